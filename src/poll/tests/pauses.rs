@@ -228,7 +228,7 @@ async fn with_hub(publisher: &Arc<Publisher>, call: Call) -> Gateway {
             headers.insert("link", format!("<{HOST}/hub>; rel=hub").parse().unwrap());
             let value = headers["link"].to_str().unwrap();
             let own = format!("<{}>; rel=self", request.url);
-            let links = HubLinks::in_headers([value, own.as_str()].into_iter(), &request.url);
+            let links = HubLinks::in_headers([value, own.as_str()], &request.url);
             publisher.reply(&request).map(|fetched| Fetched { links, ..fetched })
         }
     }));
