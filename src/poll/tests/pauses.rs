@@ -147,7 +147,7 @@ async fn a_walk_keeps_its_pause_when_the_record_changes() {
         let mut changed = record("news");
         (changed.options.items, changed.options.secret) = (Some(keep), Some(true));
         gateway.poller.put(changed).await.unwrap();
-        tokio::time::sleep(Duration::from_secs(10)).await;
+        tokio::time::sleep(Duration::from_secs(8)).await;
     }
     assert_eq!(gateway.publisher.requests(), 2);
     assert_eq!(gateway.status().backfill.unwrap().failures, 1);
