@@ -55,7 +55,7 @@ impl ReadError {
 }
 
 #[derive(Deserialize)]
-struct WrittenDocument<'a> {
+struct ReadDocument<'a> {
     #[serde(borrow)]
     updates: &'a RawValue,
     /// A positive integer, or its digits in a text (READINGS 4, row 5).
@@ -78,7 +78,7 @@ pub fn read(bytes: &[u8]) -> Result<SupDocument, ReadError> {
 pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<SupDocument, ReadError> {
     // JSON itself has no byte order mark; some publishers send one all the same.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let written: WrittenDocument<'_> = serde_json::from_slice(bytes).map_err(ReadError::of_form)?;
+    let written: ReadDocument<'_> = serde_json::from_slice(bytes).map_err(ReadError::of_form)?;
     let mut pairs = serde_json::Deserializer::from_str(written.updates.get());
     let updates = pairs.deserialize_seq(Updates { only }).map_err(ReadError::of_form)?;
     let period = seconds(written.period.get().trim_matches('"'))?;
