@@ -157,8 +157,8 @@ fn write(path: &Path, token: &str) -> std::io::Result<()> {
     let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     writeln!(file, "{token}")?;
     file.as_file().sync_all()?;
-    file.persist_noclobber(path)?;
-    Ok(())
+    // By a system call of the C library, which the rigs of failing disks and losses of power see.
+    std::fs::rename(file.into_temp_path(), path)
 }
 
 /// Finds the token of a reader; what is wrong with it otherwise, without repeating it.
