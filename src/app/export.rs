@@ -60,8 +60,9 @@ async fn write_named(
     let new = create_beside(file).context(UNWRITTEN)?;
     let to = new.as_file().try_clone().context(UNWRITTEN)?;
     let carried = write(new.path(), to).await?;
-    let named = new.persist(file).map_err(|error| error.error);
-    named.context("the file could not be given its name")?;
+    // By a system call of the C library, which the rigs of failing disks and losses of power see.
+    let (_locked, unnamed) = new.into_parts();
+    std::fs::rename(unnamed, file).context("the file could not be given its name")?;
     // That the name is durable as well cannot be had everywhere.
     let _ = sync_folder(file);
     Ok(carried)

@@ -163,7 +163,7 @@ impl ReplicaFolder {
         let mut kept = Ok(None);
         let placed = self.place(
             |path| {
-                json.persist(path).map_err(|error| error.error)?;
+                fs::rename(json, path)?;
                 // From here on the new pair counts, whatever its name.
                 kept = new.map(TempPath::keep).transpose();
                 Ok(())
