@@ -1,5 +1,6 @@
 //! The administration token: configured, from the environment, or made at the first start; and the tokens of readers.
 
+use super::export::sync_folder;
 use super::{AppError, ErrorContext, disk};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -158,7 +159,8 @@ fn write(path: &Path, token: &str) -> std::io::Result<()> {
     writeln!(file, "{token}")?;
     file.as_file().sync_all()?;
     // By a system call of the C library, which the rigs of failing disks and losses of power see.
-    std::fs::rename(file.into_temp_path(), path)
+    std::fs::rename(file.into_temp_path(), path)?;
+    sync_folder(path)
 }
 
 /// Finds the token of a reader; what is wrong with it otherwise, without repeating it.
