@@ -8,7 +8,7 @@ use super::answers::{
 };
 use super::conditional::{add, unkept};
 use super::extract::{FeedCall, ItemCall, JsonObject, TypedQuery};
-use super::keeping::{Discarded, KeptAnswer};
+use super::keeping::{self, Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
 use super::operator::{OperatorError, Redacted};
@@ -85,15 +85,7 @@ pub(super) async fn read_detail(
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
-    let key = state.as_ref().map(|state| state.revision).map(|revision| (name.clone(), revision));
-    let kept = match key.as_ref().and_then(|key| room.counted.get(key)) {
-        Some(kept) => kept,
-        None => {
-            let kept = Arc::new(room.store.holdings(name).await?);
-            key.into_iter().for_each(|key| room.counted.insert(key, Arc::clone(&kept)));
-            kept
-        }
-    };
+    let kept = keeping::count(room, name, state.as_ref()).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();

@@ -118,12 +118,10 @@ use spool::Spool;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, Revision};
 use tidegate_poll::hub::Hub;
-use tidegate_store::{Holdings, Store};
+use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -190,8 +188,7 @@ struct AppState {
     documents: Arc<Documents>,
     shelf: Arc<RenditionCache>,
     contested: Contested,
-    /// What was counted of feeds lately: to count it all is looked at, and anybody may ask.
-    counted: Cache<(FeedName, Revision), Holdings>,
+    holdings: keeping::CountedHoldings,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
     pushes: Semaphore,
@@ -282,7 +279,7 @@ impl AppState {
             documents,
             shelf,
             contested,
-            counted: Cache::lasting(COUNTED_FEEDS, COUNTED_FRESH),
+            holdings: keeping::nothing_counted(),
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
             pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: FairShares::new(1),
@@ -312,6 +309,3 @@ fn site_router(room: SharedState, listener: Listener) -> Router {
 
 /// Where administration is.
 const API: &str = "/api/v1";
-/// Of how many feeds what was counted is known, and how long it is shown, unless the feed changes.
-const COUNTED_FEEDS: u64 = 1024;
-const COUNTED_FRESH: Duration = Duration::from_secs(60);
