@@ -36,9 +36,9 @@ pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Result<Response,
     let ask = room.admission.request(viewer.client, work, items);
     let (readers, audience) = readers::told_to(room, &viewer.audience, &record).await?;
     let (feed, revision) = (record.name.clone(), state.map(|state| state.revision));
-    let key = DocumentKey { audience, feed, revision, kind: DocumentKind::About };
+    let key = DocumentKey { audience, feed, kind: DocumentKind::About };
     let make = || made(Arc::clone(room), record.clone(), readers);
-    let content = room.documents.get(key, ask, make).await?.text();
+    let content = room.documents.get(key, revision, ask, make).await?.text();
     let content = html! {
         (html::trail(&record.name, None, "About"))
         (acting)

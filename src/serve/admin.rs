@@ -296,7 +296,7 @@ pub(super) async fn redact_item(
     let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
     let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
     // Even what failed may have been stored, and no copy of the text may be served on.
-    room.shelf.forget(feed);
+    room.documents.forget(feed);
     done
 }
 

@@ -49,18 +49,18 @@ pub(super) struct BudgetHolder {
 enum ShareOwner {
     Client(Client),
     Site(Client),
+    All,
 }
 
 impl BudgetHolder {
-    /// The client and its site.
+    /// The client, its site, and all.
     fn owners(&self) -> impl Iterator<Item = ShareOwner> + use<> {
-        let owners =
-            self.client.map(|client| [ShareOwner::Client(client), ShareOwner::Site(client.site())]);
-        owners.into_iter().flatten()
+        let client = self.client.map(ShareOwner::Client);
+        client.into_iter().chain(self.site()).chain([ShareOwner::All])
     }
 
     fn site(&self) -> Option<ShareOwner> {
-        self.owners().last()
+        self.client.map(|client| ShareOwner::Site(client.site()))
     }
 
     fn connection(&self) -> Option<usize> {
@@ -113,7 +113,6 @@ impl HeldThings {
 struct BudgetTable {
     next: u64,
     holders: BTreeMap<u64, BudgetHolder>,
-    all: HeldThings,
     shares: HashMap<ShareOwner, HeldThings>,
 }
 
@@ -121,7 +120,6 @@ impl BudgetTable {
     fn insert(&mut self, holder: BudgetHolder) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.all.add(holder.thing);
         for owner in holder.owners() {
             self.shares.entry(owner).or_default().add(holder.thing);
         }
@@ -131,7 +129,6 @@ impl BudgetTable {
 
     fn remove(&mut self, id: u64) {
         let Some(holder) = self.holders.remove(&id) else { return };
-        self.all.remove(holder.thing);
         for owner in holder.owners() {
             let held = self.shares.entry(owner).or_default();
             held.remove(holder.thing);
@@ -153,14 +150,14 @@ impl BudgetTable {
         connection.cut();
     }
 
-    /// The holder that gives way first of those whose clients have been waited for so long: of the site that has most, the
-    /// one that has been for longest. None of a thing that somebody moves, or that goes where the newcomer does: to end
+    /// The holder that gives way first of those with a part in a share whose clients have been waited for so long: of the
+    /// site that has most, the one that has been for longest. None of a thing that somebody moves, or that goes where the newcomer does: to end
     /// its connection would free nothing.
     fn at_rest(
         &self,
         newcomer: &BudgetHolder,
         patience: Duration,
-        is_one: impl Fn(&BudgetHolder) -> bool,
+        owner: ShareOwner,
     ) -> Option<u64> {
         let rests = |holder: &BudgetHolder| {
             let is_other = holder.connection() != newcomer.connection();
@@ -172,10 +169,10 @@ impl BudgetTable {
             let of = holder.site().and_then(|site| self.shares.get(&site));
             of.map_or(0, |held| held.sum)
         };
-        let all = self
-            .holders
-            .iter()
-            .filter(|(_, holder)| is_one(holder) && !moving.contains(&holder.thing.0));
+        let is_one = |holder: &BudgetHolder| {
+            holder.owners().any(|of| of == owner) && !moving.contains(&holder.thing.0)
+        };
+        let all = self.holders.iter().filter(|(_, holder)| is_one(holder));
         all.filter_map(|(id, holder)| Some((most(holder), rests(holder)?, Reverse(*id))))
             .max()
             .map(|(.., Reverse(id))| id)
@@ -185,11 +182,10 @@ impl BudgetTable {
     fn of_the_greatest(&self, newcomer: &BudgetHolder) -> Option<u64> {
         let own = newcomer.site().and_then(|site| self.shares.get(&site));
         let than = own.map_or(newcomer.thing.1, |held| held.with(newcomer.thing));
+        let all = self.shares.get(&ShareOwner::All)?;
         let alone = |held: &HeldThings| -> u64 {
-            let its = held
-                .things
-                .iter()
-                .filter(|(thing, (_, holders))| self.all.holders((**thing, 0)) == *holders);
+            let things = held.things.iter();
+            let its = things.filter(|(thing, (_, holders))| all.holders((**thing, 0)) == *holders);
             its.map(|(_, (size, _))| *size).fold(0, u64::saturating_add)
         };
         let sites = self.shares.iter().filter(|(owner, _)| matches!(owner, ShareOwner::Site(_)));
@@ -201,7 +197,7 @@ impl BudgetTable {
             let goes = !holder.is_action
                 && holder.connection.is_some()
                 && holder.connection() != newcomer.connection()
-                && held.holders(holder.thing) == self.all.holders(holder.thing);
+                && held.holders(holder.thing) == all.holders(holder.thing);
             goes.then_some((*sum, holder.thing.1, Reverse(*id)))
         };
         self.holders.iter().filter_map(rank).max().map(|(.., Reverse(id))| id)
@@ -219,16 +215,18 @@ impl BudgetTable {
         let is_over = |held: Option<&HeldThings>, most: u64| {
             held.is_some_and(|held| held.sum > 0 && held.more(thing) > 0 && held.with(thing) > most)
         };
-        for (owner, most) in newcomer.owners().zip([shares.each, shares.site]) {
+        for owner in newcomer.owners() {
+            let (most, end) = match owner {
+                ShareOwner::Client(_) => (shares.each, BudgetEnd::Share),
+                ShareOwner::Site(_) => (shares.site, BudgetEnd::Share),
+                ShareOwner::All => (shares.all, BudgetEnd::All),
+            };
             while is_over(self.shares.get(&owner), most) {
-                let is_its = |holder: &BudgetHolder| holder.owners().any(|of| of == owner);
-                self.cut(self.at_rest(newcomer, patience, is_its).ok_or(BudgetEnd::Share)?);
+                let is_all = owner == ShareOwner::All;
+                let goes = self.at_rest(newcomer, patience, owner);
+                let goes = goes.or_else(|| is_all.then(|| self.of_the_greatest(newcomer))?);
+                self.cut(goes.ok_or(end)?);
             }
-        }
-        while is_over(Some(&self.all), shares.all) {
-            let goes = self.at_rest(newcomer, patience, |_| true);
-            let goes = goes.or_else(|| self.of_the_greatest(newcomer));
-            self.cut(goes.ok_or(BudgetEnd::All)?);
         }
         Ok(())
     }
@@ -308,7 +306,7 @@ impl Budget {
     pub(super) fn held(&self) -> (usize, u64) {
         let table = locked(&self.table);
         assert_eq!(table.holders.is_empty(), table.shares.is_empty());
-        (table.holders.len(), table.all.sum)
+        (table.holders.len(), table.shares.get(&ShareOwner::All).map_or(0, |all| all.sum))
     }
 }
 

@@ -71,9 +71,9 @@ pub(super) async fn show(
     let ask = room.admission.request(client, work, entries);
     let (audience, feed) = (record.site.key(), record.name.clone());
     let (revision, kind) = (Some(state.revision), DocumentKind::Changes(form));
-    let key = DocumentKey { audience, feed, revision, kind };
+    let key = DocumentKey { audience, feed, kind };
     let make = || made(Arc::clone(&room), record.clone(), state, form);
-    let document = room.documents.get(key, ask, make).await?;
+    let document = room.documents.get(key, revision, ask, make).await?;
     // What a page leads to depends on who looks, so that it is packed when that was put in.
     let Some(rendition) = document.encoded() else {
         return Ok(reading::whole_page(String::from_utf8_lossy(&document.text()).into_owned()));

@@ -88,21 +88,18 @@ pub(super) struct Peer(pub(super) IpAddr);
 /// Notes of a request whose it is.
 pub(super) fn identify(room: &AppState, request: &mut Request) {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
-        let client = room.settings.load().proxies.client(peer, request.headers());
-        note_unnamed_proxy(room, Peer(peer), request.headers());
+        let proxies = &room.settings.load().proxies;
+        let client = proxies.client(peer, request.headers());
+        // A peer that seems to be a proxy and is not named as one.
+        if request.headers().keys().any(says_for_whom) && !proxies.are_trusted(peer) {
+            room.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
+        }
         request.extensions_mut().insert(client);
     }
 }
 
-/// Tells the operator of a peer that seems to be a proxy and is not named as one.
-pub(super) fn note_unnamed_proxy(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) {
-    if headers.keys().any(says_for_whom) && !room.settings.load().proxies.are_trusted(peer) {
-        room.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
-    }
-}
-
 /// Whether a header says for whom a request was sent on.
-pub(super) fn says_for_whom(name: &HeaderName) -> bool {
+fn says_for_whom(name: &HeaderName) -> bool {
     *name == header::FORWARDED || *name == X_FORWARDED_FOR
 }
 

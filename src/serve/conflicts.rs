@@ -189,7 +189,7 @@ async fn answered(
     let work = Work::new(feed, WorkKind::Conflicts);
     let ask = WorkRequest { tells: true, ..room.admission.request(client, work, shown) };
     let kind = DocumentKind::Conflicts { after: after.clone(), form };
-    let key = DocumentKey { audience: site.key(), feed: feed.clone(), revision, kind };
+    let key = DocumentKey { audience: site.key(), feed: feed.clone(), kind };
     let make = || {
         let (room, feed, site) = (Arc::clone(room), feed.clone(), Arc::clone(site));
         async move {
@@ -200,7 +200,7 @@ async fn answered(
             })
         }
     };
-    Ok(room.documents.get(key, ask, make).await?.text())
+    Ok(room.documents.get(key, revision, ask, make).await?.text())
 }
 
 /// Items in conflict.

@@ -222,7 +222,7 @@ impl RenditionCache {
             let (shelf, record) = (Arc::clone(self), record.clone());
             async move { shelf.build_delta(&record, wish, base, state.revision).await }
         };
-        let kept = self.documents.get(key, ask, make).await;
+        let kept = self.documents.get(key, Some(state.revision), ask, make).await;
         let kept = kept.inspect_err(|missing| tell(record, missing)).ok()?;
         Some(Delta { rendition: Arc::clone(kept.encoded()?), base: tag.to_owned() })
     }

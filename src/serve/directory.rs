@@ -134,12 +134,6 @@ impl Directory {
         asked.note(feed, clock.now());
     }
 
-    /// The listing of the list that the store has in memory, where that was asked for before.
-    pub(super) fn known(&self) -> Option<Arc<Listing>> {
-        let listed = self.store.listed()?;
-        self.last.load_full().filter(|last| Arc::ptr_eq(&last.feeds, &listed))
-    }
-
     /// Every feed. Where the store fails, the last list that was had is good enough.
     pub(super) async fn listing(&self) -> Result<Arc<Listing>, StoreError> {
         let error = match self.checked().await {

@@ -30,13 +30,11 @@ const TIMES: u64 = 4;
 const PAGE_FRESH: Duration = Duration::from_secs(60);
 const ABOUT_FRESH: Duration = Duration::from_secs(5);
 
-/// What a document is a function of. Whatever changes what a feed shows raises its revision.
+/// What a document is a function of, beside the revision of its feed: whatever changes what a feed shows raises that.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DocumentKey {
     pub(super) audience: AudienceKey,
     pub(super) feed: FeedName,
-    /// `None` of a feed that was not read yet, and of what no revision changes.
-    pub(super) revision: Option<Revision>,
     pub(super) kind: DocumentKind,
 }
 
@@ -50,7 +48,6 @@ pub(super) enum DocumentKind {
         form: DocumentForm,
         /// Whether the operator says that the feed is complete.
         is_complete: bool,
-        render: u64,
         /// The state that a delta begins with; `None`: the whole view.
         base: Option<Point>,
     },
@@ -214,9 +211,10 @@ impl From<Arc<NoDocument>> for Problem {
     }
 }
 
-/// A document, and until when it is shown again.
+/// A document, of which revision it is, and until when it is shown again.
 struct KeptDocument {
     document: Arc<ServedDocument>,
+    revision: Option<Revision>,
     until: Option<Instant>,
 }
 
@@ -224,7 +222,7 @@ struct KeptDocument {
 pub(super) struct Documents {
     kept: Cache<DocumentKey, KeptDocument>,
     limit: u64,
-    flights: SingleFlight<DocumentKey, ServedDocument, NoDocument>,
+    flights: SingleFlight<(DocumentKey, Option<Revision>), ServedDocument, NoDocument>,
     metrics: Metrics,
 }
 
@@ -246,25 +244,32 @@ impl Documents {
         self.kept.remove_all(move |key| key.feed == feed);
     }
 
-    /// Lets go of what is kept under a key.
-    pub(super) fn remove(&self, key: &DocumentKey) {
-        self.kept.remove(key);
-        // At once, and not when somebody asks next.
-        self.kept.settle();
-    }
-
-    /// What is kept under a key; nothing is made.
-    pub(super) fn kept(&self, key: &DocumentKey) -> Option<Arc<ServedDocument>> {
+    /// What is kept of a revision; nothing is made.
+    fn kept(&self, key: &DocumentKey, revision: Option<Revision>) -> Option<Arc<ServedDocument>> {
         let kept = self.kept.get(key)?;
         let is_fresh = kept.until.is_none_or(|until| Instant::now() < until);
-        is_fresh.then(|| Arc::clone(&kept.document))
+        (kept.revision == revision && is_fresh).then(|| Arc::clone(&kept.document))
     }
 
-    /// What is kept under a key, or what `make` answers: begun when it is admitted, and kept whoever leaves meanwhile.
-    /// A failure is not kept.
+    /// Keeps a document in the place of that of an earlier revision.
+    fn keep(
+        &self,
+        (key, revision): (DocumentKey, Option<Revision>),
+        document: &Arc<ServedDocument>,
+    ) {
+        if self.kept.get(&key).is_none_or(|kept| kept.revision <= revision) {
+            let until = key.kind.fresh().map(|fresh| Instant::now() + fresh);
+            let document = Arc::clone(document);
+            self.kept.insert(key, KeptDocument { document, revision, until });
+        }
+    }
+
+    /// What is kept of a revision, or what `make` answers: begun when it is admitted, and kept whoever leaves meanwhile.
+    /// A failure is not kept. `revision`: `None` of a feed that was not read yet, and of what no revision changes.
     pub(super) async fn get<F, D, E>(
         self: &Arc<Self>,
         key: DocumentKey,
+        revision: Option<Revision>,
         request: WorkRequest,
         make: impl FnOnce() -> F,
     ) -> Result<Arc<ServedDocument>, Arc<NoDocument>>
@@ -273,18 +278,18 @@ impl Documents {
         D: Into<ServedDocument>,
         NoDocument: From<E>,
     {
-        if let Some(hit) = self.kept(&key) {
+        if let Some(hit) = self.kept(&key, revision) {
             self.metrics.hits.inc();
             return Ok(hit);
         }
         let (work, tells) = (request.work.clone(), request.tells);
-        let mut is_hit = true;
+        let (mut is_hit, key) = (true, (key, revision));
         let made = self.flights.get(&key, request, || {
             is_hit = false;
             let (all, key, make) = (Arc::clone(self), key.clone(), make());
             async move {
                 // Who made it may have ended just before this began.
-                if let Some(hit) = all.kept(&key) {
+                if let Some(hit) = all.kept(&key.0, key.1) {
                     all.metrics.hits.inc();
                     return Ok(hit);
                 }
@@ -294,8 +299,7 @@ impl Documents {
                     let bytes = u64::from(document.weight()).saturating_mul(TIMES);
                     all.flights.admission().took(work, bytes);
                 }
-                let until = key.kind.fresh().map(|fresh| Instant::now() + fresh);
-                all.kept.insert(key, KeptDocument { document: Arc::clone(&document), until });
+                all.keep(key, &document);
                 Ok(document)
             }
         });
@@ -320,13 +324,16 @@ mod tests {
         WorkRequest { client, work, cost, tells: false }
     }
 
-    fn key(feed: &str, revision: u64) -> DocumentKey {
-        DocumentKey {
-            audience: AudienceKey::Public,
-            feed: FeedName::new(feed).unwrap(),
-            revision: Some(Revision(revision)),
-            kind: DocumentKind::Reading,
-        }
+    type Key = (DocumentKey, Option<Revision>);
+
+    fn key(feed: &str, revision: u64) -> Key {
+        let (feed, kind) = (FeedName::new(feed).unwrap(), DocumentKind::Reading);
+        let key = DocumentKey { audience: AudienceKey::Public, feed, kind };
+        (key, Some(Revision(revision)))
+    }
+
+    fn is_kept(documents: &Documents, (key, revision): &Key) -> bool {
+        documents.kept(key, *revision).is_some()
     }
 
     fn documents(bytes: u64) -> Arc<Documents> {
@@ -335,11 +342,11 @@ mod tests {
 
     async fn length(
         documents: &Arc<Documents>,
-        key: DocumentKey,
+        (key, revision): Key,
         request: WorkRequest,
         make: impl Future<Output = Result<String, NoDocument>> + Send + 'static,
     ) -> Result<usize, Arc<NoDocument>> {
-        Ok(documents.get(key, request, || make).await?.text().len())
+        Ok(documents.get(key, revision, request, || make).await?.text().len())
     }
 
     #[tokio::test]
@@ -360,23 +367,24 @@ mod tests {
         assert!(length(&documents, key("a", 9), request(1, 1), fail).await.is_err());
         assert_eq!(length(&documents, key("a", 9), request(1, 1), make()).await.unwrap(), 2);
         documents.forget(&FeedName::new("b").unwrap());
-        assert!(documents.kept(&key("a", 9)).is_some());
+        assert!(is_kept(&documents, &key("a", 9)));
         documents.forget(&FeedName::new("a").unwrap());
-        assert!(documents.kept(&key("a", 9)).is_none());
+        assert!(!is_kept(&documents, &key("a", 9)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn pages_are_shown_for_a_while_and_views_until_their_feed_changes() {
         let documents = documents(1024);
         let archive =
-            DocumentKey { kind: DocumentKind::Changes(ChangeFeedForm::Atom), ..key("a", 1) };
+            DocumentKey { kind: DocumentKind::Changes(ChangeFeedForm::Atom), ..key("a", 1).0 };
+        let archive = (archive, Some(Revision(1)));
         for key in [key("a", 1), archive.clone()] {
             length(&documents, key, request(1, 1), async { Ok(String::new()) }).await.unwrap();
         }
         tokio::time::advance(PAGE_FRESH - Duration::from_millis(1)).await;
-        assert!(documents.kept(&key("a", 1)).is_some());
+        assert!(is_kept(&documents, &key("a", 1)));
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(documents.kept(&key("a", 1)).is_none() && documents.kept(&archive).is_some());
+        assert!(!is_kept(&documents, &key("a", 1)) && is_kept(&documents, &archive));
     }
 
     /// A client that asks and leaves has as much made as one that waits, and it is there for the next.
@@ -420,7 +428,7 @@ mod tests {
         }
         for number in 0..1000 {
             length(&documents, key("walked", number), request(2, 1), make()).await.unwrap();
-            assert!(documents.kept(&key("often", 0)).is_some(), "{number}");
+            assert!(is_kept(&documents, &key("often", 0)), "{number}");
             documents.kept.settle();
         }
     }

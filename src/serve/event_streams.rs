@@ -1,24 +1,27 @@
 //! The change log for programs: `/changes` as NDJSON with long poll, `/events` as server-sent events
-//! (HTML Living Standard, section 9.2). Both read epochs, so nothing can be seen in one and missed
+//! (HTML Living Standard, section 9.2). Both follow epochs in one way, so nothing can be seen in one and missed
 //! in the other, nor in the SUP documents.
 
 pub(super) mod events;
-pub(super) mod poll;
 
 pub(super) use events::{ended, is_event_source};
 
-use super::AppState;
+use super::SharedState;
 use super::address::Site;
-use super::audience::Audience;
+use super::audience::{Audience, MASKED_PATH};
 use super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
 use super::client::Client;
-use super::directory::Listing;
-use super::log::ChangeLog;
-use super::problem::Problem;
+use super::conditional::unkept;
+use super::log::{ChangeLog, LogAfter, Position};
+use super::openapi::{BadRequest, Gone};
+use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
+use super::router;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::FeedName;
@@ -26,6 +29,8 @@ use tidegate_format::render::ViewKind;
 use tidegate_status::describe;
 use tidegate_status::schema::{self, words};
 use tidegate_store::{ClosedEpoch, Epoch, LoggedChange};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
 use utoipa::ToSchema;
 
 /// Event streams at once, and long polls that wait: each a quarter of the connections that are served, and not more
@@ -76,26 +81,28 @@ fn enter(budget: &Arc<Budget>, client: Client, what: &str) -> Result<HeldBudget,
     })
 }
 
-/// What a client asks for.
-#[derive(Debug, Clone)]
-struct StreamQuery {
-    /// Who asks; only feeds that it sees are told of.
+/// The log as one client follows it: the changes of the feeds that it names and may see.
+struct LogFollower {
+    room: SharedState,
     audience: Audience,
     /// `feed`, as often as it is given; none: every feed.
     feeds: BTreeSet<FeedName>,
-    after: Option<Position>,
-    /// `wait`, in seconds.
-    wait: Option<u64>,
+    /// Up to where all was given out.
+    at: Position,
+    newest: watch::Receiver<Epoch>,
 }
 
-impl StreamQuery {
-    /// Reads a query. Each feed must be one that is published; one that was deleted answers 410.
-    async fn read(
-        room: &AppState,
+/// A change of an epoch, with its place there.
+type PlacedChange<'e> = (usize, &'e LoggedChange);
+
+impl LogFollower {
+    /// Of a client that asks with this query; with `after`, where that is given. Each feed must be one that is published;
+    /// one that was deleted answers 410.
+    async fn new(
+        room: &SharedState,
         audience: Audience,
-        query: Option<&str>,
-    ) -> Result<Self, Problem> {
-        let query = Query::within(QUERY_LIMIT, query.unwrap_or_default())?;
+        query: &Query,
+    ) -> Result<(Self, Option<Position>), Problem> {
         let mut feeds = BTreeSet::new();
         for name in query.all("feed") {
             feeds.insert(room.directory.served(name, &audience).await?.name.clone());
@@ -105,101 +112,62 @@ impl StreamQuery {
             }
         }
         let after = query.get("after")?.map(Position::read).transpose()?;
-        let wait = query.parse("wait", "wait is a whole number of seconds", |value| {
-            value.parse().ok().filter(|_| !value.starts_with('+'))
-        })?;
-        Ok(Self { audience, feeds, after, wait })
+        let at = after.unwrap_or_else(|| Position::newest(&room.log));
+        let (room, newest) = (Arc::clone(room), room.log.watch());
+        Ok((Self { room, audience, feeds, at, newest }, after))
     }
 
-    /// Whether a change of a feed is told; `listing`: of after it happened.
-    fn wants(&self, feed: &FeedName, listing: &Listing) -> bool {
-        let is_named = self.feeds.is_empty() || self.feeds.contains(feed);
-        is_named && listing.is_seen(feed, &self.audience)
-    }
-}
-
-/// A place in the log: every epoch before `epoch` has been given out, and of that epoch the first
-/// `part` changes, or all of them.
-///
-/// It is written `5f0c31ab-17.3`: before the dash an opening of the store that had reached it, so that
-/// a log that went back to a copy, or another one, knows that it never gave this out. The beginning is
-/// `0` in every log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
-    mark: Option<u32>,
-    epoch: Epoch,
-    part: Option<usize>,
-}
-
-impl Position {
-    /// Behind a whole epoch of this log.
-    fn behind(log: &ChangeLog, epoch: Epoch) -> Self {
-        Self { mark: log.mark(epoch).filter(|_| epoch > Epoch(0)), epoch, part: None }
+    fn log(&self) -> &ChangeLog {
+        &self.room.log
     }
 
-    /// Behind the first `part` changes of this epoch.
-    const fn within(self, part: usize) -> Self {
-        Self { part: Some(part), ..self }
+    /// An error (410) where this log never gave out its place: another one did, or this one before it went back to a copy.
+    async fn check(&self) -> Result<(), Problem> {
+        self.log().until_reached(self.at.epoch).await?;
+        if self.at.is_of(self.log()) { Ok(()) } else { Err(self.never_had()) }
     }
 
-    /// The last epoch of which something was given out.
-    const fn begun(self) -> Epoch {
-        self.epoch
-    }
-
-    /// Whether this log gave it out, or would have.
-    fn is_of(self, log: &ChangeLog) -> bool {
-        log.knows(self.mark, self.epoch)
-    }
-
-    /// The last epoch that was given out whole.
-    const fn whole(self) -> Epoch {
-        match self.part {
-            None => self.epoch,
-            Some(_) => Epoch(self.epoch.0.saturating_sub(1)),
-        }
-    }
-
-    /// How many changes of this epoch were given out already.
-    fn given(self, epoch: Epoch) -> usize {
-        self.part.filter(|_| epoch == self.epoch).unwrap_or(0)
-    }
-
-    /// Reads a position: `5f0c31ab-17`, `5f0c31ab-17.3` or `0`.
-    fn read(text: &str) -> Result<Self, Problem> {
-        let said = "after is an id that was given out here, or 0";
-        Self::parse(text).ok_or_else(|| Problem::parameter("after", said))
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let number = |text: &str| {
-            let number = text.parse::<u64>().ok();
-            number.filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        let (mark, text) = match text.split_once('-') {
-            None => (None, text),
-            Some((mark, rest)) => {
-                let is_one = mark.len() == 8 && mark.bytes().all(|b| b.is_ascii_hexdigit());
-                (Some(u32::from_str_radix(mark, 16).ok().filter(|_| is_one)?), rest)
+    /// The epochs that follow; none where there is nothing newer, and 410 where what follows is not there any more.
+    /// Whatever comes after this was called wakes up who waits for `newest`.
+    async fn next(&mut self) -> Result<Vec<Arc<ClosedEpoch>>, Problem> {
+        self.newest.mark_unchanged();
+        match self.log().after(self.at.whole(), EPOCHS).await? {
+            LogAfter::Epochs(epochs) => Ok(epochs),
+            LogAfter::Gone { oldest } => {
+                let said = format!(
+                    "what followed epoch {} is not kept any more, the oldest epoch kept is {}: read the feeds anew and \
+                     go on from the newest",
+                    self.at.whole().0,
+                    oldest.0
+                );
+                Err(self.lost(said).with("oldest", oldest.0))
             }
-        };
-        let (epoch, part) = match text.split_once('.') {
-            None => (text, None),
-            Some((epoch, part)) => (epoch, Some(usize::try_from(number(part)?).ok()?)),
-        };
-        Some(Self { mark, epoch: Epoch(number(epoch)?), part })
+            LogAfter::Ahead => Err(self.never_had()),
+        }
     }
-}
 
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(mark) = self.mark {
-            write!(f, "{mark:08x}-")?;
-        }
-        match self.part {
-            None => write!(f, "{}", self.epoch.0),
-            Some(part) => write!(f, "{}.{part}", self.epoch.0),
-        }
+    /// The changes of an epoch that the client is told of and was not given yet.
+    async fn wanted<'e>(&self, sealed: &'e ClosedEpoch) -> Result<Vec<PlacedChange<'e>>, Problem> {
+        let listing = self.room.directory.listing().await?;
+        let changes = sealed.changes.iter().enumerate().skip(self.at.given(sealed.epoch));
+        let is_named = |feed: &FeedName| self.feeds.is_empty() || self.feeds.contains(feed);
+        let is_wanted = |change: &LoggedChange| {
+            is_named(&change.feed) && listing.is_seen(&change.feed, &self.audience)
+        };
+        Ok(changes.filter(|(_, change)| is_wanted(change)).collect())
+    }
+
+    fn never_had(&self) -> Problem {
+        self.lost(format!(
+            "this log has never had {}, the newest is {}: read the feeds anew and go on from the newest",
+            self.at,
+            Position::newest(self.log())
+        ))
+    }
+
+    fn lost(&self, said: String) -> Problem {
+        let newest = Position::newest(self.log()).to_string();
+        Problem::new(StatusCode::GONE, said).with("newest", newest)
     }
 }
 
@@ -245,23 +213,6 @@ impl ChangeLine {
     }
 }
 
-/// A change with its place, as the data of an event.
-#[derive(Debug, Serialize)]
-struct ChangeEvent {
-    epoch: u64,
-    at: String,
-    #[serde(flatten)]
-    change: ChangeLine,
-}
-
-impl ChangeEvent {
-    /// A change of an epoch.
-    fn new(site: &Site, sealed: &ClosedEpoch, announced: &LoggedChange) -> Self {
-        let change = ChangeLine::new(site, announced);
-        Self { epoch: sealed.epoch.0, at: sealed.at.to_string(), change }
-    }
-}
-
 /// A line of `/changes`: an epoch, or where the log stands.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChangeLine)]
@@ -276,65 +227,157 @@ pub(super) struct EpochLine {
 }
 
 impl EpochLine {
-    /// An epoch with the changes that are wanted.
-    fn new(sealed: &ClosedEpoch, id: Position, changes: Vec<ChangeLine>) -> Self {
-        let at = Some(sealed.at.to_string());
-        Self { epoch: sealed.epoch.0, id: id.to_string(), at, changes }
-    }
-
     /// A place in the log, and no change.
     fn place(id: Position) -> Self {
         Self { epoch: id.whole().0, id: id.to_string(), at: None, changes: Vec::new() }
     }
 
-    /// Adds the line to a text.
-    fn push(&self, out: &mut String) {
+    fn text(&self) -> String {
         // Texts, numbers and lists of them always serialise.
-        out.push_str(&serde_json::to_string(self).unwrap_or_default());
-        out.push('\n');
+        serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How long a request waits where it does not say.
+const WAIT: Duration = Duration::from_secs(20);
+/// The longest wait: within the time that an answer may take.
+const WAIT_LIMIT: Duration = Duration::from_secs(25);
+/// How soon a request is answered, however little the store answers: that much after its wait, and not before the second.
+const LATE: Duration = Duration::from_secs(5);
+const LATEST: Duration = Duration::from_secs(18);
+/// The most changes of one answer; the epoch that passes it is still whole.
+const CHANGES_LIMIT: usize = 4096;
+/// Where the next request goes on.
+const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 
-    #[test]
-    fn positions_read_back_and_nothing_else_is_read() {
-        for text in
-            ["0", "17", "17.0", "17.3", "18446744073709551615", "5f0c31ab-17", "00000000-17.3"]
-        {
-            assert_eq!(Position::read(text).unwrap().to_string(), text);
-        }
-        for bad in [
-            "-",
-            "1-2",
-            "5f0c31ab-",
-            "5f0c31ab--1",
-            "+f0c31ab-1",
-            "",
-            ".",
-            "1.",
-            ".1",
-            "-1",
-            "+1",
-            "1.x",
-            "1.2.3",
-            " 1",
-            "18446744073709551616",
-        ] {
-            assert!(Position::read(bad).is_err(), "{bad:?}");
+/// Changes as lines of JSON, with long poll.
+///
+/// Each line is a whole epoch; the next request asks `after` the id of the last line, or where
+/// there was none after the same as before. Without `after` the answer is the place where the log
+/// stands now. What is too old, or was never there, is 410: everything is to be read anew. Where that is not known now,
+/// since the store does not answer, it is 503.
+#[utoipa::path(get, path = "/changes", operation_id = "changes",
+    params(
+        ("feed" = Option<Vec<schema::FeedName>>, Query, description = "Only changes of these feeds.",
+            explode, max_items = 100),
+        ("after" = Option<String>, Query, description = "What came behind this place: the `id` of a line or an event."),
+        ("wait" = Option<u64>, Query, maximum = 25,
+            description = "How many seconds to wait for a change; 20 where it is absent."),
+    ),
+    responses(
+        (status = 200, description = "A line for each epoch, a ChangeLine; none where nothing changed in time.",
+            body = String, content_type = "application/x-ndjson",
+            headers(("X-Tidegate-After", description = "Where the next request goes on."))),
+        BadRequest,
+        Gone,
+    ))]
+pub(crate) async fn changes(
+    State(room): State<SharedState>,
+    (audience, client): (Audience, Client),
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let begun = Instant::now();
+    let query = Query::within(QUERY_LIMIT, query.as_deref().unwrap_or_default())?;
+    let (follower, after) = LogFollower::new(&room, audience, &query).await?;
+    let wait = wait(&query)?.map_or(WAIT, Duration::from_secs).min(WAIT_LIMIT);
+    if after.is_none() {
+        return Ok(answer(follower.at, EpochLine::place(follower.at).text()));
+    }
+    let latest = begun + wait.saturating_add(LATE).max(LATEST);
+    let answered = timeout_at(latest, follower.wait_for_changes(client, wait)).await;
+    let late = |_| Err(Problem::later("the changes could not be read in time", RETRY_SOON));
+    answered.unwrap_or_else(late)
+}
+
+/// `wait`, in seconds.
+fn wait(query: &Query) -> Result<Option<u64>, Problem> {
+    query.parse("wait", "wait is a whole number of seconds", |value| {
+        value.parse().ok().filter(|_| !value.starts_with('+'))
+    })
+}
+
+impl LogFollower {
+    async fn wait_for_changes(
+        mut self,
+        client: Client,
+        wait: Duration,
+    ) -> Result<Response, Problem> {
+        self.check().await?;
+        let (room, begin, until) = (Arc::clone(&self.room), self.at, Instant::now() + wait);
+        // A line has a whole epoch.
+        self.at = Position::behind(&room.log, begin.whole());
+        let mut waiting = None;
+        let mut revoked = std::pin::pin!(self.audience.ended());
+        loop {
+            let before = self.at;
+            let body = self.next_lines().await?;
+            // An epoch of other feeds only moves the place; it is no reason to answer.
+            if !body.is_empty() {
+                return Ok(answer(self.at, body));
+            } else if self.at != before {
+                continue;
+            }
+            let is_closing = room.closing.is_cancelled();
+            if Instant::now() >= until || is_closing {
+                // That nothing came is said by a gateway that would have seen it.
+                if waiting.is_some() && !is_closing {
+                    room.store.catch_up().await?;
+                }
+                return Ok(match begin.whole() == self.at.whole() {
+                    true => answer(begin, String::new()),
+                    false => answer(self.at, EpochLine::place(self.at).text()),
+                });
+            }
+            if waiting.is_none() {
+                let place = enter(&room.doors.waiting, client, "waiting requests");
+                waiting = Some(place.map_err(|why| Problem::later(why, RETRY_SOON))?);
+            }
+            tokio::select! {
+                () = room.closing.cancelled() => {}
+                // As if it had never been a token.
+                () = &mut revoked => return Err(router::nothing_at(MASKED_PATH)),
+                changed = timeout_at(until, self.newest.changed()) => {
+                    // A store that is closed wakes nobody up again.
+                    if let Ok(Err(_)) = changed {
+                        sleep_until(until).await;
+                    }
+                }
+            }
         }
     }
 
-    #[test]
-    fn a_part_of_an_epoch_leaves_the_rest_of_it() {
-        let within = Position::read("17.3").unwrap();
-        assert_eq!(
-            (within.whole(), within.given(Epoch(17)), within.given(Epoch(18))),
-            (Epoch(16), 3, 0)
-        );
-        let behind = Position::read("17").unwrap();
-        assert_eq!((behind.whole(), behind.given(Epoch(17))), (Epoch(17), 0));
+    /// The lines of what follows, whose place is the next one.
+    async fn next_lines(&mut self) -> Result<String, Problem> {
+        let (mut lines, mut count) = (String::new(), 0);
+        for sealed in self.next().await? {
+            if count >= CHANGES_LIMIT {
+                break;
+            }
+            let wanted = self.wanted(&sealed).await?;
+            self.at = Position::behind(self.log(), sealed.epoch);
+            count += wanted.len();
+            if !wanted.is_empty() {
+                let line =
+                    |(_, change): &PlacedChange<'_>| ChangeLine::new(self.audience.site(), change);
+                let changes = wanted.iter().map(line).collect();
+                let (id, at) = (self.at.to_string(), Some(sealed.at.to_string()));
+                lines += &EpochLine { epoch: sealed.epoch.0, id, at, changes }.text();
+            }
+        }
+        Ok(lines)
     }
+}
+
+fn answer(next: Position, body: String) -> Response {
+    let mut response = unkept("application/x-ndjson", body);
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("X-Tidegate-After"),
+    );
+    if let Ok(next) = HeaderValue::try_from(next.to_string()) {
+        headers.insert(X_AFTER, next);
+    }
+    response
 }

@@ -11,16 +11,13 @@ use super::openapi::{
     Unchanged,
 };
 use super::problem::Problem;
-use super::query::{self, CONTAINERS, DIALECTS, ViewQuery};
-use super::ready::{AnswerBasis, PlainRead};
+use super::query::{CONTAINERS, DIALECTS, ViewQuery};
 use super::rendition::Rendition;
 use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::{AppState, SharedState, past, reading};
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use std::sync::Arc;
 use tidegate_core::model::ArchivePlace;
 use tidegate_core::sup::RELATION;
 use tidegate_format::render::{Addresses, Container, HistoryPlace, ViewKind};
@@ -28,9 +25,6 @@ use tidegate_status::describe;
 use tidegate_status::schema::{text, words};
 use utoipa::IntoParams;
 use utoipa::openapi::schema::{KnownFormat, SchemaFormat};
-
-/// The name of a feed in an address, before it is checked.
-pub(super) type NameInPath = Result<Path<String>, PathRejection>;
 
 /// Of what can change: who was told of a change (by SUP, the hub or the change log) must not get what an
 /// intermediary kept from before, and a 304 is cheap.
@@ -53,7 +47,7 @@ pub(super) fn unreadable<T>(_: T) -> Problem {
 }
 
 /// What a view is made of.
-type ViewInput = (State<SharedState>, (Audience, Client), NameInPath, Uri, Method, HeaderMap);
+type ViewInput = (State<SharedState>, (Audience, Client), ServedFeed, Uri, Method, HeaderMap);
 
 describe! {
     /// A container.
@@ -114,32 +108,19 @@ pub(super) async fn complete_view(input: ViewInput) -> Result<Response, Problem>
 
 async fn view(
     kind: ViewKind,
-    (State(state), (audience, client), name, uri, method, headers): ViewInput,
+    (State(room), (audience, client), record, uri, method, headers): ViewInput,
 ) -> Result<Response, Problem> {
-    let (room, headers) = (&*state, &headers);
-    let route = match kind {
-        ViewKind::Sync => "/feeds/{name}/sync",
-        ViewKind::Complete => "/feeds/{name}/complete",
-        ViewKind::Reader => "/feeds/{name}",
-    };
-    let name = name.map_err(unreadable)?.0;
-    if kind == ViewKind::Reader && reading::is_asked_for(uri.query().unwrap_or_default(), headers)?
-    {
-        let record = room.directory.served(&name, &audience).await?;
-        return reading::page(&state, (&audience, client), &record).await;
+    let (headers, query) = (&headers, uri.query().unwrap_or_default());
+    if kind == ViewKind::Reader && reading::is_asked_for(query, headers)? {
+        return reading::page(&room, (&audience, client), &record).await;
     }
-    // As it was before anything was read: what changes meanwhile is seen by it.
-    let listing = room.directory.listing().await?;
-    let forgotten = room.shelf.forgotten();
-    let record = room.directory.served(&name, &audience).await?;
     if record.on_demand.is_some() {
         room.asked.note_client(&record.url, client, room.clock.now());
     }
-    let state = room.store.watch_state(&record.name);
-    let asked = ViewQuery::read(kind, uri.query().unwrap_or_default())?;
+    let asked = ViewQuery::read(kind, query)?;
     let container = match asked.container {
         Some(named) => Some(named),
-        None => chosen(room, &record, headers).await?,
+        None => chosen(&room, &record, headers).await?,
     };
     let wish = ViewRequest {
         kind,
@@ -150,11 +131,11 @@ async fn view(
     let is_named = asked.container.is_some();
     if let Some(at) = asked.as_of {
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
-        return past::answer_past(room, &record, (wish, client), (at, vary), headers).await;
+        return past::answer_past(&room, &record, (wish, client), (at, vary), headers).await;
     }
     let rendition = room.shelf.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
-    let mut response = answer(room, which, &rendition, headers);
+    let response = answer(&room, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
@@ -162,48 +143,7 @@ async fn view(
             return Ok(changes(response, &delta, headers));
         }
     }
-    let shown = rendition.shown;
-    let own = if is_named { Some(None) } else { own_container(&rendition).map(Some) };
-    if let (Some(state), Some(own)) = (state, own)
-        && let Some(encoding) = rendition.encoding_answered(response.headers())
-        && is_plain(&uri, &name)
-        // Not one whose date is not its own.
-        && state.revision() == rendition.revision
-        && shown <= room.clock.now()
-        // What is ready is for everybody.
-        && audience.is_public()
-    {
-        response.extensions_mut().insert(PlainRead {
-            target: uri.to_string(),
-            route,
-            rendition: Arc::downgrade(&rendition),
-            encoding,
-            basis: AnswerBasis::View {
-                state,
-                listing: Arc::downgrade(&listing),
-                forgotten,
-                own,
-                shown,
-            },
-        });
-    }
     Ok(response)
-}
-
-/// Whether an address is one of the few that lead to a view as it now is: other spellings of it are as many
-/// as anybody likes.
-fn is_plain(uri: &Uri, name: &str) -> bool {
-    let path = uri.path().strip_prefix("/feeds/").and_then(|path| path.strip_prefix(name));
-    uri.authority().is_none()
-        && path.is_some_and(|path| matches!(path, "" | "/sync" | "/complete"))
-        && uri.query().is_none_or(query::is_plain)
-}
-
-/// The container of a rendition in the feed's own one.
-fn own_container(rendition: &Rendition) -> Option<Container> {
-    let own = [Container::Atom, Container::Rss, Container::JsonFeed, Container::Opml];
-    let is_own = rendition.form.container.is_none();
-    own.into_iter().find(|own| is_own && own.media_type() == rendition.media_type)
 }
 
 /// The container that the client's `Accept` chooses, where it is not the feed's own.

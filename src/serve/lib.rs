@@ -52,7 +52,6 @@ mod put;
 mod query;
 mod readers;
 mod reading;
-mod ready;
 mod rendition;
 mod rendition_cache;
 mod router;
@@ -107,7 +106,6 @@ use log::ChangeLog;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
 use readers::KnownReaders;
-use ready::ReadyAnswers;
 use rendition::Renderer;
 use rendition_cache::RenditionCache;
 use router::ListenerSite;
@@ -116,7 +114,6 @@ use settings::SiteSettings;
 use shares::FairShares;
 use spool::Spool;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
@@ -199,10 +196,7 @@ struct AppState {
     lists: opml::Lists,
     doors: EventStreams,
     bodies: Arc<Budget>,
-    /// Bodies on their way out of files.
-    file_bodies: Arc<Budget>,
     metrics: Metrics,
-    ready: ReadyAnswers,
     closing: CancellationToken,
 }
 
@@ -243,8 +237,6 @@ impl AppState {
             writing: (renderer, spool),
             admission: Arc::clone(&admission),
             documents: Arc::clone(&documents),
-            last: Cache::of(rendition_cache::LAST_KEYS),
-            forgotten: AtomicU64::new(0),
         });
         let lists = opml::Lists::new(Arc::clone(&admission));
         let contested = Contested::new(Arc::clone(&store));
@@ -288,9 +280,7 @@ impl AppState {
             lists,
             doors: EventStreams::new(settings.connections),
             bodies: observe::body_budget(settings.memory),
-            file_bodies: observe::file_budget(),
             metrics,
-            ready: ReadyAnswers::new(),
             closing,
         })
     }

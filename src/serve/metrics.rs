@@ -139,27 +139,17 @@ impl Metrics {
 
     /// An answer went out.
     pub(super) fn answered(&self, method: &http::Method, route: &str, status: u16, bytes: u64) {
-        self.answers(method, route, status).inc();
-        self.sent(bytes);
+        // A client may make up methods; they must not make up label values.
+        let method = crate::query::known_method(method).unwrap_or("other");
+        let answer = AnswerLabels { method, route: route.to_owned(), status };
+        self.requests.get_or_create(&answer).inc();
+        self.sent.inc_by(bytes);
     }
 
     /// What counts the requests for an origin with an outcome.
     pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) -> Counter {
         let labels = OriginLabels { origin: origin.to_string(), outcome: outcome.name() };
         self.passed.get_or_create(&labels).clone()
-    }
-
-    /// Bytes of a body went out.
-    pub(super) fn sent(&self, bytes: u64) {
-        self.sent.inc_by(bytes);
-    }
-
-    /// What counts the answers of a route with a status.
-    pub(super) fn answers(&self, method: &http::Method, route: &str, status: u16) -> Counter {
-        // A client may make up methods; they must not make up label values.
-        let method = crate::query::known_method(method).unwrap_or("other");
-        let answer = AnswerLabels { method, route: route.to_owned(), status };
-        self.requests.get_or_create(&answer).clone()
     }
 
     /// Takes over what the hub counted.

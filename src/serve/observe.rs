@@ -65,9 +65,8 @@ const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"]
 /// nothing else on its way.
 const CLIENT_PART: u64 = 4;
 const SITE_PART: u64 = 2;
-/// Bytes of files on their way in all, and of these those of one client.
-const FILES: u64 = 1024 << 20;
-const CLIENT_FILES: u64 = 512 << 20;
+/// What a byte of a file on its way counts, beside one of memory: one part in so many.
+const FILE_BYTES: u64 = 8;
 /// A connection on which nothing was taken for so long does not move: it goes first where room is needed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -75,11 +74,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) fn body_budget(all: u64) -> Arc<Budget> {
     let shares = BudgetShares { all, each: all / CLIENT_PART, site: all / SITE_PART };
     Budget::new(shares, PATIENCE)
-}
-
-/// That of bodies that are read from files as they are sent.
-pub(super) fn file_budget() -> Arc<Budget> {
-    Budget::new(BudgetShares { all: FILES, each: CLIENT_FILES, site: CLIENT_FILES }, PATIENCE)
 }
 
 /// What of a request its answer depends on.
@@ -198,8 +192,8 @@ pub(super) async fn count(
     let holder = |thing| BudgetHolder { client, connection, thing, is_action };
     let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
     if let Some(file) = file.filter(|_| !facts.is_head()) {
-        let thing = (Arc::as_ptr(&file).addr(), file.len());
-        return match room.file_bodies.take(holder(thing)) {
+        let thing = (Arc::as_ptr(&file).addr(), file.len() / FILE_BYTES);
+        return match room.bodies.take(holder(thing)) {
             Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
             Err(end) => refused(end),
         };
@@ -247,15 +241,10 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     if status >= 500 || route.starts_with("/api/") {
         let path = path();
         tracing::info!(%method, path, route, status, reason, bytes, milliseconds, agent, "answered");
-    } else if logs_every_answer() {
+    } else if tracing::enabled!(tracing::Level::DEBUG) {
         let path = path();
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }
-}
-
-/// Whether every answer has a line in the log.
-pub(super) fn logs_every_answer() -> bool {
-    tracing::enabled!(tracing::Level::DEBUG)
 }
 
 /// Answers what has a route within its time, and notes which it is for what is around the routing.

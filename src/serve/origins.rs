@@ -107,7 +107,7 @@ impl Origins {
         self.service.is_some() && !(self.sites.is_empty() && self.allow.is_empty())
     }
 
-    /// Whether a request may be one for an origin, so that no answer of our own is ready for it.
+    /// Whether a request may be one for an origin.
     pub(super) fn may_be_for<B>(&self, request: &http::Request<B>) -> bool {
         !self.sites.is_empty() && self.find(request).is_some()
     }

@@ -60,7 +60,7 @@ impl RenditionCache {
         let state = state.ok_or_else(NoDocument::yet)?;
         let kind = DocumentKind::Past { upstream: record.shown(), request: wish, at };
         let (audience, feed) = (record.site.key(), record.name.clone());
-        let key = DocumentKey { audience, feed, revision: Some(state.revision), kind };
+        let key = (DocumentKey { audience, feed, kind }, Some(state.revision));
         let is_list = state.format == Format::Opml;
         let make = move |cache: Arc<Self>, record: ServedFeed| async move {
             cache.build_memento(&record, wish, at, is_list).await
@@ -219,7 +219,7 @@ impl RenditionCache {
         let kind = DocumentKind::Archive { place: Box::new(place.clone()), form, secret };
         let (audience, feed) = (record.site.key(), record.name.clone());
         // What was sealed stays as it is whatever comes to the feed.
-        let key = DocumentKey { audience, feed, revision: None, kind };
+        let key = (DocumentKey { audience, feed, kind }, None);
         let read = place.clone();
         let make = move |cache: Arc<Self>, record: ServedFeed| async move {
             let archive = cache.store.archive(&record.name, &read.note.id).await?;

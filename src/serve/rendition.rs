@@ -8,15 +8,13 @@ use super::negotiate::{Encoding, encoding};
 use super::spool::{Spool, SpooledFile, SpoolingText, WrittenDocument};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::io;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Deletion, Item, Revision, Tick, Time};
-use tidegate_format::render::{
-    Addresses, Dialect, HistoryPlace, ItemPortions, Page, TextSink, ViewKind,
-};
+use tidegate_format::render::{Addresses, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
 use tidegate_store::{PinnedFeed, RemainingItems, View};
 use tokio::runtime::Handle;
 
@@ -108,8 +106,6 @@ pub(super) struct Rendition {
     pub(super) shown: Time,
     /// The headers that every answer with it has, but for the validators.
     pub(super) head: HeaderMap,
-    /// Its form, where it is a document of a feed.
-    pub(super) form: DocumentForm,
     /// The revision of the feed that it was rendered from.
     pub(super) revision: Revision,
 }
@@ -226,7 +222,7 @@ impl UnwrittenDocument {
                 Rendition::new(identity, (Some(gzip), None), about)
             }
         };
-        (made.form, made.head) = (self.form, self.head);
+        made.head = self.head;
         Ok(made)
     }
 }
@@ -265,16 +261,7 @@ impl Rendition {
         about: About,
     ) -> Self {
         let About { media_type, shown, revision, token: _ } = about;
-        Self {
-            identity,
-            gzip,
-            zstd,
-            media_type,
-            shown,
-            head: HeaderMap::new(),
-            form: DocumentForm::from_dialect(Dialect::default()),
-            revision,
-        }
+        Self { identity, gzip, zstd, media_type, shown, head: HeaderMap::new(), revision }
     }
 
     /// With more headers of answers.
@@ -296,13 +283,6 @@ impl Rendition {
             Some(_) => encoding(asked, self.zstd.is_some()),
             None => Encoding::Identity,
         }
-    }
-
-    /// The encoding that an answer with these headers carries, or would carry.
-    pub(super) fn encoding_answered(&self, headers: &HeaderMap) -> Option<Encoding> {
-        let etag = headers.get(header::ETAG)?;
-        let all = [Encoding::Identity, Encoding::Gzip, Encoding::Zstd];
-        all.into_iter().find(|encoding| self.body(*encoding).etag.value() == etag)
     }
 
     /// The body in an encoding that it has ([`Rendition::encoding`]).

@@ -2,8 +2,7 @@
 
 use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
-use super::audience::{AudienceKey, ServedFeed};
-use super::cache::Cache;
+use super::audience::ServedFeed;
 use super::client::Client;
 use super::delta::Point;
 use super::documents::{DocumentKey, DocumentKind, Documents, NoDocument};
@@ -15,17 +14,14 @@ use super::spool::Spool;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_config::DeltaViews;
-use tidegate_core::model::{Deletion, FeedName, FeedState, Format, Item, Tick};
+use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
 use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
-/// How many keys of last good renditions are remembered.
-pub(super) const LAST_KEYS: u64 = 16 * 1024;
 
 /// What was asked of a view, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,13 +54,11 @@ pub(super) fn view_key(
     DocumentKey {
         audience: record.site.key(),
         feed: record.name.clone(),
-        revision: Some(state.revision),
         kind: DocumentKind::View {
             upstream: record.shown(),
             plan,
             form: wish.form(state),
             is_complete: record.options.complete,
-            render: state.render_revision,
             base,
         },
     }
@@ -78,27 +72,9 @@ pub(super) struct RenditionCache {
     pub(super) writing: (Renderer, Arc<Spool>),
     pub(super) admission: Arc<Admission>,
     pub(super) documents: Arc<Documents>,
-    /// The newest view that was made for each audience and form.
-    pub(super) last: Cache<(AudienceKey, FeedName, ViewKind, DocumentForm), DocumentKey>,
-    /// How often something was let go of that nobody may be served any more.
-    pub(super) forgotten: AtomicU64,
 }
 
 impl RenditionCache {
-    /// Lets go of everything that was rendered of a feed.
-    pub(super) fn forget(&self, feed: &FeedName) {
-        self.documents.forget(feed);
-        let feed = feed.clone();
-        self.last.remove_all(move |(_, of, ..)| *of == feed);
-        // Last: who finds the old number has found what was kept before.
-        self.forgotten.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Another number than before once anything was forgotten.
-    pub(super) fn forgotten(&self) -> u64 {
-        self.forgotten.load(Ordering::Acquire)
-    }
-
     /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but the state that it has
     /// in memory, so that where the store fails, what was made of the same revision is served.
     pub(super) async fn rendition(
@@ -114,24 +90,14 @@ impl RenditionCache {
         let key = view_key(record, wish, plan, &state, None);
         let ask = self.ask(record, wish, &state, client, usual);
         let make = |shelf: Arc<Self>, record| async move { shelf.build(&record, wish).await };
-        let rendition = self.encoded(record, key.clone(), ask, make).await?;
-        if usual {
-            let place = (key.audience, record.name.clone(), wish.kind, wish.form(&state));
-            let before = self.last.get(&place);
-            // Nobody asks for it any more, and it may be large.
-            if let Some(before) = before.filter(|before| before.revision < key.revision) {
-                self.documents.remove(&before);
-            }
-            self.last.insert(place, key);
-        }
-        Ok(rendition)
+        self.encoded(record, (key, Some(state.revision)), ask, make).await
     }
 
     /// A document in its encodings, which is kept or made.
     pub(super) async fn encoded<F>(
         self: &Arc<Self>,
         record: &ServedFeed,
-        key: DocumentKey,
+        (key, revision): (DocumentKey, Option<Revision>),
         ask: WorkRequest,
         make: impl FnOnce(Arc<Self>, ServedFeed) -> F,
     ) -> Result<Arc<Rendition>, Arc<NoDocument>>
@@ -139,7 +105,7 @@ impl RenditionCache {
         F: Future<Output = Result<Rendition, NoDocument>> + Send + 'static,
     {
         let make = || make(Arc::clone(self), record.clone());
-        let made = self.documents.get(key, ask, make).await?;
+        let made = self.documents.get(key, revision, ask, make).await?;
         made.encoded().cloned().ok_or_else(|| Arc::new(NoDocument::yet()))
     }
 

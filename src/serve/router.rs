@@ -193,16 +193,11 @@ pub(super) const DRAIN_TIME: Duration = Duration::from_secs(10);
 pub(super) fn check_host(request: &Request) -> Result<(), Problem> {
     // What did not come over a socket has no version of its own.
     let came = request.extensions().get::<Peer>().is_some();
-    if came && !has_one_host(request) {
+    if came && request.version() == Version::HTTP_11 && !names_one_host(request.headers()) {
         let said = "a request of HTTP/1.1 has exactly one header Host";
         return Err(Problem::new(StatusCode::BAD_REQUEST, said));
     }
     Ok(())
-}
-
-/// Whether a request names one host, where it has to.
-pub(super) fn has_one_host<B>(request: &http::Request<B>) -> bool {
-    request.version() != Version::HTTP_11 || names_one_host(request.headers())
 }
 
 fn names_one_host(headers: &HeaderMap) -> bool {

@@ -67,7 +67,7 @@ fn read_by_programs() -> Vec<Route> {
         Route::described(Anywhere, routes!(opml::document)),
         Route::described(Anywhere, routes!(sup::document)),
         Route::described(Anywhere, routes!(event_streams::events::events)),
-        Route::described(Anywhere, routes!(event_streams::poll::changes)),
+        Route::described(Anywhere, routes!(event_streams::changes)),
         Route::described(Anywhere, routes!(openapi::document)),
         Route::described(Everybody, routes!(probes::alive)),
         Route::described(Everybody, routes!(probes::ready)),

@@ -1,12 +1,12 @@
 //! Work that is done once for all who ask for it at the same time. It runs in a task of its own, so that
 //! it keeps what it was admitted with until it is really over, whoever leaves meanwhile.
 
-use super::admission::{Admission, Admitted, Overloaded, Work};
+use super::admission::{Admission, Overloaded, Work};
 use super::client::Client;
 use crate::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tidegate_store::{FeedList, StoreError};
 use tokio::sync::watch;
@@ -37,55 +37,39 @@ enum WorkStage<V, E> {
     Done(SharedResult<V, E>),
 }
 
-type Progress<V, E> = watch::Sender<WorkStage<V, E>>;
-/// Each with how many take part in it.
-type Flights<K, V, E> = Arc<Mutex<HashMap<K, (Arc<Progress<V, E>>, usize)>>>;
-
-/// A part in work that several wait for.
-struct JoinedWork<K: Eq + Hash, V, E> {
+/// Work that is not over, for as long as somebody takes part in it.
+struct Flight<K: Eq + Hash, V, E> {
     key: K,
-    progress: Arc<Progress<V, E>>,
+    progress: watch::Sender<WorkStage<V, E>>,
     all: Flights<K, V, E>,
 }
 
-impl<K: Clone + Eq + Hash, V, E> JoinedWork<K, V, E> {
-    fn join(all: &Flights<K, V, E>, key: &K) -> Self {
-        let mut flights = locked(all);
-        let new = || (Arc::new(watch::channel(WorkStage::Waiting).0), 0);
-        let (progress, parts) = flights.entry(key.clone()).or_insert_with(new);
-        *parts += 1;
-        Self { key: key.clone(), progress: Arc::clone(progress), all: Arc::clone(all) }
-    }
-}
+type Flights<K, V, E> = Arc<Mutex<HashMap<K, Weak<Flight<K, V, E>>>>>;
 
-impl<K: Eq + Hash, V, E> JoinedWork<K, V, E> {
-    /// Takes out what is over, so that another may begin under the same key, and tells those who wait.
-    fn end(&self, outcome: SharedResult<V, E>) {
-        self.leave(|_| 0);
-        self.progress.send_replace(WorkStage::Done(outcome));
-    }
-
-    /// Changes how many take part, unless it is over.
-    fn leave(&self, left: impl FnOnce(usize) -> usize) {
+impl<K: Eq + Hash, V, E> Flight<K, V, E> {
+    /// Takes it out, so that another may begin under the same key.
+    fn leave(&self) {
         let mut flights = locked(&self.all);
-        let Some((progress, parts)) = flights.get_mut(&self.key) else { return };
-        if Arc::ptr_eq(progress, &self.progress) {
-            *parts = left(*parts);
-            if *parts == 0 {
-                flights.remove(&self.key);
-            }
+        if flights.get(&self.key).is_some_and(|it| std::ptr::eq(it.as_ptr(), self)) {
+            flights.remove(&self.key);
         }
     }
+
+    /// Tells those who wait what came of it.
+    fn end(&self, outcome: SharedResult<V, E>) {
+        self.leave();
+        self.progress.send_replace(WorkStage::Done(outcome));
+    }
 }
 
-impl<K: Eq + Hash, V, E> Drop for JoinedWork<K, V, E> {
+impl<K: Eq + Hash, V, E> Drop for Flight<K, V, E> {
     fn drop(&mut self) {
-        self.leave(|parts| parts.saturating_sub(1));
+        self.leave();
     }
 }
 
 /// Work by key, each done once at a time.
-pub(super) struct SingleFlight<K, V, E> {
+pub(super) struct SingleFlight<K: Eq + Hash, V, E> {
     flights: Flights<K, V, E>,
     admission: Arc<Admission>,
 }
@@ -106,6 +90,17 @@ where
         &self.admission
     }
 
+    fn join(&self, key: &K) -> Arc<Flight<K, V, E>> {
+        let mut flights = locked(&self.flights);
+        if let Some(flight) = flights.get(key).and_then(Weak::upgrade) {
+            return flight;
+        }
+        let (key, progress) = (key.clone(), watch::channel(WorkStage::Waiting).0);
+        let flight = Arc::new(Flight { key, progress, all: Arc::clone(&self.flights) });
+        flights.insert(flight.key.clone(), Arc::downgrade(&flight));
+        flight
+    }
+
     /// What the work `begin` answers, or that of somebody else who asked for the same.
     ///
     /// Who is admitted first does it for all who wait, so that nobody waits for the turn of a client
@@ -119,45 +114,36 @@ where
     where
         F: Future<Output = SharedResult<V, E>> + Send + 'static,
     {
-        let part = JoinedWork::join(&self.flights, key);
-        let mut progress = part.progress.subscribe();
-        // The sender is in `part`, so that waiting ends with what is waited for.
+        let closed = || Err(Arc::new(StoreError::Closed.into()));
+        let flight = self.join(key);
+        let mut progress = flight.progress.subscribe();
         tokio::select! {
             biased;
             _ = progress.wait_for(|stage| !matches!(stage, WorkStage::Waiting)) => {}
             admitted = self.admission.admit(ask.client, &ask.work, ask.cost) => {
                 let admitted = admitted.map_err(|error| Arc::new(error.into()))?;
-                self.start(&part, admitted, begin);
+                // Unless somebody else was admitted meanwhile.
+                let is_first = flight.progress.send_if_modified(|stage| {
+                    let is_first = matches!(stage, WorkStage::Waiting);
+                    if is_first {
+                        *stage = WorkStage::Begun;
+                    }
+                    is_first
+                });
+                if is_first {
+                    let (flight, work) = (Arc::clone(&flight), admitted.spawn(begin()));
+                    // Where it breaks off without a result, those who wait are told.
+                    tokio::spawn(async move {
+                        flight.end(work.await.unwrap_or_else(|_| closed()));
+                    });
+                }
             }
         }
         let done = progress.wait_for(|stage| matches!(stage, WorkStage::Done(_))).await;
         match done.as_deref() {
             Ok(WorkStage::Done(outcome)) => outcome.clone(),
-            _ => Err(Arc::new(StoreError::Closed.into())),
+            _ => closed(),
         }
-    }
-
-    /// Begins, unless somebody else did so while this one was being admitted.
-    fn start<F>(&self, part: &JoinedWork<K, V, E>, admitted: Admitted, begin: impl FnOnce() -> F)
-    where
-        F: Future<Output = SharedResult<V, E>> + Send + 'static,
-    {
-        let is_first = part.progress.send_if_modified(|stage| {
-            let is_first = matches!(stage, WorkStage::Waiting);
-            if is_first {
-                *stage = WorkStage::Begun;
-            }
-            is_first
-        });
-        if !is_first {
-            return;
-        }
-        let part = JoinedWork::join(&self.flights, &part.key);
-        let work = admitted.spawn(begin());
-        // Where it breaks off without a result, those who wait are told.
-        tokio::spawn(async move {
-            part.end(work.await.unwrap_or_else(|_| Err(Arc::new(StoreError::Closed.into()))));
-        });
     }
 }
 
@@ -219,36 +205,16 @@ mod tests {
         }
     }
 
-    /// A key that lets go of another part in the same flight while its own is let go of.
-    #[derive(Clone)]
-    struct Last(Arc<Mutex<Option<JoinedWork<Last, u32, StoreError>>>>);
-
-    impl PartialEq for Last {
-        fn eq(&self, _: &Self) -> bool {
-            true
-        }
-    }
-
-    impl Eq for Last {}
-
-    impl Hash for Last {
-        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
-    }
-
-    impl Drop for Last {
-        fn drop(&mut self) {
-            let other = self.0.lock().unwrap().take();
-            drop(other);
-        }
-    }
-
     #[test]
-    fn a_flight_that_two_leave_at_once_is_not_kept() {
-        let (flights, key) = (Flights::default(), Last(Arc::default()));
-        let one = JoinedWork::join(&flights, &key);
-        *key.0.lock().unwrap() = Some(JoinedWork::join(&flights, &key));
+    fn a_flight_that_all_have_left_is_not_kept() {
+        let flights: SingleFlight<u8, u32, crate::problem::Problem> =
+            SingleFlight::new(Arc::new(Admission::of(4)));
+        let [one, other] = [1, 1].map(|key| flights.join(&key));
+        assert!(Arc::ptr_eq(&one, &other));
         drop(one);
-        assert!(flights.lock().unwrap().is_empty());
+        assert_eq!(flights.flights.lock().unwrap().len(), 1);
+        drop(other);
+        assert!(flights.flights.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

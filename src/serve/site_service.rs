@@ -1,14 +1,13 @@
-//! What a connection asks of this site: answers that are ready first, then whatever its listener answers. And the bodies of
-//! both: those that come, those that somebody watches, and those that are handed over in pieces and counted until they have
-//! gone.
+//! What a connection asks of this site, and the bodies of requests and answers: those that come, those that somebody watches,
+//! and those that are handed over in pieces and counted until they have gone.
 
 use super::budget::HeldBudget;
 use super::client::Peer;
 use super::connections::{Busy, ClientTurn, Connection};
+use super::probes;
 use super::router::ListenerSite;
 use super::router::{DRAIN_TIME, drain};
 use super::spool::SpooledFile;
-use super::{probes, ready};
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Request, Response, Version, header};
@@ -16,7 +15,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use std::convert::Infallible;
-use std::future::{Future, pending, ready as at_once};
+use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,18 +39,12 @@ impl Service<Request<Incoming>> for SiteService {
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = self.connection.activity.begin(request.version() < Version::HTTP_2);
         let room = &self.site.room;
-        let is_known = !room.origins.may_be_for(&request);
-        if self.connection.is_reserved && !(is_known && probes::is_probe(request.uri().path())) {
+        let is_probe =
+            || probes::is_probe(request.uri().path()) && !room.origins.may_be_for(&request);
+        if self.connection.is_reserved && !is_probe() {
             // Closed without a word: a stream of events would take a refusal for the end.
             self.connection.cut();
             return Box::pin(pending());
-        }
-        // Otherwise the database says whether it is still the answer.
-        if is_known
-            && room.store.answers_from_memory()
-            && let Some(answer) = ready::answer(room, self.peer, &request)
-        {
-            return Box::pin(at_once(Ok(sent(answer, busy))));
         }
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.connection.clone());
@@ -61,12 +54,7 @@ impl Service<Request<Incoming>> for SiteService {
             true => Body::empty(),
             false => Body::new(ArrivingBody { body: Some(body), turn, asks_first }),
         });
-        Box::pin(async move {
-            let room = &site.room;
-            let mut answer = site.answer(request).await;
-            room.ready.keep(&mut answer);
-            Ok(sent(answer, busy))
-        })
+        Box::pin(async move { Ok(sent(site.answer(request).await, busy)) })
     }
 }
 

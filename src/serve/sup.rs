@@ -15,7 +15,6 @@ use super::log::{ChangeLog, LogAfter};
 use super::openapi::{BadRequest, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::ready::{AnswerBasis, PlainRead};
 use super::rendition::{About, Rendition};
 use crate::locked;
 use arc_swap::ArcSwapOption;
@@ -225,14 +224,6 @@ impl SupDocuments {
         (unchanged || built.at.elapsed() < pause).then_some(built)
     }
 
-    /// The document of a period as it was last made, where it is new enough for who asks now.
-    pub(super) fn newest(&self, period: u32) -> Option<Arc<Rendition>> {
-        let slot = self.slots.iter().find(|slot| slot.period == period)?;
-        let built = self.standing(slot, &*self.directory.known()?)?;
-        slot.note_asked();
-        Some(Arc::clone(&built.rendition))
-    }
-
     /// Takes what is new in the log.
     async fn follow(&self) -> Result<(), StoreError> {
         // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
@@ -374,21 +365,5 @@ pub(super) async fn document(
     }
     slot.note_asked();
     let built = room.sup.document(slot).await?;
-    let mut response = built.rendition.represented(&asked).answer(&asked);
-    // Whatever else an address may bear would make many of one document.
-    let is_plain = |query| query == format!("seconds={}", slot.period);
-    if uri.authority().is_none()
-        && audience.is_public()
-        && uri.query().is_none_or(is_plain)
-        && let Some(encoding) = built.rendition.encoding_answered(response.headers())
-    {
-        response.extensions_mut().insert(PlainRead {
-            target: uri.to_string(),
-            route: "/sup.json",
-            rendition: Arc::downgrade(&built.rendition),
-            encoding,
-            basis: AnswerBasis::Sup(slot.period),
-        });
-    }
-    Ok(response)
+    Ok(built.rendition.represented(&asked).answer(&asked))
 }

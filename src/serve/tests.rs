@@ -21,7 +21,6 @@ mod origins;
 mod pages;
 mod people;
 mod private;
-mod ready;
 mod shares;
 mod sockets;
 mod stopped_store;

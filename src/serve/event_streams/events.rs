@@ -1,28 +1,28 @@
 //! `GET /events`: the change log as server-sent events (HTML Living Standard, section 9.2).
 
-use super::{ChangeEvent, EPOCHS, Position, StreamQuery, enter};
+use super::{ChangeLine, LogFollower, QUERY_LIMIT, enter, wait};
 use crate::SharedState;
 use crate::audience::Audience;
 use crate::client::Client;
 use crate::conditional::unkept;
-use crate::directory::Listing;
-use crate::log::LogAfter;
+use crate::log::Position;
 use crate::openapi::{BadRequest, Gone};
 use crate::problem::Problem;
+use crate::query::Query;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use futures_util::StreamExt as _;
 use futures_util::stream::poll_fn;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde::Serialize;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 use tidegate_status::schema;
-use tidegate_store::{ClosedEpoch, in_words};
+use tidegate_store::ClosedEpoch;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// How often a silent stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -71,33 +71,25 @@ pub(crate) async fn events(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = StreamQuery::read(&room, audience, query.as_deref()).await?;
-    let last = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
-    let begin = match last {
-        Some(value) => {
-            let text = value.to_str().unwrap_or_default();
-            Position::read(text).map_err(|_| {
-                Problem::parameter(
-                    "Last-Event-ID",
-                    "Last-Event-ID is an id of this stream's events",
-                )
-            })?
-        }
-        None => asked.after.unwrap_or_else(|| Position::behind(&room.log, room.log.newest())),
-    };
+    let query = Query::within(QUERY_LIMIT, query.as_deref().unwrap_or_default())?;
+    let (mut log, _) = LogFollower::new(&room, audience, &query).await?;
+    wait(&query)?;
+    if let Some(last) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) {
+        let said = "Last-Event-ID is an id of this stream's events";
+        let last = Position::read(last.to_str().unwrap_or_default());
+        log.at = last.map_err(|_| Problem::parameter("Last-Event-ID", said))?;
+    }
     let place = match enter(&room.doors.streams, client, "event streams") {
         Ok(place) => place,
         Err(why) => {
-            let later = format!("retry: {RETRY_LATER}\nid: {begin}\n: {why}\n\n");
+            let later = format!("retry: {RETRY_LATER}\nid: {}\n: {why}\n\n", log.at);
             return Ok(streaming(later.into()));
         }
     };
     let (pieces, mut stream) = mpsc::channel(PIECES);
-    let sent = Instant::now();
-    let writer =
-        EventWriter { room: Arc::clone(&room), asked, at: begin, said: begin, sent, pieces };
+    let writer = EventWriter { said: log.at, log, sent: Instant::now(), pieces };
     tokio::spawn(async move {
-        writer.run().await;
+        let Ended = writer.run().await;
         drop(place);
     });
     let stream = poll_fn(move |context| stream.poll_recv(context)).map(Ok::<_, Infallible>);
@@ -128,11 +120,18 @@ fn streaming(body: Body) -> Response {
 /// Why a stream ends.
 struct Ended;
 
+/// A change with its place, as the data of an event.
+#[derive(Debug, Serialize)]
+struct ChangeEvent {
+    epoch: u64,
+    at: String,
+    #[serde(flatten)]
+    change: ChangeLine,
+}
+
 /// Writes one stream.
 struct EventWriter {
-    room: SharedState,
-    asked: StreamQuery,
-    at: Position,
+    log: LogFollower,
     /// The id that the client knows.
     said: Position,
     /// When something was last sent.
@@ -141,92 +140,53 @@ struct EventWriter {
 }
 
 impl EventWriter {
-    async fn run(mut self) {
+    async fn run(mut self) -> Ended {
+        let Err(ended) = self.write().await;
+        ended
+    }
+
+    async fn write(&mut self) -> Result<Infallible, Ended> {
         let end = Instant::now() + LIFE;
         // The client knows where it is from the first line on, should nothing happen at all.
-        let hello = format!("retry: {RETRY}\nid: {}\n\n", self.at);
-        if self.send(hello).await.is_err() {
-            return;
-        }
-        let mut sealed = self.room.log.watch();
-        let mut revoked = std::pin::pin!(self.asked.audience.ended());
-        // Its client comes back where it was.
-        if let Err(error) = self.room.log.until_reached(self.at.begun()).await {
-            tracing::debug!(%error, "an event stream ends whose place may be ahead of this gateway");
-            return;
-        }
-        if !self.at.is_of(&self.room.log) && self.reset("this log has never had it").await.is_err()
-        {
-            return;
+        self.send(format!("retry: {RETRY}\nid: {}\n\n", self.log.at)).await?;
+        let closing = self.log.room.closing.clone();
+        let mut revoked = std::pin::pin!(self.log.audience.ended());
+        if let Err(problem) = self.log.check().await {
+            self.reset(&problem).await?;
         }
         loop {
-            sealed.mark_unchanged();
-            match self.send_changes().await {
-                Err(Ended) => return,
-                Ok(true) => continue,
-                Ok(false) => {}
+            match self.log.next().await {
+                Err(problem) => {
+                    self.reset(&problem).await?;
+                    continue;
+                }
+                Ok(epochs) if !epochs.is_empty() => {
+                    for sealed in epochs {
+                        self.epoch(&sealed).await?;
+                    }
+                    continue;
+                }
+                Ok(_) => {}
             }
-            let closing = self.room.closing.clone();
-            let silent = tokio::select! {
-                () = closing.cancelled() => return,
-                () = &mut revoked => return,
-                () = self.pieces.closed() => return,
-                () = tokio::time::sleep_until(end) => return,
-                () = tokio::time::sleep_until(self.sent + HEARTBEAT) => true,
-                changed = sealed.changed() => match changed {
-                    Ok(()) => false,
-                    Err(_) => return,
-                },
-            };
-            if silent && self.heartbeat().await.is_err() {
-                return;
+            tokio::select! {
+                () = closing.cancelled() => return Err(Ended),
+                () = &mut revoked => return Err(Ended),
+                () = self.pieces.closed() => return Err(Ended),
+                () = sleep_until(end) => return Err(Ended),
+                () = sleep_until(self.sent + HEARTBEAT) => self.heartbeat().await?,
+                changed = self.log.newest.changed() => changed.map_err(|_| Ended)?,
             }
         }
     }
 
-    /// Sends what follows; says whether there may be more at once.
-    async fn send_changes(&mut self) -> Result<bool, Ended> {
-        let after = match self.room.log.after(self.at.whole(), EPOCHS).await {
-            Ok(after) => after,
-            Err(error) => {
-                tracing::warn!(
-                    error = in_words(&error),
-                    "an event stream could not read the change log"
-                );
-                return Err(Ended);
-            }
-        };
-        let epochs = match after {
-            LogAfter::Epochs(epochs) => epochs,
-            LogAfter::Gone { oldest } => {
-                let said = format!("the oldest epoch kept is {}", oldest.0);
-                return self.reset(&said).await.map(|()| true);
-            }
-            LogAfter::Ahead => return self.reset("this log has never had it").await.map(|()| true),
-        };
-        if epochs.is_empty() {
-            return Ok(false);
-        }
-        let Ok(listing) = self.room.directory.listing().await else { return Err(Ended) };
-        for sealed in &epochs {
-            self.epoch(sealed, &listing).await?;
-        }
-        Ok(true)
-    }
-
-    async fn epoch(&mut self, sealed: &ClosedEpoch, listing: &Listing) -> Result<(), Ended> {
+    async fn epoch(&mut self, sealed: &ClosedEpoch) -> Result<(), Ended> {
         let mut piece = String::new();
-        let given = self.at.given(sealed.epoch);
-        let behind = Position::behind(&self.room.log, sealed.epoch);
-        for (place, change) in sealed.changes.iter().enumerate().skip(given) {
-            if !self.asked.wants(&change.feed, listing) {
-                continue;
-            }
-            let id = match place + 1 == sealed.changes.len() {
-                true => behind,
-                false => behind.within(place + 1),
-            };
-            let single = ChangeEvent::new(self.asked.audience.site(), sealed, change);
+        let behind = Position::behind(self.log.log(), sealed.epoch);
+        for (place, change) in self.log.wanted(sealed).await.map_err(|_| Ended)? {
+            let is_last = place + 1 == sealed.changes.len();
+            let id = if is_last { behind } else { behind.within(place + 1) };
+            let change = ChangeLine::new(self.log.audience.site(), change);
+            let single = ChangeEvent { epoch: sealed.epoch.0, at: sealed.at.to_string(), change };
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
             let _ = write!(piece, "event: change\nid: {id}\ndata: {data}\n\n");
@@ -235,19 +195,27 @@ impl EventWriter {
                 self.send(std::mem::take(&mut piece)).await?;
             }
         }
-        self.at = behind;
+        self.log.at = behind;
         if piece.is_empty() { Ok(()) } else { self.send(piece).await }
     }
 
-    /// Says that what followed the client's id cannot be given, and goes on from the newest.
-    async fn reset(&mut self, why: &str) -> Result<(), Ended> {
-        let newest = Position::behind(&self.room.log, self.room.log.newest());
+    /// Says that what followed the client's id cannot be given, and goes on from the newest. Where that is not known now,
+    /// the stream ends: its client comes back where it was.
+    async fn reset(&mut self, why: &Problem) -> Result<(), Ended> {
+        if why.status() != StatusCode::GONE {
+            tracing::debug!(
+                why = why.detail(),
+                "an event stream ends that could not read the change log"
+            );
+            return Err(Ended);
+        }
+        let newest = Position::newest(self.log.log());
         let data = serde_json::json!({
-            "after": self.at.to_string(),
+            "after": self.log.at.to_string(),
             "newest": newest.to_string(),
-            "reason": format!("what followed {} is not there: {why}; read the feeds anew", self.at),
+            "reason": why.detail(),
         });
-        (self.at, self.said) = (newest, newest);
+        (self.log.at, self.said) = (newest, newest);
         self.send(format!("event: reset\nid: {newest}\ndata: {data}\n\n")).await
     }
 
@@ -256,34 +224,29 @@ impl EventWriter {
     /// the stream ends instead: its client goes on at a gateway that sees it.
     async fn heartbeat(&mut self) -> Result<(), Ended> {
         let seen = tokio::select! {
-            () = self.room.closing.cancelled() => return Err(Ended),
-            seen = self.room.store.catch_up() => seen,
+            () = self.log.room.closing.cancelled() => return Err(Ended),
+            seen = self.log.room.store.catch_up() => seen,
         };
         if let Err(error) = seen {
             tracing::debug!(%error, "an event stream ends that would not be told of changes");
             return Err(Ended);
         }
-        let beat = if self.said == self.at {
-            ": still here\n\n".to_owned()
-        } else {
-            self.said = self.at;
-            format!(": still here\nid: {}\n\n", self.at)
-        };
-        self.send(beat).await
+        let mut beat = ": still here\n".to_owned();
+        if self.said != self.log.at {
+            self.said = self.log.at;
+            let _ = writeln!(beat, "id: {}", self.said);
+        }
+        self.send(beat + "\n").await
     }
 
     /// Sends a piece to a client that takes it in time.
     async fn send(&mut self, piece: String) -> Result<(), Ended> {
-        match tokio::time::timeout(STALL, self.pieces.send(piece.into())).await {
-            Ok(Ok(())) => {
-                self.sent = Instant::now();
-                Ok(())
-            }
-            Ok(Err(_)) => Err(Ended),
-            Err(_) => {
-                tracing::debug!("an event stream whose client took nothing was cut");
-                Err(Ended)
-            }
-        }
+        let sent = tokio::time::timeout(STALL, self.pieces.send(piece.into())).await;
+        let taken = sent.inspect_err(|_| {
+            tracing::debug!("an event stream whose client took nothing was cut");
+        });
+        taken.map_err(|_| Ended)?.map_err(|_| Ended)?;
+        self.sent = Instant::now();
+        Ok(())
     }
 }

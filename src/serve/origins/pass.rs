@@ -201,14 +201,12 @@ pub(super) async fn send(
         let said = "a GET or HEAD with a body is not passed on";
         return Err(Problem::new(StatusCode::BAD_REQUEST, said));
     }
-    let (body, _slow) = match has_body {
+    let body = match has_body {
         true => {
             let body = body.map_err(BodyError::from).boxed_unsync();
-            let (site, request) = (&asked.site.config().url, &parts.extensions);
-            let (body, slow) = room.origins.uploads.read_ahead(site, request, body).await?;
-            (Some(body), slow)
+            Some(room.origins.uploads.read_ahead(&parts.extensions, body).await?)
         }
-        false => (None, None),
+        false => None,
     };
     let slot = asked.slots.acquire(&parts.extensions, !parts.method.is_safe()).await?;
     let via = &room.origins.via;

@@ -2,13 +2,12 @@
 //! of them. When all are taken, a request gives way whose client keeps the site waiting, or has most of them.
 //!
 //! A site is asked once the body of an upload has come, or so much of it that it surely flows; until then it takes nothing
-//! of the site's. A few bodies that come slowly go on to it all the same, as they come.
+//! of the site's.
 
 use super::super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
 use super::super::client::Client;
 use super::super::connections::Connection;
 use super::super::problem::Problem;
-use super::looks::{LookPermit, LookTurns};
 use super::pass::problem_of;
 use super::service::PassError;
 use bytes::{Bytes, BytesMut};
@@ -21,8 +20,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate_net::origin::{BodyError, PassedBody};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, timeout_at};
-use url::Url;
+use tokio::time::{Instant, timeout_at};
 
 /// Of so many slots a client has one, and a few at least.
 const CLIENTS: usize = 4;
@@ -98,94 +96,33 @@ impl SiteSlots {
 const AHEAD: usize = 64 * 1024;
 const AT_ONCE: usize = 512;
 const TIME: Duration = Duration::from_secs(60);
-/// After how long a body that has not come is a slow one; how many of them a site gets at a time, and one client sends.
-const SLOW_AFTER: Duration = Duration::from_secs(1);
-const SITE_SLOW: u32 = 16;
-const CLIENT_SLOW: u32 = 2;
 
 /// The uploads that are read.
-pub(super) struct Uploads {
-    ahead: SiteSlots,
-    slow: LookTurns,
-}
+pub(super) struct Uploads(SiteSlots);
 
 impl Uploads {
     pub(super) fn new() -> Self {
-        Self { ahead: SiteSlots::new(AT_ONCE), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW) }
+        Self(SiteSlots::new(AT_ONCE))
     }
 
-    /// A body of which enough has come for the site to be asked, and the leave of a slow one.
+    /// A body of which enough has come for the site to be asked.
     pub(super) async fn read_ahead(
         &self,
-        site: &Url,
         request: &Extensions,
-        body: PassedBody,
-    ) -> Result<(PassedBody, Option<LookPermit>), Problem> {
-        let late = || {
-            let said = "the body of the request does not come";
-            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
-        };
-        let client = Client::of(request);
-        let _slot = self.ahead.acquire(request, false).await?;
-        let mut reading = ReadingBody::new(body, TIME);
-        let leave = tokio::select! {
-            biased;
-            read = reading.read(AHEAD) => match read {
-                Ok(ReadEnd::Whole | ReadEnd::Limit) => None,
-                Ok(ReadEnd::Late) => return Err(late()),
-                Err(_) => return Err(problem_of(PassError::Unsent)),
-            },
-            leave = async {
-                sleep(SLOW_AFTER).await;
-                self.slow.acquire((site, client), TIME).await
-            } => Some(leave.map_err(|_| late())?),
-        };
-        Ok((reading.into_body(), leave))
-    }
-}
-
-/// Where reading a body ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadEnd {
-    Whole,
-    /// There is more than was to be read.
-    Limit,
-    /// It is too slow.
-    Late,
-}
-
-/// A body that is being read.
-pub(super) struct ReadingBody {
-    all: BytesMut,
-    rest: PassedBody,
-    until: Instant,
-}
-
-impl ReadingBody {
-    /// That has so much time in all.
-    pub(super) fn new(body: PassedBody, time: Duration) -> Self {
-        Self { all: BytesMut::new(), rest: body, until: Instant::now() + time }
-    }
-
-    /// Reads on, until there are more than `limit` bytes. Nothing is lost where nobody waits for it to the end.
-    pub(super) async fn read(&mut self, limit: usize) -> Result<ReadEnd, BodyError> {
-        loop {
-            let Ok(frame) = timeout_at(self.until, self.rest.frame()).await else {
-                return Ok(ReadEnd::Late);
-            };
-            let Some(frame) = frame else { return Ok(ReadEnd::Whole) };
-            let Ok(data) = frame?.into_data() else { continue };
-            self.all.extend_from_slice(&data);
-            if self.all.len() > limit {
-                return Ok(ReadEnd::Limit);
-            }
+        mut rest: PassedBody,
+    ) -> Result<PassedBody, Problem> {
+        let _slot = self.0.acquire(request, false).await?;
+        let (mut all, until) = (BytesMut::new(), Instant::now() + TIME);
+        while all.len() <= AHEAD {
+            let frame = timeout_at(until, rest.frame()).await.map_err(|_| {
+                let said = "the body of the request does not come";
+                Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+            })?;
+            let Some(frame) = frame else { break };
+            let frame = frame.map_err(|_| problem_of(PassError::Unsent))?;
+            all.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         }
-    }
-
-    /// The whole of it again.
-    pub(super) fn into_body(self) -> PassedBody {
-        let beginning = Some(self.all.freeze());
-        BegunBody { beginning, rest: self.rest }.boxed_unsync()
+        Ok(BegunBody { beginning: Some(all.freeze()), rest }.boxed_unsync())
     }
 }
 
@@ -230,8 +167,7 @@ mod tests {
     use super::super::PassOutcome;
     use super::*;
     use futures_util::{Stream, StreamExt as _, stream};
-    use http_body_util::{Full, StreamBody};
-    use tokio::time::timeout;
+    use http_body_util::StreamBody;
 
     fn of(last: u8) -> Extensions {
         let mut request = Extensions::new();
@@ -292,59 +228,21 @@ mod tests {
         StreamBody::new(pieces.map(|bytes| Ok::<_, BodyError>(Frame::data(bytes)))).boxed_unsync()
     }
 
-    /// A body that begins and does not go on.
-    fn begun() -> PassedBody {
-        body(stream::iter([Bytes::from_static(b"x")]).chain(stream::pending()))
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_site_is_asked_once_a_body_has_come_or_flows() {
-        let (uploads, site) = (Uploads::new(), Url::parse("http://a/").unwrap());
-        let of = async |last: u8, body| uploads.read_ahead(&site, &of(last), body).await;
+        let uploads = Uploads::new();
+        let of = async |body| uploads.read_ahead(&of(1), body).await;
         let whole = stream::iter([&b"a"[..], b"b"].map(Bytes::from_static));
         let flows = stream::repeat(Bytes::from_static(&[b'x'; 1024]));
         let at = Instant::now();
-        let (whole, leave) = of(1, body(whole)).await.unwrap();
+        let whole = of(body(whole)).await.unwrap();
         assert_eq!(whole.collect().await.unwrap().to_bytes(), "ab");
-        assert!(leave.is_none() && of(1, body(flows)).await.unwrap().1.is_none());
+        let mut flowing = of(body(flows)).await.unwrap();
+        let first = flowing.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(first.len() > AHEAD && flowing.frame().await.is_some());
         assert_eq!(at.elapsed(), Duration::ZERO);
-        // Nine clients send what does not come: a few of these go on, and the others do not hinder anybody.
-        let mut slow = Vec::new();
-        for last in 1..=9 {
-            for _ in 0..4 {
-                if let Ok(read) = timeout(2 * SLOW_AFTER, of(last, begun())).await {
-                    slow.push(read.unwrap());
-                }
-            }
-        }
-        assert_eq!(slow.len(), 16);
-        let (late, _) = tokio::join!(of(20, begun()), of(21, body(stream::empty())));
-        assert_eq!(late.err().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
-        slow.truncate(15);
-        let (mut next, leave) = of(20, begun()).await.unwrap();
-        assert!(
-            leave.is_some() && next.frame().await.unwrap().unwrap().into_data().unwrap() == "x"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_large_or_slow_is_passed_on_whole() {
-        let full = |text: &'static str| {
-            Full::new(Bytes::from_static(text.as_bytes())).map_err(|e| match e {}).boxed_unsync()
-        };
-        let time = Duration::from_secs(1);
-        let mut small = ReadingBody::new(full("abc"), time);
-        assert_eq!(small.read(3).await.unwrap(), ReadEnd::Whole);
-        assert_eq!(small.all, "abc");
-        let mut large = ReadingBody::new(full("abcd"), time);
-        assert_eq!(large.read(3).await.unwrap(), ReadEnd::Limit);
-        assert_eq!(large.into_body().collect().await.unwrap().to_bytes(), "abcd");
-        let frames = futures_util::stream::unfold(0, |n| async move {
-            tokio::time::sleep(Duration::from_millis(600)).await;
-            (n < 4).then(|| (Ok::<_, BodyError>(Frame::data(Bytes::from_static(b"x"))), n + 1))
-        });
-        let mut slow = ReadingBody::new(StreamBody::new(Box::pin(frames)).boxed_unsync(), time);
-        assert_eq!(slow.read(99).await.unwrap(), ReadEnd::Late);
-        assert_eq!(slow.into_body().collect().await.unwrap().to_bytes(), "xxxx");
+        let begun = stream::iter([Bytes::from_static(b"x")]).chain(stream::pending());
+        assert_eq!(of(body(begun)).await.err().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(at.elapsed(), TIME);
     }
 }

@@ -384,13 +384,7 @@ async fn what_is_kept_is_never_given_to_another() {
     let site = site();
     let paths = ["/feeds/news", "/feeds/news/sync", "/feeds/news?as=rss"];
     for (path, round) in paths.into_iter().flat_map(|path| [(path, 0), (path, 1), (path, 2)]) {
-        // Each is asked for over the connection, so that what is ready is kept.
-        let host = [("host", "here")];
-        let ask = async |path: &str| {
-            let mut answer = site.ask(request("GET", path, &host, "")).await;
-            site.room.ready.keep(&mut answer);
-            whole(answer).await
-        };
+        let ask = async |path: &str| whole(site.get(path).await).await;
         let public = ask(path).await;
         let ann = ask(&format!("/t/{ANN}{path}")).await;
         assert!(public.starts_with("200") && ann.starts_with("200"), "{path} {round}");
@@ -399,8 +393,7 @@ async fn what_is_kept_is_never_given_to_another() {
         assert_ne!(public, ann);
     }
     let hidden = format!("/t/{ANN}/feeds/{SECRET}");
-    let mut answer = site.ask(request("GET", &hidden, &[("host", "here")], "")).await;
-    site.room.ready.keep(&mut answer);
+    assert_eq!(site.get(&hidden).await.status(), 200);
     let (at, server) = serving(&site, PATIENT).await;
     for path in [format!("/feeds/{SECRET}"), "/feeds/news".to_owned()] {
         let asked = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");

@@ -176,7 +176,6 @@ async fn a_document_claims_no_time_up_to_which_nobody_looked() {
     site.clock.set(at(200));
     tokio::time::sleep(Duration::from_secs(100)).await;
     problem(site.get("/sup.json").await, 503).await;
-    assert!(site.room.sup.newest(60).is_none());
     site.store.log.close(100, &["news"]);
     site.store.is_unseen.store(false, Ordering::Release);
     let seen = document(&site, "/sup.json").await;
@@ -224,106 +223,4 @@ async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     assert_eq!(ids(&site, &document(&site, "/sup.json").await), ["news", "other"]);
     let all = document(&site, "/sup.json?seconds=300").await;
     assert_eq!(ids(&site, &all), ["news", "other", "third"]);
-}
-
-fn written(windows: &tidegate_core::sup::Windows, period: u32) -> String {
-    let address = |period| format!("https://feeds.example.org/sup.json?seconds={period}");
-    windows.window(period).write(&tidegate_core::sup::PERIODS, address, |_| true)
-}
-
-fn packed(text: String) -> crate::rendition::Rendition {
-    let about = crate::rendition::About {
-        media_type: "application/json",
-        shown: at(0),
-        revision: tidegate_core::model::Revision(0),
-        token: None,
-    };
-    crate::rendition::Rendition::build_quickly(text, about).unwrap()
-}
-
-/// What a document of a very large gateway costs: `cargo test --release -- --ignored --nocapture
-/// what_a_million_feeds_cost`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement"]
-async fn what_a_million_feeds_cost() {
-    use tidegate_core::model::{SupId, Tick};
-    use tidegate_core::sup::{Closed, Windows};
-    use tokio::time::Instant;
-    let mut windows = Windows::new(86_400);
-    let begun = Instant::now();
-    let feed =
-        |n: u64| SupId::new(&format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).unwrap();
-    // A million feeds over twelve hours, and 30,000 in the last minute; with them the epoch before,
-    // which may not have been readable earlier.
-    for epoch in 1..=9_700_u64 {
-        let seconds = if epoch <= 9_400 { i64::try_from(epoch).unwrap() * 4 - 43_000 } else { -5 };
-        let changes = (0..100).map(|n| (feed(epoch * 100 + n), Tick::at(at(seconds)))).collect();
-        windows.add_epoch(Closed { epoch, at: at(seconds), changes });
-    }
-    windows.finish(at(0), at(0));
-    println!("read: {} updates in {:?}", windows.len(), begun.elapsed());
-    for (period, updates) in [(60, 30_100), (86_400, 970_000)] {
-        let begun = Instant::now();
-        let text = written(&windows, period);
-        let wrote = begun.elapsed();
-        let bytes = text.len();
-        let built = packed(text);
-        let took = begun.elapsed();
-        let size = |encoding| built.body(encoding).content.len();
-        use crate::negotiate::Encoding::Gzip;
-        println!(
-            "{period} s: {updates} updates, {bytes} bytes, gzip {}; written in {wrote:?}, with \
-             compression {took:?}",
-            size(Gzip)
-        );
-        let read =
-            tidegate_core::sup::read(built.body(crate::negotiate::Encoding::Identity).bytes());
-        assert_eq!(read.unwrap().updates.len(), updates);
-    }
-    let site = Site::announcing();
-    for _ in 0..300 {
-        site.store.log.close(-5, &["news"]);
-    }
-    site.get("/sup.json").await;
-    let begun = Instant::now();
-    for _ in 0..20_000 {
-        assert_eq!(site.get("/sup.json").await.status(), 200);
-    }
-    println!("from memory, one task: {:.0} requests/s", 20_000.0 / begun.elapsed().as_secs_f64());
-    // In turn with nothing beside it, and while one document after the other is made as it is made for
-    // an answer: off the threads that serve.
-    let windows = std::sync::Arc::new(windows);
-    for building in [false, true, false, true] {
-        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(!building));
-        let (held, ends) = (std::sync::Arc::clone(&windows), std::sync::Arc::clone(&stop));
-        let builder = tokio::task::spawn_blocking(move || {
-            let mut built = 0;
-            while !ends.load(std::sync::atomic::Ordering::Relaxed) {
-                packed(written(&held, 60));
-                built += 1;
-            }
-            built
-        });
-        let mut took = Vec::new();
-        let begun = Instant::now();
-        while begun.elapsed() < std::time::Duration::from_secs(3) {
-            let asked = Instant::now();
-            assert_eq!(site.get("/sup.json").await.status(), 200);
-            took.push(asked.elapsed());
-            // As many as can be would leave nothing for anybody beside them on a small machine.
-            tokio::time::sleep(std::time::Duration::from_micros(200)).await;
-        }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let built = builder.await.unwrap();
-        took.sort_unstable();
-        let share = |part: usize| took[(took.len() * part / 1000).min(took.len() - 1)];
-        println!(
-            "{built} documents made beside it: {} answers, half within {:?}, 99 % within {:?}, \
-             99.9 % within {:?}",
-            took.len(),
-            share(500),
-            share(990),
-            share(999)
-        );
-    }
 }
