@@ -166,46 +166,33 @@ fn x_forwarded_for(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
 fn forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
     let values = headers.get_all(header::FORWARDED).iter();
     let texts = values.map(|value| value.to_str().unwrap_or_default());
-    let addresses: Vec<_> = texts.flat_map(elements).map(|element| named_for(&element)).collect();
+    let elements = texts.flat_map(|text| split_unquoted(text, ','));
+    let addresses: Vec<_> = elements.map(named_for).collect();
     (!addresses.is_empty()).then_some(addresses)
 }
 
-/// The elements of a list, each with its pairs; a comma or semicolon in quotes separates nothing.
-fn elements(text: &str) -> Vec<Vec<String>> {
-    let mut elements = vec![vec![String::new()]];
+/// The parts of a text between separators; one in quotes separates nothing.
+fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
-    for c in text.chars() {
+    text.split(move |c| {
+        let was_escaped = std::mem::replace(&mut is_escaped, false);
         match c {
-            ',' if !is_quoted => elements.push(vec![String::new()]),
-            ';' if !is_quoted => {
-                if let Some(element) = elements.last_mut() {
-                    element.push(String::new());
-                }
-            }
-            '"' if !is_escaped => is_quoted = !is_quoted,
-            '\\' if is_quoted && !is_escaped => {
-                is_escaped = true;
-                continue;
-            }
-            _ => {
-                if let Some(pair) = elements.last_mut().and_then(|element| element.last_mut()) {
-                    pair.push(c);
-                }
-            }
+            '"' if !was_escaped => is_quoted = !is_quoted,
+            '\\' if is_quoted && !was_escaped => is_escaped = true,
+            _ => {}
         }
-        is_escaped = false;
-    }
-    // Within quotes that do not end nothing can be told apart.
-    if is_quoted { vec![Vec::new()] } else { elements }
+        c == separator && !is_quoted
+    })
 }
 
-fn named_for(element: &[String]) -> Option<IpAddr> {
-    let mut named = element.iter().filter_map(|pair| {
+fn named_for(element: &str) -> Option<IpAddr> {
+    let mut named = split_unquoted(element, ';').filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         name.trim().eq_ignore_ascii_case("for").then(|| value.trim())
     });
     let (node, None) = (named.next()?, named.next()) else { return None };
-    address(node)
+    let quoted = node.strip_prefix('"').and_then(|node| node.strip_suffix('"'));
+    address(&quoted.map_or(node.to_owned(), |quoted| quoted.replace('\\', "")))
 }
 
 /// The address of a node: with or without a port, IPv6 with or without brackets.

@@ -258,26 +258,6 @@ mod tests {
         assert!(first.is_cut() && !third.is_cut());
     }
 
-    #[test]
-    fn under_pressure_the_idle_go_and_then_the_greatest_gives_way() {
-        let connections = connections(4, 4);
-        let mut held = Vec::new();
-        for _ in 0..3 {
-            let place = connections.place(peer(1), false).unwrap();
-            held.push((place.activity.begin(true), place));
-        }
-        let idle = connections.place(peer(2), false).unwrap();
-        let third = connections.place(peer(3), false).unwrap();
-        assert!(idle.is_cut(), "the only one at rest");
-        let busy = third.activity.begin(true);
-        let fourth = connections.place(peer(4), false).unwrap();
-        assert!(held[0].1.is_cut(), "the greatest has more than the newcomer");
-        let also_busy = fourth.activity.begin(true);
-        let fifth = connections.place(peer(5), false).unwrap();
-        assert!(!fifth.is_reserved && held[1].1.is_cut());
-        drop((busy, also_busy));
-    }
-
     /// Requests whose bodies do not come, answers that nobody takes.
     #[test]
     fn who_keeps_the_gateway_waiting_gives_way_the_slowest_first() {

@@ -8,6 +8,7 @@
 //!
 //! [`Lineage`]: tidegate_core::model::Lineage
 
+use super::AppState;
 use super::address::{DocumentForm, shown};
 use super::audience::ServedFeed;
 use super::client::Client;
@@ -16,7 +17,7 @@ use super::negotiate::members;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::ReadPlan;
 use super::rendition::{Rendition, UnwrittenDocument};
-use super::rendition_cache::{ReadView, RenditionCache, ViewRequest, plan, view_key};
+use super::views::{ReadView, ViewRequest, plan, view_key};
 use http::{HeaderMap, HeaderName};
 use std::fmt;
 use std::sync::Arc;
@@ -173,14 +174,14 @@ pub(crate) struct Delta {
     pub(crate) base: String,
 }
 
-impl RenditionCache {
+impl AppState {
     /// Whether a view is answered with deltas.
     pub(crate) const fn has_deltas(&self, kind: ViewKind) -> bool {
-        has_deltas(self.views_with_deltas, kind)
+        has_deltas(self.deltas, kind)
     }
 
     /// What the tags of a view belong to; `None` where it has no deltas.
-    pub(super) fn scope(
+    pub(super) fn tag_scope(
         &self,
         record: &ServedFeed,
         wish: ViewRequest,
@@ -210,17 +211,17 @@ impl RenditionCache {
         if wish.seen.is_some() || state.revision != whole.revision {
             return None;
         }
-        let scope = self.scope(record, wish, &state)?;
+        let scope = self.tag_scope(record, wish, &state)?;
         let (base, tag) = base(tags, scope, &state)?;
         if !tells_all(record, wish.kind, base, &state) {
             return None;
         }
         let plan = plan(wish, &state).ok()?;
         let key = view_key(record, wish, plan, &state, Some(base));
-        let ask = self.ask(record, wish, &state, client, false);
+        let ask = self.view_work(record, wish, &state, client, false);
         let make = || {
-            let (shelf, record) = (Arc::clone(self), record.clone());
-            async move { shelf.build_delta(&record, wish, base, state.revision).await }
+            let (room, record) = (Arc::clone(self), record.clone());
+            async move { room.build_delta(&record, wish, base, state.revision).await }
         };
         let kept = self.documents.get(key, Some(state.revision), ask, make).await;
         let kept = kept.inspect_err(|missing| tell(record, missing)).ok()?;
@@ -235,7 +236,7 @@ impl RenditionCache {
         revision: Revision,
     ) -> Result<ServedDocument, NoDocument> {
         let ReadView { plan: whole, mut view, mut rest, mut deleted } =
-            self.read(record, wish).await?;
+            self.read_view(record, wish).await?;
         if view.state.revision != revision {
             let why = "the feed changed since the document that the delta leads to";
             return Err(Problem::later(why, RETRY_SOON).into());
@@ -261,9 +262,9 @@ impl RenditionCache {
         let document = UnwrittenDocument {
             bounds: plan.bounds(&view.state),
             expires,
-            ..self.document(record, wish, view, &deleted)
+            ..self.unwritten(record, wish, view, &deleted)
         };
-        Ok(self.write(document).await?.into())
+        Ok(self.write_document(document).await?.into())
     }
 }
 

@@ -13,7 +13,7 @@ use super::openapi::{
 use super::problem::Problem;
 use super::query::{CONTAINERS, DIALECTS, ViewQuery};
 use super::rendition::Rendition;
-use super::rendition_cache::{RenditionCache, ViewRequest};
+use super::views::ViewRequest;
 use super::{AppState, SharedState, past, reading};
 use axum::extract::State;
 use axum::response::Response;
@@ -133,12 +133,12 @@ async fn view(
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
         return past::answer_past(&room, &record, (wish, client), (at, vary), headers).await;
     }
-    let rendition = room.shelf.rendition(&record, wish, client).await?;
+    let rendition = room.rendition(&record, wish, client).await?;
     let which = Resource::View { kind, is_named };
     let response = answer(&room, which, &rendition, headers);
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
-        let delta = room.shelf.delta(&record, wish, &rendition, tags(headers), client).await;
+        let delta = room.delta(&record, wish, &rendition, tags(headers), client).await;
         if let Some(delta) = delta {
             return Ok(changes(response, &delta, headers));
         }
@@ -155,7 +155,7 @@ async fn chosen(
     if !headers.contains_key(header::ACCEPT) {
         return Ok(None);
     }
-    // Without a state there is no document, which is what the shelf will say.
+    // Without a state there is no document, which is said of it then.
     let Some(state) = room.store.state(&record.name).await? else { return Ok(None) };
     let own = Container::of(state.format);
     Ok(Some(container(headers, own)).filter(|chosen| *chosen != own))
@@ -171,7 +171,7 @@ pub(super) fn answer(
     let now = room.clock.now();
     let mut represented = rendition.represented(asked);
     represented.headers.insert(header::CACHE_CONTROL, which.fresh());
-    represented.headers.insert(header::VARY, which.vary(&room.shelf));
+    represented.headers.insert(header::VARY, which.vary(room));
     Representation {
         // What a tick in the future changed was changed by now, as far as HTTP is concerned.
         modified: Some(rendition.shown.min(now)),
@@ -207,10 +207,10 @@ impl Resource<'_> {
     }
 
     /// What the answer depends on beside the address. A browser gets the reader view as a page.
-    fn vary(self, shelf: &RenditionCache) -> HeaderValue {
+    fn vary(self, room: &AppState) -> HeaderValue {
         let Self::View { kind, is_named } = self else { return VARY_PLAIN };
         let names = [
-            ("A-IM, ", shelf.has_deltas(kind)),
+            ("A-IM, ", room.has_deltas(kind)),
             ("Accept, ", !is_named),
             ("Accept-Encoding", true),
             (", Sec-Fetch-Dest", kind == ViewKind::Reader && !is_named),

@@ -53,7 +53,6 @@ mod query;
 mod readers;
 mod reading;
 mod rendition;
-mod rendition_cache;
 mod router;
 mod routes;
 mod session;
@@ -68,6 +67,7 @@ mod sup;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod views;
 mod webhook;
 
 pub use address::item_page;
@@ -107,7 +107,6 @@ use metrics::Metrics;
 use origins::{Origins, PlaceRules};
 use readers::KnownReaders;
 use rendition::Renderer;
-use rendition_cache::RenditionCache;
 use router::ListenerSite;
 use session::Sessions;
 use settings::SiteSettings;
@@ -115,7 +114,9 @@ use shares::FairShares;
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use sup::SupDocuments;
+use tidegate_config::DeltaViews;
 use tidegate_core::clock::Clock;
 use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
@@ -183,7 +184,11 @@ struct AppState {
     /// The description of the API, once somebody has asked for it.
     description: OnceLock<Bytes>,
     documents: Arc<Documents>,
-    shelf: Arc<RenditionCache>,
+    /// What documents are written with, and where to.
+    writing: (Renderer, Arc<Spool>),
+    /// How long changes stay in the sync view.
+    window: Duration,
+    deltas: DeltaViews,
     contested: Contested,
     holdings: keeping::CountedHoldings,
     overview: dashboard::Overview,
@@ -230,14 +235,6 @@ impl AppState {
         ));
         let admission = Arc::new(Admission::new(settings.memory));
         let documents = Documents::new(settings.memory, Arc::clone(&admission), metrics.clone());
-        let shelf = Arc::new(RenditionCache {
-            store: Arc::clone(&store),
-            window: settings.window,
-            views_with_deltas: settings.deltas,
-            writing: (renderer, spool),
-            admission: Arc::clone(&admission),
-            documents: Arc::clone(&documents),
-        });
         let lists = opml::Lists::new(Arc::clone(&admission));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
@@ -269,7 +266,9 @@ impl AppState {
             overview: dashboard::Overview::new(Arc::clone(&admission)),
             admission,
             documents,
-            shelf,
+            writing: (renderer, spool),
+            window: settings.window,
+            deltas: settings.deltas,
             contested,
             holdings: keeping::nothing_counted(),
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),

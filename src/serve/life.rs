@@ -11,7 +11,6 @@ mod picture;
 pub(super) use self::picture::figure;
 
 use super::html::text;
-use maud::{Markup, html};
 use std::collections::HashMap;
 use tidegate_core::model::{
     Event, EventKind, Interruption, InterruptionKind, Interruptions, ItemStatus, LedgerEntry,
@@ -37,33 +36,47 @@ enum LineEnd {
     Removed,
 }
 
-/// A change of an item that made a version.
+/// What a mark on a line shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LineEdit {
-    /// The number of the version.
-    version: u32,
+enum MarkKind {
+    Edit,
+    /// The publisher gave the item another id.
+    Rename,
+    /// It left for good.
+    Gone,
+}
+
+/// A mark on the line of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct LineMark {
+    kind: MarkKind,
     at: Time,
-    /// Whether the history has the version before, so that there may be something to compare with.
-    has_older: bool,
+    words: String,
+    /// The query of the item's page that shows it.
+    query: String,
+}
+
+impl LineMark {
+    fn new(kind: MarkKind, at: Time, words: &str) -> Self {
+        Self { kind, at, words: words.to_owned(), query: String::new() }
+    }
 }
 
 /// An item and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LifeLine {
     id: SyncId,
-    /// Empty where the item has none, and where its text was removed.
+    /// Its title; its id where it has none, and where its text was removed.
     title: String,
     begin: Time,
     /// How and when it left; `None` while it is in the feed.
     left: Option<(LineEnd, Time)>,
-    /// Edits in the order of time.
-    edits: Vec<LineEdit>,
-    /// When its publisher gave it another id, as far as the events go back.
-    renames: Vec<Time>,
+    /// Edits in the order of time, renames as far as the events go back, and its end.
+    marks: Vec<LineMark>,
 }
 
 impl LifeLine {
-    fn new(known: &LedgerEntry, renames: Vec<Time>) -> Self {
+    fn new(known: &LedgerEntry, renames: &[Time]) -> Self {
         let left = match known.standing {
             ItemStatus::Current => {
                 known.pending_absence().map(|absence| (LineEnd::Missing, absence.since))
@@ -74,22 +87,37 @@ impl LifeLine {
             | ItemStatus::Discarded { since }
             | ItemStatus::Evicted { since, .. } => Some((LineEnd::Removed, since)),
         };
-        let title = if known.is_redacted() { String::new() } else { known.title.clone() };
-        let (id, begin) = (known.id.clone(), known.first_seen);
-        Self { id, title, begin, left, edits: edits(known), renames }
+        let title = known.title.trim();
+        let title = match title.is_empty() || known.is_redacted() {
+            true => known.id.as_str().to_owned(),
+            false => text(title),
+        };
+        let mut marks = edits(known);
+        let renamed = |at: &Time| LineMark::new(MarkKind::Rename, *at, "under another id");
+        marks.extend(renames.iter().map(renamed));
+        marks.extend(match left {
+            Some((LineEnd::Deleted, at)) => Some(LineMark::new(MarkKind::Gone, at, "deleted")),
+            Some((LineEnd::Removed, at)) => Some(LineMark::new(MarkKind::Gone, at, "removed")),
+            _ => None,
+        });
+        Self { id: known.id.clone(), title, begin: known.first_seen, left, marks }
     }
 }
 
-/// The edits that an item's history knows the time of. The first version is no edit, nor is a tombstone.
-fn edits(known: &LedgerEntry) -> Vec<LineEdit> {
+/// The edits that an item's history knows the time of. The first version is no edit, nor is a tombstone. Where the history
+/// has the version before, the mark leads to what changed.
+fn edits(known: &LedgerEntry) -> Vec<LineMark> {
     let tombstone = known.is_tombstone().then_some(known.updates.value());
     let has = |version| known.history.iter().any(|update| update.sequence.value() == version);
     let edit = known.history.iter().filter_map(|update| {
         let (version, at) = (update.sequence.value(), update.stamp.when()?);
         let is_edit = version > 1 && Some(version) != tombstone;
-        is_edit.then(|| LineEdit { version, at, has_older: has(version - 1) })
+        let before = version.checked_sub(1).filter(|before| has(*before));
+        let query = before.map(|before| format!("?diff={before}..{version}")).unwrap_or_default();
+        let mark = LineMark::new(MarkKind::Edit, at, &format!("version {version}"));
+        is_edit.then_some(LineMark { query, ..mark })
     });
-    let mut edits: Vec<LineEdit> = edit.take(EDITS_SHOWN).collect();
+    let mut edits: Vec<LineMark> = edit.take(EDITS_SHOWN).collect();
     edits.reverse();
     edits
 }
@@ -112,13 +140,49 @@ impl FeedLife {
         for event in events.iter().filter(|event| event.kind == EventKind::Rekeyed) {
             renames.entry(&event.id).or_default().push(event.at);
         }
-        let known = snapshot.newest_first();
+        let (known, none) = (snapshot.newest_first(), Vec::new());
         let items = known.len();
-        let line = |known: &LedgerEntry| {
-            LifeLine::new(known, renames.remove(&known.id).unwrap_or_default())
-        };
+        let line =
+            |known: &LedgerEntry| LifeLine::new(known, renames.get(&known.id).unwrap_or(&none));
         let lines = known.into_iter().take(LINES_SHOWN).map(line).collect();
         Self { lines, items, interruptions }
+    }
+
+    /// What the picture shows, in words.
+    fn words(&self) -> String {
+        let mut words = counted(self.lines.len(), "item");
+        if self.items > self.lines.len() {
+            words += &format!(" of {}", self.items);
+        }
+        for (how, what) in [
+            (None, "in the feed"),
+            (Some(LineEnd::Missing), "missing"),
+            (Some(LineEnd::Retired), "scrolled off"),
+            (Some(LineEnd::Deleted), "deleted"),
+            (Some(LineEnd::Removed), "removed here"),
+        ] {
+            let is_so = |line: &&LifeLine| line.left.map(|(how, _)| how) == how;
+            let count = self.lines.iter().filter(is_so).count();
+            if count > 0 {
+                words += &format!(", {count} {what}");
+            }
+        }
+        let marks = || self.lines.iter().flat_map(|line| &line.marks);
+        let count = |kind| marks().filter(|mark| mark.kind == kind).count();
+        let (edits, renames) = (count(MarkKind::Edit), count(MarkKind::Rename));
+        if edits > 0 {
+            words += &format!("; {}", counted(edits, "edit"));
+        }
+        if renames > 0 {
+            words += &format!("; {renames} under another id");
+        }
+        let kinds = [InterruptionKind::Held, InterruptionKind::Failed];
+        let count = |kind| self.interruptions.iter().filter(|one| one.kind == kind).count();
+        let told =
+            kinds.map(|kind| (kind, count(kind))).into_iter().filter(|(_, count)| *count > 0);
+        let told = told.map(|(kind, count)| format!("{} {}", kind.name(), counted(count, "time")));
+        let told = told.collect::<Vec<_>>().join(", ");
+        if told.is_empty() { words } else { words + "; " + &told }
     }
 }
 
@@ -157,30 +221,9 @@ fn bands(all: &Interruptions, from: Time, x: impl Fn(Option<Time>) -> f64) -> Ve
     bands
 }
 
-impl Band<'_> {
-    /// The band as a shape of this height, with what it shows in words.
-    pub(super) fn draw(&self, height: &str) -> Markup {
-        let [left, width] = [self.left, self.right - self.left].map(|at| format!("{at:.1}"));
-        html! {
-            rect class={ "band " (class(self.kind)) } x=(left) y="0" width=(width) height=(height) {
-                title { (text(&in_words(&self.shown))) }
-            }
-        }
-    }
-}
-
-/// The class of what shows an interruption.
-const fn class(kind: InterruptionKind) -> &'static str {
-    match kind {
-        InterruptionKind::Failed => "failed",
-        InterruptionKind::Held => "held",
-    }
-}
-
 /// What interruptions of one kind were, the last one's reason among it, in a sentence without its full stop.
 fn in_words(all: &[&Interruption]) -> String {
-    let [first, ..] = all else { return String::new() };
-    let last = all.last().unwrap_or(first);
+    let (Some(first), Some(last)) = (all.first(), all.last()) else { return String::new() };
     let times = match all.len() {
         1 => String::new(),
         times => format!("{}, ", counted(times, "time")),
@@ -193,16 +236,7 @@ fn in_words(all: &[&Interruption]) -> String {
         InterruptionKind::Held => judge::hold_reason(&last.reason),
         InterruptionKind::Failed => &last.reason,
     };
-    format!("{} {times}{lasting}: {reason}", last.kind.name())
-}
-
-/// How often each kind is among the interruptions, in words; empty where there are none.
-fn counts(all: &Interruptions) -> String {
-    let kinds = [InterruptionKind::Held, InterruptionKind::Failed];
-    let count = |kind| (kind, all.iter().filter(|one| one.kind == kind).count());
-    let told = kinds.map(count).into_iter().filter(|(_, count)| *count > 0);
-    let told = told.map(|(kind, count)| format!("{} {}", kind.name(), counted(count, "time")));
-    told.collect::<Vec<_>>().join(", ")
+    text(&format!("{} {times}{lasting}: {reason}", last.kind.name()))
 }
 
 #[cfg(test)]
@@ -229,35 +263,28 @@ mod tests {
         }
     }
 
-    fn versions(known: &LedgerEntry) -> Vec<(u32, bool)> {
-        edits(known).into_iter().map(|edit| (edit.version, edit.has_older)).collect()
+    fn versions(known: &LedgerEntry) -> Vec<(String, String)> {
+        edits(known).into_iter().map(|edit| (edit.words, edit.query)).collect()
     }
 
     #[test]
     fn the_first_version_and_a_tombstone_are_no_edits() {
         let current = known(&[(4, 40), (3, 30), (1, 10)], ItemStatus::Current);
-        assert_eq!(versions(&current), [(3, false), (4, true)]);
+        let expected = [("version 3", ""), ("version 4", "?diff=3..4")];
+        assert_eq!(versions(&current), expected.map(|(words, query)| (words.into(), query.into())));
         let deleted = known(&[(2, 40), (1, 10)], ItemStatus::Deleted { since: at(40) });
         assert_eq!(versions(&deleted), []);
-        assert_eq!(LifeLine::new(&deleted, Vec::new()).left, Some((LineEnd::Deleted, at(40))));
+        assert_eq!(LifeLine::new(&deleted, &[]).left, Some((LineEnd::Deleted, at(40))));
     }
 
     #[test]
     fn a_removed_text_leaves_no_title() {
         let mut redacted = known(&[(2, 40), (1, 10)], ItemStatus::Redacted { since: at(40) });
         redacted.title = "A name that must go".to_owned();
-        assert_eq!(LifeLine::new(&redacted, Vec::new()).title, "");
+        assert_eq!(LifeLine::new(&redacted, &[]).title, "a");
     }
-}
 
-#[cfg(test)]
-mod bands_tests {
-    use super::*;
     use InterruptionKind::{Failed, Held};
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(1_800_000_000 + seconds)
-    }
 
     fn one(kind: InterruptionKind, since: i64, until: Option<i64>) -> Interruption {
         Interruption {
@@ -301,7 +328,8 @@ mod bands_tests {
             words,
             "failing 2 times, from 2027-01-15T08:01:40Z to 2027-01-15T08:02:10Z: no. 125"
         );
-        assert_eq!(counts(&all), "held 1 time, failing 3 times");
+        let life = FeedLife { lines: Vec::new(), items: 0, interruptions: all.clone() };
+        assert_eq!(life.words(), "0 items; held 1 time, failing 3 times");
     }
 
     #[test]
@@ -309,16 +337,5 @@ mod bands_tests {
         let all: Interruptions =
             [one(Failed, -100, Some(-50)), one(Failed, -20, Some(50))].into_iter().collect();
         assert_eq!(drawn(&all), [(Failed, 0.0, 5.0, 1)]);
-    }
-
-    #[test]
-    fn a_reason_is_text() {
-        let hostile = Interruption { reason: "</title><script>".to_owned(), ..one(Held, 0, None) };
-        let all: Interruptions = [hostile].into_iter().collect();
-        let drawn = bands(&all, at(0), x)[0].draw("60.0").into_string();
-        assert!(
-            drawn.contains("since 2027-01-15T08:00:00Z: &lt;/title&gt;&lt;script&gt;"),
-            "{drawn}"
-        );
     }
 }

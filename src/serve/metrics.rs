@@ -148,7 +148,7 @@ impl Metrics {
 
     /// What counts the requests for an origin with an outcome.
     pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) -> Counter {
-        let labels = OriginLabels { origin: origin.to_string(), outcome: outcome.name() };
+        let labels = OriginLabels { origin: origin.to_string(), outcome };
         self.passed.get_or_create(&labels).clone()
     }
 

@@ -214,7 +214,7 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
     };
     let answered = answer(room, (origin, &rest), request, next).await;
     let (answer, outcome) = answered.unwrap_or_else(|problem| {
-        let outcome = PassOutcome::of_error(&problem);
+        let outcome = pass::outcome_of_error(&problem);
         let answer = problem.into_response();
         (if is_page { shown_pages::show_problem(answer, None) } else { answer }, outcome)
     });
@@ -223,7 +223,7 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
         origin = %config.name,
         %method,
         status = answer.status().as_u16(),
-        outcome = outcome.name(),
+        outcome,
         milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         "answered"
     );
@@ -303,11 +303,11 @@ async fn answer(
         let first_wait = asked.site.config().first_wait;
         room.origins.looks.made(&asked.url, first_wait).await;
         if let Some(name) = served_feed(room, &asked.url).await? {
-            if let Some(question) = making::question(room, &asked, &name, &request) {
-                let reading = making::read_again(room, &asked, &name, &question);
-                // Whatever became of it, what there is is served.
-                let _ = timeout(first_wait, Box::pin(reading)).await;
-            }
+            let (parts, body) = request.into_parts();
+            let reading = making::read_again(room, &asked, &name, &parts);
+            // Whatever became of it, what there is is served.
+            let _ = timeout(first_wait, Box::pin(reading)).await;
+            let request = Request::from_parts(parts, body);
             return Ok(Box::pin(feed(room, &asked, &name, request, next)).await);
         }
     }
@@ -345,7 +345,7 @@ async fn feed(
     if is_shown {
         show_as_xml(answer.headers_mut());
     }
-    (answer, PassOutcome::Feed)
+    (answer, pass::FEED)
 }
 
 /// A feed as a browser is to show it. One that calls itself a feed is saved to a file.

@@ -21,8 +21,8 @@ use super::problem::Problem;
 use super::query::ReadPlan;
 use super::query::ViewQuery;
 use super::rendition::{Rendition, UnwrittenDocument};
-use super::rendition_cache::{RenditionCache, ViewRequest};
 use super::shared_work::WorkRequest;
+use super::views::ViewRequest;
 use super::{AppState, SharedState};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -49,7 +49,7 @@ const UNSETTLED_FRESH: HeaderValue = HeaderValue::from_static("public, no-cache"
 /// RFC 7089 section 2.1.1.
 const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime");
 
-impl RenditionCache {
+impl AppState {
     async fn memento(
         self: &Arc<Self>,
         record: &ServedFeed,
@@ -62,8 +62,8 @@ impl RenditionCache {
         let (audience, feed) = (record.site.key(), record.name.clone());
         let key = (DocumentKey { audience, feed, kind }, Some(state.revision));
         let is_list = state.format == Format::Opml;
-        let make = move |cache: Arc<Self>, record: ServedFeed| async move {
-            cache.build_memento(&record, wish, at, is_list).await
+        let make = move |room: Arc<Self>, record: ServedFeed| async move {
+            room.build_memento(&record, wish, at, is_list).await
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
@@ -101,7 +101,7 @@ impl RenditionCache {
             }
             ViewKind::Reader | ViewKind::Complete => PastWindow::all(view),
         };
-        let mut document = self.document(record, wish, view, &[]);
+        let mut document = self.unwritten(record, wish, view, &[]);
         (document.deleted, document.bounds) = (deleted, (since, until));
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
@@ -121,7 +121,7 @@ impl RenditionCache {
         let current = format!("<{current}>; rel=\"original latest-version current\"");
         add(&mut head, header::LINK, &current);
         document.head = head;
-        self.write(document).await
+        self.write_document(document).await
     }
 }
 
@@ -137,7 +137,7 @@ fn unknown(at: Time, back_to: Option<Time>) -> Problem {
 
 /// The answer to `?as-of=`.
 pub(super) async fn answer_past(
-    room: &AppState,
+    room: &SharedState,
     record: &ServedFeed,
     (wish, client): (ViewRequest, Client),
     (at, vary): (Time, HeaderValue),
@@ -148,7 +148,7 @@ pub(super) async fn answer_past(
         let said = format!("as-of, {at}, is in the future: it is {now}");
         return Err(Problem::parameter("as-of", said));
     }
-    let rendition = room.shelf.memento(record, (wish, client), at).await?;
+    let rendition = room.memento(record, (wish, client), at).await?;
     let mut represented = rendition.represented(asked);
     let settled = at < now.minus(SETTLED);
     let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
@@ -207,8 +207,8 @@ impl PastWindow {
 /// How many times the size that it has on disk an archive takes in memory while it is rendered.
 const TIMES_ON_DISK: u64 = 8;
 
-impl RenditionCache {
-    async fn archive(
+impl AppState {
+    async fn archived(
         self: &Arc<Self>,
         record: &ServedFeed,
         place: &ArchivePlace,
@@ -221,10 +221,10 @@ impl RenditionCache {
         // What was sealed stays as it is whatever comes to the feed.
         let key = (DocumentKey { audience, feed, kind }, None);
         let read = place.clone();
-        let make = move |cache: Arc<Self>, record: ServedFeed| async move {
-            let archive = cache.store.archive(&record.name, &read.note.id).await?;
+        let make = move |room: Arc<Self>, record: ServedFeed| async move {
+            let archive = room.store.archive(&record.name, &read.note.id).await?;
             let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
-            cache.write(document(&record.site, &record, &read, archive, form)).await
+            room.write_document(document(&record.site, &record, &read, archive, form)).await
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
@@ -321,7 +321,7 @@ pub(super) async fn archive(
     if place.note.dropped {
         return Err(dropped());
     }
-    let rendition = room.shelf.archive(&record, &place, form, client).await?;
+    let rendition = room.archived(&record, &place, form, client).await?;
     Ok(answer(&room, Resource::Archive(&place), &rendition, &headers))
 }
 

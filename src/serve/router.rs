@@ -377,20 +377,4 @@ mod tests {
             assert_eq!(to(none), None, "{none}");
         }
     }
-
-    #[test]
-    fn one_host_is_named() {
-        let of = |hosts: &[&str]| {
-            let headers = hosts.iter().map(|host| (header::HOST, host.parse().unwrap()));
-            let mut map = HeaderMap::new();
-            for (name, value) in headers {
-                map.append(name, value);
-            }
-            names_one_host(&map)
-        };
-        for good in ["example.org", "example.org:8080", "[::1]:80", "127.0.0.1", ""] {
-            assert!(of(&[good]), "{good}");
-        }
-        assert!(!of(&[]) && !of(&["a", "a"]) && !of(&["a b"]) && !of(&["u@h"]) && !of(&["a/b"]));
-    }
 }

@@ -10,6 +10,7 @@ use super::router::{DRAIN_TIME, drain};
 use super::spool::SpooledFile;
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::{Request, Response, Version, header};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -21,7 +22,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// The site, as one connection asks it.
@@ -168,18 +168,6 @@ const PIECE: usize = 16 * 1024;
 /// A file is read in pieces of so many bytes.
 const FILE_PIECE: usize = 64 * 1024;
 
-/// The body of an answer.
-pub(super) enum Unsent {
-    Memory(Bytes),
-    File {
-        file: Arc<SpooledFile>,
-        offset: u64,
-        /// The next piece.
-        reading: Option<JoinHandle<io::Result<Bytes>>>,
-        _held: HeldBudget,
-    },
-}
-
 /// A document until its last byte has gone. The bytes go before what counts them does: another document may be in their
 /// place afterwards.
 struct HeldDocument {
@@ -193,42 +181,33 @@ impl AsRef<[u8]> for HeldDocument {
     }
 }
 
+/// The body of an answer, in pieces: so many bytes are left of it.
+pub(super) struct Unsent {
+    left: u64,
+    pieces: BoxStream<'static, io::Result<Bytes>>,
+}
+
 impl Unsent {
     pub(super) fn of_memory(bytes: Bytes, held: HeldBudget) -> Self {
-        Self::Memory(Bytes::from_owner(HeldDocument { bytes, _held: held }))
+        let left = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let mut rest = Bytes::from_owner(HeldDocument { bytes, _held: held });
+        let next = move || {
+            let piece = rest.split_to(rest.len().min(PIECE));
+            (!piece.is_empty()).then_some(Ok(piece))
+        };
+        Self { left, pieces: stream::iter(std::iter::from_fn(next)).boxed() }
     }
 
     pub(super) fn of_file(file: Arc<SpooledFile>, held: HeldBudget) -> Self {
-        Self::File { file, offset: 0, reading: None, _held: held }
-    }
-
-    fn len(&self) -> u64 {
-        match self {
-            Self::Memory(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            Self::File { file, offset, .. } => file.len().saturating_sub(*offset),
-        }
-    }
-
-    /// The next piece; there is one.
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        match self {
-            Self::Memory(bytes) => {
-                let length = bytes.len().min(PIECE);
-                Poll::Ready(Ok(bytes.split_to(length)))
-            }
-            Self::File { file, offset, reading, .. } => {
-                let (from, at) = (&*file, *offset);
-                let task = reading.get_or_insert_with(|| {
-                    let file = Arc::clone(from);
-                    tokio::task::spawn_blocking(move || file.read(at, FILE_PIECE))
-                });
-                let read = ready!(Pin::new(task).poll(context));
-                *reading = None;
-                let bytes = read.map_err(io::Error::other).flatten()?;
-                *offset += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                Poll::Ready(Ok(bytes))
-            }
-        }
+        let left = file.len();
+        let pieces = stream::try_unfold((file, held, 0), |(file, held, offset)| async move {
+            let from = Arc::clone(&file);
+            let reading = tokio::task::spawn_blocking(move || from.read(offset, FILE_PIECE));
+            let bytes = reading.await.map_err(io::Error::other).flatten()?;
+            let next = offset + u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            Ok((!bytes.is_empty()).then_some((bytes, (file, held, next))))
+        });
+        Self { left, pieces: pieces.boxed() }
     }
 }
 
@@ -240,20 +219,24 @@ impl http_body::Body for Unsent {
         if self.is_end_stream() {
             return Poll::Ready(None);
         }
-        let read = ready!(self.poll_piece(context));
+        let Some(piece) = ready!(self.pieces.poll_next_unpin(context)) else {
+            return Poll::Ready(None);
+        };
         // The client sees by its length that the body is broken off.
-        let read = read.inspect_err(|error| {
+        let piece = piece.inspect_err(|error| {
             tracing::error!(%error, "a document could not be read from its file as it was sent");
         });
-        Poll::Ready(Some(read.map(Frame::data)))
+        let length = piece.as_ref().map_or(0, Bytes::len);
+        self.left = self.left.saturating_sub(u64::try_from(length).unwrap_or(u64::MAX));
+        Poll::Ready(Some(piece.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.len() == 0
+        self.left == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.len())
+        SizeHint::with_exact(self.left)
     }
 }
 

@@ -1,8 +1,7 @@
 //! `GET /sup.json?seconds=N`: the SUP updates documents (SUP section 3; CONTRACT, Addresses).
 //!
 //! A document is made anew when the log has gone on, at most once a second (less often where making
-//! it is slow work), and otherwise only when its `updated_time` has become old. Those that were
-//! asked for lately are made before the next request comes.
+//! it is slow work), and otherwise only when its `updated_time` has become old.
 
 use super::SharedState;
 use super::address::Site;
@@ -46,8 +45,6 @@ const PACE: Duration = Duration::from_millis(900);
 const SHARE: u32 = 4;
 /// The longest pause after a build, however long it took.
 const PACE_LIMIT: Duration = Duration::from_secs(30);
-/// How long a document that nobody asks for is still made in advance.
-const ASKED: Duration = Duration::from_secs(600);
 /// How often the log is followed while nobody asks and nothing is new.
 const FOLLOW: Duration = Duration::from_secs(30);
 /// How many epochs are taken at once.
@@ -73,21 +70,6 @@ struct PeriodDocument {
     built: Arc<ArcSwapOption<Built>>,
     /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
     building: Arc<tokio::sync::Mutex<()>>,
-    /// When it was last asked for, to [`FOLLOW`].
-    asked: ArcSwapOption<Instant>,
-}
-
-impl PeriodDocument {
-    fn was_asked(&self, within: Duration) -> bool {
-        self.asked.load().as_deref().is_some_and(|asked| asked.elapsed() < within)
-    }
-
-    fn note_asked(&self) {
-        // Once in a while, so that they do not take turns with the cache line.
-        if !self.was_asked(FOLLOW) {
-            self.asked.store(Some(Arc::new(Instant::now())));
-        }
-    }
 }
 
 pub(super) struct SupDocuments {
@@ -119,7 +101,6 @@ impl SupDocuments {
             period: *period,
             built: Arc::default(),
             building: Arc::default(),
-            asked: ArcSwapOption::empty(),
         };
         Self {
             log,
@@ -270,7 +251,7 @@ impl SupDocuments {
         Closed { epoch: sealed.epoch.0, at: sealed.at, changes: changes.collect() }
     }
 
-    /// Follows the log and makes documents in advance, until `closing`.
+    /// Follows the log, so that little of it is left to be read for who asks, until `closing`.
     pub(super) async fn keep(&self, closing: &CancellationToken) {
         let mut sealed = self.log.watch();
         loop {
@@ -279,11 +260,6 @@ impl SupDocuments {
                 && !matches!(error, StoreError::Stopped(_))
             {
                 tracing::warn!(error = in_words(&error), "the change log could not be followed");
-            }
-            for slot in &self.slots {
-                if slot.was_asked(ASKED) && self.document(slot).await.is_err() {
-                    tracing::warn!(period = slot.period, "a SUP document could not be made");
-                }
             }
             tokio::select! {
                 () = closing.cancelled() => return,
@@ -363,7 +339,6 @@ pub(super) async fn document(
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
         return Ok(rendition.represented(&asked).answer(&asked));
     }
-    slot.note_asked();
     let built = room.sup.document(slot).await?;
     Ok(built.rendition.represented(&asked).answer(&asked))
 }

@@ -14,7 +14,7 @@ use super::operator::OperatorError;
 use super::problem::Problem;
 use super::query::{ViewQuery, is_plain};
 use super::rendition::BodyContent;
-use super::rendition_cache::ViewRequest;
+use super::views::ViewRequest;
 use super::{AppState, SharedState, answers};
 use axum::body::Bytes;
 use axum::extract::State;
@@ -287,7 +287,7 @@ fn later(problem: &Problem) -> NoHubDocument {
 impl AppState {
     /// Answers the hub.
     pub(super) async fn hub_document(
-        &self,
+        self: &Arc<Self>,
         request: TopicRequest,
     ) -> Result<HubDocument, NoHubDocument> {
         match request {
@@ -300,9 +300,9 @@ impl AppState {
     }
 
     /// The document at this address as it is now, never an earlier one.
-    async fn document_of(&self, topic: &str) -> Result<HubDocument, NoHubDocument> {
+    async fn document_of(self: &Arc<Self>, topic: &str) -> Result<HubDocument, NoHubDocument> {
         let (record, wish) = self.hub_topic(topic).await?;
-        let newest = self.shelf.rendition(&record, wish, Client::Own).await;
+        let newest = self.rendition(&record, wish, Client::Own).await;
         let rendition = newest.map_err(|missing| later(&missing.into()))?;
         let mut headers = HeaderMap::new();
         for link in rendition.head.get_all(header::LINK) {

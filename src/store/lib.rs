@@ -30,7 +30,6 @@ mod retention;
 mod seals;
 mod shared_settings;
 mod sled;
-mod state_watch;
 mod subscription_change;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -58,7 +57,6 @@ pub use self::past::{Holdings, KeptVersion, Past, Pruned, Retention};
 pub use self::pinned::{PinnedFeed, RemainingItems};
 pub use self::postgres::PostgresRequest;
 pub use self::shared_settings::SharedSettings;
-pub use self::state_watch::StateWatch;
 pub use self::subscription_change::SubscriptionChange;
 
 use self::portable::{ExportRecord, ImportMessage, StoreOrigin};
@@ -278,11 +276,6 @@ pub trait Store: Send + Sync + 'static {
     /// than its state.
     async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
         Ok(self.state(feed).await?.and_then(|state| state.next_decision_at))
-    }
-    /// Says when the feed's state is another one than now; `None` where nothing was committed yet, or the
-    /// store does not say it. Answered from memory.
-    fn watch_state(&self, _feed: &FeedName) -> Option<StateWatch> {
-        None
     }
     /// The feed as it stands, to be read as it is now: [`StoreError::Outdated`] once another change was committed. `None`
     /// where nothing was committed yet.

@@ -1,12 +1,11 @@
 //! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
 
-use super::{FeedLife, LifeLine, LineEnd, bands, class, counts, in_words};
+use super::{FeedLife, LifeLine, LineEnd, LineMark, MarkKind, bands, in_words};
 use crate::address::item_page;
-use crate::html::{cut, text};
+use crate::html::cut;
 use maud::{Markup, html};
-use std::fmt::Write as _;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, InterruptionKind, Time, counted};
+use tidegate_core::model::{FeedName, InterruptionKind, Time};
 
 /// The width of the picture, in its own units.
 const WIDTH: f64 = 1_000.0;
@@ -73,11 +72,6 @@ impl Scale {
         self.left + part.clamp(0.0, 1.0) * (right - self.left)
     }
 
-    /// Where a band begins or ends: what lasts goes to the right end.
-    fn band_x(&self, at: Option<Time>) -> f64 {
-        at.map_or(WIDTH, |at| self.x(at))
-    }
-
     /// Where a line begins and ends.
     fn ends(&self, line: &LifeLine) -> (f64, f64) {
         let begin = self.x(line.begin);
@@ -121,7 +115,7 @@ fn unit(value: f64) -> String {
 /// The picture with what it shows in words; nothing where the feed has no items.
 pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
     let scale = Scale::new(life, now);
-    let (words, interruptions) = (words(life), &life.interruptions);
+    let (words, interruptions) = (life.words(), &life.interruptions);
     html! {
         @if !life.lines.is_empty() {
             figure.life {
@@ -142,7 +136,7 @@ pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
                         details {
                             summary { "When it was held or failing" }
                             ul.plain { @for one in interruptions.iter().rev() {
-                                li { (text(&in_words(&[one]))) }
+                                li { (in_words(&[one])) }
                             } }
                         }
                     }
@@ -152,36 +146,12 @@ pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
     }
 }
 
-/// What the picture shows, in words.
-fn words(life: &FeedLife) -> String {
-    let edits: usize = life.lines.iter().map(|line| line.edits.len()).sum();
-    let renames: usize = life.lines.iter().map(|line| line.renames.len()).sum();
-    let mut words = counted(life.lines.len(), "item");
-    if life.items > life.lines.len() {
-        let _ = write!(words, " of {}", life.items);
+/// The class of what shows an interruption.
+const fn class(kind: InterruptionKind) -> &'static str {
+    match kind {
+        InterruptionKind::Failed => "failed",
+        InterruptionKind::Held => "held",
     }
-    for (how, what) in [
-        (None, "in the feed"),
-        (Some(LineEnd::Missing), "missing"),
-        (Some(LineEnd::Retired), "scrolled off"),
-        (Some(LineEnd::Deleted), "deleted"),
-        (Some(LineEnd::Removed), "removed here"),
-    ] {
-        let count = life.lines.iter().filter(|line| line.left.map(|(how, _)| how) == how).count();
-        if count > 0 {
-            let _ = write!(words, ", {count} {what}");
-        }
-    }
-    if edits > 0 {
-        let _ = write!(words, "; {}", counted(edits, "edit"));
-    }
-    if renames > 0 {
-        let _ = write!(words, "; {renames} under another id");
-    }
-    if !life.interruptions.is_empty() {
-        let _ = write!(words, "; {}", counts(&life.interruptions));
-    }
-    words
 }
 
 fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Markup {
@@ -189,8 +159,12 @@ fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Mark
     let view = format!("0 0 {} {}", unit(WIDTH), unit(height + AXIS));
     html! {
         svg viewBox=(view) role="group" aria-label={ "The life of " (feed) ": " (words) } {
-            @for band in bands(&life.interruptions, scale.from, |at| scale.band_x(at)) {
-                (band.draw(&unit(height)))
+            // What lasts goes to the right end.
+            @for band in bands(&life.interruptions, scale.from, |at| at.map_or(WIDTH, |at| scale.x(at))) {
+                rect class={ "band " (class(band.kind)) } x=(unit(band.left)) y="0"
+                    width=(unit(band.right - band.left)) height=(unit(height)) {
+                    title { (in_words(&band.shown)) }
+                }
             }
             @for at in scale.ticks() { (tick(at, scale, height)) }
             @if scale.is_titled() {
@@ -232,12 +206,11 @@ fn strokes(line: &LifeLine, at: usize, scale: &Scale) -> (String, Option<(&'stat
 
 /// A line with its title, which leads to the item.
 fn titled(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Markup {
-    let title = shown_title(line);
     let (stroke, rest) = strokes(line, at, scale);
     html! {
         a href=(item_page(feed, &line.id)) {
-            title { (title) }
-            text x="0" y=(unit(scale.y(at) + 4.0)) { (cut(&title, TITLE_SHOWN)) }
+            title { (line.title) }
+            text x="0" y=(unit(scale.y(at) + 4.0)) { (cut(&line.title, TITLE_SHOWN)) }
         }
         path.line d=(stroke) stroke-width="2" {}
         @if let Some((class, rest)) = rest { path class=(class) d=(rest) stroke-width="2" {} }
@@ -262,69 +235,37 @@ fn all_lines(life: &FeedLife, scale: &Scale) -> Markup {
     }
 }
 
-/// What an item is called in the picture.
-fn shown_title(line: &LifeLine) -> String {
-    match line.title.trim() {
-        "" => line.id.as_str().to_owned(),
-        title => text(title),
-    }
-}
-
 /// Dots, crosses and diamonds, each leading to what happened; of the newest items where there are too many.
 fn marks(feed: &FeedName, life: &FeedLife, scale: &Scale) -> Markup {
     let lines = life.lines.iter().enumerate();
-    let marks = lines.flat_map(|(at, line)| marks_of_line(feed, line, at, scale));
-    html! { @for mark in marks.take(MARKS_SHOWN) { (mark) } }
+    let marks = lines.flat_map(|line| line.1.marks.iter().map(move |mark| (line, mark)));
+    html! { @for (line, of) in marks.take(MARKS_SHOWN) { (mark(feed, line, of, scale)) } }
 }
 
-fn marks_of_line(feed: &FeedName, line: &LifeLine, at: usize, scale: &Scale) -> Vec<Markup> {
-    let (page, title, y) = (item_page(feed, &line.id), shown_title(line), scale.y(at));
-    let size = (scale.pitch * 0.25).clamp(1.5, 4.5);
-    let mark = |page: &str, words: &str, shape: Markup| {
-        let words = format!("{title}: {words}");
-        // Its item's page says the same: who goes by keyboard need not pass them all.
-        html! { a href=(page) tabindex="-1" aria-label=(words) { title { (words) } (shape) } }
+fn mark(feed: &FeedName, (at, line): (usize, &LifeLine), mark: &LineMark, scale: &Scale) -> Markup {
+    let page = item_page(feed, &line.id) + &mark.query;
+    let words = format!("{}: {}, {}", line.title, mark.words, mark.at);
+    let (x, y, size) = (scale.x(mark.at), scale.y(at), (scale.pitch * 0.25).clamp(1.5, 4.5));
+    let shape = match mark.kind {
+        MarkKind::Edit => html! { circle.edit cx=(unit(x)) cy=(unit(y)) r=(unit(size)) {} },
+        MarkKind::Rename => {
+            let (left, half) = (x - size * 1.2, unit(size * 1.2));
+            let begin = format!("M{} {}", unit(left), unit(y));
+            html! { path.rename d={ (begin) "l" (half) " -" (half) "l" (half) " " (half) "l-" (half) " " (half) "Z" } {} }
+        }
+        MarkKind::Gone => {
+            let (left, whole) = (scale.ends(line).1 - size, unit(size * 2.0));
+            let begin = format!("M{} {}", unit(left), unit(y - size));
+            html! { path.gone d={ (begin) "l" (whole) " " (whole) "m-" (whole) " 0l" (whole) " -" (whole) } {} }
+        }
     };
-    let mut marks: Vec<Markup> = Vec::new();
-    for edit in &line.edits {
-        let compared = format!("{page}?diff={}..{}", edit.version.saturating_sub(1), edit.version);
-        let page = if edit.has_older { &compared } else { &page };
-        let words = format!("version {}, {}", edit.version, edit.at);
-        let x = unit(scale.x(edit.at));
-        marks.push(mark(page, &words, html! { circle.edit cx=(x) cy=(unit(y)) r=(unit(size)) {} }));
-    }
-    for renamed in &line.renames {
-        let diamond = diamond(scale.x(*renamed), y, size);
-        let words = format!("under another id, {renamed}");
-        marks.push(mark(&page, &words, html! { path.rename d=(diamond) {} }));
-    }
-    let word = match line.left {
-        Some((LineEnd::Deleted, at)) => Some(("deleted", at)),
-        Some((LineEnd::Removed, at)) => Some(("removed", at)),
-        _ => None,
-    };
-    if let Some((word, at)) = word {
-        let cross = cross(scale.ends(line).1, y, size);
-        marks.push(mark(&page, &format!("{word}, {at}"), html! { path.gone d=(cross) {} }));
-    }
-    marks
-}
-
-fn diamond(x: f64, y: f64, size: f64) -> String {
-    let size = size * 1.2;
-    let [left, right, top, bottom] = [x - size, x + size, y - size, y + size].map(unit);
-    let (x, y) = (unit(x), unit(y));
-    format!("M{left} {y}L{x} {top}L{right} {y}L{x} {bottom}Z")
-}
-
-fn cross(x: f64, y: f64, size: f64) -> String {
-    let [left, right, top, bottom] = [x - size, x + size, y - size, y + size].map(unit);
-    format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}")
+    // Its item's page says the same: who goes by keyboard need not pass them all.
+    html! { a href=(page) tabindex="-1" aria-label=(words) { title { (words) } (shape) } }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LINES_SHOWN, LineEdit};
+    use super::super::LINES_SHOWN;
     use super::*;
     use tidegate_core::model::{Interruptions, SyncId};
 
@@ -338,7 +279,9 @@ mod tests {
 
     fn line(n: usize, begin: i64, left: Option<(LineEnd, Time)>) -> LifeLine {
         let (id, title) = (SyncId::new(&format!("x.{n}")).unwrap(), format!("Post {n}"));
-        LifeLine { id, title, begin: at(begin), left, edits: Vec::new(), renames: Vec::new() }
+        let gone = left.filter(|(how, _)| *how == LineEnd::Deleted);
+        let gone = gone.map(|(_, at)| LineMark::new(MarkKind::Gone, at, "deleted"));
+        LifeLine { id, title, begin: at(begin), left, marks: gone.into_iter().collect() }
     }
 
     fn life(lines: Vec<LifeLine>) -> FeedLife {
@@ -352,11 +295,12 @@ mod tests {
     #[test]
     fn what_happened_stands_where_it_happened() {
         let mut edited = line(1, 10, None);
-        edited.edits = vec![
-            LineEdit { version: 2, at: at(15), has_older: true },
-            LineEdit { version: 4, at: at(20), has_older: false },
+        let first = LineMark::new(MarkKind::Edit, at(15), "version 2");
+        edited.marks = vec![
+            LineMark { query: "?diff=1..2".to_owned(), ..first },
+            LineMark::new(MarkKind::Edit, at(20), "version 4"),
+            LineMark::new(MarkKind::Rename, at(15), "under another id"),
         ];
-        edited.renames = vec![at(15)];
         let (retired, deleted) =
             (Some((LineEnd::Retired, at(10))), Some((LineEnd::Deleted, at(5))));
         let missing = line(4, 0, Some((LineEnd::Missing, at(15))));
@@ -393,7 +337,7 @@ mod tests {
     fn what_a_publisher_writes_is_text() {
         let mut hostile = line(1, 0, None);
         hostile.title = "</svg><script>alert(1)</script>\" onload=\"x".to_owned();
-        hostile.renames = vec![at(1)];
+        hostile.marks = vec![LineMark::new(MarkKind::Rename, at(1), "under another id")];
         let picture = drawn(&life(vec![hostile]));
         assert!(!picture.contains("<script") && !picture.contains("\" onload"), "{picture}");
         assert!(picture.contains("&lt;/svg&gt;"), "{picture}");
@@ -403,7 +347,7 @@ mod tests {
     fn many_items_are_drawn_in_a_bounded_picture() {
         let many = |n: usize| {
             let mut one = line(n, 0, Some((LineEnd::Retired, at(1))));
-            one.edits = vec![LineEdit { version: 2, at: at(1), has_older: true }; 3];
+            one.marks = vec![LineMark::new(MarkKind::Edit, at(1), "version 2"); 3];
             one
         };
         let picture = drawn(&life((0..LINES_SHOWN).map(many).collect()));

@@ -9,8 +9,8 @@ use super::{ByLabel, ConstHistogram, Figure, Metrics, counter, gauge, whole};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
+use std::fs;
 use std::time::Duration;
-use std::{fs, io};
 use tidegate_core::model::{FeedRecord, FeedStanding, Time};
 use tidegate_status::{FeedSummary, PollTotals, TicksAhead};
 use tidegate_store::StoreCondition;
@@ -191,96 +191,53 @@ impl Metrics {
 /// The most open files that are counted.
 const FILES_LIMIT: usize = 1 << 20;
 
-/// What the process takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ProcessFigures {
-    /// Time on a processor, in user and in system mode.
-    cpu: Duration,
-    /// When it started, since 1970.
-    start: Duration,
-    virtual_bytes: u64,
-    resident_bytes: u64,
-    open_files: usize,
-    /// How many it may open; `None`: as many as it wants.
-    max_files: Option<u64>,
-}
-
-/// In which units the system counts.
-#[derive(Debug, Clone, Copy)]
-struct KernelUnits {
-    ticks_per_second: u64,
-    page_size: u64,
-}
-
-impl ProcessFigures {
-    /// Of `/proc/self/stat`, `/proc/stat` and `/proc/self/limits` (proc(5)).
-    fn parse(
-        (stat, system, limits): (&str, &str, &str),
-        open_files: usize,
-        units: KernelUnits,
-    ) -> Option<Self> {
-        // The name of the program may have spaces and parentheses.
-        let (_, after) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = after.split_ascii_whitespace().collect();
-        // The field behind the name is number 3.
-        let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<u64>().ok();
-        let ticks = |ticks: u64| {
-            let millis = ticks.saturating_mul(1000).checked_div(units.ticks_per_second)?;
-            Some(Duration::from_millis(millis))
-        };
-        let boot = system.lines().find_map(|line| line.strip_prefix("btime "))?;
-        let boot = Duration::from_secs(boot.trim().parse().ok()?);
-        let max = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-        Some(Self {
-            cpu: ticks(field(14)?.saturating_add(field(15)?))?,
-            start: boot.saturating_add(ticks(field(22)?)?),
-            virtual_bytes: field(23)?,
-            resident_bytes: field(24)?.saturating_mul(units.page_size),
-            open_files,
-            max_files: max.split_ascii_whitespace().next().and_then(|soft| soft.parse().ok()),
-        })
-    }
-
-    /// As the system says. Blocks.
-    fn read() -> io::Result<Option<Self>> {
-        let open_files = fs::read_dir("/proc/self/fd")?.take(FILES_LIMIT).count();
-        let [stat, system, limits] =
-            ["/proc/self/stat", "/proc/stat", "/proc/self/limits"].map(fs::read_to_string);
-        let units = KernelUnits {
-            ticks_per_second: rustix::param::clock_ticks_per_second(),
-            page_size: u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX),
-        };
-        Ok(Self::parse((&stat?, &system?, &limits?), open_files, units))
-    }
-}
-
 /// What the process takes; nothing where the system does not say. Blocks.
 pub(super) fn process_figures() -> Vec<Figure> {
-    let Ok(Some(process)) = ProcessFigures::read() else { return Vec::new() };
+    let open_files = fs::read_dir("/proc/self/fd").map_or(0, |all| all.take(FILES_LIMIT).count());
+    let texts = ["/proc/self/stat", "/proc/stat", "/proc/self/limits"].map(fs::read_to_string);
+    let texts = texts.each_ref().map(|text| text.as_deref().unwrap_or_default());
+    let page_size = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
+    let units = (rustix::param::clock_ticks_per_second(), page_size);
+    parse_process(texts, open_files, units).unwrap_or_default()
+}
+
+/// The same of `/proc/self/stat`, `/proc/stat` and `/proc/self/limits` (proc(5)); `None` where they are not as expected.
+/// `ticks`: so many are a second.
+fn parse_process(
+    [stat, system, limits]: [&str; 3],
+    open_files: usize,
+    (ticks, page_size): (u64, u64),
+) -> Option<Vec<Figure>> {
+    // The name of the program may have spaces and parentheses.
+    let (_, after) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = after.split_ascii_whitespace().collect();
+    // The field behind the name is number 3.
+    let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<u64>().ok();
+    let time =
+        |count: u64| count.saturating_mul(1000).checked_div(ticks).map(Duration::from_millis);
+    let boot = system.lines().find_map(|line| line.strip_prefix("btime "))?;
+    let boot = Duration::from_secs(boot.trim().parse().ok()?);
+    let most = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    // It may be unlimited.
+    let most = most.split_ascii_whitespace().next().and_then(|soft| soft.parse::<u64>().ok());
+    let cpu = time(field(14)?.saturating_add(field(15)?))?.as_secs_f64();
+    let start = boot.saturating_add(time(field(22)?)?).as_secs_f64();
+    let resident = field(24)?.saturating_mul(page_size);
+    let about_cpu = "Time on a processor, in user and in system mode";
+    let about_start = "When the process started, since 1970";
     let mut figures = vec![
-        Figure::new(
-            "process_cpu",
-            "Time on a processor, in user and in system mode",
-            ConstCounter::new(process.cpu.as_secs_f64()),
-        )
-        .of(Unit::Seconds),
-        Figure::new(
-            "process_start_time",
-            "When the process started, since 1970",
-            ConstGauge::new(process.start.as_secs_f64()),
-        )
-        .of(Unit::Seconds),
-        gauge("process_resident_memory", "Memory that the system gave it", process.resident_bytes)
+        Figure::new("process_cpu", about_cpu, ConstCounter::new(cpu)).of(Unit::Seconds),
+        Figure::new("process_start_time", about_start, ConstGauge::new(start)).of(Unit::Seconds),
+        gauge("process_resident_memory", "Memory that the system gave it", resident)
             .of(Unit::Bytes),
-        gauge("process_virtual_memory", "Addresses that it has reserved", process.virtual_bytes)
+        gauge("process_virtual_memory", "Addresses that it has reserved", field(23)?)
             .of(Unit::Bytes),
-        gauge("process_open_fds", "Open files and connections", process.open_files),
+        gauge("process_open_fds", "Open files and connections", open_files),
     ];
-    let most = process.max_files;
     figures.extend(
         most.map(|most| gauge("process_max_fds", "Files and connections it may open", most)),
     );
-    figures
+    Some(figures)
 }
 
 impl Metrics {
@@ -342,6 +299,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::MetricsFormat;
     use tidegate_core::model::{FeedName, FeedSource};
     use tidegate_status::PollGaps;
 
@@ -458,42 +416,44 @@ mod tests {
     const SYSTEM: &str = "cpu  1 2 3\ncpu0 1 2 3\nbtime 1795000000\nprocesses 9\n";
     const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\
                           Max open files            1024                 524288               files\n";
-    const UNITS: KernelUnits = KernelUnits { ticks_per_second: 100, page_size: 4096 };
+    const UNITS: (u64, u64) = (100, 4096);
+
+    /// What is told of these texts.
+    fn told(texts: [&str; 3], units: (u64, u64)) -> Option<String> {
+        let metrics = Metrics::new();
+        metrics.process.set("process", parse_process(texts, 17, units)?);
+        metrics.text(MetricsFormat::OpenMetrics).ok()
+    }
 
     #[test]
     fn figures_are_read_behind_a_name_with_parentheses() {
-        let figures = ProcessFigures::parse((STAT, SYSTEM, LIMITS), 17, UNITS).unwrap();
-        let expected = ProcessFigures {
-            cpu: Duration::from_secs(15),
-            start: Duration::from_millis(1_795_003_600_500),
-            virtual_bytes: 2 << 30,
-            resident_bytes: 100 << 20,
-            open_files: 17,
-            max_files: Some(1024),
-        };
-        assert_eq!(figures, expected);
+        let said = told([STAT, SYSTEM, LIMITS], UNITS).unwrap();
+        for line in [
+            "process_cpu_seconds_total 15.0",
+            "process_start_time_seconds 1795003600.5",
+            "process_virtual_memory_bytes 2147483648",
+            "process_resident_memory_bytes 104857600",
+            "process_open_fds 17",
+            "process_max_fds 1024",
+        ] {
+            assert!(said.lines().any(|found| found == line), "no {line} in {said}");
+        }
         let endless = LIMITS.replace("1024", "unlimited");
-        let figures = ProcessFigures::parse((STAT, SYSTEM, &endless), 17, UNITS).unwrap();
-        assert_eq!(figures.max_files, None);
+        assert!(!told([STAT, SYSTEM, &endless], UNITS).unwrap().contains("max_fds"));
     }
 
     #[test]
     fn what_is_not_as_expected_is_left_out() {
         let short = STAT.split_at(80).0;
-        for texts in [("", SYSTEM, LIMITS), (short, SYSTEM, LIMITS), (STAT, "", LIMITS)] {
-            assert_eq!(ProcessFigures::parse(texts, 17, UNITS), None, "{texts:?}");
+        for texts in [["", SYSTEM, LIMITS], [short, SYSTEM, LIMITS], [STAT, "", LIMITS]] {
+            assert_eq!(told(texts, UNITS), None, "{texts:?}");
         }
-        let units = KernelUnits { ticks_per_second: 0, ..UNITS };
-        assert_eq!(ProcessFigures::parse((STAT, SYSTEM, LIMITS), 17, units), None);
+        assert_eq!(told([STAT, SYSTEM, LIMITS], (0, 4096)), None);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_is_as_the_system_says() {
-        let figures = ProcessFigures::read().unwrap().unwrap();
-        assert!(figures.resident_bytes > 1 << 20, "{figures:?}");
-        assert!(figures.virtual_bytes >= figures.resident_bytes, "{figures:?}");
-        assert!(figures.open_files >= 3, "{figures:?}");
-        assert!(figures.start > Duration::from_secs(1_600_000_000), "{figures:?}");
+        assert!(process_figures().len() >= 5);
     }
 }

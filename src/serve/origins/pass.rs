@@ -27,42 +27,22 @@ use tidegate_net::origin::{
     PassedBody, PublicName, has_other_coding, may_make_feed, to_client, to_origin,
 };
 
-/// What became of a request for an origin, for its metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PassOutcome {
-    Feed,
-    Passed,
-    /// Passed on, though it seems to be a feed: its client has had its share of new ones.
-    Unmade,
-    Redirected,
-    Refused,
-    /// Too much of its client waits, or what is asked for is not there yet: no fault of the site's.
-    Busy,
-    Failed,
-}
+/// What became of a request for an origin, in the word of its metric.
+pub(crate) type PassOutcome = &'static str;
+pub(super) const FEED: PassOutcome = "feed";
+const PASSED: PassOutcome = "passed";
+/// Passed on, though it seems to be a feed: its client has had its share of new ones.
+const UNMADE: PassOutcome = "unmade";
+const REDIRECTED: PassOutcome = "redirected";
 
-impl PassOutcome {
-    /// That of an error of the gateway's own: the site failed where it says so.
-    pub(super) fn of_error(problem: &Problem) -> Self {
-        match problem.status() {
-            _ if problem.is_of_site => Self::Failed,
-            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => Self::Failed,
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Self::Busy,
-            _ => Self::Refused,
-        }
-    }
-
-    /// The word for it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Feed => "feed",
-            Self::Passed => "passed",
-            Self::Unmade => "unmade",
-            Self::Redirected => "redirected",
-            Self::Refused => "refused",
-            Self::Busy => "busy",
-            Self::Failed => "failed",
-        }
+/// That of an error of the gateway's own: the site failed where it says so.
+pub(super) fn outcome_of_error(problem: &Problem) -> PassOutcome {
+    match problem.status() {
+        _ if problem.is_of_site => "failed",
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => "failed",
+        // Too much of its client waits, or what is asked for is not there yet: no fault of the site's.
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => "busy",
+        _ => "refused",
     }
 }
 
@@ -121,7 +101,7 @@ pub(super) fn redirect(
     let to = HeaderValue::from_str(&to);
     let to = to.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, said))?;
     let unkept = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(((status, [(header::LOCATION, to), unkept]).into_response(), PassOutcome::Redirected))
+    Ok(((status, [(header::LOCATION, to), unkept]).into_response(), REDIRECTED))
 }
 
 /// Passes a request on, and its answer back. Of one that may be a feed, a feed is made meanwhile.
@@ -132,14 +112,14 @@ pub(super) async fn pass(
 ) -> Result<(Response, PassOutcome), Problem> {
     let (parts, body) = request.into_parts();
     let mut answer = send(room, asked, &parts, body).await?;
-    let mut outcome = PassOutcome::Passed;
+    let mut outcome = PASSED;
     // What a page announces to one client is for that client.
     if may_make_feed(&parts.method, &parts.headers) {
         if may_be(room, &asked.url, answer.status, &answer.headers) {
             let client = Client::of(&parts.extensions);
             room.asked.note_client(asked.url.as_str(), client, room.clock.now());
             if !begin_look(room, asked, client) {
-                outcome = PassOutcome::Unmade;
+                outcome = UNMADE;
             }
         } else {
             answer = pages::noticing(room, asked, answer);
@@ -268,7 +248,7 @@ mod tests {
     fn only_what_the_site_did_not_answer_failed() {
         let of = |status| {
             let problem = Problem::new(StatusCode::from_u16(status).unwrap(), "");
-            PassOutcome::of_error(&problem).name()
+            outcome_of_error(&problem)
         };
         assert_eq!([502, 504].map(of), ["failed"; 2]);
         assert_eq!([503, 429].map(of), ["busy"; 2], "a client's own share may be used up");

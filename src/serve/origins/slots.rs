@@ -164,7 +164,7 @@ impl Body for BegunBody {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PassOutcome;
+    use super::super::pass::outcome_of_error;
     use super::*;
     use futures_util::{Stream, StreamExt as _, stream};
     use http_body_util::StreamBody;
@@ -186,10 +186,10 @@ mod tests {
         }
         let refused = async |last: u8| {
             let problem = slots.acquire(&of(last), false).await.err().unwrap();
-            PassOutcome::of_error(&problem)
+            outcome_of_error(&problem)
         };
-        assert_eq!(refused(1).await, PassOutcome::Busy);
-        assert_eq!(refused(2).await, PassOutcome::Failed, "the site has as many as it may");
+        assert_eq!(refused(1).await, "busy");
+        assert_eq!(refused(2).await, "failed", "the site has as many as it may");
         // Who waits gets what is over soon.
         let (begun, one) = (Instant::now(), held.pop());
         let soon = async {

@@ -330,28 +330,7 @@ async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
             let mut state = store.state(&news()).await.unwrap().unwrap();
             state.window_start = Some(tick);
             state.render_revision += 1;
-            let base = state.revision;
-            let change = Change {
-                feed: news(),
-                base,
-                at: at(0),
-                asked_at: None,
-                tick: None,
-                state,
-                skeleton: None,
-                order: None,
-                known: Vec::new(),
-                index: IndexUpdate::NONE,
-                versions: Vec::new(),
-                latest: Vec::new(),
-                events: Vec::new(),
-                seals: Vec::new(),
-                conflicts: Vec::new(),
-                kept: None,
-                redacted: Vec::new(),
-                evicted: Vec::new(),
-                reinstated: Vec::new(),
-            };
+            let change = Change::of_state(news(), state.revision, at(0), state);
             store.commit(change).await.unwrap();
         }
     };

@@ -163,19 +163,6 @@ async fn a_delta_of_the_sync_view_bears_the_bounds_of_what_it_tells() {
 }
 
 #[tokio::test]
-async fn of_several_tags_the_latest_state_is_the_base() {
-    let site = giving_all();
-    let first = tag(&site, READER, "").await;
-    commit(&site, &["a"], |_| {});
-    let second = tag(&site, READER, "").await;
-    commit(&site, &["b"], |_| {});
-    let answer = ask(&site, READER, &format!("\"x\", {first}, W/{second}, \"y.1.2.3.4\"")).await;
-    assert_eq!(answer.status(), 226);
-    assert_eq!(header(&answer, "delta-base"), second, "a delta-base is a strong tag");
-    assert_eq!(line(&text(answer).await, "items"), "b");
-}
-
-#[tokio::test]
 async fn whoever_does_not_ask_or_names_no_state_gets_the_whole() {
     let site = giving_all();
     let (reader, sync) = (tag(&site, READER, "").await, tag(&site, SYNC, "").await);

@@ -36,8 +36,6 @@ pub(super) struct Feed {
     pub(super) skeleton: Skeleton,
     pub(super) order: Vec<SyncId>,
     pub(super) items: Vec<Item>,
-    /// Outdated by every change of the state.
-    pub(super) watch: StateWatch,
 }
 
 pub(super) struct TestStore {
@@ -229,8 +227,6 @@ pub(super) fn edit_in(
     let feed = feeds.get_mut(feed).unwrap();
     edit(feed);
     feed.state.revision.0 += 1;
-    feed.watch.outdate();
-    feed.watch = StateWatch::new(feed.state.revision);
 }
 
 #[async_trait]
@@ -308,9 +304,6 @@ impl Store for TestStore {
             permit.forget();
         }
         Ok(self.in_memory(feed).map(|feed| feed.state))
-    }
-    fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {
-        Some(self.feeds.lock().unwrap().get(feed)?.watch.clone())
     }
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
         let Some(found) = self.feed(feed)? else { return Ok(None) };

@@ -347,18 +347,6 @@ async fn a_password_opens_the_plain_address() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_query_leads_to_its_path() {
-    let site = site();
-    let leads = site.get(&format!("/feeds/{SECRET}?token={ANN}&as=rss")).await;
-    assert_eq!(leads.status(), 308);
-    assert_eq!(header(&leads, "location"), format!("../t/{ANN}/feeds/{SECRET}?as=rss"));
-    assert_eq!(header(&leads, "cache-control"), "private, no-cache");
-    // Whatever the name and the token are.
-    let unknown = site.get(&format!("/feeds/unknown?token={ANN}x")).await;
-    assert_eq!(unknown.status(), 308);
-}
-
-#[tokio::test]
 async fn the_operator_sees_all() {
     let site = site();
     let bearer = [("authorization", "Bearer correct-horse")];

@@ -61,55 +61,6 @@ async fn who_walks_through_the_forms_of_a_large_feed_holds_up_nobody() {
     }
 }
 
-/// A read goes on when its client leaves, so it counts until it is over.
-#[tokio::test]
-async fn who_asks_and_leaves_has_no_more_done_than_who_waits() {
-    let site = large();
-    for number in 0..60 {
-        let asking = Arc::clone(&site);
-        let path = format!("/feeds/news/complete?as={}", ["rss", "pox", "json"][number % 3]);
-        let asked = tokio::spawn(async move { asking.ask(of(client(1), &path)).await.status() });
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        asked.abort();
-    }
-    assert_eq!(site.store.reading.1.load(Ordering::SeqCst), 1, "reads at once");
-    assert_eq!(
-        site.store.views.load(Ordering::SeqCst),
-        1,
-        "who left while waiting has nothing read"
-    );
-    site.store.gate.add_permits(1);
-    let answer = site.ask(of(client(2), "/feeds/news/complete?as=rss")).await;
-    assert_eq!(answer.status(), 200);
-    assert_eq!(site.store.views.load(Ordering::SeqCst), 1, "what was made is kept for the next");
-}
-
-#[tokio::test]
-async fn who_reads_a_small_feed_waits_behind_no_large_one() {
-    let mut store = TestStore::with_news();
-    (store.gate, store.gated) = (Arc::new(tokio::sync::Semaphore::new(0)), Some("news"));
-    // Large, and of the budget so little that many would be made at once.
-    store.edit("news", |feed| (feed.state.current, feed.state.living) = (3000, 3000));
-    let site = Arc::new(Site::over(store));
-    let mut asked = Vec::new();
-    for number in 0..12 {
-        let site = Arc::clone(&site);
-        let path = format!("/feeds/news?as={}", ["rss", "pox", "json", "jsonfeed"][number % 4]);
-        let client = client(u8::try_from(number).unwrap());
-        asked.push(tokio::spawn(async move { site.ask(of(client, &path)).await.status() }));
-    }
-    while site.store.reading.0.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let small = tokio::time::timeout(Duration::from_secs(10), site.get("/feeds/radio?as=atom"));
-    assert_eq!(small.await.unwrap().status(), 200);
-    assert!(asked.iter().all(|asked| !asked.is_finished()), "all of the large ones wait still");
-    site.store.gate.add_permits(100);
-    for answer in asked {
-        assert_eq!(answer.await.unwrap(), 200);
-    }
-}
-
 /// The views that tell deletions look into the ledger, however little they show.
 #[tokio::test]
 async fn the_ledger_counts_where_it_is_read() {

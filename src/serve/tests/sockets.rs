@@ -4,7 +4,6 @@ use super::*;
 use crate::budget::BudgetShares;
 use crate::connections::{ConnectionLimits, shares};
 use crate::listen::{ServeError, serve};
-use crate::metrics::MetricsFormat;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -209,14 +208,6 @@ async fn heads_have_limits() {
 }
 
 #[tokio::test]
-async fn a_connection_does_not_live_for_ever() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, ConnectionLimits { lifetime: SHORT, ..PATIENT }).await;
-    let (_, answer) = raw(at, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-}
-
-#[tokio::test]
 async fn shutting_down_lets_answers_in_flight_finish() {
     let mut store = TestStore::with_news();
     store.gate = Arc::new(tokio::sync::Semaphore::new(0));
@@ -238,22 +229,6 @@ async fn shutting_down_lets_answers_in_flight_finish() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("Sync Sse"), "{answer}");
     server.await.unwrap().unwrap();
     drop(idle);
-}
-
-#[tokio::test]
-async fn shutting_down_does_not_wait_for_ever() {
-    let mut store = TestStore::with_news();
-    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let site = Site::over(store);
-    let (at, server) = serving(&site, ConnectionLimits { drain: SHORT, ..PATIENT }).await;
-    let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
-    let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
-    while site.store.views.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    site.closing.cancel();
-    server.await.unwrap().unwrap();
-    assert_eq!(visitor.await.unwrap(), "");
 }
 
 #[tokio::test]
@@ -290,39 +265,6 @@ async fn a_body_that_is_too_long_is_answered() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-}
-
-#[tokio::test]
-async fn one_peer_with_many_connections_shuts_nobody_out() {
-    let site = Site::new();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    let (room, closing) = (site.room.clone(), site.closing.clone());
-    let shares = BudgetShares { all: 16, each: 8, site: 8 };
-    let listener = (listener, None, Listener::Everybody);
-    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
-    let from = |last: u8| async move {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
-        socket.connect(at).await.unwrap()
-    };
-    let mut held = Vec::new();
-    for last in [2, 3, 4] {
-        for _ in 0..20 {
-            held.push(from(last).await);
-        }
-    }
-    for last in [2, 9] {
-        let mut stream = from(last).await;
-        let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-        stream.write_all(asked.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{last}: {answer}");
-    }
-    let text = site.room.metrics.text(MetricsFormat::OpenMetrics).unwrap();
-    let open = text.lines().find_map(|line| line.strip_prefix("tidegate_connections ")).unwrap();
-    assert!(open.parse::<usize>().unwrap() <= 16, "{open} are open");
 }
 
 /// All are taken by streams, which give way to nobody.

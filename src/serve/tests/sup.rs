@@ -143,7 +143,7 @@ async fn while_nothing_changes_a_document_stands_until_its_time_is_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_for_is_made_before_the_next_request() {
+async fn the_log_is_read_before_the_next_request() {
     let site = Site::announcing();
     site.store.log.close(-2, &["news"]);
     document(&site, "/sup.json").await;

@@ -100,7 +100,7 @@ impl Committer {
         if self.is_alone() {
             let published = self.shared.published(&feed);
             let now = published.map_or((Revision(0), 0), |published| {
-                (published.watch.revision(), published.write)
+                (published.revision, published.write)
             });
             if now != base {
                 return Err(CommitError::Conflict(now.0));

@@ -254,7 +254,7 @@ fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<()
     shared.change_list(listed);
     for (feed, head) in heads {
         let is_shown = shared.published(&feed).is_some_and(|shown| {
-            let shown = (shown.watch.revision(), shown.write);
+            let shown = (shown.revision, shown.write);
             head.as_ref().is_some_and(|head| shown == (head.state.revision, head.write))
         });
         if !is_shown {

@@ -8,7 +8,7 @@ use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::portable::{ExportRecord, ImportMessage};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
-    KeptVersion, KnownGateway, Past, PastSelect, PinnedFeed, Pruned, Retention, StateWatch, Store,
+    KeptVersion, KnownGateway, Past, PastSelect, PinnedFeed, Pruned, Retention, Store,
     StoreCondition, StoreError, SubscriptionChange, VersionNote, condition,
 };
 use async_trait::async_trait;
@@ -128,9 +128,6 @@ impl Store for EmbeddedStore {
         Ok(self.inner.shared.next_decision(feed))
     }
 
-    fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {
-        self.inner.shared.watch_state(feed)
-    }
 
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
         let reader = EmbeddedReader::new(&self.inner, feed)?;

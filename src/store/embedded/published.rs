@@ -2,9 +2,9 @@
 
 use crate::limits::VALUE_LIMIT;
 use crate::record::{StateRecord, decode, encode_plain};
-use crate::{StateWatch, StoreError};
+use crate::StoreError;
 use std::sync::Arc;
-use tidegate_core::model::Time;
+use tidegate_core::model::{Revision, Time};
 
 /// The gate of a feed's content.
 pub(super) type FeedGate = Arc<tokio::sync::RwLock<()>>;
@@ -20,22 +20,21 @@ pub(super) struct Published {
     pub(super) next_decision: Option<Time>,
     /// Held by whoever reads content, and shut while a change of it is applied. It is fair.
     pub(super) gate: FeedGate,
-    pub(super) watch: StateWatch,
+    pub(super) revision: Revision,
 }
 
 impl Published {
     /// A feed that nobody reads yet.
     pub(super) fn new(head: &StateRecord) -> Self {
-        let watch = StateWatch::new(head.state.revision);
-        let (write, next_decision) = (head.write, head.state.next_decision_at);
+        let (write, revision) = (head.write, head.state.revision);
+        let next_decision = head.state.next_decision_at;
         // The store wrote it as a record, so that it can be.
         let head = encode_plain(head, VALUE_LIMIT).unwrap_or_default().into();
-        Self { write, next_decision, head, gate: Arc::default(), watch }
+        Self { write, next_decision, head, gate: Arc::default(), revision }
     }
 
     /// Shows another state from now on, to the same readers.
     pub(super) fn show(&mut self, head: &StateRecord) {
-        self.watch.outdate();
         *self = Self { gate: Arc::clone(&self.gate), ..Self::new(head) };
     }
 
@@ -51,7 +50,7 @@ impl Published {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{FeedState, Format, Revision};
+    use tidegate_core::model::{FeedState, Format};
 
     fn head(revision: u64) -> StateRecord {
         let state = FeedState::untouched(Format::Atom10, Time::from_unix(7));
@@ -63,7 +62,7 @@ mod tests {
     fn a_state_comes_back_as_it_was() {
         let published = Published::new(&head(4));
         assert_eq!(published.head().unwrap(), head(4));
-        assert_eq!((published.write, published.watch.revision()), (5, Revision(4)));
+        assert_eq!((published.write, published.revision), (5, Revision(4)));
     }
 
     #[test]
@@ -73,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn another_state_outdates_the_last_one_and_keeps_its_readers() {
+    fn another_state_keeps_its_readers() {
         let mut published = Published::new(&head(4));
-        let (watch, gate) = (published.watch.clone(), Arc::clone(&published.gate));
+        let gate = Arc::clone(&published.gate);
         let mut next = head(5);
         next.state.next_decision_at = Some(Time::from_unix(9));
         published.show(&next);
         assert_eq!(published.next_decision, Some(Time::from_unix(9)));
-        assert!(!watch.is_current() && published.watch.is_current());
+        assert_eq!(published.revision, Revision(5));
         assert!(Arc::ptr_eq(&gate, &published.gate));
         assert_eq!(published.head().unwrap(), next);
     }

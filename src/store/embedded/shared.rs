@@ -6,7 +6,7 @@ use super::published::{FeedGate, Published};
 use super::transfer::Importer;
 use crate::feed_locks::{FeedLock, FeedLocks};
 use crate::record::StateRecord;
-use crate::{Epoch, FeedList, StateWatch, StoreError};
+use crate::{Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -94,7 +94,7 @@ impl StoreShared {
     pub(super) fn heads(&self) -> BTreeMap<FeedName, (Revision, u64)> {
         let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
         let heads = feeds.iter();
-        heads.map(|(f, of)| (f.clone(), (of.watch.revision(), of.write))).collect()
+        heads.map(|(f, of)| (f.clone(), (of.revision, of.write))).collect()
     }
 
     /// Shows what was found when the store was opened again, or read anew; `feeds`: the records of all feeds, where they
@@ -107,14 +107,8 @@ impl StoreShared {
         epoch: Epoch,
     ) {
         let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head))));
-        let before = {
-            let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *feeds, found.collect())
-        };
+        *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = found.collect();
         *self.lock_list() = feeds.map(Arc::new);
-        for published in before.into_values() {
-            published.watch.outdate();
-        }
         self.open_as(opening);
         // The committer may have broken off while it was shut.
         self.lists.clear_poison();
@@ -157,12 +151,6 @@ impl StoreShared {
         feeds.get(feed)?.next_decision
     }
 
-    /// Says when a feed's state is another one, where anything was committed to it.
-    pub(super) fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed).map(|published| published.watch.clone())
-    }
-
     /// The names of all feeds to which anything was committed, in order.
     pub(super) fn names(&self) -> Vec<FeedName> {
         let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
@@ -180,9 +168,7 @@ impl StoreShared {
                 feeds.insert(feed.clone(), Box::new(Published::new(&head)));
             }
             (None, _) => {
-                if let Some(purged) = feeds.remove(feed) {
-                    purged.watch.outdate();
-                }
+                feeds.remove(feed);
             }
         }
     }

@@ -39,31 +39,6 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     assert!(records.contains(Class::Floors, &keys::feed(&feed)).unwrap());
 }
 
-/// Once a change was acknowledged, nobody takes the state before it for the feed's state.
-#[tokio::test]
-async fn a_state_that_is_watched_is_outdated_by_whatever_comes_after_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    let (feed, other) = (make::feed("news"), make::feed("other"));
-    assert!(store.watch_state(&feed).is_none());
-    for name in ["news", "other"] {
-        let change = Draft::on(&store, name, 1).await.item("a", "A").order(&["a"]).done();
-        store.commit(change).await.unwrap();
-    }
-    let of_other = store.watch_state(&other).unwrap();
-    let first = store.watch_state(&feed).unwrap();
-    assert_eq!(first.revision(), store.state(&feed).await.unwrap().unwrap().revision);
-    assert!(first.is_current());
-    let change = Draft::on(&store, "news", 3).await.item("a", "B").order(&["a"]).done();
-    store.commit(change).await.unwrap();
-    let second = store.watch_state(&feed).unwrap();
-    assert!(!first.is_current() && second.is_current());
-    assert!(second.revision() > first.revision());
-    store.purge_feed(&feed).await.unwrap();
-    assert!(!second.is_current() && store.watch_state(&feed).is_none());
-    assert!(of_other.is_current());
-}
-
 /// Whoever takes an export and stands still holds up no change of the feed that it is at.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {

@@ -1,24 +1,21 @@
-//! The views of feeds: what they are made of.
+//! The views of feeds: what they are made of, and how they are read and written.
 
 use super::address::DocumentForm;
-use super::admission::{Admission, Work, WorkKind};
+use super::admission::{Work, WorkKind};
 use super::audience::ServedFeed;
 use super::client::Client;
 use super::delta::Point;
-use super::documents::{DocumentKey, DocumentKind, Documents, NoDocument};
-use super::feeds;
+use super::documents::{DocumentKey, DocumentKind, NoDocument};
 use super::query::ReadPlan;
-use super::rendition::{Renderer, Rendition, RestOfView, UnwrittenDocument};
+use super::rendition::{Rendition, RestOfView, UnwrittenDocument};
 use super::shared_work::WorkRequest;
-use super::spool::Spool;
+use super::{AppState, feeds};
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
-use tidegate_config::DeltaViews;
 use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
-use tidegate_store::{PinnedFeed, RemainingItems, Store, StoreError, View};
+use tidegate_store::{PinnedFeed, RemainingItems, StoreError, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
@@ -64,17 +61,7 @@ pub(super) fn view_key(
     }
 }
 
-/// What views are made of, and what of them is kept.
-pub(super) struct RenditionCache {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) window: Duration,
-    pub(super) views_with_deltas: DeltaViews,
-    pub(super) writing: (Renderer, Arc<Spool>),
-    pub(super) admission: Arc<Admission>,
-    pub(super) documents: Arc<Documents>,
-}
-
-impl RenditionCache {
+impl AppState {
     /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but the state that it has
     /// in memory, so that where the store fails, what was made of the same revision is served.
     pub(super) async fn rendition(
@@ -88,8 +75,8 @@ impl RenditionCache {
         let plan = plan(wish, &state)?;
         let usual = ReadPlan::new(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
         let key = view_key(record, wish, plan, &state, None);
-        let ask = self.ask(record, wish, &state, client, usual);
-        let make = |shelf: Arc<Self>, record| async move { shelf.build(&record, wish).await };
+        let ask = self.view_work(record, wish, &state, client, usual);
+        let make = |room: Arc<Self>, record| async move { room.build_view(&record, wish).await };
         self.encoded(record, (key, Some(state.revision)), ask, make).await
     }
 
@@ -111,7 +98,7 @@ impl RenditionCache {
 
     /// What making a view takes: the items that it shows, and where something is told that no item says,
     /// the ledger. `whole`: it is made of all that the view has.
-    pub(super) fn ask(
+    pub(super) fn view_work(
         &self,
         record: &ServedFeed,
         wish: ViewRequest,
@@ -135,27 +122,31 @@ impl RenditionCache {
         WorkRequest { client, cost: shown.saturating_add(ledger), work, tells: whole }
     }
 
-    async fn build(&self, record: &ServedFeed, wish: ViewRequest) -> Result<Rendition, NoDocument> {
-        // Another gateway may change the feed while it is read, which begins anew then.
-        for _ in 1..BUILDS {
-            match self.build_once(record, wish).await {
-                Err(NoDocument::Store(StoreError::Outdated)) => {}
-                done => return done,
-            }
-        }
-        self.build_once(record, wish).await
-    }
-
-    async fn build_once(
+    async fn build_view(
         &self,
         record: &ServedFeed,
         wish: ViewRequest,
     ) -> Result<Rendition, NoDocument> {
-        let read = self.read(record, wish).await?;
+        // Another gateway may change the feed while it is read, which begins anew then.
+        for _ in 1..BUILDS {
+            match self.build_view_once(record, wish).await {
+                Err(NoDocument::Store(StoreError::Outdated)) => {}
+                done => return done,
+            }
+        }
+        self.build_view_once(record, wish).await
+    }
+
+    async fn build_view_once(
+        &self,
+        record: &ServedFeed,
+        wish: ViewRequest,
+    ) -> Result<Rendition, NoDocument> {
+        let read = self.read_view(record, wish).await?;
         let state = &read.view.state;
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
         let usual = ReadPlan::new(wish.kind, None, state).is_ok_and(|usual| usual == read.plan);
-        let scope = if usual { self.scope(record, wish, state) } else { None };
+        let scope = if usual { self.tag_scope(record, wish, state) } else { None };
         let token = scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope));
         let (bounds, expires) =
             (read.plan.bounds(state), read.plan.expires(&read.view.items, self.window));
@@ -164,19 +155,22 @@ impl RenditionCache {
             bounds,
             expires,
             token,
-            ..self.document(record, wish, read.view, &read.deleted)
+            ..self.unwritten(record, wish, read.view, &read.deleted)
         };
-        self.write(document).await
+        self.write_document(document).await
     }
 
     /// Writes and packs a document.
-    pub(super) async fn write(&self, document: UnwrittenDocument) -> Result<Rendition, NoDocument> {
+    pub(super) async fn write_document(
+        &self,
+        document: UnwrittenDocument,
+    ) -> Result<Rendition, NoDocument> {
         let (renderer, spool) = &self.writing;
         document.made((*renderer, spool)).await
     }
 
     /// A document of what was read, without what `sx:sharing` says of it.
-    pub(super) fn document(
+    pub(super) fn unwritten(
         &self,
         record: &ServedFeed,
         wish: ViewRequest,
@@ -184,7 +178,7 @@ impl RenditionCache {
         deleted: &[Item],
     ) -> UnwrittenDocument {
         let form = wish.form(&view.state);
-        let history = self.history(record, wish, &view);
+        let history = self.history_place(record, wish, &view);
         let addresses = record.site.addresses(record, form, view.skeleton.link.as_deref());
         UnwrittenDocument {
             head: feeds::head(
@@ -211,7 +205,7 @@ impl RenditionCache {
     /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
     /// complete view of a feed that is complete says so, unless it has tombstones, which a client
     /// would take for entries (READINGS 3, row 7).
-    fn history(&self, record: &ServedFeed, wish: ViewRequest, view: &View) -> HistoryPlace {
+    fn history_place(&self, record: &ServedFeed, wish: ViewRequest, view: &View) -> HistoryPlace {
         let mut place = HistoryPlace { forms: record.site.history, ..HistoryPlace::default() };
         let newest = view.state.archives.newest.as_ref();
         let says_all = record.options.complete || view.state.says_complete;
@@ -230,7 +224,7 @@ impl RenditionCache {
 
     /// Reads what the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in
     /// the reader view and, beside the tombstones, in the sync view.
-    pub(super) async fn read(
+    pub(super) async fn read_view(
         &self,
         record: &ServedFeed,
         wish: ViewRequest,
