@@ -80,7 +80,7 @@ pub(super) enum AudienceKey {
 impl Audience {
     /// That of everybody.
     pub(super) fn public(room: &AppState) -> Self {
-        let may_sign_in = !room.operators_apart;
+        let may_sign_in = !room.config.operators_apart;
         Self { site: Arc::clone(&room.site), sight: Sight::Public, may_sign_in, is_guess: false }
     }
 
@@ -253,7 +253,11 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let is_no_feed = is_feed && problem.is_some_and(|problem| problem.is_unknown_feed);
     if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
         response = too_many_tokens().into_response();
-    } else if room.challenge && is_no_feed && audience.is_public() && !room.readers.is_empty() {
+    } else if room.config.challenge
+        && is_no_feed
+        && audience.is_public()
+        && !room.readers.is_empty()
+    {
         let said =
             "there is no such feed for everybody; a reader's token is asked for as the password";
         response = challenged(said);
@@ -392,7 +396,8 @@ pub(super) async fn pages(
     request: Request,
     next: Next,
 ) -> Response {
-    if !room.pages_are_closed || !audience.is_public() || request.method() == Method::OPTIONS {
+    if !room.config.pages_are_closed || !audience.is_public() || request.method() == Method::OPTIONS
+    {
         return next.run(request).await;
     }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);

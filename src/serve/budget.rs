@@ -38,7 +38,7 @@ pub(super) struct BudgetHolder {
     /// `None`: a trusted proxy, which has no share of its own.
     pub(super) client: Option<Client>,
     /// It is ended where it gives way; without one nothing does.
-    pub(super) connection: Option<Connection>,
+    pub(super) connection: Option<Arc<Connection>>,
     pub(super) thing: HeldThing,
     /// Whether it gives way only while its client is waited for.
     pub(super) is_action: bool,
@@ -64,12 +64,12 @@ impl BudgetHolder {
     }
 
     fn connection(&self) -> Option<usize> {
-        self.connection.as_ref().map(Connection::key)
+        self.connection.as_ref().map(|connection| Arc::as_ptr(connection).addr())
     }
 
     /// For how long its client has kept the gateway waiting, where it does.
     fn rests(&self) -> Option<Duration> {
-        self.connection.as_ref()?.activity.rests()
+        self.connection.as_ref()?.rests()
     }
 }
 
@@ -143,7 +143,8 @@ impl BudgetTable {
         let Some(connection) = self.holders.get(&id).and_then(|it| it.connection.clone()) else {
             return;
         };
-        let is_its = |holder: &BudgetHolder| holder.connection() == Some(connection.key());
+        let key = Some(Arc::as_ptr(&connection).addr());
+        let is_its = |holder: &BudgetHolder| holder.connection() == key;
         let its = self.holders.iter().filter(|(_, holder)| is_its(holder));
         let its: Vec<u64> = its.map(|(id, _)| *id).collect();
         its.into_iter().for_each(|id| self.remove(id));
@@ -267,7 +268,7 @@ impl Budget {
     pub(super) fn take_one(
         self: &Arc<Self>,
         client: Client,
-        connection: Option<Connection>,
+        connection: Option<Arc<Connection>>,
         is_action: bool,
     ) -> Result<HeldBudget, BudgetEnd> {
         let mut table = locked(&self.table);
@@ -297,7 +298,7 @@ impl Budget {
         locked(&self.table)
             .holders
             .values()
-            .filter_map(|holder| holder.connection.as_ref())
+            .filter_map(|holder| holder.connection.as_deref())
             .for_each(act);
     }
 

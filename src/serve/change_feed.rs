@@ -5,7 +5,7 @@ use super::address::{ChangeFeedForm, followable, item_page};
 use super::admission::{Work, WorkKind};
 use super::audience::ServedFeed;
 use super::client::Client;
-use super::conditional::Representation;
+use super::conditional::LastModified;
 use super::dashboard::pill;
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
 use super::extract::TypedQuery;
@@ -14,7 +14,7 @@ use super::negotiate::container;
 use super::openapi::{BadRequest, Gone, Later, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::rendition::{About, Rendition};
+use super::rendition::Rendition;
 use super::{AppState, SharedState, html, reading};
 use axum::extract::State;
 use axum::response::Response;
@@ -78,13 +78,8 @@ pub(super) async fn show(
     let Some(rendition) = document.encoded() else {
         return Ok(reading::whole_page(String::from_utf8_lossy(&document.text()).into_owned()));
     };
-    let now = room.clock.now();
-    Ok(Representation {
-        modified: Some(rendition.shown.min(now)),
-        is_dated: rendition.shown <= now,
-        ..rendition.represented(&headers)
-    }
-    .answer(&headers))
+    let modified = LastModified::seen(rendition.shown, room.clock.now());
+    Ok(rendition.answer(&headers, Some(modified)))
 }
 
 fn form(query: &Query, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
@@ -112,16 +107,15 @@ async fn made(
 ) -> Result<ServedDocument, Problem> {
     let feed = gather(&room, &record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
-    let (name, shown, revision) = (record.name.clone(), state.updated_at, state.revision);
+    let (name, shown) = (record.name.clone(), state.updated_at);
     let packing = tokio::task::spawn_blocking(move || {
         let (text, media_type) = match form {
             ChangeFeedForm::Atom => (feed.to_atom(), Container::Atom.media_type()),
             ChangeFeedForm::JsonFeed => (feed.to_json(), Container::JsonFeed.media_type()),
             ChangeFeedForm::Page => return Ok(page(&name, &feed).into()),
         };
-        let about = About { media_type, shown, revision, token: None };
         let head = [(header::CACHE_CONTROL, FRESH), (header::VARY, reading::VARY)];
-        Rendition::build_quickly(text, about).map(|made| made.with(head).into())
+        Rendition::build_quickly(text, media_type, shown).map(|made| made.with(head).into())
     });
     let packed = packing.await.map_err(|error| error.to_string());
     packed.and_then(|packed| packed.map_err(|error| error.to_string())).map_err(|error| {

@@ -46,32 +46,43 @@ impl ETag {
     }
 }
 
-/// A representation that is to be answered: what every 200 and 304 is made of.
-pub(super) struct Representation<'a> {
-    /// The headers that a 200 and a 304 have in common, but for the validators.
-    pub(super) headers: HeaderMap,
-    pub(super) rendition: &'a Rendition,
-    pub(super) encoding: Encoding,
-    /// `Last-Modified`.
-    pub(super) modified: Option<Time>,
-    /// Whether a client that names that date has this representation.
-    pub(super) is_dated: bool,
+/// `Last-Modified` of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastModified {
+    at: Time,
+    /// Whether a client that names this date has the document.
+    identifies: bool,
 }
 
-impl Representation<'_> {
+impl LastModified {
+    /// Of a document that last changed then. What a tick in the future changed was changed by now, as far as HTTP is
+    /// concerned. While the state is ahead of the clock, several documents have this same date, so that it says nothing
+    /// of which one the client has.
+    pub(super) fn seen(shown: Time, now: Time) -> Self {
+        Self { at: shown.min(now), identifies: shown <= now }
+    }
+
+    /// Of a document that may have changed without another date.
+    pub(super) const fn vague(at: Time) -> Self {
+        Self { at, identifies: false }
+    }
+}
+
+impl Rendition {
     /// The answer that carries it, or the 304 that says which representation of it the client has.
-    pub(super) fn answer(self, asked: &HeaderMap) -> Response {
-        let Self { mut headers, rendition, encoding, modified, is_dated } = self;
-        let known = known(asked, rendition, encoding, modified.filter(|_| is_dated));
-        let body = rendition.body(known.unwrap_or(encoding));
+    pub(super) fn answer(&self, asked: &HeaderMap, modified: Option<LastModified>) -> Response {
+        let (mut headers, encoding) = (self.head.clone(), self.encoding(asked));
+        let date = modified.filter(|modified| modified.identifies).map(|modified| modified.at);
+        let known = known(asked, self, encoding, date);
+        let body = self.body(known.unwrap_or(encoding));
         headers.insert(header::ETAG, body.etag.value());
-        if let Some(modified) = modified {
-            add(&mut headers, header::LAST_MODIFIED, &modified.rfc822());
+        if let Some(LastModified { at, .. }) = modified {
+            add(&mut headers, header::LAST_MODIFIED, &at.rfc822());
         }
         if known.is_some() {
             return (StatusCode::NOT_MODIFIED, headers).into_response();
         }
-        describe(&mut headers, body, rendition.media_type, encoding);
+        describe(&mut headers, body, self.media_type, encoding);
         body.answer(StatusCode::OK, headers)
     }
 }
@@ -110,7 +121,7 @@ pub(super) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 /// The encoding in which the client has this document already, so that 304 is the answer to its GET or HEAD; `encoding`
 /// is that of the answer otherwise. `If-None-Match` goes before `If-Modified-Since` (section 13.2.2), and compares
 /// weakly (sections 8.8.3.2 and 13.1.2): `W/` makes no difference.
-pub(super) fn known(
+fn known(
     headers: &HeaderMap,
     rendition: &Rendition,
     encoding: Encoding,
@@ -151,7 +162,6 @@ pub(super) fn http_date(text: &str) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rendition::About;
     use http::HeaderName;
 
     fn with(pairs: &[(HeaderName, &str)]) -> HeaderMap {
@@ -207,9 +217,7 @@ mod tests {
     }
 
     fn rendition() -> Rendition {
-        let (shown, revision) = (Time::from_unix(0), tidegate_core::model::Revision(0));
-        let about = About { media_type: "text/plain", shown, revision, token: None };
-        Rendition::build("body".to_owned(), about).unwrap()
+        Rendition::build_quickly("body".to_owned(), "text/plain", Time::from_unix(0)).unwrap()
     }
 
     #[test]
@@ -229,7 +237,7 @@ mod tests {
             ] {
                 let headers = with(&[(header::IF_NONE_MATCH, changed.as_str())]);
                 assert_eq!(known(&headers, &document, Encoding::Gzip, None), expected, "{changed}");
-                let answer = document.represented(&headers).answer(&headers);
+                let answer = document.answer(&headers, None);
                 let status = expected.map_or(StatusCode::OK, |_| StatusCode::NOT_MODIFIED);
                 assert_eq!(answer.status(), status, "{changed}");
                 if expected.is_some() {

@@ -11,10 +11,9 @@ mod activity;
 
 use super::budget::{Budget, BudgetHolder, BudgetShares, HeldBudget};
 use super::client::Client;
-use activity::SweepClock;
-pub(super) use activity::{Activity, Busy, ClientTurn, WatchedStream};
+pub(super) use activity::SweepClock;
+pub(super) use activity::{Busy, ClientTurn, Connection, WatchedStream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -108,12 +107,12 @@ impl Connections {
 
     /// A place for a connection of this peer; `None` where it is to be closed.
     pub(super) fn place(&self, peer: Client, is_proxy: bool) -> Option<ConnectionSlot> {
-        let activity = Arc::new(Activity::new(Arc::clone(&self.clock)));
         let client = (!is_proxy).then_some(peer);
         [(&self.open, false), (&self.reserve, true)].into_iter().find_map(
             |(budget, is_reserved)| {
-                let connection = Connection { activity: Arc::clone(&activity), is_reserved };
-                let (thing, own) = ((connection.key(), 1), Some(connection.clone()));
+                let connection = Arc::new(Connection::new(Arc::clone(&self.clock), is_reserved));
+                let (thing, own) =
+                    ((Arc::as_ptr(&connection).addr(), 1), Some(Arc::clone(&connection)));
                 let held =
                     budget.take(BudgetHolder { client, connection: own, thing, is_action: false });
                 Some(ConnectionSlot { connection, _held: held.ok()? })
@@ -128,59 +127,16 @@ impl Connections {
         self.clock.store(now, Ordering::Relaxed);
         let least = if is_closing { Ending::Graceful } else { Ending::No };
         for budget in [&self.open, &self.reserve] {
-            budget.for_each(|Connection { activity, .. }| {
-                activity.end(activity.due(limits, now).max(least));
-            });
+            budget.for_each(|connection| connection.end(connection.due(limits, now).max(least)));
         }
-    }
-}
-
-/// A connection, as its requests know it.
-#[derive(Debug, Clone)]
-pub(super) struct Connection {
-    /// What it is doing.
-    pub(super) activity: Arc<Activity>,
-    /// Whether it is only for who asks whether the gateway is alive.
-    pub(super) is_reserved: bool,
-}
-
-impl Connection {
-    /// Ends it.
-    pub(super) fn cut(&self) {
-        self.activity.end(Ending::Now);
-    }
-
-    /// What tells connections apart for as long as they are held.
-    pub(super) fn key(&self) -> usize {
-        Arc::as_ptr(&self.activity).addr()
-    }
-
-    /// One of a test, whose time is that of a clock.
-    #[cfg(test)]
-    pub(super) fn timed_by(clock: &SweepClock) -> Self {
-        Self { activity: Arc::new(Activity::new(Arc::clone(clock))), is_reserved: false }
-    }
-
-    /// Whether it was ended.
-    #[cfg(test)]
-    pub(super) fn is_cut(&self) -> bool {
-        self.activity.is_cut()
     }
 }
 
 /// A connection's place.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
     _held: HeldBudget,
-}
-
-impl Deref for ConnectionSlot {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        &self.connection
-    }
 }
 
 /// The part of all files that connections of clients may be, that of requests at sites, and how many are left for publishers,
@@ -243,19 +199,19 @@ mod tests {
         let connections = connections(8, 2);
         let first = connections.place(peer(1), false).unwrap();
         let second = connections.place(peer(1), false).unwrap();
-        let busy = first.activity.begin(true);
+        let busy = first.connection.begin(true);
         let third = connections.place(peer(1), false).unwrap();
-        assert!(!first.is_cut() && second.is_cut());
-        let also_busy = third.activity.begin(true);
+        assert!(!first.connection.is_cut() && second.connection.is_cut());
+        let also_busy = third.connection.begin(true);
         assert!(connections.has_its_share(peer(1)) && !connections.has_its_share(peer(2)));
         let probe = connections.place(peer(1), false).unwrap();
-        assert!(probe.is_reserved, "all of its own are busy");
+        assert!(probe.connection.is_reserved, "all of its own are busy");
         let other = connections.place(peer(2), false);
         assert!(other.is_some(), "another peer has its own share");
         drop((busy, also_busy));
         // What came to rest first goes first.
         assert!(connections.place(peer(1), false).is_some());
-        assert!(first.is_cut() && !third.is_cut());
+        assert!(first.connection.is_cut() && !third.connection.is_cut());
     }
 
     /// Requests whose bodies do not come, answers that nobody takes.
@@ -266,7 +222,7 @@ mod tests {
         let mut held = Vec::new();
         for last in 1..=3 {
             let place = connections.place(peer(last), false).unwrap();
-            let mut busy = place.activity.begin(true);
+            let mut busy = place.connection.begin(true);
             let mut body = busy.turn_of_body();
             match last {
                 1 => busy.turn.is(true),
@@ -279,13 +235,17 @@ mod tests {
         held[0].2.turn.moved(1 << 20);
         held[1].1.moved(100);
         let fourth = connections.place(peer(4), false).unwrap();
-        assert!(held[1].0.is_cut() && !held[0].0.is_cut() && !held[2].0.is_cut());
-        let _busy = fourth.activity.begin(true);
+        assert!(
+            held[1].0.connection.is_cut()
+                && !held[0].0.connection.is_cut()
+                && !held[2].0.connection.is_cut()
+        );
+        let _busy = fourth.connection.begin(true);
         let fifth = connections.place(peer(5), false).unwrap();
-        assert!(held[0].0.is_cut() && !held[2].0.is_cut());
-        let _also_busy = fifth.activity.begin(true);
+        assert!(held[0].0.connection.is_cut() && !held[2].0.connection.is_cut());
+        let _also_busy = fifth.connection.begin(true);
         connections.sweep(&limits, false);
-        assert!(!held[2].0.is_cut(), "the gateway works for it");
+        assert!(!held[2].0.connection.is_cut(), "the gateway works for it");
     }
 
     #[test]
@@ -294,23 +254,29 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..4 {
             let place = connections.place(peer(9), true).unwrap();
-            held.push((place.activity.begin(true), place));
+            held.push((place.connection.begin(true), place));
         }
         let mut reserved = Vec::new();
         for last in 10..40 {
             let place = connections.place(peer(last), false).unwrap();
-            assert!(place.is_reserved && !held.iter().any(|(_, held)| held.is_cut()));
+            assert!(
+                place.connection.is_reserved
+                    && !held.iter().any(|(_, held)| held.connection.is_cut())
+            );
             reserved.push(place);
         }
-        let cut = reserved.iter().filter(|place| place.is_cut()).count();
+        let cut = reserved.iter().filter(|place| place.connection.is_cut()).count();
         assert_eq!(u64::try_from(reserved.len() - cut), Ok(RESERVE));
-        assert!(reserved[..cut].iter().all(|place| place.is_cut()), "who has waited longest goes");
-        let _busy: Vec<_> = reserved.iter().map(|place| place.activity.begin(true)).collect();
+        assert!(
+            reserved[..cut].iter().all(|place| place.connection.is_cut()),
+            "who has waited longest goes"
+        );
+        let _busy: Vec<_> = reserved.iter().map(|place| place.connection.begin(true)).collect();
         assert!(connections.place(peer(1), false).is_none(), "these are busy as well");
         held.pop();
-        assert!(!connections.place(peer(1), false).unwrap().is_reserved, "one left");
+        assert!(!connections.place(peer(1), false).unwrap().connection.is_reserved, "one left");
         drop(held.remove(0).0);
-        assert!(!connections.place(peer(2), false).unwrap().is_reserved);
+        assert!(!connections.place(peer(2), false).unwrap().connection.is_reserved);
     }
 
     #[test]
@@ -322,23 +288,29 @@ mod tests {
         let mut held = Vec::new();
         for network in 0..4 {
             let place = connections.place(at(network), false).unwrap();
-            held.push((place.activity.begin(true), place));
+            held.push((place.connection.begin(true), place));
         }
         let probe = connections.place(at(5), false).unwrap();
-        assert!(probe.is_reserved, "the site has its share, all busy");
+        assert!(probe.connection.is_reserved, "the site has its share, all busy");
         drop(probe);
         drop(held.remove(2).0);
         let other = connections.place(at(6), false).unwrap();
-        assert!(!other.is_reserved && held.iter().all(|(_, place)| !place.is_cut()));
+        assert!(
+            !other.connection.is_reserved
+                && held.iter().all(|(_, place)| !place.connection.is_cut())
+        );
         // Where all are busy, the site with most gives way to who has fewer.
         let mut others = Vec::new();
         for last in 1..=4 {
             let place = connections.place(peer(last), false).unwrap();
-            others.push((place.activity.begin(true), place));
+            others.push((place.connection.begin(true), place));
         }
-        let _busy = other.activity.begin(true);
-        assert!(!connections.place(peer(5), false).unwrap().is_reserved);
-        assert!(held[0].1.is_cut() && others.iter().all(|(_, place)| !place.is_cut()));
+        let _busy = other.connection.begin(true);
+        assert!(!connections.place(peer(5), false).unwrap().connection.is_reserved);
+        assert!(
+            held[0].1.connection.is_cut()
+                && others.iter().all(|(_, place)| !place.connection.is_cut())
+        );
     }
 
     #[test]

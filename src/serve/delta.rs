@@ -177,7 +177,7 @@ pub(crate) struct Delta {
 impl AppState {
     /// Whether a view is answered with deltas.
     pub(crate) const fn has_deltas(&self, kind: ViewKind) -> bool {
-        has_deltas(self.deltas, kind)
+        has_deltas(self.config.deltas, kind)
     }
 
     /// What the tags of a view belong to; `None` where it has no deltas.
@@ -247,7 +247,7 @@ impl AppState {
             ReadPlan::Window { .. } => ReadPlan::Window { since: Some(base.tick) },
             other => other,
         };
-        let expires = whole.expires(&view.items, self.window);
+        let expires = whole.expires(&view.items, self.config.window);
         let is_new = |item: &Item| item.touched > base.render;
         let mut all = view.items.len() + deleted.len();
         view.items.retain(is_new);

@@ -257,10 +257,15 @@ impl Documents {
         (key, revision): (DocumentKey, Option<Revision>),
         document: &Arc<ServedDocument>,
     ) {
-        if self.kept.get(&key).is_none_or(|kept| kept.revision <= revision) {
-            let until = key.kind.fresh().map(|fresh| Instant::now() + fresh);
-            let document = Arc::clone(document);
-            self.kept.insert(key, KeptDocument { document, revision, until });
+        let before = self.kept.get(&key);
+        if before.as_ref().is_some_and(|kept| kept.revision > revision) {
+            return;
+        }
+        let until = key.kind.fresh().map(|fresh| Instant::now() + fresh);
+        self.kept.insert(key, KeptDocument { document: Arc::clone(document), revision, until });
+        if before.is_some() {
+            // The earlier one may be large: it goes now, and not when somebody asks next.
+            self.kept.settle();
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::audience::{Audience, ServedFeed};
 use super::client::Client;
-use super::conditional::{Representation, add, describe, tags};
+use super::conditional::{LastModified, add, describe, tags};
 use super::delta::{self, DELTA_BASE, Delta, IM};
 use super::negotiate::container;
 use super::openapi::{
@@ -12,13 +12,11 @@ use super::openapi::{
 };
 use super::problem::Problem;
 use super::query::{CONTAINERS, DIALECTS, ViewQuery};
-use super::rendition::Rendition;
 use super::views::ViewRequest;
 use super::{AppState, SharedState, past, reading};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use tidegate_core::model::ArchivePlace;
 use tidegate_core::sup::RELATION;
 use tidegate_format::render::{Addresses, Container, HistoryPlace, ViewKind};
 use tidegate_status::describe;
@@ -29,7 +27,8 @@ use utoipa::openapi::schema::{KnownFormat, SchemaFormat};
 /// Of what can change: who was told of a change (by SUP, the hub or the change log) must not get what an
 /// intermediary kept from before, and a 304 is cheap.
 const FRESH: HeaderValue = HeaderValue::from_static("public, no-cache");
-/// An archive changes only where text is taken out of it, which is to be seen within a day.
+/// An archive changes only where text is taken out of it, which is to be seen within a day; the newest one once more, when
+/// the next one comes to be linked.
 const ARCHIVE_FRESH: HeaderValue = HeaderValue::from_static("public, max-age=86400");
 /// A delta is no answer for anybody else: only caches that know what `IM` means may keep it, which
 /// `im` tells them in spite of `no-store` (RFC 3229 section 10.8.2).
@@ -134,8 +133,9 @@ async fn view(
         return past::answer_past(&room, &record, (wish, client), (at, vary), headers).await;
     }
     let rendition = room.rendition(&record, wish, client).await?;
-    let which = Resource::View { kind, is_named };
-    let response = answer(&room, which, &rendition, headers);
+    let modified = LastModified::seen(rendition.shown, room.clock.now());
+    let mut response = rendition.answer(headers, Some(modified));
+    response.headers_mut().insert(header::VARY, vary(&room, kind, is_named));
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
         let delta = room.delta(&record, wish, &rendition, tags(headers), client).await;
@@ -161,63 +161,17 @@ async fn chosen(
     Ok(Some(container(headers, own)).filter(|chosen| *chosen != own))
 }
 
-/// The answer that carries a rendition, or the 304 that says that the client has it.
-pub(super) fn answer(
-    room: &AppState,
-    which: Resource<'_>,
-    rendition: &Rendition,
-    asked: &HeaderMap,
-) -> Response {
-    let now = room.clock.now();
-    let mut represented = rendition.represented(asked);
-    represented.headers.insert(header::CACHE_CONTROL, which.fresh());
-    represented.headers.insert(header::VARY, which.vary(room));
-    Representation {
-        // What a tick in the future changed was changed by now, as far as HTTP is concerned.
-        modified: Some(rendition.shown.min(now)),
-        // While the state is ahead of the clock, several documents have this same date, so that it says
-        // nothing of which one the client has.
-        is_dated: rendition.shown <= now,
-        ..represented
-    }
-    .answer(asked)
-}
-
-/// Which document of a feed is answered.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Resource<'a> {
-    View {
-        /// Which one.
-        kind: ViewKind,
-        /// Whether the address names the container.
-        is_named: bool,
-    },
-    Archive(&'a ArchivePlace),
-}
-
-impl Resource<'_> {
-    /// How long it may be kept without asking.
-    const fn fresh(self) -> HeaderValue {
-        match self {
-            Self::View { .. } => FRESH,
-            // The newest archive changes once more: when the next one comes to be linked.
-            Self::Archive(place) if place.next.is_none() => FRESH,
-            Self::Archive(_) => ARCHIVE_FRESH,
-        }
-    }
-
-    /// What the answer depends on beside the address. A browser gets the reader view as a page.
-    fn vary(self, room: &AppState) -> HeaderValue {
-        let Self::View { kind, is_named } = self else { return VARY_PLAIN };
-        let names = [
-            ("A-IM, ", room.has_deltas(kind)),
-            ("Accept, ", !is_named),
-            ("Accept-Encoding", true),
-            (", Sec-Fetch-Dest", kind == ViewKind::Reader && !is_named),
-        ];
-        let names: String = names.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
-        HeaderValue::try_from(names).unwrap_or(VARY_PLAIN)
-    }
+/// What an answer with a view depends on beside its address. A browser gets the reader view as a page. `is_named`: the
+/// address names the container.
+fn vary(room: &AppState, kind: ViewKind, is_named: bool) -> HeaderValue {
+    let names = [
+        ("A-IM, ", room.has_deltas(kind)),
+        ("Accept, ", !is_named),
+        ("Accept-Encoding", true),
+        (", Sec-Fetch-Dest", kind == ViewKind::Reader && !is_named),
+    ];
+    let names: String = names.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
+    HeaderValue::try_from(names).unwrap_or(VARY_PLAIN)
 }
 
 /// The answer that carries a delta (RFC 3229 section 10.4.1). `whole`: that which carries the whole
@@ -243,6 +197,10 @@ pub(super) fn head(
     sup: Option<&str>,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
+    // An archive that another one follows does not change any more.
+    let is_fixed = history.archive.as_ref().is_some_and(|archive| archive.next.is_some());
+    headers.insert(header::CACHE_CONTROL, if is_fixed { ARCHIVE_FRESH } else { FRESH });
+    headers.insert(header::VARY, VARY_PLAIN);
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     let media_type = container.media_range();

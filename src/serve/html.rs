@@ -4,7 +4,7 @@ use super::SharedState;
 use super::address::{followable, item_page};
 use super::audience::Audience;
 use super::conditional::unkept;
-use super::rendition::{About, Rendition};
+use super::rendition::Rendition;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
 use std::sync::LazyLock;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Revision, SyncId, Time};
+use tidegate_core::model::{FeedName, SyncId, Time};
 use tidegate_format::render::Container;
 use url::Url;
 
@@ -58,7 +58,7 @@ pub(super) async fn robots(State(room): State<SharedState>) -> Response {
     let of_feeds =
         ["about", "items", "changes", "conflicts"].map(|page| format!("/feeds/*/{page}"));
     let mut rules = "User-agent: *\nDisallow: /api/\n".to_owned();
-    for page in pages.chain(of_feeds).filter(|_| !room.is_indexed) {
+    for page in pages.chain(of_feeds).filter(|_| !room.config.is_indexed) {
         rules.push_str(&format!("Disallow: {path}{page}\n"));
     }
     unkept("text/plain; charset=utf-8", rules)
@@ -193,10 +193,8 @@ pub(super) fn whole(
     cache_control: &'static str,
     document: impl Into<Bytes>,
 ) -> Response {
-    let (shown, revision) = (Time::MIN, Revision(0));
-    let about = About { media_type, shown, revision, token: None };
     let fresh = (header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
-    Rendition::unpacked(document, about).with([fresh]).represented(asked).answer(asked)
+    Rendition::unpacked(document, media_type, Time::MIN).with([fresh]).answer(asked, None)
 }
 
 /// A moment as people read it; its exact form is in the markup.

@@ -16,21 +16,19 @@ use super::admin::EVENTS_SHOWN;
 use super::admission::{Work, WorkKind};
 use super::answers::EventAnswer;
 use super::audience::ServedFeed;
-use super::conditional::{Representation, add};
+use super::conditional::{LastModified, add};
 use super::documents::{DocumentKey, DocumentKind, ServedDocument};
 use super::extract::{ItemCall, ReadQuery, ServedItem, TypedQuery, Viewer, unknown_item};
 use super::openapi::{Gone, NotFound, Unchanged};
 use super::problem::Problem;
 use super::query::Query;
-use super::rendition::{About, Rendition};
+use super::rendition::Rendition;
 use super::{AppState, SharedState, answers, html};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use std::sync::Arc;
-use tidegate_core::model::{
-    Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, Revision, SyncId, Time,
-};
+use tidegate_core::model::{Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, SyncId, Time};
 use tidegate_judge::{PendingAbsence, diff};
 use tidegate_store::{EVENTS_KEPT, StoreError, VersionNote};
 
@@ -134,9 +132,8 @@ pub(super) async fn item(
     let content = match &*document {
         ServedDocument::Item(content) => content,
         ServedDocument::Encoded(bytes) => {
-            let modified = Some(bytes.shown);
-            let bytes = Representation { modified, ..bytes.represented(&headers) };
-            return Ok(bytes.answer(&headers));
+            let modified = LastModified::vague(bytes.shown);
+            return Ok(bytes.answer(&headers, Some(modified)));
         }
         page if !is_json => return Ok(html::whole_page(page.text())),
         data => return Ok(html::data(data.text())),
@@ -199,8 +196,7 @@ fn item_as_data(site: &Site, subject: &Subject) -> ServedDocument {
 fn bytes_as_document(subject: &Subject, note: Option<&VersionNote>, markup: Markup) -> Rendition {
     let shown = note.map_or(subject.item.tick.time(), |note| note.shown);
     let media_type = "text/plain; charset=utf-8";
-    let about = About { media_type, shown, revision: Revision(0), token: None };
-    let mut bytes = Rendition::unpacked(markup.xml, about).with([
+    let mut bytes = Rendition::unpacked(markup.xml, media_type, shown).with([
         // The bytes of a version never change, but they may be redacted.
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::CONTENT_SECURITY_POLICY, BYTES_POLICY),

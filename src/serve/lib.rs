@@ -114,9 +114,7 @@ use shares::FairShares;
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 use sup::SupDocuments;
-use tidegate_config::DeltaViews;
 use tidegate_core::clock::Clock;
 use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
@@ -168,10 +166,8 @@ struct AppState {
     hub: Option<Hub>,
     site: Arc<Site>,
     readers: KnownReaders,
-    challenge: bool,
-    pages_are_closed: bool,
-    is_indexed: bool,
-    operators_apart: bool,
+    /// What the configuration says that does not change while the site is served.
+    config: ServeSettings,
     /// What changes when the configuration is read again.
     settings: ArcSwap<SiteSettings>,
     unnamed_proxies: UnnamedProxies,
@@ -186,9 +182,6 @@ struct AppState {
     documents: Arc<Documents>,
     /// What documents are written with, and where to.
     writing: (Renderer, Arc<Spool>),
-    /// How long changes stay in the sync view.
-    window: Duration,
-    deltas: DeltaViews,
     contested: Contested,
     holdings: keeping::CountedHoldings,
     overview: dashboard::Overview,
@@ -209,18 +202,18 @@ type SharedState = Arc<AppState>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, settings, folder, origins } = parts;
-        let reloadable = SiteSettings::new(&settings);
+        let ServerConfig { store, clock, operator, hub, settings: config, folder, origins } = parts;
+        let reloadable = SiteSettings::new(&config);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Metrics::new();
         let site = Arc::new(Site {
             sup_ids: store.sup_ids(),
-            history: settings.history,
-            sup: !settings.periods.is_empty(),
-            hub: settings.hub,
-            cloud: settings.cloud,
-            absolute: settings.absolute_urls,
-            ..Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
+            history: config.history,
+            sup: !config.periods.is_empty(),
+            hub: config.hub,
+            cloud: config.cloud,
+            absolute: config.absolute_urls,
+            ..Site::new(&config.public_url, store.endpoint().clone(), config.dialect)
         });
         let rules = PlaceRules {
             sites: origins.sites.clone(),
@@ -233,26 +226,19 @@ impl AppState {
             (rules, Arc::clone(&site.places)),
             (Arc::clone(&asked), Arc::clone(&clock)),
         ));
-        let admission = Arc::new(Admission::new(settings.memory));
-        let documents = Documents::new(settings.memory, Arc::clone(&admission), metrics.clone());
+        let admission = Arc::new(Admission::new(config.memory));
+        let documents = Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
         let lists = opml::Lists::new(Arc::clone(&admission));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
-        let sup = SupDocuments::new(
-            settings.periods,
-            Arc::clone(&log),
-            Arc::clone(&clock),
-            (Arc::clone(&site), Arc::clone(&directory)),
-        );
         Arc::new(Self {
+            sup: SupDocuments::new(&config.periods),
+            doors: EventStreams::new(config.connections),
+            bodies: observe::body_budget(config.memory),
             directory,
             asked,
             origins: Origins::new(&origins, site.endpoint.as_str()),
-            readers: KnownReaders::new(settings.readers),
-            challenge: settings.challenge,
-            pages_are_closed: settings.pages_are_closed,
-            is_indexed: settings.is_indexed,
-            operators_apart: settings.operators_apart,
+            readers: KnownReaders::new(config.readers.clone()),
             sessions: Sessions::new(Arc::clone(&clock), &reloadable.admin_token),
             store,
             clock,
@@ -267,18 +253,14 @@ impl AppState {
             admission,
             documents,
             writing: (renderer, spool),
-            window: settings.window,
-            deltas: settings.deltas,
             contested,
             holdings: keeping::nothing_counted(),
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
             pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: FairShares::new(1),
             log,
-            sup,
             lists,
-            doors: EventStreams::new(settings.connections),
-            bodies: observe::body_budget(settings.memory),
+            config,
             metrics,
             closing,
         })

@@ -281,7 +281,7 @@ mod tests {
     fn a_removed_text_leaves_no_title() {
         let mut redacted = known(&[(2, 40), (1, 10)], ItemStatus::Redacted { since: at(40) });
         redacted.title = "A name that must go".to_owned();
-        assert_eq!(LifeLine::new(&redacted, &[]).title, "a");
+        assert_eq!(LifeLine::new(&redacted, &[]).title, redacted.id.as_str());
     }
 
     use InterruptionKind::{Failed, Held};

@@ -131,10 +131,10 @@ pub(super) async fn serve(
     let builder = Arc::new(builder());
     let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
     let connections = TaskTracker::new();
-    let (following, ending) = (Arc::clone(&room), shutdown.clone());
+    let following = Arc::clone(&room);
     // One of them is enough.
     if of != Listener::Operators {
-        connections.spawn(async move { following.sup.keep(&ending).await });
+        connections.spawn(async move { following.keep_following().await });
     }
     let watching = watch_limits(Arc::clone(&open), limits, shutdown.clone());
     let (watching, told) = (tokio::spawn(watching), Paces::default());
@@ -150,11 +150,11 @@ pub(super) async fn serve(
             Ok(Some((stream, peer, place))) => {
                 let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
                 let handshakes = handshakes.clone();
-                let (site, connection) = (site.clone(), place.connection.clone());
+                let (site, connection) = (site.clone(), Arc::clone(&place.connection));
                 let service = SiteService { site, peer, connection };
                 connections.spawn(async move {
                     let tls = handshakes.as_deref();
-                    serve_connection((stream, tls), &place, (&builder, service)).await;
+                    serve_connection((stream, tls), (&builder, service)).await;
                     drop((counted, place));
                 });
             }
@@ -219,7 +219,6 @@ fn passes(error: &io::Error) -> bool {
 
 async fn serve_connection(
     (stream, tls): (TcpStream, Option<&Handshakes>),
-    place: &ConnectionSlot,
     (builder, service): (&Builder<TokioExecutor>, SiteService),
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.
@@ -228,34 +227,34 @@ async fn serve_connection(
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }
-    let stream = WatchedStream::new(stream, Arc::clone(&place.activity));
-    let Some(tls) = tls else { return answer(stream, place, builder, service).await };
+    let stream = WatchedStream::new(stream, Arc::clone(&service.connection));
+    let Some(tls) = tls else { return answer(stream, builder, service).await };
     let Peer(peer) = service.peer;
     let is_proxy = service.site.room.settings.load().proxies.are_trusted(peer);
     let client = (!is_proxy).then(|| Client::at(peer));
-    if let Some(stream) = tls.accept(stream, client, place).await {
-        answer(stream, place, builder, service).await;
+    if let Some(stream) = tls.accept(stream, client, &service.connection).await {
+        answer(stream, builder, service).await;
     }
 }
 
 /// Answers what is asked on a connection, until it ends.
 async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    place: &ConnectionSlot,
     builder: &Builder<TokioExecutor>,
     service: SiteService,
 ) {
+    let connection = Arc::clone(&service.connection);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
-        () = place.activity.cut() => {
+        () = connection.was_cut() => {
             tracing::debug!("a connection came to a limit or gave way to another, and was cut");
             return;
         }
         ended = async {
             tokio::select! {
                 biased;
-                () = place.activity.ended() => serving.as_mut().graceful_shutdown(),
+                () = connection.ended() => serving.as_mut().graceful_shutdown(),
                 ended = serving.as_mut() => return ended,
             }
             serving.as_mut().await

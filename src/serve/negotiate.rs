@@ -70,23 +70,13 @@ fn weight_of<'h>(mut members: impl Iterator<Item = (&'h str, u16)>, names: &[&st
 /// that names none gets none, and one that refuses everything gets identity all the same
 /// (section 12.5.3 leaves that to the server).
 pub(super) fn encoding(headers: &HeaderMap, has_zstd: bool) -> Encoding {
-    let (mut zstd, mut gzip, mut identity, mut any) = (None, None, None, None);
-    for (token, weight) in members(headers, &header::ACCEPT_ENCODING) {
-        let is = |name: &str| token.eq_ignore_ascii_case(name);
-        let named = match token.len() {
-            1 if is("*") => &mut any,
-            4 if is("zstd") => &mut zstd,
-            4 | 6 if is("gzip") || is("x-gzip") => &mut gzip,
-            8 if is("identity") => &mut identity,
-            _ => continue,
-        };
-        named.get_or_insert(weight);
-    }
-    let zstd = zstd.or(any).filter(|_| has_zstd).unwrap_or(0);
-    let gzip = gzip.or(any).unwrap_or(0);
+    let of = |names: &[&str]| weight_of(members(headers, &header::ACCEPT_ENCODING), names);
+    let any = of(&["*"]);
+    let zstd = of(&["zstd"]).or(any).filter(|_| has_zstd).unwrap_or(0);
+    let gzip = of(&["gzip", "x-gzip"]).or(any).unwrap_or(0);
     // Identity is acceptable unless it is refused; where it is not named, anything that is
     // named comes before it.
-    let identity = identity.unwrap_or(0);
+    let identity = of(&["identity"]).unwrap_or(0);
     if zstd > 0 && zstd >= gzip && zstd >= identity {
         Encoding::Zstd
     } else if gzip > 0 && gzip >= identity {

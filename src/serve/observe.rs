@@ -83,7 +83,7 @@ pub(super) struct AnswerFacts {
     path: String,
     agent: Option<String>,
     client: Client,
-    connection: Option<Connection>,
+    connection: Option<Arc<Connection>>,
     /// The encoding that the client would rather have.
     encoding: Encoding,
 }
@@ -222,7 +222,7 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     let AnswerFacts { begun, method, path, agent, .. } = facts;
     guard(response.headers_mut());
     let route = response.extensions().get::<MatchedPath>().cloned();
-    if !room.is_indexed && html::is_page(response.headers()) {
+    if !room.config.is_indexed && html::is_page(response.headers()) {
         response.headers_mut().insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
     }
     let status = response.status().as_u16();

@@ -17,20 +17,20 @@ use super::address::DocumentForm;
 use super::admission::{Admission, Work, WorkKind};
 use super::audience::{Audience, AudienceKey};
 use super::client::Client;
-use super::conditional::{Representation, http_date};
+use super::conditional::{LastModified, http_date};
 use super::directory::Listing;
 use super::extract::{ReadQuery, TypedQuery};
 use super::openapi::Unchanged;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::rendition::{About, Rendition};
+use super::rendition::Rendition;
 use super::shared_work::{LastMade, SingleFlight};
 use super::{AppState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
-use tidegate_core::model::{Format, Revision, Time};
+use tidegate_core::model::{Format, Time};
 use tidegate_format::render::{Container, ViewKind};
 use tidegate_store::StoreError;
 use tokio::runtime::Handle;
@@ -224,8 +224,7 @@ fn packed(
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
         room.admission.took(Work::of_all(WorkKind::Subscriptions), bytes);
     }
-    let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
-    let rendition = Rendition::build_quickly(text, about)?.with([
+    let rendition = Rendition::build_quickly(text, MEDIA_TYPE, shown)?.with([
         (header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache")),
         (header::VARY, HeaderValue::from_static("Accept-Encoding")),
     ]);
@@ -233,8 +232,7 @@ fn packed(
 }
 
 fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
-    let represented = rendition.represented(asked);
-    Representation { modified: Some(rendition.shown), is_dated: true, ..represented }.answer(asked)
+    rendition.answer(asked, Some(LastModified::seen(rendition.shown, Time::MAX)))
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use super::address::{DocumentForm, Site};
 use super::admission::{Work, WorkKind};
 use super::audience::{Audience, ServedFeed};
 use super::client::Client;
-use super::conditional::{Representation, add};
+use super::conditional::{LastModified, add};
 use super::documents::{DocumentKey, DocumentKind, NoDocument};
-use super::feeds::{ContainerParams, Resource, answer, head, unreadable};
+use super::feeds::{ContainerParams, head, unreadable};
 use super::openapi::{ArchivedDocument, Gone, NotFound, Unchanged};
 use super::problem::Problem;
 use super::query::ReadPlan;
@@ -80,7 +80,7 @@ impl AppState {
         is_list: bool,
     ) -> Result<Rendition, NoDocument> {
         let select = match wish.kind {
-            ViewKind::Sync if !is_list => PastSelect::Since(Tick::at(at.minus(self.window))),
+            ViewKind::Sync if !is_list => PastSelect::Since(Tick::at(at.minus(self.config.window))),
             ViewKind::Complete | ViewKind::Sync => PastSelect::All,
             ViewKind::Reader => PastSelect::Current,
         };
@@ -94,8 +94,8 @@ impl AppState {
             ViewKind::Sync => {
                 // A list is told whole, so that everything stands where it stood.
                 let whole = (container == Container::Opml).then(|| view.items.clone());
-                let mut shown =
-                    PastWindow::at(view, at, self.window, wish.seen).map_err(NoDocument::Told)?;
+                let mut shown = PastWindow::at(view, at, self.config.window, wish.seen)
+                    .map_err(NoDocument::Told)?;
                 shown.view.items = whole.unwrap_or(shown.view.items);
                 shown
             }
@@ -149,14 +149,13 @@ pub(super) async fn answer_past(
         return Err(Problem::parameter("as-of", said));
     }
     let rendition = room.memento(record, (wish, client), at).await?;
-    let mut represented = rendition.represented(asked);
     let settled = at < now.minus(SETTLED);
-    let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
-    represented.headers.insert(header::CACHE_CONTROL, fresh);
-    represented.headers.insert(header::VARY, vary);
     // An earlier date says nothing here: after a redaction the same past has other bytes.
-    let modified = Some(rendition.shown);
-    Ok(Representation { modified, ..represented }.answer(asked))
+    let mut response = rendition.answer(asked, Some(LastModified::vague(rendition.shown)));
+    let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
+    response.headers_mut().insert(header::CACHE_CONTROL, fresh);
+    response.headers_mut().insert(header::VARY, vary);
+    Ok(response)
 }
 
 /// What a document of the past shows.
@@ -322,7 +321,8 @@ pub(super) async fn archive(
         return Err(dropped());
     }
     let rendition = room.archived(&record, &place, form, client).await?;
-    Ok(answer(&room, Resource::Archive(&place), &rendition, &headers))
+    let modified = LastModified::seen(rendition.shown, room.clock.now());
+    Ok(rendition.answer(&headers, Some(modified)))
 }
 
 fn dropped() -> Problem {

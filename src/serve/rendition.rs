@@ -1,7 +1,7 @@
 //! A document as it goes out: its bytes in every encoding, packed once, each with its own entity tag.
 
 use super::address::DocumentForm;
-use super::conditional::{ETag, Representation};
+use super::conditional::ETag;
 use super::delta::DeltaToken;
 use super::documents::NoDocument;
 use super::negotiate::{Encoding, encoding};
@@ -110,18 +110,6 @@ pub(super) struct Rendition {
     pub(super) revision: Revision,
 }
 
-/// What there is to say of a document beside its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct About {
-    pub(super) media_type: &'static str,
-    /// When what it shows last changed.
-    pub(super) shown: Time,
-    /// The revision of the feed that it was rendered from.
-    pub(super) revision: Revision,
-    /// The state that it shows, where deltas can begin with it.
-    pub(super) token: Option<DeltaToken>,
-}
-
 /// A document of a feed before it is written.
 pub(super) struct UnwrittenDocument {
     pub(super) kind: ViewKind,
@@ -209,72 +197,68 @@ impl UnwrittenDocument {
             expires: self.expires,
             window: self.window,
         };
-        let about = About {
-            media_type: container.media_type(),
-            shown: self.shown,
-            revision: state.revision,
-            token: self.token,
-        };
+        let (about, revision) = ((container.media_type(), self.shown), state.revision);
         renderer(&page, rest, &mut out)?;
-        let mut made = match out.finish(self.token)? {
-            WrittenDocument::InMemory(document) => Rendition::build(document, about)?,
+        let made = match out.finish(self.token)? {
+            WrittenDocument::InMemory(document) => {
+                Rendition::packed(document, self.token, LASTING, about)?
+            }
             WrittenDocument::InFiles { identity, gzip } => {
                 Rendition::new(identity, (Some(gzip), None), about)
             }
         };
-        made.head = self.head;
-        Ok(made)
+        Ok(Rendition { head: self.head, revision, ..made })
     }
 }
 
-impl Rendition {
-    /// Compresses a document. Slow: call it where blocking is allowed.
-    pub(super) fn build(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, LASTING)
-    }
+/// The media type of a document, and when what it shows last changed.
+type DocumentFacts = (&'static str, Time);
 
-    /// Compresses a document of ids, which is made anew whenever one of them comes.
-    pub(super) fn build_quickly(document: String, about: About) -> io::Result<Self> {
-        Self::packed(document, about, QUICK)
+impl Rendition {
+    /// Compresses a document that is made anew all the time, or is mostly ids. Slow: call it where blocking is allowed.
+    pub(super) fn build_quickly(
+        document: String,
+        media_type: &'static str,
+        shown: Time,
+    ) -> io::Result<Self> {
+        Self::packed(document, None, QUICK, (media_type, shown))
     }
 
     fn packed(
         document: String,
-        about: About,
+        token: Option<DeltaToken>,
         (gzip_level, zstd_level): PackingEffort,
+        about: DocumentFacts,
     ) -> io::Result<Self> {
         let gzip = gzip(document.as_bytes(), gzip_level)?;
         let zstd = zstd::bulk::compress(document.as_bytes(), zstd_level)?;
         let [identity, gzip, zstd] =
-            [document.into_bytes(), gzip, zstd].map(|bytes| EncodedBody::new(bytes, about.token));
+            [document.into_bytes(), gzip, zstd].map(|bytes| EncodedBody::new(bytes, token));
         Ok(Self::new(identity, (Some(gzip), Some(zstd)), about))
     }
 
     /// A document that is sent as it is.
-    pub(super) fn unpacked(document: impl Into<Bytes>, about: About) -> Self {
-        Self::new(EncodedBody::new(document, about.token), (None, None), about)
+    pub(super) fn unpacked(
+        document: impl Into<Bytes>,
+        media_type: &'static str,
+        shown: Time,
+    ) -> Self {
+        Self::new(EncodedBody::new(document, None), (None, None), (media_type, shown))
     }
 
     fn new(
         identity: EncodedBody,
         (gzip, zstd): (Option<EncodedBody>, Option<EncodedBody>),
-        about: About,
+        (media_type, shown): DocumentFacts,
     ) -> Self {
-        let About { media_type, shown, revision, token: _ } = about;
-        Self { identity, gzip, zstd, media_type, shown, head: HeaderMap::new(), revision }
+        let (head, revision) = (HeaderMap::new(), Revision(0));
+        Self { identity, gzip, zstd, media_type, shown, head, revision }
     }
 
     /// With more headers of answers.
     pub(super) fn with<const N: usize>(mut self, headers: [(HeaderName, HeaderValue); N]) -> Self {
         self.head.extend(headers);
         self
-    }
-
-    /// It as it is answered to a client.
-    pub(super) fn represented(&self, asked: &HeaderMap) -> Representation<'_> {
-        let headers = self.head.clone();
-        let encoding = self.encoding(asked);
-        Representation { headers, rendition: self, encoding, modified: None, is_dated: false }
     }
 
     /// The encoding that a client gets: of those that there are, the one that it would rather have.
@@ -335,12 +319,10 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    const ABOUT: About = About {
-        media_type: "text/plain",
-        shown: Time::from_unix(0),
-        revision: Revision(1),
-        token: None,
-    };
+    fn build(document: &str) -> Rendition {
+        let about = ("text/plain", Time::from_unix(0));
+        Rendition::packed(document.to_owned(), None, LASTING, about).unwrap()
+    }
 
     fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
         let bytes = rendition.body(encoding).bytes();
@@ -360,8 +342,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn every_encoding_unpacks_to_the_document(document in "\\PC{0,3000}") {
-            let built = Rendition::build(document.clone(), ABOUT).unwrap();
-            let again = Rendition::build(document.clone(), ABOUT).unwrap();
+            let built = build(&document);
+            let again = build(&document);
             for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
                 let bodies = [&built, &again].map(|rendition| rendition.body(encoding).bytes());
                 proptest::prop_assert_eq!(bodies[0], bodies[1]);
@@ -372,7 +354,7 @@ mod tests {
 
     #[test]
     fn each_encoding_has_a_tag_of_its_own() {
-        let built = Rendition::build("<feed/>".repeat(50), ABOUT).unwrap();
+        let built = build(&"<feed/>".repeat(50));
         let tags = [Encoding::Identity, Encoding::Gzip, Encoding::Zstd]
             .map(|encoding| built.body(encoding).etag.clone());
         assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2]);

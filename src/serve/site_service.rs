@@ -28,7 +28,7 @@ use tokio::time::timeout;
 pub(super) struct SiteService {
     pub(super) site: ListenerSite,
     pub(super) peer: Peer,
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
 }
 
 impl Service<Request<Incoming>> for SiteService {
@@ -37,7 +37,7 @@ impl Service<Request<Incoming>> for SiteService {
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let busy = self.connection.activity.begin(request.version() < Version::HTTP_2);
+        let busy = self.connection.begin(request.version() < Version::HTTP_2);
         let room = &self.site.room;
         let is_probe =
             || probes::is_probe(request.uri().path()) && !room.origins.may_be_for(&request);
@@ -47,7 +47,7 @@ impl Service<Request<Incoming>> for SiteService {
             return Box::pin(pending());
         }
         request.extensions_mut().insert(self.peer);
-        request.extensions_mut().insert(self.connection.clone());
+        request.extensions_mut().insert(Arc::clone(&self.connection));
         let (site, turn) = (self.site.clone(), busy.turn_of_body());
         let asks_first = request.headers().contains_key(header::EXPECT);
         let request = request.map(|body| match body.is_end_stream() {

@@ -73,7 +73,7 @@ pub(super) async fn send(
     if viewer.audience.is_guess {
         let said = "the password opens nothing; send a reader's token, or none";
         // It may be that of a proxy: a browser is asked for another one only where readers are asked for theirs.
-        return match viewer.room.challenge {
+        return match viewer.room.config.challenge {
             true => Ok(challenged(said)),
             false => Err(Problem::new(StatusCode::UNAUTHORIZED, said)),
         };

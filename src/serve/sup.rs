@@ -3,18 +3,18 @@
 //! A document is made anew when the log has gone on, at most once a second (less often where making
 //! it is slow work), and otherwise only when its `updated_time` has become old.
 
-use super::SharedState;
 use super::address::Site;
 use super::admission::{Work, WorkKind};
 use super::answers::optional;
 use super::audience::Audience;
 use super::client::Client;
-use super::directory::{Directory, Listing};
-use super::log::{ChangeLog, LogAfter};
+use super::directory::Listing;
+use super::log::LogAfter;
 use super::openapi::{BadRequest, NotFound, Unchanged};
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
-use super::rendition::{About, Rendition};
+use super::rendition::Rendition;
+use super::{AppState, SharedState};
 use crate::locked;
 use arc_swap::ArcSwapOption;
 use axum::extract::State;
@@ -24,13 +24,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, Revision, SupId};
+use tidegate_core::model::{FeedName, SupId};
 use tidegate_core::sup::{Closed, Windows, step};
 use tidegate_status::{describe, schema};
 use tidegate_store::{ClosedEpoch, Epoch, StoreCondition, StoreError, in_words};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use utoipa::PartialSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 
@@ -67,19 +65,15 @@ struct Built {
 /// The document of one period.
 struct PeriodDocument {
     period: u32,
-    built: Arc<ArcSwapOption<Built>>,
+    built: ArcSwapOption<Built>,
     /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
     building: Arc<tokio::sync::Mutex<()>>,
 }
 
 pub(super) struct SupDocuments {
-    log: Arc<ChangeLog>,
-    clock: Arc<dyn Clock>,
-    site: Arc<Site>,
-    directory: Arc<Directory>,
-    periods: Arc<[u32]>,
-    slots: Vec<PeriodDocument>,
-    windows: Arc<Mutex<Windows>>,
+    periods: Vec<u32>,
+    slots: Vec<Arc<PeriodDocument>>,
+    windows: Mutex<Windows>,
     /// One reader of the log at a time.
     reading: tokio::sync::Mutex<()>,
     /// Whether the log was read to its end once.
@@ -87,36 +81,24 @@ pub(super) struct SupDocuments {
 }
 
 impl SupDocuments {
-    /// The documents of these periods, over this log.
-    pub(super) fn new(
-        mut periods: Vec<u32>,
-        log: Arc<ChangeLog>,
-        clock: Arc<dyn Clock>,
-        (site, directory): (Arc<Site>, Arc<Directory>),
-    ) -> Self {
-        periods.sort_unstable();
-        periods.dedup();
-        let windows = Windows::new(periods.last().copied().unwrap_or(USUAL));
-        let slot = |period: &u32| PeriodDocument {
-            period: *period,
-            built: Arc::default(),
-            building: Arc::default(),
+    /// The documents of these periods; nothing of the log is read yet.
+    pub(super) fn new(periods: &[u32]) -> Self {
+        let periods: Vec<u32> = BTreeSet::from_iter(periods.iter().copied()).into_iter().collect();
+        let slot = |period: &u32| {
+            let (period, built, building) = (*period, ArcSwapOption::empty(), Arc::default());
+            Arc::new(PeriodDocument { period, built, building })
         };
         Self {
-            log,
-            clock,
-            site,
-            directory,
+            windows: Mutex::new(Windows::new(periods.last().copied().unwrap_or(USUAL))),
             slots: periods.iter().map(slot).collect(),
-            periods: periods.into(),
-            windows: Arc::new(Mutex::new(windows)),
+            periods,
             reading: tokio::sync::Mutex::default(),
             followed: AtomicBool::new(false),
         }
     }
 
     /// The slot that a query asks for.
-    fn asked(&self, query: &str) -> Result<&PeriodDocument, Problem> {
+    fn asked(&self, query: &str) -> Result<&Arc<PeriodDocument>, Problem> {
         let written: Vec<String> = self.periods.iter().map(u32::to_string).collect();
         let wrong = |said: &str| {
             let said = format!("{said}; there are documents of {} seconds", written.join(", "));
@@ -136,9 +118,14 @@ impl SupDocuments {
             None => Problem::not_found("no SUP document is published here"),
         })
     }
+}
 
+impl AppState {
     /// The document of a slot, as new as it has to be.
-    async fn document(&self, slot: &PeriodDocument) -> Result<Arc<Built>, Problem> {
+    async fn sup_document(
+        self: &Arc<Self>,
+        slot: &Arc<PeriodDocument>,
+    ) -> Result<Arc<Built>, Problem> {
         let listing = self.directory.listing().await?;
         if let Some(built) = self.standing(slot, &listing) {
             return Ok(built);
@@ -151,17 +138,15 @@ impl SupDocuments {
         // Not before the log was read: of what is in it, it is known whether it is private.
         let private = Arc::clone(self.directory.listing().await?.private());
         let begun = Instant::now();
-        let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
-        let (site, period) = (self.site.clone(), slot.period);
-        let kept = Arc::clone(&slot.built);
+        let (room, slot) = (Arc::clone(self), Arc::clone(slot));
         let building = tokio::task::spawn_blocking(move || {
+            let site = &room.site;
             let hidden: HashSet<SupId> = private.iter().filter_map(|f| site.sup_id(f)).collect();
             let is_listed = |id: &SupId| !hidden.contains(id);
-            let (rendition, epoch) = make(&windows, &periods, &site, (period, &is_listed))?;
+            let (rendition, epoch) = make(&room.sup, site, (slot.period, &is_listed))?;
             let (rendition, at, took) = (Arc::new(rendition), Instant::now(), begun.elapsed());
-            let built = Built { rendition, epoch, private, at, took };
-            let built = Arc::new(built);
-            kept.store(Some(Arc::clone(&built)));
+            let built = Arc::new(Built { rendition, epoch, private, at, took });
+            slot.built.store(Some(Arc::clone(&built)));
             // A visitor who goes away stops nothing of it.
             drop(turn);
             Ok::<_, std::io::Error>(built)
@@ -171,23 +156,26 @@ impl SupDocuments {
 
     /// Reads the log to its end.
     async fn read_log_to_end(&self) -> Result<(), StoreError> {
-        match self.follow().await {
+        match self.follow_log().await {
             // Until the store is open again, a document says what was known last, and until when.
-            Err(StoreError::Stopped(_)) if self.followed.load(Ordering::Acquire) => Ok(()),
+            Err(StoreError::Stopped(_)) if self.sup.followed.load(Ordering::Acquire) => Ok(()),
             followed => followed,
         }
     }
 
     /// The document of a period about the feeds of one audience, which nobody else asks for.
-    async fn own(&self, period: u32, audience: &Audience) -> Result<Rendition, Problem> {
+    async fn own_sup_document(
+        self: &Arc<Self>,
+        period: u32,
+        audience: &Audience,
+    ) -> Result<Rendition, Problem> {
         self.read_log_to_end().await?;
         let listing = self.directory.listing().await?;
-        let site = Arc::clone(audience.site());
+        let (room, site) = (Arc::clone(self), Arc::clone(audience.site()));
         let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));
         let seen: HashSet<SupId> = seen.collect();
-        let (windows, periods) = (Arc::clone(&self.windows), Arc::clone(&self.periods));
         let building = tokio::task::spawn_blocking(move || {
-            make(&windows, &periods, &site, (period, &|id| seen.contains(id)))
+            make(&room.sup, &site, (period, &|id| seen.contains(id)))
         });
         Ok(building.await.map_err(failed)?.map_err(failed)?.0)
     }
@@ -206,15 +194,15 @@ impl SupDocuments {
     }
 
     /// Takes what is new in the log.
-    async fn follow(&self) -> Result<(), StoreError> {
+    async fn follow_log(&self) -> Result<(), StoreError> {
         // Before the log is read, and before it is looked what another gateway wrote: whatever cannot be read yet can
         // be read after this time only. While the database does not answer, that is the time of its last answer: another
         // gateway may have been started since, and write.
-        let StoreCondition { unanswered, gateways, stop, .. } = self.log.store.condition();
+        let StoreCondition { unanswered, gateways, stop, .. } = self.store.condition();
         let now = self.clock.now().minus(unanswered.unwrap_or_default());
-        self.log.store.catch_up().await?;
-        let _turn = self.reading.lock().await;
-        let mut after = Epoch(locked(&self.windows).epoch());
+        self.store.catch_up().await?;
+        let _turn = self.sup.reading.lock().await;
+        let mut after = Epoch(locked(&self.sup.windows).epoch());
         loop {
             let epochs = match self.log.after(after, EPOCHS).await? {
                 LogAfter::Epochs(epochs) => epochs,
@@ -225,7 +213,7 @@ impl SupDocuments {
                 // The log of a store never gets shorter at its new end while it is open.
                 LogAfter::Ahead => Vec::new(),
             };
-            let mut windows = locked(&self.windows);
+            let mut windows = locked(&self.sup.windows);
             if epochs.is_empty() {
                 // The epoch that was to be closed as the store stopped may be there, and other gateways show it.
                 if let Some(stop) = stop {
@@ -235,7 +223,7 @@ impl SupDocuments {
                     windows.allow_other_gateways();
                 }
                 windows.finish(now, self.clock.now());
-                self.followed.store(true, Ordering::Release);
+                self.sup.followed.store(true, Ordering::Release);
                 return Ok(());
             }
             for sealed in epochs {
@@ -252,11 +240,12 @@ impl SupDocuments {
     }
 
     /// Follows the log, so that little of it is left to be read for who asks, until `closing`.
-    pub(super) async fn keep(&self, closing: &CancellationToken) {
+    pub(super) async fn keep_following(&self) {
+        let closing = &self.closing;
         let mut sealed = self.log.watch();
         loop {
             // The store itself has logged why, once.
-            if let Err(error) = self.follow().await
+            if let Err(error) = self.follow_log().await
                 && !matches!(error, StoreError::Stopped(_))
             {
                 tracing::warn!(error = in_words(&error), "the change log could not be followed");
@@ -275,19 +264,18 @@ impl SupDocuments {
 
 /// Writes and compresses a document, with the last epoch that it knows.
 fn make(
-    windows: &Mutex<Windows>,
-    periods: &[u32],
+    documents: &SupDocuments,
     site: &Site,
     (period, is_listed): (u32, &dyn Fn(&SupId) -> bool),
 ) -> std::io::Result<(Rendition, Epoch)> {
     let (text, shown, epoch) = {
-        let windows = locked(windows);
+        let windows = locked(&documents.windows);
         let window = windows.window(period);
         let address = |period| site.at(&format!("/sup.json?seconds={period}"));
-        (window.write(periods, address, is_listed), window.updated, Epoch(window.epoch))
+        let text = window.write(&documents.periods, address, is_listed);
+        (text, window.updated, Epoch(window.epoch))
     };
-    let about = About { media_type: MEDIA_TYPE, shown, revision: Revision(0), token: None };
-    let rendition = Rendition::build_quickly(text, about)?.with([
+    let rendition = Rendition::build_quickly(text, MEDIA_TYPE, shown)?.with([
         (header::CACHE_CONTROL, FRESH),
         (header::VARY, HeaderValue::from_static("Accept-Encoding")),
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
@@ -335,10 +323,10 @@ pub(super) async fn document(
     if audience.reader().is_some() {
         let work = Work::of_all(WorkKind::Standing);
         let (making, period) = (Arc::clone(&room), slot.period);
-        let made = async move { making.sup.own(period, &audience).await };
+        let made = async move { making.own_sup_document(period, &audience).await };
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
-        return Ok(rendition.represented(&asked).answer(&asked));
+        return Ok(rendition.answer(&asked, None));
     }
-    let built = room.sup.document(slot).await?;
-    Ok(built.rendition.represented(&asked).answer(&asked))
+    let built = room.sup_document(slot).await?;
+    Ok(built.rendition.answer(&asked, None))
 }

@@ -1,7 +1,7 @@
 //! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits.
 
 use super::client::Client;
-use super::connections::ConnectionSlot;
+use super::connections::Connection;
 use super::shares::{FairShares, Share};
 use arc_swap::ArcSwap;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
@@ -173,7 +173,7 @@ impl Handshakes {
         &self,
         stream: S,
         client: Option<Client>,
-        place: &ConnectionSlot,
+        connection: &Connection,
     ) -> Option<TlsStream<S>> {
         let shaking = async {
             let _share: Option<Share<Client>> = match client {
@@ -185,7 +185,7 @@ impl Handshakes {
         };
         let shaken = tokio::select! {
             biased;
-            () = place.activity.ended() => return None,
+            () = connection.ended() => return None,
             shaken = shaking => shaken,
         };
         match shaken {

@@ -149,7 +149,7 @@ impl AppState {
         let scope = if usual { self.tag_scope(record, wish, state) } else { None };
         let token = scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope));
         let (bounds, expires) =
-            (read.plan.bounds(state), read.plan.expires(&read.view.items, self.window));
+            (read.plan.bounds(state), read.plan.expires(&read.view.items, self.config.window));
         let document = UnwrittenDocument {
             rest: Some(read.rest),
             bounds,
@@ -194,7 +194,7 @@ impl AppState {
             deleted: deleted.iter().map(Deletion::from).collect(),
             bounds: (None, None),
             expires: None,
-            window: Some(self.window),
+            window: Some(self.config.window),
             shown: view.state.updated_at,
             token: None,
             rest: None,

@@ -14,14 +14,15 @@ fn client(last: u8) -> Client {
 struct Stage {
     budget: Arc<Budget>,
     clock: Arc<AtomicU64>,
-    connections: Vec<Connection>,
+    connections: Vec<Arc<Connection>>,
 }
 
 impl Stage {
     fn new(all: u64, each: u64) -> Self {
         let budget = Budget::new(BudgetShares { all, each, site: each }, PATIENCE);
         let clock = Arc::<AtomicU64>::default();
-        let connections = (0..16).map(|_| Connection::timed_by(&clock)).collect();
+        let connections =
+            (0..16).map(|_| Arc::new(Connection::new(Arc::clone(&clock), false))).collect();
         Self { budget, clock, connections }
     }
 
@@ -33,7 +34,7 @@ impl Stage {
 
     /// The gateway works for these.
     fn busy(&self, at: impl IntoIterator<Item = usize>) -> Vec<Busy> {
-        at.into_iter().map(|at| self.connections[at].activity.begin(false)).collect()
+        at.into_iter().map(|at| self.connections[at].begin(false)).collect()
     }
 
     fn pass(&self, time: Duration) {

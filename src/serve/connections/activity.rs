@@ -20,11 +20,13 @@ const STEP: usize = 16 * 1024;
 
 /// The time as a sweep over all connections last read it, in milliseconds since the server began: a
 /// request reads no clock.
-pub(super) type SweepClock = Arc<AtomicU64>;
+pub(crate) type SweepClock = Arc<AtomicU64>;
 
-/// What a connection is doing.
+/// A connection: what it is doing, and whether it is to end.
 #[derive(Debug)]
-pub(crate) struct Activity {
+pub(crate) struct Connection {
+    /// Whether it is only for who asks whether the gateway is alive.
+    pub(crate) is_reserved: bool,
     requests: AtomicUsize,
     /// Requests for which the gateway has something to do. Where there is none, the client is waited for: for a request,
     /// for the body of one, or until it takes an answer.
@@ -44,12 +46,13 @@ pub(crate) struct Activity {
     graceful: CancellationToken,
 }
 
-impl Activity {
+impl Connection {
     /// Of a connection that was accepted just now.
-    pub(super) fn new(clock: SweepClock) -> Self {
+    pub(crate) fn new(clock: SweepClock, is_reserved: bool) -> Self {
         let opened = clock.load(Ordering::Relaxed);
         let cut = CancellationToken::new();
         Self {
+            is_reserved,
             requests: AtomicUsize::new(0),
             worked_on: AtomicIsize::new(0),
             moved: AtomicUsize::new(0),
@@ -150,8 +153,13 @@ impl Activity {
         }
     }
 
+    /// Ends it now.
+    pub(crate) fn cut(&self) {
+        self.end(Ending::Now);
+    }
+
     /// Comes when the connection is to end now.
-    pub(crate) async fn cut(&self) {
+    pub(crate) async fn was_cut(&self) {
         self.cut.cancelled().await;
     }
 
@@ -162,7 +170,7 @@ impl Activity {
 
     /// Whether it was ended.
     #[cfg(test)]
-    pub(super) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.cut.is_cancelled()
     }
 }
@@ -170,7 +178,7 @@ impl Activity {
 /// A request, and how much of it rests: its body, its answer, all of it once it is over.
 #[derive(Debug)]
 struct RequestActivity {
-    activity: Arc<Activity>,
+    activity: Arc<Connection>,
     rests: AtomicUsize,
 }
 
@@ -253,13 +261,13 @@ impl Drop for Busy {
 /// holds its connection for as long as connections live, and a few hundred such clients hold all.
 pub(crate) struct WatchedStream<S> {
     stream: S,
-    activity: Arc<Activity>,
+    activity: Arc<Connection>,
     is_stalled: bool,
 }
 
 impl<S: Unpin> WatchedStream<S> {
     /// The stream of a connection that does this.
-    pub(crate) const fn new(stream: S, activity: Arc<Activity>) -> Self {
+    pub(crate) const fn new(stream: S, activity: Arc<Connection>) -> Self {
         Self { stream, activity, is_stalled: false }
     }
 
@@ -319,12 +327,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_sleeps_hears_how_its_connection_ends() {
-        let activity = Arc::new(Activity::new(SweepClock::default()));
+        let activity = Arc::new(Connection::new(SweepClock::default(), false));
         let of_task = Arc::clone(&activity);
         let serving = tokio::spawn(async move {
             of_task.ended().await;
             let was_cut = of_task.is_cut();
-            of_task.cut().await;
+            of_task.was_cut().await;
             was_cut
         });
         for ending in [Ending::No, Ending::Graceful, Ending::Now] {
@@ -333,7 +341,7 @@ mod tests {
             activity.end(ending);
         }
         assert!(!serving.await.unwrap());
-        let at_once = Activity::new(SweepClock::default());
+        let at_once = Connection::new(SweepClock::default(), false);
         at_once.end(Ending::Now);
         at_once.ended().await;
     }
@@ -342,11 +350,11 @@ mod tests {
     fn each_limit_ends_what_is_older_and_nothing_before() {
         const LIMITS: ConnectionLimits = ConnectionLimits::USUAL;
         let asked = |is_http_1| {
-            let activity = Arc::new(Activity::new(SweepClock::default()));
+            let activity = Arc::new(Connection::new(SweepClock::default(), false));
             let busy = activity.begin(is_http_1);
             (activity, busy)
         };
-        let new = Arc::new(Activity::new(SweepClock::default()));
+        let new = Arc::new(Connection::new(SweepClock::default(), false));
         let idle = asked(true).0;
         let (untaken, mut busy) = asked(false);
         busy.turn.is(true);
@@ -373,7 +381,7 @@ mod tests {
     #[test]
     fn a_client_that_is_waited_for_is_at_rest_and_goes_on_by_whole_steps() {
         let clock = SweepClock::default();
-        let activity = Arc::new(Activity::new(Arc::clone(&clock)));
+        let activity = Arc::new(Connection::new(Arc::clone(&clock), false));
         assert!(activity.is_at_rest(), "nothing was asked for yet");
         let (mut one, mut other) = (activity.begin(false), activity.begin(false));
         let mut body = one.turn_of_body();
@@ -411,7 +419,7 @@ mod tests {
     #[test]
     fn rest_is_counted_from_the_end_of_the_last_answer() {
         let clock = SweepClock::default();
-        let activity = Arc::new(Activity::new(Arc::clone(&clock)));
+        let activity = Arc::new(Connection::new(Arc::clone(&clock), false));
         let limits = ConnectionLimits { head: Duration::from_secs(1), ..ConnectionLimits::USUAL };
         let late = 1000 + u64::try_from((limits.head + limits.pace()).as_millis()).unwrap();
         let (one, other) = (activity.begin(true), activity.begin(true));
@@ -423,7 +431,7 @@ mod tests {
         assert_eq!(activity.due(&limits, late), Ending::Now);
         activity.stalls(true);
         assert_eq!(activity.due(&limits, late), Ending::No, "its client takes an answer still");
-        let over_http_2 = Arc::new(Activity::new(clock));
+        let over_http_2 = Arc::new(Connection::new(clock, false));
         drop(over_http_2.begin(false));
         assert_eq!(over_http_2.due(&limits, late), Ending::No);
     }

@@ -63,7 +63,7 @@ impl SiteSlots {
         let mut waits = None;
         loop {
             let freed = self.budget.freed();
-            let connection: Option<Connection> = request.get().cloned();
+            let connection: Option<Arc<Connection>> = request.get().cloned();
             let end = match self.budget.take_one(client, connection, is_action) {
                 Ok(slot) => return Ok(slot),
                 Err(end) => end,

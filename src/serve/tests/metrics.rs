@@ -43,27 +43,6 @@ async fn metrics_count_by_route_and_never_by_address() {
     assert!(!metrics.contains("BREW"));
 }
 
-#[tokio::test]
-async fn metrics_say_how_feeds_stand_and_name_none() {
-    let site = Site::new();
-    let metrics = text(site.get("/metrics").await).await;
-    for line in [
-        "tidegate_feeds_polled 3",
-        "tidegate_feeds_failing 1",
-        "tidegate_feeds_with_gaps 1",
-        "tidegate_poll_duration_seconds_count 4",
-        "tidegate_poll_duration_seconds_bucket{le=\"0.05\"} 3",
-        "tidegate_poll_duration_seconds_bucket{le=\"60.0\"} 3",
-        "tidegate_poll_duration_seconds_bucket{le=\"+Inf\"} 4",
-        "# TYPE tidegate_polls_total counter",
-        concat!("tidegate_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
-    ] {
-        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
-    }
-    let feeds = ["news", "radio", "still"];
-    assert!(!feeds.iter().any(|feed| metrics.contains(feed)), "{metrics}");
-}
-
 /// What is in memory is told all the same, and no scrape waits behind another.
 #[tokio::test(start_paused = true)]
 async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {

@@ -1,7 +1,7 @@
 //! Certificates that are none, and handshakes that hang.
 
 use super::*;
-use crate::connections::{Connections, Ending, shares};
+use crate::connections::{Ending, SweepClock};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -98,8 +98,8 @@ fn the_end_of_a_certificate_is_known_whether_it_has_come_or_not() {
     }
 }
 
-async fn slot(client: Client) -> ConnectionSlot {
-    Connections::new(shares(1024)).place(client, false).unwrap()
+fn connection() -> Arc<Connection> {
+    Arc::new(Connection::new(SweepClock::default(), false))
 }
 
 fn client(last: u8) -> Client {
@@ -111,7 +111,7 @@ async fn a_handshake_agrees_on_http_2_and_a_changed_certificate_is_shown() {
     let (files, other) = (Files::new(2040), Files::new(2040));
     let keys = Arc::new(files.keys());
     let handshakes = Handshakes::new(Arc::clone(&keys));
-    let place = slot(client(1)).await;
+    let place = connection();
     for (own, foreign) in [(&files, &other), (&other, &files)] {
         for (files, spoken) in [(own, Some(b"h2".to_vec())), (foreign, None)] {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -134,14 +134,14 @@ async fn who_hangs_in_handshakes_keeps_nobody_else_from_them_and_not_for_long() 
     let mut hanging = Vec::new();
     for _ in 0..HANDSHAKES_EACH {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (handshakes, place) = (Arc::clone(&handshakes), slot(client(1)).await);
+        let (handshakes, place) = (Arc::clone(&handshakes), connection());
         let task = async move { handshakes.accept(ours, Some(client(1)), &place).await.is_some() };
         hanging.push((tokio::spawn(task), theirs));
     }
     tokio::task::yield_now().await;
     let shake = async |from: Option<Client>| {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let place = slot(client(9)).await;
+        let place = connection();
         let began = tokio::time::Instant::now();
         let (accepted, said) =
             tokio::join!(handshakes.accept(ours, from, &place), files.connect(theirs));
@@ -164,10 +164,10 @@ async fn a_connection_that_is_to_end_makes_no_handshake() {
     let files = Files::new(2040);
     let handshakes = Handshakes::new(Arc::new(files.keys()));
     let (ours, _theirs) = tokio::io::duplex(1 << 16);
-    let place = slot(client(1)).await;
+    let place = connection();
     let ending = async {
         tokio::task::yield_now().await;
-        place.activity.end(Ending::Graceful);
+        place.end(Ending::Graceful);
     };
     let (accepted, ()) = tokio::join!(handshakes.accept(ours, Some(client(1)), &place), ending);
     assert!(accepted.is_none());
