@@ -214,40 +214,6 @@ mod tests {
         assert!(first.connection.is_cut() && !third.connection.is_cut());
     }
 
-    /// Requests whose bodies do not come, answers that nobody takes.
-    #[test]
-    fn who_keeps_the_gateway_waiting_gives_way_the_slowest_first() {
-        let connections = connections(3, 3);
-        let limits = ConnectionLimits::USUAL;
-        let mut held = Vec::new();
-        for last in 1..=3 {
-            let place = connections.place(peer(last), false).unwrap();
-            let mut busy = place.connection.begin(true);
-            let mut body = busy.turn_of_body();
-            match last {
-                1 => busy.turn.is(true),
-                2 => body.is(true),
-                _ => {}
-            }
-            held.push((place, body, busy));
-        }
-        connections.clock.store(1000, Ordering::Relaxed);
-        held[0].2.turn.moved(1 << 20);
-        held[1].1.moved(100);
-        let fourth = connections.place(peer(4), false).unwrap();
-        assert!(
-            held[1].0.connection.is_cut()
-                && !held[0].0.connection.is_cut()
-                && !held[2].0.connection.is_cut()
-        );
-        let _busy = fourth.connection.begin(true);
-        let fifth = connections.place(peer(5), false).unwrap();
-        assert!(held[0].0.connection.is_cut() && !held[2].0.connection.is_cut());
-        let _also_busy = fifth.connection.begin(true);
-        connections.sweep(&limits, false);
-        assert!(!held[2].0.connection.is_cut(), "the gateway works for it");
-    }
-
     #[test]
     fn where_nobody_gives_way_a_few_may_ask_whether_the_gateway_is_alive() {
         let connections = connections(4, 1);
@@ -277,40 +243,6 @@ mod tests {
         assert!(!connections.place(peer(1), false).unwrap().connection.is_reserved, "one left");
         drop(held.remove(0).0);
         assert!(!connections.place(peer(2), false).unwrap().connection.is_reserved);
-    }
-
-    #[test]
-    fn a_site_has_a_share_however_many_networks_it_has() {
-        let connections = Connections::new(BudgetShares { all: 8, each: 2, site: 4 });
-        let at = |network: u16| {
-            Client::at(std::net::Ipv6Addr::new(0x2001, 0xdb8, 7, network, 0, 0, 0, 1).into())
-        };
-        let mut held = Vec::new();
-        for network in 0..4 {
-            let place = connections.place(at(network), false).unwrap();
-            held.push((place.connection.begin(true), place));
-        }
-        let probe = connections.place(at(5), false).unwrap();
-        assert!(probe.connection.is_reserved, "the site has its share, all busy");
-        drop(probe);
-        drop(held.remove(2).0);
-        let other = connections.place(at(6), false).unwrap();
-        assert!(
-            !other.connection.is_reserved
-                && held.iter().all(|(_, place)| !place.connection.is_cut())
-        );
-        // Where all are busy, the site with most gives way to who has fewer.
-        let mut others = Vec::new();
-        for last in 1..=4 {
-            let place = connections.place(peer(last), false).unwrap();
-            others.push((place.connection.begin(true), place));
-        }
-        let _busy = other.connection.begin(true);
-        assert!(!connections.place(peer(5), false).unwrap().connection.is_reserved);
-        assert!(
-            held[0].1.connection.is_cut()
-                && others.iter().all(|(_, place)| !place.connection.is_cut())
-        );
     }
 
     #[test]

@@ -52,17 +52,14 @@ pub enum ServeError {
 /// A site that is about to be served.
 pub struct SiteServer {
     room: SharedState,
-    connections: usize,
     tls: Option<Arc<TlsKeys>>,
-    shutdown: CancellationToken,
 }
 
 impl SiteServer {
     /// A site of these parts, served until `shutdown`.
     pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
-        let connections = parts.settings.connections;
-        let room = AppState::new(parts, tidegate_format::render::write, shutdown.clone());
-        Self { room, connections, tls: None, shutdown }
+        let room = AppState::new(parts, tidegate_format::render::write, shutdown);
+        Self { room, tls: None }
     }
 
     /// The same over TLS, where there are keys.
@@ -94,26 +91,21 @@ impl SiteServer {
         listener: TcpListener,
         operators: Option<TcpListener>,
     ) -> Result<(), ServeError> {
-        let Self { room, connections, shutdown, tls } = self;
-        let shares = shares(u64::try_from(connections).unwrap_or(u64::MAX));
+        let Self { room, tls } = self;
+        let shares = shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX));
         let limits = ConnectionLimits::USUAL;
         let Some(operators) = operators else {
             let listener = (listener, tls, Listener::Everybody);
-            return serve(listener, room, (limits, shares), shutdown).await;
+            return serve(listener, room, (limits, shares)).await;
         };
         // Whichever ends first ends the other.
         let each = shares.each;
         let readers = (listener, tls, Listener::Readers);
         let operators = (operators, None, Listener::Operators);
         let (one, other) = tokio::join!(
-            serve(readers, Arc::clone(&room), (limits, shares), shutdown.clone()),
+            serve(readers, Arc::clone(&room), (limits, shares)),
             // Operators have as many as one client.
-            serve(
-                operators,
-                room,
-                (limits, BudgetShares { all: each, site: each, ..shares }),
-                shutdown
-            ),
+            serve(operators, room, (limits, BudgetShares { all: each, site: each, ..shares })),
         );
         one.and(other)
     }
@@ -124,8 +116,8 @@ pub(super) async fn serve(
     (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
     room: SharedState,
     (limits, shares): (ConnectionLimits, BudgetShares),
-    shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
+    let shutdown = room.closing.clone();
     let site = ListenerSite::new(Arc::clone(&room), of);
     let open = Arc::new(Connections::new(shares));
     let builder = Arc::new(builder());

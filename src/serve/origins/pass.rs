@@ -181,12 +181,14 @@ pub(super) async fn send(
         let said = "a GET or HEAD with a body is not passed on";
         return Err(Problem::new(StatusCode::BAD_REQUEST, said));
     }
-    let body = match has_body {
+    let (body, _slow) = match has_body {
         true => {
             let body = body.map_err(BodyError::from).boxed_unsync();
-            Some(room.origins.uploads.read_ahead(&parts.extensions, body).await?)
+            let (site, request) = (&asked.site.config().url, &parts.extensions);
+            let (body, slow) = room.origins.uploads.read_ahead(site, request, body).await?;
+            (Some(body), slow)
         }
-        false => None,
+        false => (None, None),
     };
     let slot = asked.slots.acquire(&parts.extensions, !parts.method.is_safe()).await?;
     let via = &room.origins.via;

@@ -2,12 +2,13 @@
 //! of them. When all are taken, a request gives way whose client keeps the site waiting, or has most of them.
 //!
 //! A site is asked once the body of an upload has come, or so much of it that it surely flows; until then it takes nothing
-//! of the site's.
+//! of the site's. A few bodies that come slowly go on to it all the same, as they come.
 
 use super::super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
 use super::super::client::Client;
 use super::super::connections::Connection;
 use super::super::problem::Problem;
+use super::looks::{LookPermit, LookTurns};
 use super::pass::problem_of;
 use super::service::PassError;
 use bytes::{Bytes, BytesMut};
@@ -20,7 +21,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tidegate_net::origin::{BodyError, PassedBody};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use url::Url;
 
 /// Of so many slots a client has one, and a few at least.
 const CLIENTS: usize = 4;
@@ -96,40 +98,66 @@ impl SiteSlots {
 const AHEAD: usize = 64 * 1024;
 const AT_ONCE: usize = 512;
 const TIME: Duration = Duration::from_secs(60);
+/// After how long a body that has not come is a slow one; how many of them a site gets at a time, and one client sends.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+const SITE_SLOW: u32 = 16;
+const CLIENT_SLOW: u32 = 2;
 
 /// The uploads that are read.
-pub(super) struct Uploads(SiteSlots);
+pub(super) struct Uploads {
+    ahead: SiteSlots,
+    slow: LookTurns,
+}
 
 impl Uploads {
     pub(super) fn new() -> Self {
-        Self(SiteSlots::new(AT_ONCE))
+        Self { ahead: SiteSlots::new(AT_ONCE), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW) }
     }
 
-    /// A body of which enough has come for the site to be asked.
+    /// A body of which enough has come for the site to be asked, and the leave of a slow one.
     pub(super) async fn read_ahead(
         &self,
+        site: &Url,
         request: &Extensions,
-        mut rest: PassedBody,
-    ) -> Result<PassedBody, Problem> {
-        let _slot = self.0.acquire(request, false).await?;
-        let (mut all, until) = (BytesMut::new(), Instant::now() + TIME);
-        while all.len() <= AHEAD {
-            let frame = timeout_at(until, rest.frame()).await.map_err(|_| {
-                let said = "the body of the request does not come";
-                Problem::new(StatusCode::REQUEST_TIMEOUT, said)
-            })?;
-            let Some(frame) = frame else { break };
-            let frame = frame.map_err(|_| problem_of(PassError::Unsent))?;
-            all.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-        }
-        Ok(BegunBody { beginning: Some(all.freeze()), rest }.boxed_unsync())
+        rest: PassedBody,
+    ) -> Result<(PassedBody, Option<LookPermit>), Problem> {
+        let late = || {
+            let said = "the body of the request does not come";
+            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+        };
+        let _slot = self.ahead.acquire(request, false).await?;
+        let mut body = BegunBody { beginning: BytesMut::new(), rest };
+        let leave = tokio::select! {
+            biased;
+            read = timeout(TIME, body.read_ahead()) => {
+                read.map_err(|_| late())?.map_err(|_| problem_of(PassError::Unsent))?;
+                None
+            }
+            leave = async {
+                sleep(SLOW_AFTER).await;
+                self.slow.acquire((site, Client::of(request)), TIME).await
+            } => Some(leave.map_err(|_| late())?),
+        };
+        Ok((body.boxed_unsync(), leave))
     }
 }
 
 /// A body whose beginning was read.
 struct BegunBody {
-    beginning: Option<Bytes>,
+    beginning: BytesMut,
     rest: PassedBody,
+}
+
+impl BegunBody {
+    /// Reads until it ends, or surely flows. Nothing is lost where nobody waits for that.
+    async fn read_ahead(&mut self) -> Result<(), BodyError> {
+        while self.beginning.len() <= AHEAD
+            && let Some(frame) = self.rest.frame().await
+        {
+            self.beginning.extend_from_slice(frame?.data_ref().map_or(&[], |data| data));
+        }
+        Ok(())
+    }
 }
 
 impl Body for BegunBody {
@@ -140,20 +168,19 @@ impl Body for BegunBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.beginning.take().filter(|bytes| !bytes.is_empty()) {
-            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-            None => Pin::new(&mut self.rest).poll_frame(context),
+        match self.beginning.is_empty() {
+            false => Poll::Ready(Some(Ok(Frame::data(self.beginning.split().freeze())))),
+            true => Pin::new(&mut self.rest).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.beginning.as_ref().is_none_or(Bytes::is_empty) && self.rest.is_end_stream()
+        self.beginning.is_empty() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         let (rest, mut hint) = (self.rest.size_hint(), SizeHint::new());
-        let read = self.beginning.as_ref().map_or(0, Bytes::len);
-        let read = u64::try_from(read).unwrap_or(u64::MAX);
+        let read = u64::try_from(self.beginning.len()).unwrap_or(u64::MAX);
         hint.set_lower(rest.lower().saturating_add(read));
         if let Some(upper) = rest.upper() {
             hint.set_upper(upper.saturating_add(read));
@@ -228,21 +255,40 @@ mod tests {
         StreamBody::new(pieces.map(|bytes| Ok::<_, BodyError>(Frame::data(bytes)))).boxed_unsync()
     }
 
+    /// A body that begins and does not go on.
+    fn begun() -> PassedBody {
+        body(stream::iter([Bytes::from_static(b"x")]).chain(stream::pending()))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_site_is_asked_once_a_body_has_come_or_flows() {
-        let uploads = Uploads::new();
-        let of = async |body| uploads.read_ahead(&of(1), body).await;
+        let (uploads, site) = (Uploads::new(), Url::parse("http://a/").unwrap());
+        let of = async |last: u8, body| uploads.read_ahead(&site, &of(last), body).await;
         let whole = stream::iter([&b"a"[..], b"b"].map(Bytes::from_static));
         let flows = stream::repeat(Bytes::from_static(&[b'x'; 1024]));
         let at = Instant::now();
-        let whole = of(body(whole)).await.unwrap();
+        let (whole, leave) = of(1, body(whole)).await.unwrap();
         assert_eq!(whole.collect().await.unwrap().to_bytes(), "ab");
-        let mut flowing = of(body(flows)).await.unwrap();
+        let (mut flowing, other) = of(1, body(flows)).await.unwrap();
+        assert!(leave.is_none() && other.is_none());
         let first = flowing.frame().await.unwrap().unwrap().into_data().unwrap();
         assert!(first.len() > AHEAD && flowing.frame().await.is_some());
         assert_eq!(at.elapsed(), Duration::ZERO);
-        let begun = stream::iter([Bytes::from_static(b"x")]).chain(stream::pending());
-        assert_eq!(of(body(begun)).await.err().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
-        assert_eq!(at.elapsed(), TIME);
+        // Nine clients send what does not come: a few of these go on, and the others do not hinder anybody.
+        let mut slow = Vec::new();
+        for last in 1..=9 {
+            for _ in 0..4 {
+                if let Ok(read) = timeout(2 * SLOW_AFTER, of(last, begun())).await {
+                    slow.push(read.unwrap());
+                }
+            }
+        }
+        assert_eq!(slow.len(), 16);
+        let (late, _) = tokio::join!(of(20, begun()), of(21, body(stream::empty())));
+        assert_eq!(late.err().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+        slow.truncate(15);
+        let (mut next, leave) = of(20, begun()).await.unwrap();
+        assert!(leave.is_some());
+        assert_eq!(next.frame().await.unwrap().unwrap().into_data().unwrap(), "x");
     }
 }

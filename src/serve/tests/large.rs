@@ -136,17 +136,3 @@ async fn files_have_a_limit_together() {
     let answer = gate.get("/feeds/news/complete").await;
     assert!(bytes(answer).await.len() > 50_000, "there is room again");
 }
-
-#[tokio::test]
-async fn a_feed_that_is_complete_says_so_however_large_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut gate = Gate::within(Format::Atom10, true, Some(folder.path())).await;
-    let names: Vec<String> = (0..100).map(|number| format!("item-{number:04}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    for deleted in [0, 1] {
-        let (living, deleted) = names.split_at(names.len() - deleted);
-        gate.commit(living, deleted, None).await;
-        let text = String::from_utf8(bytes(gate.get("/feeds/news/complete").await).await).unwrap();
-        assert_eq!(text.contains("complete/>"), deleted.is_empty(), "{}", text.len());
-    }
-}

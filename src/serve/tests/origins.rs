@@ -271,19 +271,6 @@ async fn a_feed_that_is_long_in_the_making_hides_nothing() {
 }
 
 #[tokio::test]
-async fn several_first_readers_at_once_make_one_feed() {
-    for passes in MODES {
-        let (site, blog) = alone(passes, of_feed(true), MADE);
-        for answer in futures_util::future::join_all((0..20).map(|_| get(&site))).await {
-            is_publishers(answer, passes, "at once").await;
-        }
-        blog.judging.add_permits(1);
-        judged(&site, MADE).await;
-        assert_eq!(blog.made(), 1);
-    }
-}
-
-#[tokio::test]
 async fn a_feed_whose_first_poll_failed_is_the_publishers() {
     for passes in MODES {
         for keeps_ids in [true, false] {

@@ -4,8 +4,6 @@ use super::doubles::record;
 use super::*;
 use crate::admission::{Work, WorkKind};
 use crate::client::Client;
-use crate::event_streams::STREAMS_AT_ONCE;
-use http_body_util::BodyExt as _;
 use std::sync::atomic::Ordering;
 use tidegate_core::model::FeedStanding;
 
@@ -96,27 +94,6 @@ async fn what_finds_no_turn_in_time_is_told_to_come_back() {
     assert_eq!(header(&answer, "retry-after"), "30");
     problem(answer, 503).await;
     held.abort();
-}
-
-#[tokio::test]
-async fn one_client_takes_not_every_stream_and_comes_back() {
-    let site = Site::announcing();
-    site.store.log.close(-10, &["news"]);
-    let mut streams = Vec::new();
-    for _ in 0..32 {
-        streams.push(site.ask(of(client(1), "/events?after=0")).await.into_body());
-    }
-    assert_eq!(site.room.doors.open_streams(), 32);
-    let full = site.ask(of(client(1), "/events?after=0")).await;
-    assert_eq!((full.status().as_u16(), header(&full, "content-type")), (200, "text/event-stream"));
-    let said = text(full).await;
-    assert!(said.starts_with("retry: 20000\nid: 0\n: 32 event streams of your address"), "{said}");
-    assert!(said.ends_with("\n\n"));
-    assert_eq!(site.room.doors.open_streams(), 32);
-    let mut other = site.ask(of(client(2), "/events?after=0")).await.into_body();
-    let first = other.frame().await.unwrap().unwrap();
-    assert!(first.data_ref().unwrap().starts_with(b"retry: 2000\n"));
-    const { assert!(32 * 4 < STREAMS_AT_ONCE) };
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,9 +30,9 @@ pub(super) async fn serving(
 ) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let (room, closing) = (site.room.clone(), site.closing.clone());
+    let room = site.room.clone();
     let listener = (listener, None, Listener::Everybody);
-    (at, tokio::spawn(serve(listener, room, (limits, shares(1024)), closing)))
+    (at, tokio::spawn(serve(listener, room, (limits, shares(1024)))))
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -146,34 +146,6 @@ async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
     }
 }
 
-#[tokio::test]
-async fn bodies_that_nobody_reads_count_until_their_connection_is_cut() {
-    let site = Site::with_long_documents();
-    let (at, _server) = serving(&site, ConnectionLimits { untaken: SHORT * 10, ..PATIENT }).await;
-    let mut open = Vec::new();
-    for last in [2, 3, 3] {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
-        socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
-        let mut stream = socket.connect(at).await.unwrap();
-        let asked = "GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n";
-        stream.write_all(asked.as_bytes()).await.unwrap();
-        open.push(stream);
-    }
-    while site.room.bodies.held().0 < 3 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let (_, bytes) = site.room.bodies.held();
-    assert!((LONG_DOCUMENT as u64..2 * LONG_DOCUMENT as u64).contains(&bytes), "{bytes}");
-    while site.room.bodies.held() != (0, 0) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    // One that reads gets all of it.
-    let (_, answer) =
-        raw(at, "GET /feeds/news HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.len() > LONG_DOCUMENT);
-}
-
 /// What the system takes ahead of a client is seen by nobody: so much at most may be between the client's
 /// progress and what the server sees of it.
 #[tokio::test]
@@ -273,10 +245,10 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     let site = Site::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let (room, closing) = (site.room.clone(), site.closing.clone());
+    let room = site.room.clone();
     let shares = BudgetShares { all: 2, each: 1, site: 1 };
     let listener = (listener, None, Listener::Everybody);
-    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares), closing));
+    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares)));
     let ask = |last: u8, path: &'static str| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();

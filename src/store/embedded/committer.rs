@@ -99,9 +99,8 @@ impl Committer {
         let PlannedCommit { feed, mut writes, base, head, has_floor, .. } = planned;
         if self.is_alone() {
             let published = self.shared.published(&feed);
-            let now = published.map_or((Revision(0), 0), |published| {
-                (published.revision, published.write)
-            });
+            let now = published
+                .map_or((Revision(0), 0), |published| (published.revision, published.write));
             if now != base {
                 return Err(CommitError::Conflict(now.0));
             }

@@ -128,7 +128,6 @@ impl Store for EmbeddedStore {
         Ok(self.inner.shared.next_decision(feed))
     }
 
-
     async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
         let reader = EmbeddedReader::new(&self.inner, feed)?;
         Ok(reader.map(|reader| reader as Arc<dyn PinnedFeed>))

@@ -1,8 +1,8 @@
 //! A feed as it may be shown. Of each feed as little is kept in memory as may be, for there may be a million.
 
+use crate::StoreError;
 use crate::limits::VALUE_LIMIT;
 use crate::record::{StateRecord, decode, encode_plain};
-use crate::StoreError;
 use std::sync::Arc;
 use tidegate_core::model::{Revision, Time};
 
