@@ -16,6 +16,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, MASK, mask_token};
@@ -78,7 +79,7 @@ pub struct ReaderAccess {
 /// Names what one reader may see, in the keys of caches: another token or another list of feeds is another
 /// one, and nobody learns a token from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct AccessMark([u8; 16]);
+pub(super) struct AccessMark(u64);
 
 /// A reader whose token counts.
 #[derive(Debug)]
@@ -91,17 +92,8 @@ pub(super) struct KnownReader {
 
 impl KnownReader {
     fn new(access: ReaderAccess) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(access.key.hash);
-        hash.update([u8::from(access.all_private)]);
-        for feed in &access.feeds {
-            // No name holds a NUL.
-            hash.update(feed.as_str());
-            hash.update([0]);
-        }
-        let digest: [u8; 32] = hash.finalize().into();
-        let mut mark = [0; 16];
-        mark.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mark = NEXT.fetch_add(1, Ordering::Relaxed);
         Self { access, mark: AccessMark(mark), revoked: CancellationToken::new() }
     }
 
