@@ -1,18 +1,15 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
-use super::admission::{Work, WorkKind};
 use super::answers::{
     BackfillAnswer, EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange,
 };
-use super::audience::ServedFeed;
-use super::documents::{DocumentKey, DocumentKind};
 use super::explain::{evidence, origin, poll_result, standing};
-use super::extract::Viewer;
 use super::html::{self, moment, text};
-use super::problem::Problem;
 use super::readers::PrivateReaders;
-use super::session::sign_in_address;
-use super::{SharedState, actions, admin, keeping, life, readers};
+use super::{
+    DocumentKey, DocumentKind, Problem, ServedFeed, SharedState, Viewer, Work, WorkKind, actions,
+    admin, keeping, life, readers, sign_in_address,
+};
 use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;

@@ -1,18 +1,15 @@
 //! `/add`: a feed is added by the address of its site or its own, after a look at what it would be. The same
 //! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
-use super::address::shown;
 use super::admin::to_the_end;
 use super::answers::{ActedFeed, NewFeed, answer, object};
-use super::extract::{JsonObject, TypedQuery, Viewer, WholeBody};
-use super::forms::{self, SentForm};
-use super::openapi::{BadRequest, Conflict};
 use super::operator::{
     AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, PutFeed,
 };
-use super::problem::Problem;
-use super::query::Query;
-use super::{SharedState, admin, html, put};
+use super::{
+    BadRequest, Conflict, JsonObject, Problem, Query, SentForm, SharedState, TypedQuery, Viewer,
+    WholeBody, admin, forms, html, put, shown,
+};
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartRejection;
 use axum::extract::{Multipart, State};

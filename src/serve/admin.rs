@@ -1,20 +1,19 @@
 //! `/api/v1`: administration of feeds (CONTRACT, Administration API). The token was checked before.
 
 use super::actions::{self, FeedAction};
-use super::admission::{Work, WorkKind};
 use super::answers::{
     ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem, True,
     UnseenChange, answer, object, optional,
 };
-use super::conditional::{add, unkept};
-use super::extract::{FeedCall, ItemCall, JsonObject, TypedQuery};
+use super::conditional::add;
 use super::keeping::{self, Discarded, KeptAnswer};
 use super::life::FeedLife;
-use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
-use super::operator::{OperatorError, Redacted};
-use super::problem::Problem;
-use super::query::Query;
-use super::{API, AppState, SharedState, explain, put};
+use super::openapi::ActedOn;
+use super::operator::Redacted;
+use super::{
+    API, AppState, BadRequest, Conflict, FeedCall, ItemCall, JsonObject, NotFound, OperatorError,
+    Problem, Query, SharedState, TypedQuery, Work, WorkKind, explain, put, unkept,
+};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

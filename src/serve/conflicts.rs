@@ -5,20 +5,12 @@ mod page;
 
 pub(super) use page::{begins, excerpt, is_outline, resolve};
 
-use super::address::{Site, item_page};
-use super::admission::{Work, WorkKind};
-use super::audience::ServedFeed;
-use super::cache::Cache;
-use super::client::Client;
-use super::conditional::unkept;
-use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
 use super::items::{self, CompareBudget, Differences, FieldDifference};
-use super::openapi::{Gone, NotFound};
-use super::problem::Problem;
-use super::query::Query;
-use super::shared_work::WorkRequest;
-use super::{AppState, SharedState, answers, html};
+use super::{
+    AppState, Cache, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem, Query,
+    ReadQuery, ServedFeed, SharedState, Site, TypedQuery, Viewer, Work, WorkKind, WorkRequest,
+    answers, html, item_page, unkept,
+};
 use crate::locked;
 use axum::body::Bytes;
 use axum::response::Response;

@@ -6,20 +6,15 @@ mod table;
 pub(super) use list::FeedFilter;
 
 use self::list::{DashboardQuery, FeedOrder, ListTotals, OverviewFeed};
-use super::address::item_page;
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{Audience, AudienceKey};
-use super::cache::Cache;
-use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
-use super::directory::Listing;
-use super::extract::{TypedQuery, Viewer};
 use super::html::{self, ago, text};
 use super::paging::PAGE;
-use super::problem::{Problem, RETRY_SOON};
 use super::readers::KnownReader;
-use super::shared_work::{LastMade, SingleFlight, WorkRequest};
-use super::{AppState, SharedState, subscribe};
+use super::{
+    Admission, AppState, Audience, AudienceKey, Cache, Client, LastMade, Listing, Problem,
+    RETRY_SOON, SharedState, SingleFlight, TypedQuery, Viewer, Work, WorkKind, WorkRequest,
+    item_page, subscribe,
+};
 use axum::response::Response;
 use maud::{Markup, html};
 use std::cmp::Reverse;

@@ -1,14 +1,13 @@
 //! `/api/v1/feeds/NAME/items`: items that are made here, and conflicts that are resolved (SSE 1.0
 //! sections 3.1, 3.2 and 3.4). The token was checked before.
 
-use super::address::item_page;
 use super::answers::{object, optional};
 use super::conditional::add;
-use super::extract::{FeedCall, ItemCall, JsonFields, JsonObject, TypedQuery, WholeBody};
-use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
-use super::problem::Problem;
-use super::query::Query;
-use super::{API, SharedState, admin, answers, conflicts, put};
+use super::{
+    API, BadRequest, Conflict, FeedCall, ItemCall, JsonFields, JsonObject, NotFound, Problem,
+    Query, SharedState, Stale, TypedQuery, Unprocessable, WholeBody, admin, answers, conflicts,
+    item_page, put,
+};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;

@@ -1,17 +1,13 @@
 //! `GET /api/v1/feeds`: all feeds, or those that are looked for, page by page. What is looked for is what the
 //! overview looks for.
 
-use super::admission::{Work, WorkKind};
 use super::answers::{FeedAnswer, answer};
-use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
-use super::extract::{ReadQuery, TypedQuery};
-use super::openapi::BadRequest;
 use super::paging::{self, NamedChoice as _};
-use super::problem::Problem;
-use super::query::Query;
-use super::{API, SharedState};
+use super::{
+    API, BadRequest, Client, Problem, Query, ReadQuery, SharedState, TypedQuery, Work, WorkKind,
+};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;

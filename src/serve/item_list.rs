@@ -1,18 +1,12 @@
 //! `/feeds/NAME/items`: the items of a feed, page by page. HTML for people, JSON when asked for.
 
-use super::admission::{Work, WorkKind};
-use super::audience::{AudienceKey, ServedFeed};
-use super::client::Client;
-use super::conditional::unkept;
-use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
 use super::html::{self, ago, text};
-use super::openapi::{BadRequest, Gone, NotFound};
-use super::operator::OperatorError;
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
-use super::problem::Problem;
-use super::query::Query;
-use super::{SharedState, answers, items};
+use super::{
+    AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound,
+    OperatorError, Problem, Query, ReadQuery, ServedFeed, SharedState, TypedQuery, Viewer, Work,
+    WorkKind, answers, items, unkept,
+};
 use axum::body::Bytes;
 use axum::response::Response;
 use maud::{Markup, html};

@@ -72,13 +72,21 @@ mod tls;
 mod webhook;
 
 pub use address::item_page;
+use audience::{Audience, AudienceKey, ServedFeed};
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
+use conditional::{Representation, unkept};
 pub use connections::connections_within_files;
+use extract::{
+    FeedCall, ItemCall, JsonFields, JsonObject, ReadQuery, ServedItem, TypedQuery, Viewer,
+    WholeBody, unknown_item,
+};
+use forms::SentForm;
 pub use hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
+use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
 pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, PreviewedEntry, Put, PutFeed, Redacted,
@@ -87,31 +95,34 @@ pub use origins::{
     AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
     OriginService, OriginSettings, PassError, document_or_page,
 };
+use problem::{Problem, RETRY_SOON};
+use query::{Query, ViewQuery};
 pub use readers::{ReaderAccess, ReaderKey};
 pub use settings::{ReloadableSettings, ServeSettings, SiteControl};
+use shared_work::{LastMade, SingleFlight, WorkRequest};
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
-use address::Site;
-use admission::Admission;
+use address::{DocumentForm, Site, shown};
+use admission::{Admission, Work, WorkKind};
 use arc_swap::ArcSwap;
 use auth::Guesses;
 use axum::Router;
 use budget::Budget;
 use bytes::Bytes;
-use client::UnnamedProxies;
+use client::{Client, UnnamedProxies};
 use conflicts::Contested;
-use directory::Directory;
-use documents::Documents;
+use directory::{Directory, Listing};
+use documents::{DocumentKey, DocumentKind, Documents, NoDocument, ServedDocument};
 use event_streams::EventStreams;
 use log::ChangeLog;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
 use readers::KnownReaders;
 use ready::ReadyAnswers;
-use rendition::Renderer;
-use rendition_cache::RenditionCache;
+use rendition::{About, Renderer, Rendition};
+use rendition_cache::{RenditionCache, ViewRequest};
 use router::ListenerSite;
-use session::Sessions;
+use session::{Sessions, sign_in_address};
 use settings::SiteSettings;
 use shares::FairShares;
 use spool::Spool;

@@ -1,13 +1,9 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
-use super::conditional::unkept;
 use super::conflicts::CONTESTED_WITHIN;
-use super::directory::Listing;
 use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
-use super::openapi::Later;
-use super::problem::{Problem, RETRY_SOON};
-use super::{AppState, SharedState};
+use super::{AppState, Later, Listing, Problem, RETRY_SOON, SharedState, unkept};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};

@@ -1,13 +1,13 @@
 //! `PUT` and `PATCH /api/v1/feeds/NAME`: what the operator says of a feed, read and checked; all of it, or some of it
 //! (RFC 7396), which leaves the rest, credentials and a pause among it.
 
-use super::SharedState;
 use super::admin::{acted_feed, created, to_the_end};
 use super::answers::{self, ActedFeed, FeedPatch, ShownOptions, TakenSettings, answer};
-use super::extract::{FeedCall, JsonFields, JsonObject, NewFeedInPath};
-use super::openapi::{BadRequest, Conflict, NotFound};
+use super::extract::NewFeedInPath;
 use super::operator::{Put, PutFeed};
-use super::problem::Problem;
+use super::{
+    BadRequest, Conflict, FeedCall, JsonFields, JsonObject, NotFound, Problem, SharedState,
+};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;

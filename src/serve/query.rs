@@ -4,9 +4,8 @@
 //!
 //! And what the view shows that is asked for, decided from the feed's state alone (SSE 1.0 section 4.2). Pure.
 
-use super::problem::Problem;
 use super::put::unknown_key;
-use super::routes;
+use super::{Problem, routes};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};

@@ -1,11 +1,9 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
 use super::answers::answer;
-use super::audience::{Audience, AudienceKey, ServedFeed, TOKEN_PATH};
-use super::client::Client;
-use super::problem::Problem;
+use super::audience::TOKEN_PATH;
 use super::shares::FairShares;
-use super::{AppState, SharedState};
+use super::{AppState, Audience, AudienceKey, Client, Problem, ServedFeed, SharedState};
 use arc_swap::ArcSwap;
 use axum::extract::State;
 use axum::response::Response;

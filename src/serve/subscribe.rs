@@ -5,15 +5,14 @@
 //! address: a feed is made of it as of any other. Where an address leads to that of a feed that there is, by redirects
 //! or but for a fragment, it is that feed.
 
-use super::address::{DocumentForm, Site, shown};
 use super::audience::challenged;
-use super::extract::{TypedQuery, Viewer};
 use super::forms::{self, ProgramForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
-use super::problem::{Problem, RETRY_SOON};
-use super::query::Query;
-use super::{SharedState, answers, html};
+use super::{
+    DocumentForm, Problem, Query, RETRY_SOON, SharedState, Site, TypedQuery, Viewer, answers, html,
+    shown,
+};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};

@@ -92,8 +92,6 @@ fn spelled(page: &Page<'_>) -> String {
 /// More than all buffers of a connection hold, in bytes.
 const LONG_DOCUMENT: usize = 12 << 20;
 
-type Doubles = (Arc<TestStore>, Arc<TestOperator>, ManualClock, CancellationToken);
-
 /// The site and the doubles that stand behind it.
 struct Site {
     store: Arc<TestStore>,
@@ -128,8 +126,27 @@ impl Site {
 
     /// The same in front of sites.
     fn before(store: Arc<TestStore>, settings: ServeSettings, origins: OriginSettings) -> Self {
-        let operator = Arc::new(TestOperator::default());
-        let clock = ManualClock::at(at(0));
+        Self::written(store, settings, origins, spell)
+    }
+
+    /// The same with documents that are too long for what lies between two programs.
+    fn with_long_documents() -> Self {
+        let long: Renderer = |page, rest, out| {
+            spell(page, rest, out)?;
+            out.text().push_str(&"x".repeat(LONG_DOCUMENT));
+            Ok(())
+        };
+        let store = Arc::new(TestStore::with_news());
+        Self::written(store, settings(), OriginSettings::default(), long)
+    }
+
+    fn written(
+        store: Arc<TestStore>,
+        settings: ServeSettings,
+        origins: OriginSettings,
+        renderer: Renderer,
+    ) -> Self {
+        let (operator, clock) = (Arc::new(TestOperator::default()), ManualClock::at(at(0)));
         let closing = CancellationToken::new();
         let parts = ServerConfig {
             store: store.clone(),
@@ -140,36 +157,6 @@ impl Site {
             folder: None,
             origins,
         };
-        Self::shown((store, operator, clock, closing), parts, spell)
-    }
-
-    /// The same with documents that are too long for what lies between two programs.
-    fn with_long_documents() -> Self {
-        let (store, operator) =
-            (Arc::new(TestStore::with_news()), Arc::new(TestOperator::default()));
-        let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
-        let parts = ServerConfig {
-            store: store.clone(),
-            clock: Arc::new(clock.clone()),
-            operator: operator.clone(),
-            hub: None,
-            settings: settings(),
-            folder: None,
-            origins: Default::default(),
-        };
-        let long: Renderer = |page, rest, out| {
-            spell(page, rest, out)?;
-            out.text().push_str(&"x".repeat(LONG_DOCUMENT));
-            Ok(())
-        };
-        Self::shown((store, operator, clock, closing), parts, long)
-    }
-
-    fn shown(
-        (store, operator, clock, closing): Doubles,
-        parts: ServerConfig,
-        renderer: Renderer,
-    ) -> Self {
         let room = AppState::new(parts, renderer, closing.clone());
         let router = site_router(room.clone(), Listener::Everybody);
         Self { store, operator, clock, room, router, closing }
@@ -261,3 +248,23 @@ async fn problem(response: Response<Body>, status: u16) -> serde_json::Value {
 fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
+
+/// Checks that a page has each of these.
+#[track_caller]
+fn assert_shows(page: &str, all: &[&str]) {
+    for shown in all {
+        assert!(page.contains(shown), "no {shown:?} in {page}");
+    }
+}
+
+/// Checks that a page has none of these.
+#[track_caller]
+fn assert_lacks(page: &str, all: &[&str]) {
+    for never in all {
+        assert!(!page.contains(never), "{never:?} in {page}");
+    }
+}
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+/// A form that is sent from a page of ours.
+const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");

@@ -2,22 +2,18 @@
 //! JSON. And how administration sets a webhook.
 
 use super::answers::{EventAnswer, answer, object};
-use super::audience::{Audience, Revoked, ServedFeed};
+use super::audience::Revoked;
 use super::auth::too_many_tokens;
 use super::change_feed::compared_versions;
-use super::client::Client;
-use super::extract::{FeedInPath, JsonFields, JsonObject};
 use super::hub::SubscriptionAnswer;
 use super::negotiate::Encoding;
-use super::openapi::{BadRequest, Conflict, NotFound};
-use super::operator::OperatorError;
-use super::problem::Problem;
-use super::query::{ViewQuery, is_plain};
+use super::query::is_plain;
 use super::rendition::BodyContent;
-use super::rendition_cache::ViewRequest;
-use super::{AppState, SharedState, answers};
+use super::{
+    AppState, Audience, BadRequest, Client, Conflict, FeedCall, JsonFields, JsonObject, NotFound,
+    OperatorError, Problem, ServedFeed, SharedState, ViewQuery, ViewRequest, answers,
+};
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::response::Response;
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -195,10 +191,7 @@ impl WebhookAnswer {
     NotFound,
     Conflict,
 ))]
-pub(super) async fn show(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
+pub(super) async fn show(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(&hub, &record.name)))
 }
@@ -211,8 +204,7 @@ pub(super) async fn show(
     Conflict,
 ))]
 pub(super) async fn put(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
 ) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
@@ -237,10 +229,7 @@ pub(super) async fn put(
     NotFound,
     Conflict,
 ))]
-pub(super) async fn delete(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
+pub(super) async fn delete(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     hub.set_webhook(&record.name, None).await?;

@@ -4,14 +4,11 @@ use super::{
     ConflictList, ConflictVersion, ConflictsForm, ITEMS_SHOWN, ItemInConflict, LOSERS_SHOWN,
     LosingVersion,
 };
-use crate::address::item_page;
-use crate::audience::ServedFeed;
-use crate::extract::Viewer;
-use crate::forms::{self, SentForm};
 use crate::html::{cut, moment, outward, text};
-use crate::problem::Problem;
-use crate::session::sign_in_address;
-use crate::{SharedState, edit, items};
+use crate::{
+    Problem, SentForm, ServedFeed, SharedState, Viewer, edit, forms, item_page, items,
+    sign_in_address,
+};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;

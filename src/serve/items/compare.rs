@@ -2,8 +2,7 @@
 
 use super::text_diff::{CompareBudget, TextComparison, TextPiece, compare};
 use super::{COMPARISONS_KIB, Subject, VersionChoice, bytes_of};
-use crate::AppState;
-use crate::problem::{Problem, RETRY_SOON};
+use crate::{AppState, Problem, RETRY_SOON};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -68,33 +68,32 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
     assert_eq!(header(&answer, "cache-control"), "no-store");
     assert_eq!(header(&answer, "referrer-policy"), "same-origin");
     let page = text(answer).await;
-    for shown in [
-        "1 item is in conflict",
-        "The winner, which readers are shown",
-        "In conflict, number 1",
-        "In conflict, number 2",
-        "by <strong>other.example</strong>",
-        "by <strong>&lt;u&gt;third&lt;/u&gt;</strong>",
-        "<del>opens</del>",
-        "<ins>",
-        "A. Uthor",
-        "https://example.org/p",
-        "action=\"/feeds/news/conflicts\"",
-        "type=\"password\" name=\"token\"",
-        "autocomplete=\"off\"",
-        "value=\"winner\">Keep the winner",
-        "value=\"0\">Take number 1",
-        "value=\"1\">Take the deletion, number 2",
-        "value=\"new\">Publish this",
-        "name=\"item\" value=\"a\"",
-        "It is a deletion: taken, the item goes.",
-    ] {
-        assert!(page.contains(shown), "no {shown:?} in {page}");
-    }
+    assert_shows(
+        &page,
+        &[
+            "1 item is in conflict",
+            "The winner, which readers are shown",
+            "In conflict, number 1",
+            "In conflict, number 2",
+            "by <strong>other.example</strong>",
+            "by <strong>&lt;u&gt;third&lt;/u&gt;</strong>",
+            "<del>opens</del>",
+            "<ins>",
+            "A. Uthor",
+            "https://example.org/p",
+            "action=\"/feeds/news/conflicts\"",
+            "type=\"password\" name=\"token\"",
+            "autocomplete=\"off\"",
+            "value=\"winner\">Keep the winner",
+            "value=\"0\">Take number 1",
+            "value=\"1\">Take the deletion, number 2",
+            "value=\"new\">Publish this",
+            "name=\"item\" value=\"a\"",
+            "It is a deletion: taken, the item goes.",
+        ],
+    );
     // What stands in for a deleted item is no text of it: nothing is compared with that.
-    for never in ["<ins>Gone", "<script", "<u>", "<i>x", "style=", "javascript:", TOKEN] {
-        assert!(!page.contains(never), "{never:?} in {page}");
-    }
+    assert_lacks(&page, &["<ins>Gone", "<script", "<u>", "<i>x", "style=", "javascript:", TOKEN]);
     // Other pages lead there.
     for (path, words) in [
         ("/", "1 in conflict"),
@@ -165,9 +164,6 @@ async fn many_conflicts_are_shown_in_turn() {
     let page = text(site.get(next).await).await;
     assert!(page.contains("what you decide is about all of them"));
 }
-
-const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
-const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
 
 async fn post(site: &Site, headers: &[(&str, &str)], body: &str) -> Response<Body> {
     site.ask(request("POST", "/feeds/news/conflicts", headers, body)).await

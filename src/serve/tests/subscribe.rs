@@ -128,10 +128,7 @@ fn asked(method: &str, path: &str, url: &str, headers: &[(&str, &str)]) -> Reque
     let pair =
         url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
     match method {
-        "POST" => {
-            let form = ("content-type", "application/x-www-form-urlencoded");
-            request(method, path, &[headers, &[form][..]].concat(), &pair)
-        }
+        "POST" => request(method, path, &[headers, &[FORM][..]].concat(), &pair),
         _ => request(method, &format!("{path}?{pair}"), headers, ""),
     }
 }

@@ -93,7 +93,7 @@ pub(in crate::tests) fn feed(format: Format) -> Feed {
 }
 
 /// The ledger's entry of an item; `a` is missing from the document.
-pub(super) fn known(item: &Item) -> LedgerEntry {
+pub(in crate::tests) fn known(item: &Item) -> LedgerEntry {
     let winner = &item.shared.winner;
     let absence = Absence {
         evidence: Evidence::Hole,
