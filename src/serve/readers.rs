@@ -334,9 +334,9 @@ pub(super) async fn list(State(room): State<SharedState>) -> Result<Response, Pr
 mod tests {
     use super::*;
 
-    pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-    pub(super) fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
+    fn access(name: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
         let feeds = feeds.iter().map(|feed| FeedName::new(feed).unwrap()).collect();
         let (name, key) = (name.to_owned(), ReaderKey::new(token));
         ReaderAccess { name, key, feeds, all_private: false }
@@ -418,13 +418,6 @@ mod tests {
         }
         assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
     }
-}
-
-#[cfg(test)]
-mod report_tests {
-    use super::*;
-    use crate::readers::ReaderAccess;
-    use crate::readers::tests::{TOKEN, access};
 
     #[test]
     fn a_private_feed_says_for_whom_it_is() {

@@ -249,19 +249,24 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-/// Checks that a page has each of these.
-#[track_caller]
-fn assert_shows(page: &str, all: &[&str]) {
-    for shown in all {
-        assert!(page.contains(shown), "no {shown:?} in {page}");
-    }
+/// What a text is checked for.
+trait Shown {
+    /// It has each of these.
+    fn assert_shows(&self, all: &[&str]);
+
+    /// It has none of these.
+    fn assert_lacks(&self, all: &[&str]);
 }
 
-/// Checks that a page has none of these.
-#[track_caller]
-fn assert_lacks(page: &str, all: &[&str]) {
-    for never in all {
-        assert!(!page.contains(never), "{never:?} in {page}");
+impl Shown for str {
+    #[track_caller]
+    fn assert_shows(&self, all: &[&str]) {
+        all.iter().for_each(|part| assert!(self.contains(part), "no {part:?} in {self}"));
+    }
+
+    #[track_caller]
+    fn assert_lacks(&self, all: &[&str]) {
+        all.iter().for_each(|part| assert!(!self.contains(part), "{part:?} in {self}"));
     }
 }
 

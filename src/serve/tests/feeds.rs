@@ -130,37 +130,6 @@ async fn a_feed_without_a_tick_has_no_bounds() {
 }
 
 #[tokio::test]
-async fn bad_parameters_are_named() {
-    let site = Site::new();
-    for (path, parameter) in [
-        ("/feeds/news/sync?since=yesterday", "since"),
-        ("/feeds/news/sync?since=", "since"),
-        ("/feeds/news?as=exe", "as"),
-        ("/feeds/news/complete?sx=rdf", "sx"),
-    ] {
-        let problem = problem(site.get(path).await, 400).await;
-        assert_eq!(problem["parameter"], parameter, "{path}");
-    }
-    for fine in [
-        "?as=atom",
-        "?as=rss",
-        "?as=pox",
-        "?as=json",
-        "?as=opml",
-        "?as=jsonfeed",
-        "?sx=sse-0.91",
-        "?sx=sse",
-        "?utm=x&foo",
-        "?since=x",
-        "?%ff=%00",
-        "",
-    ] {
-        let answer = site.get(&format!("/feeds/news{fine}")).await;
-        assert_eq!(answer.status(), 200, "{fine}");
-    }
-}
-
-#[tokio::test]
 async fn another_dialect_is_kept_in_links() {
     let answer = Site::new().get("/feeds/news/sync?sx=feedsync").await;
     let links = headers::links(&answer);

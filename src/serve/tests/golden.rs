@@ -65,7 +65,7 @@ async fn the_pages() {
         ("conflicts_page", "/feeds/news/conflicts"),
     ] {
         let page = text(site.get(path).await).await;
-        assert_lacks(&page, &NEVER.split(' ').collect::<Vec<_>>());
+        page.assert_lacks(&NEVER.split(' ').collect::<Vec<_>>());
         insta::assert_snapshot!(name, page);
     }
     let public = site.get_with("/feeds/news/items/gone", &[("accept", "application/json")]).await;

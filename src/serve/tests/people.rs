@@ -53,10 +53,11 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         assert!(page.contains("<a href=\"/session\">Signed in: sign out</a>"), "{path}: {page}");
     }
     let page = look(&site, about, &mut cookie).await;
-    assert_shows(
-        &page,
-        &["value=\"poll\">Poll now", "value=\"pause\">Pause", "Type news to delete it"],
-    );
+    page.assert_shows(&[
+        "value=\"poll\">Poll now",
+        "value=\"pause\">Pause",
+        "Type news to delete it",
+    ]);
     for (action, asked, said) in [
         ("poll", "", "Polled: 3 updated."),
         ("pause", "pause news", "served as it is"),
@@ -105,7 +106,7 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     let mut cookie = sign_in(&site).await;
     let page = look(&site, item, &mut cookie).await;
     assert!(!page.contains("<b>a</b>") && !page.contains("<script>"), "{page}");
-    assert_shows(&page, &["value=\"delete\">Delete it now", "Type a to redact it"]);
+    page.assert_shows(&["value=\"delete\">Delete it now", "Type a to redact it"]);
     assert!(!page.contains("value=\"restore\""), "{page}");
     // What its publisher deleted comes back with its publisher; what was made here is restored here.
     let page = look(&site, gone, &mut cookie).await;
@@ -213,15 +214,12 @@ async fn errors_are_pages_for_browsers_and_documents_for_programs() {
 async fn the_items_of_a_feed_are_listed_page_by_page_and_as_data() {
     let site = Site::new();
     let page = text(site.get("/feeds/news/items").await).await;
-    assert_shows(
-        &page,
-        &[
-            "items/a\"",
-            "class=\"badge missing\"",
-            "class=\"badge retired\"",
-            "class=\"badge deleted\"",
-        ],
-    );
+    page.assert_shows(&[
+        "items/a\"",
+        "class=\"badge missing\"",
+        "class=\"badge retired\"",
+        "class=\"badge deleted\"",
+    ]);
     assert!(!page.contains("<script") && !page.contains("style="), "{page}");
     let json_of = |query: &'static str| {
         let site = &site;
@@ -258,10 +256,11 @@ async fn the_items_of_a_feed_are_listed_page_by_page_and_as_data() {
 #[tokio::test]
 async fn recent_changes_of_all_feeds_lead_to_their_items() {
     let page = text(Site::new().get("/recent").await).await;
-    assert_shows(
-        &page,
-        &["class=\"pill bad\">deleted", "href=\"/feeds/news/items/gone\"", "a hole that stayed"],
-    );
+    page.assert_shows(&[
+        "class=\"pill bad\">deleted",
+        "href=\"/feeds/news/items/gone\"",
+        "a hole that stayed",
+    ]);
 }
 
 #[tokio::test]
@@ -288,7 +287,7 @@ async fn a_feed_is_looked_at_before_it_is_added() {
         assert_eq!(answer.status().as_u16(), status, "{body}");
         let page = text(answer).await;
         assert!(page.contains(shown), "no {shown:?} in {page}");
-        assert_lacks(&page, &["<script", "<u>", "<i>", "<s>", "<q>", "<b>"]);
+        page.assert_lacks(&["<script", "<u>", "<i>", "<s>", "<q>", "<b>"]);
     }
     assert!(site.operator.asked.lock().unwrap().is_empty(), "looking adds nothing");
     let answer = send(&site, "/add", &cookie, "url=feed.example/x&do=add&name=fresh").await;
@@ -314,15 +313,12 @@ async fn a_browser_gets_a_feed_as_a_page_and_everybody_else_the_feed() {
         assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8", "{path}");
         assert_eq!((header(&answer, "vary"), header(&answer, "cache-control")), (vary, "no-cache"));
         let page = text(answer).await;
-        assert_shows(
-            &page,
-            &[
-                "give this address to your feed reader",
-                "rel=\"alternate\"",
-                "/items/a\"",
-                "<del><a",
-            ],
-        );
+        page.assert_shows(&[
+            "give this address to your feed reader",
+            "rel=\"alternate\"",
+            "/items/a\"",
+            "<del><a",
+        ]);
         assert!(!page.contains("<script"), "{page}");
     }
     // Programs that read feeds, with the headers that they really send, and a browser that does not say that
@@ -376,10 +372,10 @@ async fn what_is_said_of_a_feed_is_changed_by_a_form() {
     assert_eq!(send(&site, "/feeds/news/edit", "", body).await.status(), 403);
     let cookie = sign_in(&site).await;
     let page = text(site.get_with("/feeds/news/edit", &[("cookie", &cookie)]).await).await;
-    assert_shows(
-        &page,
-        &["name=\"url\" value=\"http", "<option value=\"&quot;safe&quot;\" selected>"],
-    );
+    page.assert_shows(&[
+        "name=\"url\" value=\"http",
+        "<option value=\"&quot;safe&quot;\" selected>",
+    ]);
     let done = send(&site, "/feeds/news/edit", &cookie, body).await;
     assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/feeds/news/about"));
     let noted = site.operator.asked.lock().unwrap().pop();
@@ -421,10 +417,11 @@ async fn a_list_is_uploaded_by_who_is_signed_in() {
     assert_eq!(uploads("", OURS, "<opml/>").await.status(), 403);
     assert_eq!(uploads(&cookie, ("sec-fetch-site", "cross-site"), "<opml/>").await.status(), 403);
     let done = text(uploads(&cookie, OURS, "<opml/>").await).await;
-    assert_shows(
-        &done,
-        &["1 feed added", "/feeds/fresh/about", "line 7: </span>javascript:&lt;b&gt;: no"],
-    );
+    done.assert_shows(&[
+        "1 feed added",
+        "/feeds/fresh/about",
+        "line 7: </span>javascript:&lt;b&gt;: no",
+    ]);
     let noted = site.operator.asked.lock().unwrap().pop();
     assert_eq!(noted.as_deref(), Some("import 7 true"));
     for (list, said) in

@@ -281,12 +281,10 @@ async fn the_page_works_below_a_token() {
     assert!(!text(refused).await.contains(SECRET));
     // The reader's own page leads there.
     let page = text(gateway.get_with(&format!("/t/{ANN}/"), &browser).await).await;
-    for leads in [
-        format!("href=\"{path}\""),
-        format!("javascript:location.href=&quot;https://feeds.example.org{path}&quot;"),
-    ] {
-        assert!(page.contains(&leads), "{leads}: {page}");
-    }
+    page.assert_shows(&[
+        &format!("href=\"{path}\""),
+        &format!("javascript:location.href=&quot;https://feeds.example.org{path}&quot;"),
+    ]);
     let without = Site::with(store(), announcing());
     let page = text(without.get_with(&format!("/t/{ANN}/"), &browser).await).await;
     assert!(!page.contains("subscribe\""), "{page}");
