@@ -1,17 +1,21 @@
 //! The feed documents: reader, sync and complete view, and the headers of all feed documents
 //! (CONTRACT, Addresses).
 
-use super::conditional::{add, describe, tags};
+use super::audience::{Audience, ServedFeed};
+use super::client::Client;
+use super::conditional::{Representation, add, describe, tags};
 use super::delta::{self, DELTA_BASE, Delta, IM};
 use super::negotiate::container;
-use super::openapi::{CompleteDocument, Delta as Changes, ReaderDocument, SyncDocument};
-use super::query::{CONTAINERS, DIALECTS};
-use super::ready::{AnswerBasis, PlainRead};
-use super::{
-    AppState, Audience, Client, Gone, Later, NotFound, Problem, Rendition, RenditionCache,
-    Representation, ServedFeed, SharedState, Unchanged, ViewQuery, ViewRequest, past, query,
-    reading,
+use super::openapi::{
+    CompleteDocument, Delta as Changes, Gone, Later, NotFound, ReaderDocument, SyncDocument,
+    Unchanged,
 };
+use super::problem::Problem;
+use super::query::{self, CONTAINERS, DIALECTS, ViewQuery};
+use super::ready::{AnswerBasis, PlainRead};
+use super::rendition::Rendition;
+use super::rendition_cache::{RenditionCache, ViewRequest};
+use super::{AppState, SharedState, past, reading};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;

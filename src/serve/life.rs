@@ -208,7 +208,6 @@ fn counts(all: &Interruptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use InterruptionKind::{Failed, Held};
     use tidegate_core::model::{Count, EndpointId, History, Stamp, Stub, Update};
 
     fn at(seconds: i64) -> Time {
@@ -248,6 +247,16 @@ mod tests {
         let mut redacted = known(&[(2, 40), (1, 10)], ItemStatus::Redacted { since: at(40) });
         redacted.title = "A name that must go".to_owned();
         assert_eq!(LifeLine::new(&redacted, Vec::new()).title, "");
+    }
+}
+
+#[cfg(test)]
+mod bands_tests {
+    use super::*;
+    use InterruptionKind::{Failed, Held};
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(1_800_000_000 + seconds)
     }
 
     fn one(kind: InterruptionKind, since: i64, until: Option<i64>) -> Interruption {
@@ -300,5 +309,16 @@ mod tests {
         let all: Interruptions =
             [one(Failed, -100, Some(-50)), one(Failed, -20, Some(50))].into_iter().collect();
         assert_eq!(drawn(&all), [(Failed, 0.0, 5.0, 1)]);
+    }
+
+    #[test]
+    fn a_reason_is_text() {
+        let hostile = Interruption { reason: "</title><script>".to_owned(), ..one(Held, 0, None) };
+        let all: Interruptions = [hostile].into_iter().collect();
+        let drawn = bands(&all, at(0), x)[0].draw("60.0").into_string();
+        assert!(
+            drawn.contains("since 2027-01-15T08:00:00Z: &lt;/title&gt;&lt;script&gt;"),
+            "{drawn}"
+        );
     }
 }

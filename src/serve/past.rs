@@ -9,16 +9,21 @@
 //! a memento to everybody else (RFC 7089). All times between two changes have one and the same document of the reader and the
 //! complete view. That of the sync view changes also where something left its window.
 
-use super::conditional::add;
+use super::address::{DocumentForm, Site};
+use super::admission::{Work, WorkKind};
+use super::audience::{Audience, ServedFeed};
+use super::client::Client;
+use super::conditional::{Representation, add};
+use super::documents::{DocumentKey, DocumentKind, NoDocument};
 use super::feeds::{ContainerParams, Resource, answer, head, unreadable};
-use super::openapi::ArchivedDocument;
+use super::openapi::{ArchivedDocument, Gone, NotFound, Unchanged};
+use super::problem::Problem;
 use super::query::ReadPlan;
-use super::rendition::UnwrittenDocument;
-use super::{
-    AppState, Audience, Client, DocumentForm, DocumentKey, DocumentKind, Gone, NoDocument,
-    NotFound, Problem, Rendition, RenditionCache, Representation, ServedFeed, SharedState, Site,
-    Unchanged, ViewQuery, ViewRequest, Work, WorkKind, WorkRequest,
-};
+use super::query::ViewQuery;
+use super::rendition::{Rendition, UnwrittenDocument};
+use super::rendition_cache::{RenditionCache, ViewRequest};
+use super::shared_work::WorkRequest;
+use super::{AppState, SharedState};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;

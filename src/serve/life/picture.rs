@@ -1,8 +1,8 @@
 //! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
 
 use super::{FeedLife, LifeLine, LineEnd, bands, class, counts, in_words};
+use crate::address::item_page;
 use crate::html::{cut, text};
-use crate::item_page;
 use maud::{Markup, html};
 use std::fmt::Write as _;
 use std::time::Duration;
