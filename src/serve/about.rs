@@ -7,10 +7,9 @@ use super::explain::{evidence, origin, poll_result, standing};
 use super::html::{self, moment, text};
 use super::readers::PrivateReaders;
 use super::{
-    DocumentKey, DocumentKind, Problem, ServedFeed, SharedState, Viewer, Work, WorkKind, actions,
-    admin, keeping, life, readers, sign_in_address,
+    DocumentKey, DocumentKind, Problem, Reply, ServedFeed, SharedState, Viewer, Work, WorkKind,
+    actions, admin, keeping, life, readers, sign_in_address,
 };
-use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use tidegate_status::{
 use tidegate_store::StoreError;
 
 /// `GET /feeds/NAME/about`.
-pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
+pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
     let room = &viewer.room;
     let state = room.store.state(&record.name).await?;
     let acting = acting(&viewer, &record, state.as_ref());

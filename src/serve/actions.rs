@@ -2,10 +2,9 @@
 
 use super::paging::{NamedChoice as _, choices};
 use super::{
-    AppState, OperatorError, Problem, SentForm, ServedFeed, SharedState, Viewer, admin, forms,
-    html, put,
+    AppState, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, admin,
+    forms, html, put,
 };
-use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -31,11 +30,7 @@ choices! {
 }
 
 /// `POST /feeds/NAME/about`.
-pub(super) async fn act(
-    viewer: Viewer,
-    record: ServedFeed,
-    form: SentForm,
-) -> Result<Response, Problem> {
+pub(super) async fn act(viewer: Viewer, record: ServedFeed, form: SentForm) -> Reply {
     let (name, action) = (record.name.clone(), form.action()?);
     let back = format!("/feeds/{name}/about");
     let done = match action {
@@ -218,7 +213,7 @@ const TEXTS: [(&str, &str, &str); 3] = [
 ];
 
 /// `GET /feeds/NAME/edit`.
-pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
+pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
     let title = title(&record.name);
     if !viewer.is_signed_in {
         let whose = "What a feed is polled for is changed by who runs this gateway.";
@@ -237,11 +232,7 @@ pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Result<Resp
 }
 
 /// `POST /feeds/NAME/edit`.
-pub(super) async fn send_form(
-    viewer: Viewer,
-    record: ServedFeed,
-    sent: SentForm,
-) -> Result<Response, Problem> {
+pub(super) async fn send_form(viewer: Viewer, record: ServedFeed, sent: SentForm) -> Reply {
     let status = viewer.room.operator.status(&record.name).await?;
     let mut settings = put::written(&status);
     match change_settings(&viewer.room, &record, &mut settings, &sent).await {

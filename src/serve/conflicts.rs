@@ -8,12 +8,11 @@ pub(super) use page::{begins, excerpt, is_outline, resolve};
 use super::items::{self, CompareBudget, Differences, FieldDifference};
 use super::{
     AppState, Cache, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem, Query,
-    ReadQuery, ServedFeed, SharedState, Site, TypedQuery, Viewer, Work, WorkKind, WorkRequest,
-    answers, html, item_page, unkept,
+    ReadQuery, Reply, ServedFeed, SharedState, Site, TypedQuery, Viewer, Work, WorkKind,
+    WorkRequest, answers, html, item_page, unkept,
 };
 use crate::locked;
 use axum::body::Bytes;
-use axum::response::Response;
 use maud::{PreEscaped, html};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -122,7 +121,7 @@ pub(super) async fn show(
     viewer: Viewer,
     record: ServedFeed,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let form = match viewer.wants_json {
         true => ConflictsForm::JSON,
         false => {
@@ -161,7 +160,7 @@ impl ReadQuery for ConflictsQuery {
 pub(super) async fn list(
     FeedCall { room, client, name: feed }: FeedCall,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     room.operator.status(&feed).await?;
     let of = (&feed, &room.site);
     let listed = answered(&room, client, of, (query.after, ConflictsForm::JSON)).await?;

@@ -4,7 +4,8 @@
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
 use super::{
-    Audience, Client, Problem, Query, ServedFeed, SharedState, forms, html, put, routes, session,
+    Audience, Client, Problem, Query, Reply, ServedFeed, SharedState, forms, html, put, routes,
+    session,
 };
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Path, Request};
@@ -293,7 +294,7 @@ impl Viewer {
     }
 
     /// The answer to a form that was obeyed: the page at an address, which says what came of it.
-    pub(super) fn see(&self, address: &str, said: &str) -> Result<Response, Problem> {
+    pub(super) fn see(&self, address: &str, said: &str) -> Reply {
         let mut response = forms::see(address)?;
         session::leave_notice(&self.room, &self.headers, &mut response, said);
         Ok(response)

@@ -6,10 +6,10 @@ use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
 use super::paging::{self, NamedChoice as _};
 use super::{
-    API, BadRequest, Client, Problem, Query, ReadQuery, SharedState, TypedQuery, Work, WorkKind,
+    API, BadRequest, Client, Problem, Query, ReadQuery, Reply, SharedState, TypedQuery, Work,
+    WorkKind,
 };
 use axum::extract::State;
-use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ pub(super) async fn list(
     State(room): State<SharedState>,
     client: Client,
     TypedQuery(query): TypedQuery<FeedListQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let all = match query.is_selective() {
         true => dashboard::find(&room, client, &query.search, query.filter).await?,
         false => room.directory.listing().await?.keys().cloned().collect(),

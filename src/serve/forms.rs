@@ -6,7 +6,7 @@
 use super::auth::demand;
 use super::hub::is_form;
 use super::paging::NamedChoice;
-use super::{Audience, Client, Problem, SharedState, WholeBody, html};
+use super::{Audience, Client, Problem, Reply, SharedState, WholeBody, html};
 use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -165,7 +165,7 @@ pub(super) fn with_forms(mut response: Response) -> Response {
 }
 
 /// The answer to a form: to be looked at there.
-pub(super) fn see(address: &str) -> Result<Response, Problem> {
+pub(super) fn see(address: &str) -> Reply {
     let to = HeaderValue::from_str(address)
         .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no way back"))?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())

@@ -4,11 +4,10 @@ use super::html::{self, ago, text};
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::{
     AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound,
-    OperatorError, Problem, Query, ReadQuery, ServedFeed, SharedState, TypedQuery, Viewer, Work,
-    WorkKind, answers, items, unkept,
+    OperatorError, Problem, Query, ReadQuery, Reply, ServedFeed, SharedState, TypedQuery, Viewer,
+    Work, WorkKind, answers, items, unkept,
 };
 use axum::body::Bytes;
-use axum::response::Response;
 use maud::{Markup, html};
 use serde::Serialize;
 use std::sync::Arc;
@@ -121,7 +120,7 @@ pub(super) async fn show(
     viewer: Viewer,
     record: ServedFeed,
     TypedQuery(query): TypedQuery<ItemListQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let is_json = viewer.wants_json;
     let answer = answered(&viewer.room, viewer.client, &record.name, (query, is_json)).await?;
     if is_json {
@@ -140,7 +139,7 @@ pub(super) async fn show(
 pub(super) async fn list(
     FeedCall { room, client, name }: FeedCall,
     TypedQuery(query): TypedQuery<ItemListQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     if !room.directory.listing().await?.contains_key(&name) {
         return Err(OperatorError::UnknownFeed(name).into());
     }

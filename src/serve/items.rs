@@ -16,10 +16,10 @@ use super::answers::EventAnswer;
 use super::conditional::add;
 use super::{
     About, AppState, DocumentKey, DocumentKind, Gone, ItemCall, NotFound, Problem, Query,
-    ReadQuery, Rendition, Representation, ServedDocument, ServedFeed, ServedItem, SharedState,
-    Site, TypedQuery, Unchanged, Viewer, Work, WorkKind, answers, html, item_page, unknown_item,
+    ReadQuery, Rendition, Reply, Representation, ServedDocument, ServedFeed, ServedItem,
+    SharedState, Site, TypedQuery, Unchanged, Viewer, Work, WorkKind, answers, html, item_page,
+    unknown_item,
 };
-use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ pub(super) async fn item(
     ServedItem { feed: record, id }: ServedItem,
     TypedQuery(asked): TypedQuery<ItemQuery>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Reply {
     let (room, is_json) = (&viewer.room, viewer.wants_json);
     let state = room.store.state(&record.name).await?;
     let revision = state.ok_or_else(|| unknown_item(&record.name))?.revision;
@@ -238,7 +238,7 @@ async fn subject(
     (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
     NotFound,
 ))]
-pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Result<Response, Problem> {
+pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Reply {
     let status = room.operator.status(&feed).await?;
     let subject = subject(&room, &room.site, (&feed, &id)).await?;
     let events = room.store.events(&feed, EVENTS_KEPT).await?;

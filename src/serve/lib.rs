@@ -107,12 +107,13 @@ use admission::{Admission, Work, WorkKind};
 use arc_swap::ArcSwap;
 use auth::Guesses;
 use axum::Router;
+use axum::response::Response;
 use budget::Budget;
 use bytes::Bytes;
 use client::{Client, UnnamedProxies};
 use conflicts::Contested;
 use directory::{Directory, Listing};
-use documents::{DocumentKey, DocumentKind, Documents, NoDocument, ServedDocument};
+use documents::{DocumentKey, DocumentKind, Documents, ServedDocument};
 use event_streams::EventStreams;
 use log::ChangeLog;
 use metrics::Metrics;
@@ -218,6 +219,9 @@ struct AppState {
 }
 
 type SharedState = Arc<AppState>;
+
+/// What a handler answers.
+type Reply = Result<Response, Problem>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {

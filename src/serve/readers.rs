@@ -3,10 +3,9 @@
 use super::answers::answer;
 use super::audience::TOKEN_PATH;
 use super::shares::FairShares;
-use super::{AppState, Audience, AudienceKey, Client, Problem, ServedFeed, SharedState};
+use super::{AppState, Audience, AudienceKey, Client, Problem, Reply, ServedFeed, SharedState};
 use arc_swap::ArcSwap;
 use axum::extract::State;
-use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -309,7 +308,7 @@ struct ReaderAnswer {
 #[utoipa::path(get, path = "/api/v1/readers", operation_id = "listReaders", responses(
     (status = 200, description = "The readers in the order of the configuration.", body = ReadersAnswer),
 ))]
-pub(super) async fn list(State(room): State<SharedState>) -> Result<Response, Problem> {
+pub(super) async fn list(State(room): State<SharedState>) -> Reply {
     let listing = room.directory.listing().await?;
     let all = room.readers.all.load();
     let readers = all.all.iter().map(|reader| {

@@ -11,10 +11,9 @@ use super::query::is_plain;
 use super::rendition::BodyContent;
 use super::{
     AppState, Audience, BadRequest, Client, Conflict, FeedCall, JsonFields, JsonObject, NotFound,
-    OperatorError, Problem, ServedFeed, SharedState, ViewQuery, ViewRequest, answers,
+    OperatorError, Problem, Reply, ServedFeed, SharedState, ViewQuery, ViewRequest, answers,
 };
 use axum::body::Bytes;
-use axum::response::Response;
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -191,7 +190,7 @@ impl WebhookAnswer {
     NotFound,
     Conflict,
 ))]
-pub(super) async fn show(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
+pub(super) async fn show(FeedCall { room, name, .. }: FeedCall) -> Reply {
     let (hub, record) = found(&room, name).await?;
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(&hub, &record.name)))
 }
@@ -206,7 +205,7 @@ pub(super) async fn show(FeedCall { room, name, .. }: FeedCall) -> Result<Respon
 pub(super) async fn put(
     FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     let (url, secret) = read(body)?;
@@ -229,7 +228,7 @@ pub(super) async fn put(
     NotFound,
     Conflict,
 ))]
-pub(super) async fn delete(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
+pub(super) async fn delete(FeedCall { room, name, .. }: FeedCall) -> Reply {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     hub.set_webhook(&record.name, None).await?;

@@ -6,10 +6,9 @@ use super::{
 };
 use crate::html::{cut, moment, outward, text};
 use crate::{
-    Problem, SentForm, ServedFeed, SharedState, Viewer, edit, forms, item_page, items,
+    Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, edit, forms, item_page, items,
     sign_in_address,
 };
-use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 use tidegate_core::model::{
@@ -240,7 +239,7 @@ pub(crate) async fn resolve(
     viewer: Viewer,
     record: ServedFeed,
     form: Result<SentForm, Problem>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let (feed, address) = (&record.name, format!("/feeds/{}/conflicts", record.name));
     let done = match form {
         Ok(form) if form.get("keep") == "winners" => keep_winners(&viewer.room, feed, &form).await,

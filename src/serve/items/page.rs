@@ -7,10 +7,9 @@ use super::{Subject, VERSIONS_SHOWN, shown_standing};
 use crate::html::{self, moment, text, trail};
 use crate::paging::{NamedChoice as _, choices};
 use crate::{
-    Problem, SentForm, ServedFeed, ServedItem, SharedState, Viewer, admin, edit, forms, item_page,
-    sign_in_address, unknown_item,
+    Problem, Reply, SentForm, ServedFeed, ServedItem, SharedState, Viewer, admin, edit, forms,
+    item_page, sign_in_address, unknown_item,
 };
-use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use tidegate_core::model::{
     FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
@@ -286,7 +285,7 @@ pub(crate) async fn act(
     viewer: Viewer,
     ServedItem { feed: record, id }: ServedItem,
     form: SentForm,
-) -> Result<Response, Problem> {
+) -> Reply {
     let address = item_page(&record.name, &id);
     match carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await {
         Ok(said) => viewer.see(&address, &said),
