@@ -99,18 +99,28 @@ pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap)
     }
 }
 
-/// Counts feeds, and waits for that where they are few. Where they are many, this scrape and those to come are told what
-/// was counted last: a scrape costs the same however many feeds there are.
+/// Counts feeds, where they are few. Where they are many, has them counted while this scrape and those to come are
+/// told what was counted last: a scrape costs the same however many feeds there are.
 async fn measure_feeds(room: &SharedState) -> Result<(), StoreError> {
     let listing = room.directory.listing().await?;
     let are_many = listing.len() > FEW_FEEDS;
+    if !are_many {
+        count_polling(room, &listing).await;
+    }
     // A scrape that comes while another counts is told what was counted last.
     let Ok(turn) = Arc::clone(&room.metrics.counting).try_lock_owned() else { return Ok(()) };
     let room = Arc::clone(room);
     let counting = tokio::spawn(async move {
+        let count = async {
+            if are_many {
+                count_polling(&room, &listing).await;
+            }
+            let within = if are_many { COUNT_WITHIN } else { CONTESTED_WITHIN };
+            count_stored(&room, &listing, within).await
+        };
         tokio::select! {
             () = room.closing.cancelled() => {}
-            counted = count_feeds(&room, &listing) => note_uncounted(counted),
+            counted = count => note_uncounted(counted),
         }
         drop(turn);
     });
@@ -137,31 +147,38 @@ async fn take_pause(place: usize, listing: &Listing) {
     }
 }
 
-/// Counts how the polling of the feeds that this gateway polls stands, which is in memory, and what is stored of all
-/// feeds: how they stand, and their items in conflict. These are as they were known last where the store does not tell
-/// soon; where it never told, they stay as they were said last.
-async fn count_feeds(room: &AppState, listing: &Listing) -> Result<(), StoreError> {
-    let (mut ahead, mut counts, mut failed) = (TicksAhead::default(), FeedCounts::default(), None);
-    let within = if listing.len() > FEW_FEEDS { COUNT_WITHIN } else { CONTESTED_WITHIN };
-    let in_conflict = room.contested.feeds(within).await;
-    let knows_conflicts = in_conflict.is_some();
-    let in_conflict = in_conflict.unwrap_or_default();
+/// Counts how the polling of the feeds that this gateway polls stands, which is in memory.
+async fn count_polling(room: &AppState, listing: &Listing) {
+    let mut counts = FeedCounts::default();
     for (place, (name, record)) in listing.iter().enumerate() {
         take_pause(place, listing).await;
         if let Some(summary) = room.operator.own_summary(name) {
             counts.add_polling(record, &summary, room.clock.now());
         }
-        let state = room.store.state(name).await.unwrap_or_else(|error| {
-            failed = Some(error);
-            None
-        });
+    }
+    room.metrics.polling(&counts);
+}
+
+/// Counts what is stored of all feeds: how they stand, and their items in
+/// conflict. These are as they were known last where the store does not tell within `limit`; where it never told, they
+/// stay as they were said last.
+async fn count_stored(
+    room: &AppState,
+    listing: &Listing,
+    limit: Duration,
+) -> Result<(), StoreError> {
+    let (mut ahead, mut counts) = (TicksAhead::default(), FeedCounts::default());
+    let in_conflict = room.contested.feeds(limit).await;
+    let knows_conflicts = in_conflict.is_some();
+    let in_conflict = in_conflict.unwrap_or_default();
+    for (place, (name, record)) in listing.iter().enumerate() {
+        take_pause(place, listing).await;
+        let state = room.store.state(name).await?;
         let tick = state.as_ref().and_then(|state| state.tick);
         ahead.note(name, tick, room.clock.now());
         let contested = in_conflict.get(name).copied().unwrap_or_default();
         counts.add_stored(record, state.is_some_and(|state| state.hold.is_some()), contested);
     }
-    room.metrics.polling(&counts);
-    failed.map_or(Ok(()), Err)?;
     room.metrics.stored(&counts, &ahead);
     if knows_conflicts {
         room.metrics.in_conflict(&counts);

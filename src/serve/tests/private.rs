@@ -351,6 +351,8 @@ async fn a_token_in_the_query_leads_to_its_path() {
     assert_eq!(leads.status(), 308);
     assert_eq!(header(&leads, "location"), format!("../t/{ANN}/feeds/{SECRET}?as=rss"));
     assert_eq!(header(&leads, "cache-control"), "private, no-cache");
+    let leads = site.get(&format!("/subscribe?url=x&token={ANN}")).await;
+    assert_eq!(header(&leads, "location"), format!("t/{ANN}/subscribe?url=x"));
     // Whatever the name and the token are.
     let unknown = site.get(&format!("/feeds/unknown?token={ANN}x")).await;
     assert_eq!(unknown.status(), 308);

@@ -290,15 +290,6 @@ async fn the_page_works_below_a_token() {
     assert!(!page.contains("subscribe\""), "{page}");
 }
 
-#[tokio::test]
-async fn a_token_in_the_query_leads_below_it() {
-    let (gateway, site) = gateway(announcing());
-    let leads = gateway.get(&format!("/subscribe?url=x&token={ANN}")).await;
-    assert_eq!(leads.status(), StatusCode::PERMANENT_REDIRECT);
-    assert_eq!(header(&leads, "location"), format!("t/{ANN}/subscribe?url=x"));
-    assert!(site.asked().is_empty());
-}
-
 #[tokio::test(start_paused = true)]
 async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
     let (gateway, site) = gateway(ServeSettings { pages_are_closed: true, ..announcing() });
