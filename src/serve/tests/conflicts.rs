@@ -79,27 +79,7 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
     assert_eq!(header(&answer, "cache-control"), "no-store");
     assert_eq!(header(&answer, "referrer-policy"), "same-origin");
     let page = text(answer).await;
-    page.assert_shows(&[
-        "1 item is in conflict",
-        "The winner, which readers are shown",
-        "In conflict, number 1",
-        "In conflict, number 2",
-        "by <strong>other.example</strong>",
-        "by <strong>&lt;u&gt;third&lt;/u&gt;</strong>",
-        "<del>opens</del>",
-        "<ins>",
-        "A. Uthor",
-        "https://example.org/p",
-        "action=\"/feeds/news/conflicts\"",
-        "type=\"password\" name=\"token\"",
-        "autocomplete=\"off\"",
-        "value=\"winner\">Keep the winner",
-        "value=\"0\">Take number 1",
-        "value=\"1\">Take the deletion, number 2",
-        "value=\"new\">Publish this",
-        "name=\"item\" value=\"a\"",
-        "It is a deletion: taken, the item goes.",
-    ]);
+    insta::assert_snapshot!("contested_page", page);
     // What stands in for a deleted item is no text of it: nothing is compared with that.
     page.assert_lacks(&["<ins>Gone", "<script", "<u>", "<i>x", "style=", "javascript:", TOKEN]);
     // Other pages lead there.
