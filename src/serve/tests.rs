@@ -250,7 +250,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
 }
 
 /// What a text is checked for.
-trait Shown {
+trait PageText {
     /// It has each of these.
     fn assert_shows(&self, all: &[&str]);
 
@@ -258,7 +258,7 @@ trait Shown {
     fn assert_lacks(&self, all: &[&str]);
 }
 
-impl Shown for str {
+impl PageText for str {
     #[track_caller]
     fn assert_shows(&self, all: &[&str]) {
         all.iter().for_each(|part| assert!(self.contains(part), "no {part:?} in {self}"));

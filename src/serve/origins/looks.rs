@@ -1,8 +1,7 @@
 //! Looks at addresses of sites, to see whether a feed is there: which are under way, what those before found, and how
 //! many there may be.
 
-use super::super::shares::{FairShares, Share};
-use super::super::shares::{Paces, Rate};
+use super::super::shares::{FairShares, Paces, Rate, Share};
 use crate::{Cache, Client, Problem, locked};
 use http::StatusCode;
 use std::collections::HashMap;
