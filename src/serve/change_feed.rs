@@ -1,15 +1,21 @@
 //! `/feeds/NAME/changes`: the edits and deletions of a feed as a feed of their own, an entry for each version
 //! with what differs from the one before. Atom or JSON Feed for readers, a page for people.
 
-use super::address::{ChangeFeedForm, followable};
+use super::address::{ChangeFeedForm, followable, item_page};
+use super::admission::{Work, WorkKind};
+use super::audience::ServedFeed;
+use super::client::Client;
+use super::conditional::Representation;
 use super::dashboard::pill;
+use super::documents::{DocumentKey, DocumentKind, ServedDocument};
+use super::extract::TypedQuery;
 use super::items::{self, CompareBudget, Differences};
 use super::negotiate::container;
-use super::{
-    About, AppState, BadRequest, Client, DocumentKey, DocumentKind, Gone, Later, NotFound, Problem,
-    Query, RETRY_SOON, Rendition, Representation, ServedDocument, ServedFeed, SharedState,
-    TypedQuery, Unchanged, Work, WorkKind, html, item_page, reading,
-};
+use super::openapi::{BadRequest, Gone, Later, NotFound, Unchanged};
+use super::problem::{Problem, RETRY_SOON};
+use super::query::Query;
+use super::rendition::{About, Rendition};
+use super::{AppState, SharedState, html, reading};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};

@@ -1,7 +1,10 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
-use super::address::followable;
-use super::{About, Audience, Rendition, SharedState, item_page, unkept};
+use super::SharedState;
+use super::address::{followable, item_page};
+use super::audience::Audience;
+use super::conditional::unkept;
+use super::rendition::{About, Rendition};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -11,15 +11,20 @@ pub(super) use self::page::{ItemContent, act, fields as differing};
 pub(super) use self::text_diff::CompareBudget;
 
 use self::described::{ItemDetail, ItemFacts};
+use super::address::{Site, item_page};
 use super::admin::EVENTS_SHOWN;
+use super::admission::{Work, WorkKind};
 use super::answers::EventAnswer;
-use super::conditional::add;
-use super::{
-    About, AppState, DocumentKey, DocumentKind, Gone, ItemCall, NotFound, Problem, Query,
-    ReadQuery, Rendition, Reply, Representation, ServedDocument, ServedFeed, ServedItem,
-    SharedState, Site, TypedQuery, Unchanged, Viewer, Work, WorkKind, answers, html, item_page,
-    unknown_item,
-};
+use super::audience::ServedFeed;
+use super::conditional::{Representation, add};
+use super::documents::{DocumentKey, DocumentKind, ServedDocument};
+use super::extract::{ItemCall, ReadQuery, ServedItem, TypedQuery, Viewer, unknown_item};
+use super::openapi::{Gone, NotFound, Unchanged};
+use super::problem::Problem;
+use super::query::Query;
+use super::rendition::{About, Rendition};
+use super::{AppState, SharedState, answers, html};
+use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use std::sync::Arc;
@@ -114,7 +119,7 @@ pub(super) async fn item(
     ServedItem { feed: record, id }: ServedItem,
     TypedQuery(asked): TypedQuery<ItemQuery>,
     headers: HeaderMap,
-) -> Reply {
+) -> Result<Response, Problem> {
     let (room, is_json) = (&viewer.room, viewer.wants_json);
     let state = room.store.state(&record.name).await?;
     let revision = state.ok_or_else(|| unknown_item(&record.name))?.revision;
@@ -238,7 +243,7 @@ async fn subject(
     (status = 200, description = "The item.", body = ItemDetail, headers(("ETag", description = "What `If-Match` of a change says."))),
     NotFound,
 ))]
-pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Reply {
+pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Result<Response, Problem> {
     let status = room.operator.status(&feed).await?;
     let subject = subject(&room, &room.site, (&feed, &id)).await?;
     let events = room.store.events(&feed, EVENTS_KEPT).await?;

@@ -75,7 +75,7 @@ pub use address::item_page;
 use audience::{Audience, AudienceKey, ServedFeed};
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
-use conditional::{Representation, unkept};
+use conditional::unkept;
 pub use connections::connections_within_files;
 use extract::{
     FeedCall, ItemCall, JsonFields, JsonObject, ReadQuery, ServedItem, TypedQuery, Viewer,
@@ -86,7 +86,7 @@ pub use hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
-use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
+use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unprocessable};
 pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, PreviewedEntry, Put, PutFeed, Redacted,
@@ -113,14 +113,14 @@ use bytes::Bytes;
 use client::{Client, UnnamedProxies};
 use conflicts::Contested;
 use directory::{Directory, Listing};
-use documents::{DocumentKey, DocumentKind, Documents, ServedDocument};
+use documents::{DocumentKey, DocumentKind, Documents};
 use event_streams::EventStreams;
 use log::ChangeLog;
 use metrics::Metrics;
 use origins::{Origins, PlaceRules};
 use readers::KnownReaders;
 use ready::ReadyAnswers;
-use rendition::{About, Renderer, Rendition};
+use rendition::Renderer;
 use rendition_cache::{RenditionCache, ViewRequest};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};

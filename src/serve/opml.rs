@@ -13,12 +13,19 @@
 
 mod write;
 
-use super::conditional::http_date;
-use super::{
-    About, Admission, AppState, Audience, AudienceKey, Client, DocumentForm, LastMade, Listing,
-    Problem, Query, RETRY_SOON, ReadQuery, Rendition, Representation, SharedState, SingleFlight,
-    TypedQuery, Unchanged, Work, WorkKind,
-};
+use super::address::DocumentForm;
+use super::admission::{Admission, Work, WorkKind};
+use super::audience::{Audience, AudienceKey};
+use super::client::Client;
+use super::conditional::{Representation, http_date};
+use super::directory::Listing;
+use super::extract::{ReadQuery, TypedQuery};
+use super::openapi::Unchanged;
+use super::problem::{Problem, RETRY_SOON};
+use super::query::Query;
+use super::rendition::{About, Rendition};
+use super::shared_work::{LastMade, SingleFlight};
+use super::{AppState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};

@@ -203,25 +203,6 @@ async fn a_secret_address_is_on_no_page_and_in_no_document() {
 }
 
 #[tokio::test]
-async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
-    let site = Site::new();
-    for query in ["", "?version=newest", "?diff=1..newest"] {
-        let before = site.store.items.load(Ordering::SeqCst);
-        let path = format!("/feeds/news/items/a{query}");
-        let answers = (0..300).map(|_| site.get(&path));
-        let mut first = None;
-        for answer in futures_util::future::join_all(answers).await {
-            assert_eq!(answer.status(), 200);
-            let text = text(answer).await;
-            assert!(first.get_or_insert(text.clone()) == &text, "{text}");
-        }
-        // What is said of an item, its versions and each of two of them take a few looks each.
-        let looks = site.store.items.load(Ordering::SeqCst) - before;
-        assert!(looks <= 10, "{looks} looks at an item for {query:?}");
-    }
-}
-
-#[tokio::test]
 async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
     let site = Site::new();
     let mut secret = status("news");
