@@ -72,21 +72,13 @@ mod tls;
 mod webhook;
 
 pub use address::item_page;
-use audience::{Audience, AudienceKey, ServedFeed};
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
-use conditional::unkept;
 pub use connections::connections_within_files;
-use extract::{
-    FeedCall, ItemCall, JsonFields, JsonObject, ReadQuery, ServedItem, TypedQuery, Viewer,
-    WholeBody, unknown_item,
-};
-use forms::SentForm;
 pub use hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
-use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unprocessable};
 pub use operator::{
     AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
     Operator, OperatorError, PreviewedEntry, Put, PutFeed, Redacted,
@@ -95,29 +87,36 @@ pub use origins::{
     AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
     OriginService, OriginSettings, PassError, document_or_page,
 };
-use problem::{Problem, RETRY_SOON};
-use query::{Query, ViewQuery};
 pub use readers::{ReaderAccess, ReaderKey};
 pub use settings::{ReloadableSettings, ServeSettings, SiteControl};
-use shared_work::{LastMade, SingleFlight, WorkRequest};
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
 use address::{DocumentForm, Site, shown};
 use admission::{Admission, Work, WorkKind};
 use arc_swap::ArcSwap;
+use audience::{Audience, AudienceKey, ServedFeed};
 use auth::Guesses;
 use axum::Router;
 use axum::response::Response;
 use budget::Budget;
 use bytes::Bytes;
 use client::{Client, UnnamedProxies};
+use conditional::unkept;
 use conflicts::Contested;
 use directory::{Directory, Listing};
 use documents::{DocumentKey, DocumentKind, Documents};
 use event_streams::EventStreams;
+use extract::{
+    FeedCall, ItemCall, JsonFields, JsonObject, ReadQuery, ServedItem, TypedQuery, Viewer,
+    WholeBody, unknown_item,
+};
+use forms::SentForm;
 use log::ChangeLog;
 use metrics::Metrics;
+use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unprocessable};
 use origins::{Origins, PlaceRules};
+use problem::{Problem, RETRY_SOON};
+use query::{Query, ViewQuery};
 use readers::KnownReaders;
 use ready::ReadyAnswers;
 use rendition::Renderer;
@@ -125,6 +124,7 @@ use rendition_cache::{RenditionCache, ViewRequest};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
 use settings::SiteSettings;
+use shared_work::{LastMade, SingleFlight, WorkRequest};
 use shares::FairShares;
 use spool::Spool;
 use std::path::PathBuf;

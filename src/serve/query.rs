@@ -361,17 +361,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn only_the_sync_view_listens_to_since() {
-        let state = state(Some((10, 20)));
-        let seen = Some(Tick::at(Time::from_unix(15)));
-        for kind in [ViewKind::Reader, ViewKind::Complete] {
-            assert_eq!(ReadPlan::new(kind, seen, &state), ReadPlan::new(kind, None, &state));
-        }
-        assert_ne!(
-            ReadPlan::new(ViewKind::Sync, seen, &state),
-            ReadPlan::new(ViewKind::Sync, None, &state)
-        );
-    }
 }
