@@ -1,19 +1,15 @@
 //! `/feeds/NAME/about`: a feed's state and the reasons for it, for people.
 
-use super::admission::{Work, WorkKind};
 use super::answers::{
     BackfillAnswer, EventAnswer, FeedAnswer, FeedDetail, PendingItem, UnseenChange,
 };
-use super::audience::ServedFeed;
-use super::documents::{DocumentKey, DocumentKind};
 use super::explain::{evidence, origin, poll_result, standing};
-use super::extract::Viewer;
 use super::html::{self, moment, text};
-use super::problem::Problem;
 use super::readers::PrivateReaders;
-use super::session::sign_in_address;
-use super::{SharedState, actions, admin, keeping, life, readers};
-use axum::response::Response;
+use super::{
+    DocumentKey, DocumentKind, Problem, Reply, ServedFeed, SharedState, Viewer, Work, WorkKind,
+    actions, admin, keeping, life, readers, sign_in_address,
+};
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +21,7 @@ use tidegate_status::{
 use tidegate_store::StoreError;
 
 /// `GET /feeds/NAME/about`.
-pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
+pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
     let room = &viewer.room;
     let state = room.store.state(&record.name).await?;
     let acting = acting(&viewer, &record, state.as_ref());

@@ -1,13 +1,10 @@
 //! `POST /feeds/NAME/about`: what a person does with a feed on its page.
 
-use super::audience::ServedFeed;
-use super::extract::Viewer;
-use super::forms::{self, SentForm};
-use super::operator::OperatorError;
 use super::paging::{NamedChoice as _, choices};
-use super::problem::Problem;
-use super::{AppState, SharedState, admin, html, put};
-use axum::response::Response;
+use super::{
+    AppState, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, admin,
+    forms, html, put,
+};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -33,11 +30,7 @@ choices! {
 }
 
 /// `POST /feeds/NAME/about`.
-pub(super) async fn act(
-    viewer: Viewer,
-    record: ServedFeed,
-    form: SentForm,
-) -> Result<Response, Problem> {
+pub(super) async fn act(viewer: Viewer, record: ServedFeed, form: SentForm) -> Reply {
     let (name, action) = (record.name.clone(), form.action()?);
     let back = format!("/feeds/{name}/about");
     let done = match action {
@@ -69,40 +62,32 @@ async fn act_on(
     action: FeedAction,
 ) -> Result<String, OperatorError> {
     let operator = &room.operator;
-    let said = match action {
+    match action {
         FeedAction::Poll => return Ok(polled(&operator.poll_now(feed).await?)),
+        FeedAction::Release => operator.hold(feed, Decision::Release).await?,
+        FeedAction::Drop => operator.hold(feed, Decision::Drop).await?,
+        FeedAction::Pause => operator.pause(feed, true).await?,
+        FeedAction::Resume => operator.pause(feed, false).await?,
+        FeedAction::Backfill => operator.backfill(feed, WalkOrder::Start).await?,
+        FeedAction::StopBackfill => operator.backfill(feed, WalkOrder::Stop).await?,
+        FeedAction::Remove => admin::remove(room, feed, false).await?,
+    }
+    Ok(match action {
         FeedAction::Release => {
-            operator.hold(feed, Decision::Release).await?;
             "The held document was released: the poll that finds it again publishes what it says."
         }
-        FeedAction::Drop => {
-            operator.hold(feed, Decision::Drop).await?;
-            "The held document was dropped: readers keep what they have."
-        }
-        FeedAction::Pause => {
-            operator.pause(feed, true).await?;
-            "Paused: the feed is served as it is, and not polled."
-        }
-        FeedAction::Resume => {
-            operator.pause(feed, false).await?;
-            "The feed is polled again."
-        }
-        FeedAction::Backfill => {
-            operator.backfill(feed, WalkOrder::Start).await?;
-            "The publisher's older documents are being read, slowly."
-        }
-        FeedAction::StopBackfill => {
-            operator.backfill(feed, WalkOrder::Stop).await?;
-            "The publisher's older documents are not read any more."
-        }
+        FeedAction::Drop => "The held document was dropped: readers keep what they have.",
+        FeedAction::Pause => "Paused: the feed is served as it is, and not polled.",
+        FeedAction::Backfill => "The publisher's older documents are being read, slowly.",
+        FeedAction::StopBackfill => "The publisher's older documents are not read any more.",
+        FeedAction::Poll | FeedAction::Resume => "The feed is polled again.",
         FeedAction::Remove => {
-            admin::remove(room, feed, false).await?;
             return Ok(format!(
                 "The feed {feed} was deleted: its address answers 410 from now on."
             ));
         }
-    };
-    Ok(said.to_owned())
+    }
+    .to_owned())
 }
 
 /// What came of a poll, as a sentence.
@@ -228,7 +213,7 @@ const TEXTS: [(&str, &str, &str); 3] = [
 ];
 
 /// `GET /feeds/NAME/edit`.
-pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Result<Response, Problem> {
+pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
     let title = title(&record.name);
     if !viewer.is_signed_in {
         let whose = "What a feed is polled for is changed by who runs this gateway.";
@@ -247,11 +232,7 @@ pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Result<Resp
 }
 
 /// `POST /feeds/NAME/edit`.
-pub(super) async fn send_form(
-    viewer: Viewer,
-    record: ServedFeed,
-    sent: SentForm,
-) -> Result<Response, Problem> {
+pub(super) async fn send_form(viewer: Viewer, record: ServedFeed, sent: SentForm) -> Reply {
     let status = viewer.room.operator.status(&record.name).await?;
     let mut settings = put::written(&status);
     match change_settings(&viewer.room, &record, &mut settings, &sent).await {

@@ -1,18 +1,15 @@
 //! `/add`: a feed is added by the address of its site or its own, after a look at what it would be. The same
 //! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
-use super::address::shown;
 use super::admin::to_the_end;
 use super::answers::{ActedFeed, NewFeed, answer, object};
-use super::extract::{JsonObject, TypedQuery, Viewer, WholeBody};
-use super::forms::{self, SentForm};
-use super::openapi::{BadRequest, Conflict};
 use super::operator::{
     AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, PutFeed,
 };
-use super::problem::Problem;
-use super::query::Query;
-use super::{SharedState, admin, html, put};
+use super::{
+    BadRequest, Conflict, JsonObject, Problem, Query, Reply, SentForm, SharedState, TypedQuery,
+    Viewer, WholeBody, admin, forms, html, put, shown,
+};
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartRejection;
 use axum::extract::{Multipart, State};
@@ -39,7 +36,7 @@ pub(super) async fn show(viewer: Viewer) -> Response {
 }
 
 /// `POST /add`: looks at an address, or adds the feed at one.
-pub(super) async fn send(viewer: Viewer, form: SentForm) -> Result<Response, Problem> {
+pub(super) async fn send(viewer: Viewer, form: SentForm) -> Reply {
     let (room, address) = (&viewer.room, completed(form.get("url")));
     let done = match form.get("do") {
         "add" => add(room, &address, &form).await.and_then(|name| {
@@ -117,7 +114,7 @@ async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedNam
 pub(super) async fn create(
     State(room): State<SharedState>,
     JsonObject(mut object): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     let name = object.text("name")?.unwrap_or_default();
     let name = add_new(&room, put::settings(&object.0)?, &name).await?;
     admin::created(&room, &name).await
@@ -136,7 +133,7 @@ describe! {
 pub(super) async fn preview_address(
     State(room): State<SharedState>,
     JsonObject(mut object): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     let missing = || Problem::parameter("url", "url, the address to look at, is missing");
     let typed = object.text("url")?.filter(|url| !url.is_empty()).ok_or_else(missing)?;
     object.finish()?;
@@ -244,7 +241,7 @@ pub(super) async fn import_list(
     State(room): State<SharedState>,
     TypedQuery(query): TypedQuery<Query>,
     WholeBody(body): WholeBody,
-) -> Result<Response, Problem> {
+) -> Reply {
     let rearrange = query.flag("rearrange")?.unwrap_or(false);
     let done = import(&room, body, rearrange).await?;
     Ok(answer(StatusCode::OK, &done))
@@ -267,7 +264,7 @@ pub(super) async fn upload(
     viewer: Viewer,
     headers: HeaderMap,
     body: Result<Multipart, MultipartRejection>,
-) -> Result<Response, Problem> {
+) -> Reply {
     forms::refuse_foreign(&viewer.room, &headers)?;
     if !viewer.is_signed_in {
         return Err(forms::not_signed_in());

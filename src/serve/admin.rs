@@ -1,23 +1,22 @@
 //! `/api/v1`: administration of feeds (CONTRACT, Administration API). The token was checked before.
 
 use super::actions::{self, FeedAction};
-use super::admission::{Work, WorkKind};
 use super::answers::{
     ActedFeed, EventAnswer, FeedAnswer, FeedDetail, FeedViews, HoldAnswer, PendingItem, True,
     UnseenChange, answer, object, optional,
 };
-use super::conditional::{add, unkept};
-use super::extract::{FeedCall, ItemCall, JsonObject, TypedQuery};
+use super::conditional::add;
 use super::keeping::{self, Discarded, KeptAnswer};
 use super::life::FeedLife;
-use super::openapi::{ActedOn, BadRequest, Conflict, NotFound};
-use super::operator::{OperatorError, Redacted};
-use super::problem::Problem;
-use super::query::Query;
-use super::{API, AppState, SharedState, explain, put};
+use super::openapi::ActedOn;
+use super::operator::Redacted;
+use super::{
+    API, AppState, BadRequest, Conflict, FeedCall, ItemCall, JsonObject, NotFound, OperatorError,
+    Problem, Query, Reply, SharedState, TypedQuery, Work, WorkKind, explain, put, unkept,
+};
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use futures_util::stream::poll_fn;
 use http::{StatusCode, header};
 use serde::Serialize;
@@ -41,7 +40,7 @@ pub(super) const EVENTS_SHOWN: usize = 100;
     (status = 200, description = "The feed.", body = FeedDetail),
     NotFound,
 ))]
-pub(super) async fn show(FeedCall { room, client, name }: FeedCall) -> Result<Response, Problem> {
+pub(super) async fn show(FeedCall { room, client, name }: FeedCall) -> Reply {
     let state = room.store.state(&name).await?;
     let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
     let work = Work::new(&name, WorkKind::Ledger);
@@ -128,7 +127,7 @@ fn interruptions(status: &FeedStatus, state: Option<&FeedState>, now: Time) -> I
 }
 
 /// The answer about a feed that was just added.
-pub(super) async fn created(room: &SharedState, name: &FeedName) -> Result<Response, Problem> {
+pub(super) async fn created(room: &SharedState, name: &FeedName) -> Reply {
     let mut response = answer(StatusCode::CREATED, &acted_feed(room, name).await?);
     let at = room.site.at(&format!("{API}/feeds/{name}"));
     add(response.headers_mut(), header::LOCATION, &at);
@@ -159,7 +158,7 @@ pub(super) async fn remove(
 pub(super) async fn delete(
     FeedCall { room, name, .. }: FeedCall,
     TypedQuery(query): TypedQuery<Query>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let purge = query.flag("purge")?.unwrap_or(false);
     to_the_end(async move { remove(&room, &name, purge).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -170,7 +169,7 @@ pub(super) async fn delete(
     (status = 200, description = "What came of it; also of a poll that failed.", body = PollResponse),
     NotFound, Conflict,
 ))]
-pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Result<Response, Problem> {
+pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Reply {
     let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, &report))
 }
@@ -181,7 +180,7 @@ pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Result<Respon
 pub(super) async fn hold(
     FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     let words = [("release", FeedAction::Release), ("drop", FeedAction::Drop)];
     act(&room, &name, put::action(body, None, words)?, StatusCode::OK).await
 }
@@ -192,7 +191,7 @@ pub(super) async fn hold(
 pub(super) async fn pause(
     FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let words = [("pause", FeedAction::Pause), ("resume", FeedAction::Resume)];
     let action = put::action(body, Some(FeedAction::Pause), words)?;
     act(&room, &name, action, StatusCode::OK).await
@@ -207,19 +206,14 @@ pub(super) async fn pause(
 pub(super) async fn backfill(
     FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject<true>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let words = [("start", FeedAction::Backfill), ("stop", FeedAction::StopBackfill)];
     let action = put::action(body, Some(FeedAction::Backfill), words)?;
     act(&room, &name, action, StatusCode::ACCEPTED).await
 }
 
 /// Does something with a feed; answers the feed afterwards.
-async fn act(
-    room: &SharedState,
-    name: &FeedName,
-    action: FeedAction,
-    status: StatusCode,
-) -> Result<Response, Problem> {
+async fn act(room: &SharedState, name: &FeedName, action: FeedAction, status: StatusCode) -> Reply {
     actions::carry_out(room, name, action).await?;
     Ok(answer(status, &acted_feed(room, name).await?))
 }
@@ -245,7 +239,7 @@ pub(super) async fn to_the_end<T: Send + 'static>(
         content_type = "application/vnd.tidegate.export", headers(("Content-Disposition"))),
     Conflict,
 ))]
-pub(super) async fn export(State(room): State<SharedState>) -> Result<Response, Problem> {
+pub(super) async fn export(State(room): State<SharedState>) -> Reply {
     let mut stream = room.operator.export().await?;
     let mut closing = Box::pin(room.closing.clone().cancelled_owned());
     let pieces = poll_fn(move |context| match closing.as_mut().poll(context) {
@@ -319,7 +313,7 @@ pub(super) async fn delete_missing_item(
 pub(super) async fn redact(
     ItemCall { room, feed: name, id }: ItemCall,
     JsonObject(mut body): JsonObject<true>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let reason = body.text("reason")?.map(|reason| redaction_reason(&reason)).transpose()?;
     body.finish()?;
     let done = redact_item(&room, &name, &id, reason.flatten()).await?;
@@ -341,9 +335,7 @@ pub(super) async fn redact(
     (status = 200, description = "It is deleted.", body = DeletedItem),
     NotFound, Conflict,
 ))]
-pub(super) async fn delete_missing(
-    ItemCall { room, feed: name, id }: ItemCall,
-) -> Result<Response, Problem> {
+pub(super) async fn delete_missing(ItemCall { room, feed: name, id }: ItemCall) -> Reply {
     let tick = delete_missing_item(&room, &name, &id).await?;
     let (feed, sync_id, was_deleted) = (name, id, tick.is_none());
     Ok(answer(StatusCode::OK, &DeletedItem { feed, sync_id, deleted: true, was_deleted, tick }))

@@ -5,23 +5,14 @@ mod page;
 
 pub(super) use page::{begins, excerpt, is_outline, resolve};
 
-use super::address::{Site, item_page};
-use super::admission::{Work, WorkKind};
-use super::audience::ServedFeed;
-use super::cache::Cache;
-use super::client::Client;
-use super::conditional::unkept;
-use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
 use super::items::{self, CompareBudget, Differences, FieldDifference};
-use super::openapi::{Gone, NotFound};
-use super::problem::Problem;
-use super::query::Query;
-use super::shared_work::WorkRequest;
-use super::{AppState, SharedState, answers, html};
+use super::{
+    AppState, Cache, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem, Query,
+    ReadQuery, Reply, ServedFeed, SharedState, Site, TypedQuery, Viewer, Work, WorkKind,
+    WorkRequest, answers, html, item_page, unkept,
+};
 use crate::locked;
 use axum::body::Bytes;
-use axum::response::Response;
 use maud::{PreEscaped, html};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -130,7 +121,7 @@ pub(super) async fn show(
     viewer: Viewer,
     record: ServedFeed,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let form = match viewer.wants_json {
         true => ConflictsForm::JSON,
         false => {
@@ -169,7 +160,7 @@ impl ReadQuery for ConflictsQuery {
 pub(super) async fn list(
     FeedCall { room, client, name: feed }: FeedCall,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     room.operator.status(&feed).await?;
     let of = (&feed, &room.site);
     let listed = answered(&room, client, of, (query.after, ConflictsForm::JSON)).await?;

@@ -6,21 +6,15 @@ mod table;
 pub(super) use list::FeedFilter;
 
 use self::list::{DashboardQuery, FeedOrder, ListTotals, OverviewFeed};
-use super::address::item_page;
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{Audience, AudienceKey};
-use super::cache::Cache;
-use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
-use super::directory::Listing;
-use super::extract::{TypedQuery, Viewer};
 use super::html::{self, ago, text};
 use super::paging::PAGE;
-use super::problem::{Problem, RETRY_SOON};
 use super::readers::KnownReader;
-use super::shared_work::{LastMade, SingleFlight, WorkRequest};
-use super::{AppState, SharedState, subscribe};
-use axum::response::Response;
+use super::{
+    Admission, AppState, Audience, AudienceKey, Cache, Client, LastMade, Listing, Problem,
+    RETRY_SOON, Reply, SharedState, SingleFlight, TypedQuery, Viewer, Work, WorkKind, WorkRequest,
+    item_page, subscribe,
+};
 use maud::{Markup, html};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -147,10 +141,7 @@ async fn show<T: Send + 'static>(
 }
 
 /// `GET /`.
-pub(super) async fn page(
-    viewer: Viewer,
-    TypedQuery(query): TypedQuery<DashboardQuery>,
-) -> Result<Response, Problem> {
+pub(super) async fn page(viewer: Viewer, TypedQuery(query): TypedQuery<DashboardQuery>) -> Reply {
     if let Some(reader) = viewer.audience.reader() {
         return own_page(&viewer, reader).await;
     }
@@ -277,7 +268,7 @@ async fn made(
 const OWN_SHOWN: usize = 1_000;
 
 /// The page of a reader.
-async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Result<Response, Problem> {
+async fn own_page(viewer: &Viewer, reader: &KnownReader) -> Reply {
     let (room, audience) = (&*viewer.room, &viewer.audience);
     let listing = room.directory.listing().await?;
     let served = |record: &&Arc<FeedRecord>| record.standing != FeedStanding::Gone;
@@ -316,7 +307,7 @@ const RECENT_SHOWN: usize = 100;
 const RECENT_EACH: usize = 10;
 
 /// `GET /recent`.
-pub(super) async fn recent(viewer: Viewer) -> Result<Response, Problem> {
+pub(super) async fn recent(viewer: Viewer) -> Reply {
     let (known, making) =
         (look(&viewer.room, &viewer.audience, viewer.client).await?, Arc::clone(&viewer.room));
     let content = show(&viewer, async move { make_recent(&making, &known.feeds).await }).await?;

@@ -1,8 +1,7 @@
 //! Which feeds there are, and which of them are private.
 
-use super::audience::{Audience, ServedFeed};
 use super::origins::{AskedFeeds, FeedPlaces, PlaceRules};
-use super::problem::Problem;
+use super::{Audience, Problem, ServedFeed};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::StatusCode;
 use std::collections::BTreeSet;

@@ -1,14 +1,13 @@
 //! `/api/v1/feeds/NAME/items`: items that are made here, and conflicts that are resolved (SSE 1.0
 //! sections 3.1, 3.2 and 3.4). The token was checked before.
 
-use super::address::item_page;
 use super::answers::{object, optional};
 use super::conditional::add;
-use super::extract::{FeedCall, ItemCall, JsonFields, JsonObject, TypedQuery, WholeBody};
-use super::openapi::{BadRequest, Conflict, NotFound, Stale, Unprocessable};
-use super::problem::Problem;
-use super::query::Query;
-use super::{API, SharedState, admin, answers, conflicts, put};
+use super::{
+    API, BadRequest, Conflict, FeedCall, ItemCall, JsonFields, JsonObject, NotFound, Problem,
+    Query, Reply, SharedState, Stale, TypedQuery, Unprocessable, WholeBody, admin, answers,
+    conflicts, item_page, put,
+};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
@@ -41,7 +40,7 @@ pub(super) async fn create(
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
-) -> Result<Response, Problem> {
+) -> Reply {
     let asked = query.flag("noconflicts")?;
     let (entry, noconflicts) = posted(&headers, &body, None)?;
     let noconflicts = noconflicts.or(asked);
@@ -63,7 +62,7 @@ pub(super) async fn update(
     ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
-) -> Result<Response, Problem> {
+) -> Reply {
     let expected = expected(&headers)?;
     let outline = outline(&room, &feed, &id).await?;
     let entry = rewritten(posted(&headers, &body, outline.as_ref())?)?;
@@ -74,10 +73,7 @@ pub(super) async fn update(
 /// Deletes an item of a local feed.
 #[utoipa::path(delete, path = "/api/v1/feeds/{name}/items/{id}", operation_id = "deleteItem", params(IfMatch),
     responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
-pub(super) async fn delete(
-    ItemCall { room, feed, id }: ItemCall,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn delete(ItemCall { room, feed, id }: ItemCall, headers: HeaderMap) -> Reply {
     let expected = expected(&headers)?;
     let acted = done(&room, &feed, Act::Delete { id, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
@@ -94,7 +90,7 @@ pub(super) async fn restore(
     ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
-) -> Result<Response, Problem> {
+) -> Reply {
     let expected = expected(&headers)?;
     let outline = outline(&room, &feed, &id).await?;
     let entry = match body.is_empty() {
@@ -118,7 +114,7 @@ pub(super) async fn resolve(
     ItemCall { room, feed, id }: ItemCall,
     headers: HeaderMap,
     JsonObject(mut body): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     let conflicts = body.0.remove("conflicts").map(|value| numbers(&value)).transpose()?;
     let expected = body.text("etag")?.map_or_else(|| match_tag(&headers), |tag| Ok(Some(tag)))?;
     let wanted = "\"winner\" or the number of a conflict, counted from 0";

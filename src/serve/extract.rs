@@ -1,13 +1,12 @@
 //! What handlers take of a request, each read in one way: the feed and the item of its address, its query, its body,
 //! and who looks at a page.
 
-use super::audience::{Audience, ServedFeed};
-use super::client::Client;
 use super::feeds::unreadable;
 use super::negotiate::wants_json;
-use super::problem::Problem;
-use super::query::Query;
-use super::{SharedState, forms, html, put, routes, session};
+use super::{
+    Audience, Client, Problem, Query, Reply, ServedFeed, SharedState, forms, html, put, routes,
+    session,
+};
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Path, Request};
 use axum::response::Response;
@@ -73,17 +72,6 @@ pub(super) fn unknown_item(feed: &FeedName) -> Problem {
     Problem::not_found(format!("the feed {feed} has no item of that sync id"))
 }
 
-/// The feed that an address of administration names.
-pub(super) struct FeedInPath(pub(super) FeedName);
-
-impl FromRequestParts<SharedState> for FeedInPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, Problem> {
-        NamedInPath::read(parts).await?.feed().map(Self)
-    }
-}
-
 /// The name of a feed that may be new: one that no feed can have is the caller's mistake.
 pub(super) struct NewFeedInPath(pub(super) FeedName);
 
@@ -109,7 +97,7 @@ impl FromRequestParts<SharedState> for FeedCall {
 
     async fn from_request_parts(parts: &mut Parts, room: &SharedState) -> Result<Self, Problem> {
         let Ok(client) = Client::from_request_parts(parts, room).await;
-        let FeedInPath(name) = FeedInPath::from_request_parts(parts, room).await?;
+        let name = NamedInPath::read(parts).await?.feed()?;
         Ok(Self { room: SharedState::clone(room), client, name })
     }
 }
@@ -277,7 +265,8 @@ impl Viewer {
         title: &str,
         content: &Markup,
     ) -> Response {
-        self.with_notice(content, |content| forms::page_about(feed, title, content))
+        let page = |content: &Markup| html::whole_page(html::document_about(feed, title, content));
+        self.with_notice(content, |content| forms::with_forms(page(content)))
     }
 
     /// A page with forms, also of one who is not signed in.
@@ -305,7 +294,7 @@ impl Viewer {
     }
 
     /// The answer to a form that was obeyed: the page at an address, which says what came of it.
-    pub(super) fn see(&self, address: &str, said: &str) -> Result<Response, Problem> {
+    pub(super) fn see(&self, address: &str, said: &str) -> Reply {
         let mut response = forms::see(address)?;
         session::leave_notice(&self.room, &self.headers, &mut response, said);
         Ok(response)

@@ -1,19 +1,15 @@
 //! `GET /api/v1/feeds`: all feeds, or those that are looked for, page by page. What is looked for is what the
 //! overview looks for.
 
-use super::admission::{Work, WorkKind};
 use super::answers::{FeedAnswer, answer};
-use super::client::Client;
 use super::conflicts::CONTESTED_WITHIN;
 use super::dashboard::{self, FeedFilter};
-use super::extract::{ReadQuery, TypedQuery};
-use super::openapi::BadRequest;
 use super::paging::{self, NamedChoice as _};
-use super::problem::Problem;
-use super::query::Query;
-use super::{API, SharedState};
+use super::{
+    API, BadRequest, Client, Problem, Query, ReadQuery, Reply, SharedState, TypedQuery, Work,
+    WorkKind,
+};
 use axum::extract::State;
-use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
@@ -133,7 +129,7 @@ pub(super) async fn list(
     State(room): State<SharedState>,
     client: Client,
     TypedQuery(query): TypedQuery<FeedListQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let all = match query.is_selective() {
         true => dashboard::find(&room, client, &query.search, query.filter).await?,
         false => room.directory.listing().await?.keys().cloned().collect(),

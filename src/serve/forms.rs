@@ -3,20 +3,15 @@
 //! A form acts only where it was sent from a page of this gateway, by somebody who is signed in
 //! ([`super::session`]) or who sends the admin token along.
 
-use super::audience::Audience;
 use super::auth::demand;
-use super::client::Client;
-use super::extract::WholeBody;
 use super::hub::is_form;
 use super::paging::NamedChoice;
-use super::problem::Problem;
-use super::{SharedState, html};
+use super::{Audience, Client, Problem, Reply, SharedState, WholeBody, html};
 use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use maud::Markup;
 use tidegate_core::model::FeedName;
-use tidegate_format::render::Container;
 use url::Url;
 
 /// From where a request comes, as the browser says (Fetch Metadata).
@@ -160,12 +155,8 @@ pub(super) fn not_done_with(feed: &FeedName, back: (&str, &str), problem: &Probl
     not_done("Not done", problem, &rest)
 }
 
-/// The same of a feed, which programs that read feeds find by it.
-pub(super) fn page_about(of: (&FeedName, Container), title: &str, content: &Markup) -> Response {
-    with_forms(html::whole_page(html::document_about(of, title, content)))
-}
-
-fn with_forms(mut response: Response) -> Response {
+/// A page as an answer whose forms may be sent here; nobody keeps it.
+pub(super) fn with_forms(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, html::POLICY);
     headers.insert(header::REFERRER_POLICY, REFERRER);
@@ -174,7 +165,7 @@ fn with_forms(mut response: Response) -> Response {
 }
 
 /// The answer to a form: to be looked at there.
-pub(super) fn see(address: &str) -> Result<Response, Problem> {
+pub(super) fn see(address: &str) -> Reply {
     let to = HeaderValue::from_str(address)
         .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no way back"))?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())

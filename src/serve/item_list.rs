@@ -1,20 +1,13 @@
 //! `/feeds/NAME/items`: the items of a feed, page by page. HTML for people, JSON when asked for.
 
-use super::admission::{Work, WorkKind};
-use super::audience::{AudienceKey, ServedFeed};
-use super::client::Client;
-use super::conditional::unkept;
-use super::documents::{DocumentKey, DocumentKind};
-use super::extract::{FeedCall, ReadQuery, TypedQuery, Viewer};
 use super::html::{self, ago, text};
-use super::openapi::{BadRequest, Gone, NotFound};
-use super::operator::OperatorError;
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
-use super::problem::Problem;
-use super::query::Query;
-use super::{SharedState, answers, items};
+use super::{
+    AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound,
+    OperatorError, Problem, Query, ReadQuery, Reply, ServedFeed, SharedState, TypedQuery, Viewer,
+    Work, WorkKind, answers, items, unkept,
+};
 use axum::body::Bytes;
-use axum::response::Response;
 use maud::{Markup, html};
 use serde::Serialize;
 use std::sync::Arc;
@@ -127,7 +120,7 @@ pub(super) async fn show(
     viewer: Viewer,
     record: ServedFeed,
     TypedQuery(query): TypedQuery<ItemListQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let is_json = viewer.wants_json;
     let answer = answered(&viewer.room, viewer.client, &record.name, (query, is_json)).await?;
     if is_json {
@@ -146,7 +139,7 @@ pub(super) async fn show(
 pub(super) async fn list(
     FeedCall { room, client, name }: FeedCall,
     TypedQuery(query): TypedQuery<ItemListQuery>,
-) -> Result<Response, Problem> {
+) -> Reply {
     if !room.directory.listing().await?.contains_key(&name) {
         return Err(OperatorError::UnknownFeed(name).into());
     }

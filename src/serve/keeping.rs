@@ -1,9 +1,8 @@
 //! What is kept of a feed, what it takes, and the limits on both, for people and programs.
 
-use super::AppState;
 use super::answers::{Interval, duration, retired};
-use super::cache::Cache;
 use super::html::{self, moment};
+use super::{AppState, Cache};
 use maud::{Markup, html};
 use serde::Serialize;
 use std::sync::Arc;

@@ -90,26 +90,38 @@ pub use readers::{ReaderAccess, ReaderKey};
 pub use settings::{ReloadableSettings, ServeSettings, SiteControl};
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
-use address::Site;
-use admission::Admission;
+use address::{DocumentForm, Site, shown};
+use admission::{Admission, Work, WorkKind};
 use arc_swap::ArcSwap;
+use audience::{Audience, AudienceKey, ServedFeed};
 use auth::Guesses;
 use axum::Router;
+use axum::response::Response;
 use budget::Budget;
 use bytes::Bytes;
-use client::UnnamedProxies;
+use client::{Client, UnnamedProxies};
+use conditional::unkept;
 use conflicts::Contested;
-use directory::Directory;
-use documents::Documents;
+use directory::{Directory, Listing};
+use documents::{DocumentKey, DocumentKind, Documents};
 use event_streams::EventStreams;
+use extract::{
+    FeedCall, ItemCall, JsonFields, JsonObject, ReadQuery, ServedItem, TypedQuery, Viewer,
+    WholeBody, unknown_item,
+};
+use forms::SentForm;
 use log::ChangeLog;
 use metrics::Metrics;
+use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unprocessable};
 use origins::{Origins, PlaceRules};
+use problem::{Problem, RETRY_SOON};
+use query::{Query, ViewQuery};
 use readers::KnownReaders;
 use rendition::Renderer;
 use router::ListenerSite;
-use session::Sessions;
+use session::{Sessions, sign_in_address};
 use settings::SiteSettings;
+use shared_work::{LastMade, SingleFlight, WorkRequest};
 use shares::FairShares;
 use spool::Spool;
 use std::path::PathBuf;
@@ -120,6 +132,7 @@ use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use views::ViewRequest;
 
 /// What a mutex guards: whoever panicked while it was locked left it whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -199,6 +212,9 @@ struct AppState {
 }
 
 type SharedState = Arc<AppState>;
+
+/// What a handler answers.
+type Reply = Result<Response, Problem>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {

@@ -1,7 +1,6 @@
 //! Lists that are searched, filtered and shown page by page: their queries, and the links between pages.
 
-use super::problem::Problem;
-use super::query::Query;
+use super::{Problem, Query};
 use maud::{Markup, html};
 use serde::Serialize;
 use utoipa::ToSchema;

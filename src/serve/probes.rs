@@ -1,13 +1,9 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
-use super::conditional::unkept;
 use super::conflicts::CONTESTED_WITHIN;
-use super::directory::Listing;
 use super::metrics::{FeedCounts, MetricsFormat};
 use super::negotiate::wants_open_metrics;
-use super::openapi::Later;
-use super::problem::{Problem, RETRY_SOON};
-use super::{AppState, SharedState};
+use super::{AppState, Later, Listing, Problem, RETRY_SOON, Reply, SharedState, unkept};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -47,7 +43,7 @@ pub(super) async fn alive() -> Response {
 /// answers 200 and says so.
 #[utoipa::path(get, path = "/readyz", operation_id = "ready",
     responses((status = 200, description = "They are.", body = String), Later))]
-pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, Problem> {
+pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
     if room.closing.is_cancelled() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
     }
@@ -78,10 +74,7 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Result<Response, P
         (String = "application/openmetrics-text"),
     )),
 ))]
-pub(super) async fn metrics(
-    State(room): State<SharedState>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap) -> Reply {
     note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());

@@ -1,6 +1,6 @@
 //! Problem documents (RFC 9457): what every error answer of this module is.
 
-use super::operator::OperatorError;
+use super::OperatorError;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;

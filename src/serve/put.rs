@@ -1,15 +1,14 @@
 //! `PUT` and `PATCH /api/v1/feeds/NAME`: what the operator says of a feed, read and checked; all of it, or some of it
 //! (RFC 7396), which leaves the rest, credentials and a pause among it.
 
-use super::SharedState;
 use super::admin::{acted_feed, created, to_the_end};
 use super::answers::{self, ActedFeed, FeedPatch, ShownOptions, TakenSettings, answer};
-use super::extract::{FeedCall, JsonFields, JsonObject, NewFeedInPath};
-use super::openapi::{BadRequest, Conflict, NotFound};
+use super::extract::NewFeedInPath;
 use super::operator::{Put, PutFeed};
-use super::problem::Problem;
+use super::{
+    BadRequest, Conflict, FeedCall, JsonFields, JsonObject, NotFound, Problem, Reply, SharedState,
+};
 use axum::extract::State;
-use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ pub(super) async fn put(
     State(room): State<SharedState>,
     NewFeedInPath(name): NewFeedInPath,
     JsonObject(body): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     match put_feed(&room, &name, settings(&body.0)?).await? {
         Put::Created => created(&room, &name).await,
         Put::Changed => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
@@ -46,7 +45,7 @@ pub(super) async fn put(
 pub(super) async fn patch(
     FeedCall { room, name, .. }: FeedCall,
     JsonObject(wanted): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     // What another gateway has answered is not taken back.
     room.store.catch_up().await?;
     let mut said = written(&room.operator.status(&name).await?);

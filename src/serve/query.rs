@@ -4,9 +4,8 @@
 //!
 //! And what the view shows that is asked for, decided from the feed's state alone (SSE 1.0 section 4.2). Pure.
 
-use super::problem::Problem;
 use super::put::unknown_key;
-use super::routes;
+use super::{Problem, routes};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -361,18 +360,5 @@ mod tests {
                 prop_assert!(kind != ViewKind::Reader || since.is_none());
             }
         }
-    }
-
-    #[test]
-    fn only_the_sync_view_listens_to_since() {
-        let state = state(Some((10, 20)));
-        let seen = Some(Tick::at(Time::from_unix(15)));
-        for kind in [ViewKind::Reader, ViewKind::Complete] {
-            assert_eq!(ReadPlan::new(kind, seen, &state), ReadPlan::new(kind, None, &state));
-        }
-        assert_ne!(
-            ReadPlan::new(ViewKind::Sync, seen, &state),
-            ReadPlan::new(ViewKind::Sync, None, &state)
-        );
     }
 }

@@ -1,15 +1,12 @@
 //! A feed as a page, for who opens its address in a browser: what is in it now, and where edits and deletions
 //! are marked. Every program that reads feeds gets the feed.
 
-use super::admission::{Work, WorkKind};
-use super::audience::{Audience, ServedFeed};
-use super::client::Client;
-use super::documents::{DocumentKey, DocumentKind};
 use super::negotiate::prefers_html;
-use super::problem::{Problem, RETRY_SOON};
-use super::query::Query;
 use super::readers::{self, PrivateReaders};
-use super::{SharedState, conflicts, html};
+use super::{
+    Audience, Client, DocumentKey, DocumentKind, Problem, Query, RETRY_SOON, ServedFeed,
+    SharedState, Work, WorkKind, conflicts, html,
+};
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};

@@ -5,11 +5,9 @@
 //! place, so that no page has to know of it. What documents name is absolute and has it anyway. So has what a reader gets
 //! below the path of a token: all of it leads on below that path.
 
-use super::audience::{Audience, TOKEN_PATH};
-use super::html;
+use super::audience::TOKEN_PATH;
 use super::negotiate::prefers_html;
-use super::problem::Problem;
-use super::session::sign_in_address;
+use super::{Audience, Problem, html, sign_in_address};
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
 use http::uri::PathAndQuery;

@@ -5,16 +5,14 @@
 //! address: a feed is made of it as of any other. Where an address leads to that of a feed that there is, by redirects
 //! or but for a fragment, it is that feed.
 
-use super::address::{DocumentForm, Site, shown};
 use super::audience::challenged;
-use super::extract::{TypedQuery, Viewer};
 use super::forms::{self, ProgramForm};
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
-use super::problem::{Problem, RETRY_SOON};
-use super::query::Query;
-use super::{SharedState, answers, html};
-use axum::response::Response;
+use super::{
+    DocumentForm, Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer,
+    answers, html, shown,
+};
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -51,7 +49,7 @@ pub(super) async fn show(
     viewer: Viewer,
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Reply {
     if !viewer.room.origins.admits_any() {
         return Err(Problem::not_found("this gateway has no sites to subscribe to by address"));
     }
@@ -69,7 +67,7 @@ pub(super) async fn send(
     viewer: Viewer,
     headers: HeaderMap,
     ProgramForm(form): ProgramForm,
-) -> Result<Response, Problem> {
+) -> Reply {
     if viewer.audience.is_guess {
         let said = "the password opens nothing; send a reader's token, or none";
         // It may be that of a proxy: a browser is asked for another one only where readers are asked for theirs.
@@ -89,7 +87,7 @@ fn answer(
     typed: &str,
     is_page: bool,
     found: Result<Vec<OfferedFeed>, Problem>,
-) -> Result<Response, Problem> {
+) -> Reply {
     match found {
         Ok(found) if is_page => Ok(viewer.form_page("Subscribe", &offers(typed, &found))),
         Ok(found) => Ok(answers::answer(StatusCode::OK, &json!({ "feeds": found }))),

@@ -91,8 +91,6 @@ fn spelled(page: &Page<'_>) -> String {
 /// More than all buffers of a connection hold, in bytes.
 const LONG_DOCUMENT: usize = 12 << 20;
 
-type Doubles = (Arc<TestStore>, Arc<TestOperator>, ManualClock, CancellationToken);
-
 /// The site and the doubles that stand behind it.
 struct Site {
     store: Arc<TestStore>,
@@ -127,8 +125,27 @@ impl Site {
 
     /// The same in front of sites.
     fn before(store: Arc<TestStore>, settings: ServeSettings, origins: OriginSettings) -> Self {
-        let operator = Arc::new(TestOperator::default());
-        let clock = ManualClock::at(at(0));
+        Self::written(store, settings, origins, spell)
+    }
+
+    /// The same with documents that are too long for what lies between two programs.
+    fn with_long_documents() -> Self {
+        let long: Renderer = |page, rest, out| {
+            spell(page, rest, out)?;
+            out.text().push_str(&"x".repeat(LONG_DOCUMENT));
+            Ok(())
+        };
+        let store = Arc::new(TestStore::with_news());
+        Self::written(store, settings(), OriginSettings::default(), long)
+    }
+
+    fn written(
+        store: Arc<TestStore>,
+        settings: ServeSettings,
+        origins: OriginSettings,
+        renderer: Renderer,
+    ) -> Self {
+        let (operator, clock) = (Arc::new(TestOperator::default()), ManualClock::at(at(0)));
         let closing = CancellationToken::new();
         let parts = ServerConfig {
             store: store.clone(),
@@ -139,36 +156,6 @@ impl Site {
             folder: None,
             origins,
         };
-        Self::shown((store, operator, clock, closing), parts, spell)
-    }
-
-    /// The same with documents that are too long for what lies between two programs.
-    fn with_long_documents() -> Self {
-        let (store, operator) =
-            (Arc::new(TestStore::with_news()), Arc::new(TestOperator::default()));
-        let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
-        let parts = ServerConfig {
-            store: store.clone(),
-            clock: Arc::new(clock.clone()),
-            operator: operator.clone(),
-            hub: None,
-            settings: settings(),
-            folder: None,
-            origins: Default::default(),
-        };
-        let long: Renderer = |page, rest, out| {
-            spell(page, rest, out)?;
-            out.text().push_str(&"x".repeat(LONG_DOCUMENT));
-            Ok(())
-        };
-        Self::shown((store, operator, clock, closing), parts, long)
-    }
-
-    fn shown(
-        (store, operator, clock, closing): Doubles,
-        parts: ServerConfig,
-        renderer: Renderer,
-    ) -> Self {
         let room = AppState::new(parts, renderer, closing.clone());
         let router = site_router(room.clone(), Listener::Everybody);
         Self { store, operator, clock, room, router, closing }
@@ -260,3 +247,28 @@ async fn problem(response: Response<Body>, status: u16) -> serde_json::Value {
 fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
+
+/// What a text is checked for.
+trait PageText {
+    /// It has each of these.
+    fn assert_shows(&self, all: &[&str]);
+
+    /// It has none of these.
+    fn assert_lacks(&self, all: &[&str]);
+}
+
+impl PageText for str {
+    #[track_caller]
+    fn assert_shows(&self, all: &[&str]) {
+        all.iter().for_each(|part| assert!(self.contains(part), "no {part:?} in {self}"));
+    }
+
+    #[track_caller]
+    fn assert_lacks(&self, all: &[&str]) {
+        all.iter().for_each(|part| assert!(!self.contains(part), "{part:?} in {self}"));
+    }
+}
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+/// A form that is sent from a page of ours.
+const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");

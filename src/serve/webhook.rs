@@ -2,23 +2,18 @@
 //! JSON. And how administration sets a webhook.
 
 use super::answers::{EventAnswer, answer, object};
-use super::audience::{Audience, Revoked, ServedFeed};
+use super::audience::Revoked;
 use super::auth::too_many_tokens;
 use super::change_feed::compared_versions;
-use super::client::Client;
-use super::extract::{FeedInPath, JsonFields, JsonObject};
 use super::hub::SubscriptionAnswer;
 use super::negotiate::Encoding;
-use super::openapi::{BadRequest, Conflict, NotFound};
-use super::operator::OperatorError;
-use super::problem::Problem;
-use super::query::{ViewQuery, is_plain};
+use super::query::is_plain;
 use super::rendition::BodyContent;
-use super::views::ViewRequest;
-use super::{AppState, SharedState, answers};
+use super::{
+    AppState, Audience, BadRequest, Client, Conflict, FeedCall, JsonFields, JsonObject, NotFound,
+    OperatorError, Problem, Reply, ServedFeed, SharedState, ViewQuery, ViewRequest, answers,
+};
 use axum::body::Bytes;
-use axum::extract::State;
-use axum::response::Response;
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -195,10 +190,7 @@ impl WebhookAnswer {
     NotFound,
     Conflict,
 ))]
-pub(super) async fn show(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
+pub(super) async fn show(FeedCall { room, name, .. }: FeedCall) -> Reply {
     let (hub, record) = found(&room, name).await?;
     Ok(answer(StatusCode::OK, &WebhookAnswer::new(&hub, &record.name)))
 }
@@ -211,10 +203,9 @@ pub(super) async fn show(
     Conflict,
 ))]
 pub(super) async fn put(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
+    FeedCall { room, name, .. }: FeedCall,
     JsonObject(body): JsonObject,
-) -> Result<Response, Problem> {
+) -> Reply {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     let (url, secret) = read(body)?;
@@ -237,10 +228,7 @@ pub(super) async fn put(
     NotFound,
     Conflict,
 ))]
-pub(super) async fn delete(
-    State(room): State<SharedState>,
-    FeedInPath(name): FeedInPath,
-) -> Result<Response, Problem> {
+pub(super) async fn delete(FeedCall { room, name, .. }: FeedCall) -> Reply {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     hub.set_webhook(&record.name, None).await?;
@@ -336,10 +324,9 @@ impl AppState {
     async fn hub_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoHubDocument> {
         // One of two configurations with other readers is the newer one.
         let differ = |gateway: &KnownGateway| gateway.differing.iter().any(|key| key == "reader");
-        self.find_topic(topic).await.map_err(|missing| match missing {
-            NoTopic::Revoked | NoTopic::Unopened(_)
-                if self.store.condition().gateways.iter().any(differ) =>
-            {
+        let is_unsure = self.store.condition().gateways.iter().any(differ);
+        self.find_topic(topic).await.map_err(|(why, problem)| match why {
+            NoTopic::Revoked | NoTopic::Unopened if is_unsure => {
                 let said =
                     "the token of its address may be in the configuration of another gateway";
                 NoHubDocument::Later(said.to_owned())
@@ -347,23 +334,27 @@ impl AppState {
             NoTopic::Revoked => {
                 NoHubDocument::Gone("the token of its address is revoked".to_owned())
             }
-            NoTopic::Unopened(problem) | NoTopic::Unserved(problem) => gone_or_later(&problem),
-            NoTopic::Foreign(problem) => later(&problem),
+            NoTopic::Unopened | NoTopic::Unserved => gone_or_later(&problem),
+            NoTopic::Foreign => later(&problem),
         })
     }
 }
 
 /// Why the address of a topic leads to no document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NoTopic {
     /// It is none of a view here.
-    Foreign(Problem),
+    Foreign,
     /// It is below a token that opens nothing.
     Revoked,
     /// The reader whose token it is below sees no such feed.
-    Unopened(Problem),
+    Unopened,
     /// There is no such feed any more, or it cannot be told.
-    Unserved(Problem),
+    Unserved,
 }
+
+/// Why there is no topic, with what its client is told.
+type TopicFault = (NoTopic, Problem);
 
 impl AppState {
     /// The view that a topic is the address of: a reader, sync or complete view, in any container and
@@ -373,52 +364,51 @@ impl AppState {
         topic: &str,
         client: Client,
     ) -> Result<(ServedFeed, ViewRequest), Problem> {
-        match self.find_topic(topic).await {
-            Ok(found) => Ok(found),
-            // Another way to guess at tokens.
-            Err(NoTopic::Revoked) if self.readers.hold_back(client).await => Err(foreign()),
-            Err(NoTopic::Revoked) => Err(too_many_tokens()),
-            Err(
-                NoTopic::Foreign(problem) | NoTopic::Unopened(problem) | NoTopic::Unserved(problem),
-            ) => Err(problem),
+        let (why, problem) = match self.find_topic(topic).await {
+            Ok(found) => return Ok(found),
+            Err(fault) => fault,
+        };
+        // Another way to guess at tokens.
+        match why == NoTopic::Revoked && !self.readers.hold_back(client).await {
+            true => Err(too_many_tokens()),
+            false => Err(problem),
         }
     }
 
-    async fn find_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoTopic> {
+    async fn find_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), TopicFault> {
         let (audience, name, kind, query) = self.place(topic)?;
         let served = self.directory.served(&name, &audience).await;
         let record = served.map_err(|problem| {
             let is_unopened = problem.is_unknown_feed && audience.reader().is_some();
-            if is_unopened { NoTopic::Unopened(problem) } else { NoTopic::Unserved(problem) }
+            (if is_unopened { NoTopic::Unopened } else { NoTopic::Unserved }, problem)
         })?;
-        let asked = ViewQuery::read(kind, query.unwrap_or_default()).map_err(NoTopic::Foreign)?;
+        let asked = ViewQuery::read(kind, query.unwrap_or_default());
+        let asked = asked.map_err(|problem| (NoTopic::Foreign, problem))?;
         let said = if asked.since.is_some() || asked.as_of.is_some() {
             "a topic has neither since nor as-of: subscribe to the view itself"
         } else if query.is_some_and(|query| !is_plain(query)) {
             "a topic has no parameters but as and sx, unescaped: subscribe to the view itself"
         } else {
             let dialect = self.site.dialect(asked.dialect, asked.container);
-            return Ok((
-                record,
-                ViewRequest { kind, dialect, container: asked.container, seen: None },
-            ));
+            let container = asked.container;
+            return Ok((record, ViewRequest { kind, dialect, container, seen: None }));
         };
-        Err(NoTopic::Foreign(Problem::new(StatusCode::BAD_REQUEST, said)))
+        Err((NoTopic::Foreign, Problem::new(StatusCode::BAD_REQUEST, said)))
     }
 
     /// What the address of a topic says: for whom, the feed's name, the view, and the query.
     fn place<'a>(
         &self,
         topic: &'a str,
-    ) -> Result<(Audience, String, ViewKind, Option<&'a str>), NoTopic> {
+    ) -> Result<(Audience, String, ViewKind, Option<&'a str>), TopicFault> {
         let places = self.site.places.load();
         if let Some(name) = places.feed_at(topic) {
             let query = places.is_json(name).then_some("as=jsonfeed");
             return Ok((Audience::public(self), name.to_string(), ViewKind::Reader, query));
         }
-        let foreign = || NoTopic::Foreign(foreign());
+        let foreign = || (NoTopic::Foreign, foreign());
         let found = Audience::of_address(self, topic).ok_or_else(foreign)?;
-        let (audience, path) = found.map_err(|Revoked| NoTopic::Revoked)?;
+        let (audience, path) = found.map_err(|Revoked| (NoTopic::Revoked, foreign().1))?;
         let path = path.strip_prefix("/feeds/").ok_or_else(foreign)?;
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),

@@ -1,10 +1,10 @@
 //! A feed, and how it stands: in a list of feeds without its ledger, and by itself with all that is known.
 
 use super::{EventAnswer, PendingItem, ShownOptions};
-use crate::address::shown;
 use crate::keeping::{Discarded, KeptAnswer};
 use crate::life::FeedLife;
 use crate::readers::PrivateReaders;
+use crate::shown;
 use serde::Serialize;
 use tidegate_core::model::{
     ArchiveLayout, ArchiveNote, Backfill, Chain, Character, Decision, Evictions, FeedName,

@@ -4,24 +4,18 @@ use super::{
     ConflictList, ConflictVersion, ConflictsForm, ITEMS_SHOWN, ItemInConflict, LOSERS_SHOWN,
     LosingVersion,
 };
-use crate::address::item_page;
-use crate::audience::ServedFeed;
-use crate::extract::Viewer;
-use crate::forms::{self, SentForm};
 use crate::html::{cut, moment, outward, text};
-use crate::problem::Problem;
-use crate::session::sign_in_address;
-use crate::{SharedState, edit, items};
-use axum::response::Response;
+use crate::{
+    Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, edit, forms, item_page, items,
+    sign_in_address,
+};
 use maud::{Markup, html};
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
 use serde_json::Value;
 use tidegate_core::model::{
     FeedName, Field, Format, Item, Markup as Bytes, SyncId, Version, counted,
 };
 use tidegate_core::xml::address::percent_encoded;
-use tidegate_core::xml::reference;
+use tidegate_core::xml::doc::Doc;
 use tidegate_format::parse::Amendment;
 use tidegate_judge::diff::{beginning, text_field};
 use tidegate_judge::record::local::{Act, CheckedEntry, Resolution};
@@ -245,7 +239,7 @@ pub(crate) async fn resolve(
     viewer: Viewer,
     record: ServedFeed,
     form: Result<SentForm, Problem>,
-) -> Result<Response, Problem> {
+) -> Reply {
     let (feed, address) = (&record.name, format!("/feeds/{}/conflicts", record.name));
     let done = match form {
         Ok(form) if form.get("keep") == "winners" => keep_winners(&viewer.room, feed, &form).await,
@@ -343,56 +337,18 @@ pub(crate) fn is_outline(item: &Item) -> bool {
 /// collapsed. `None` where that cannot be told.
 fn as_written(markup: &Bytes, field: &Field<'_>) -> Option<String> {
     let text = match markup.format {
-        Format::JsonFeed => json(&markup.xml, &field.path)?,
-        _ => element(&markup.xml, &field.path)?,
+        Format::JsonFeed => {
+            let item: Value = serde_json::from_str(&markup.xml).ok()?;
+            item.get(&*field.path)?.as_str()?.to_owned()
+        }
+        _ => {
+            let (doc, local) = (Doc::read_whole(&markup.xml)?, field.path.rsplit(':').next()?);
+            doc.root()?.children().find(|child| child.local() == local)?.all_text()
+        }
     };
     // Whatever was not read as the field was is not what it says.
     let is_same = text.split_whitespace().eq(field.value.split_whitespace());
     is_same.then(|| text.trim().to_owned())
-}
-
-fn json(text: &str, path: &str) -> Option<String> {
-    let item: Value = serde_json::from_str(text).ok()?;
-    item.get(path)?.as_str().map(str::to_owned)
-}
-
-/// The text of the first child of the entry that is called so.
-fn element(xml: &str, path: &str) -> Option<String> {
-    let local = path.rsplit(':').next()?;
-    let mut reader = Reader::from_str(xml);
-    let (mut depth, mut text) = (0_usize, None::<String>);
-    loop {
-        let event = reader.read_event().ok()?;
-        match &event {
-            Event::Start(tag) => {
-                if depth == 1 && tag.local_name().as_ref() == local {
-                    text = Some(String::new());
-                }
-                depth += 1;
-            }
-            Event::End(_) => {
-                depth = depth.saturating_sub(1);
-                if depth == 1 && text.is_some() {
-                    return text;
-                }
-            }
-            Event::Text(piece) => push(&mut text, piece),
-            Event::CData(piece) => push(&mut text, piece),
-            Event::GeneralRef(name) => {
-                if let Some(text) = &mut text {
-                    reference::push(text, name);
-                }
-            }
-            Event::Eof => return None,
-            _ => {}
-        }
-    }
-}
-
-fn push(text: &mut Option<String>, piece: &str) {
-    if let Some(text) = text {
-        text.push_str(piece);
-    }
 }
 
 #[cfg(test)]

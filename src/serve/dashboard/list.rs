@@ -1,11 +1,7 @@
 //! Which feeds the dashboard shows, in which order: a function of what is known of all of them.
 
-use crate::address::shown;
-use crate::explain;
-use crate::extract::ReadQuery;
 use crate::paging::{self, NamedChoice as _, PagePlace, choices};
-use crate::problem::Problem;
-use crate::query::Query;
+use crate::{Problem, Query, ReadQuery, explain, shown};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,9 +1,8 @@
 //! Two versions of an item field by field, which is pure; and what comparing them may take.
 
-use super::text_diff::{CompareBudget, TextComparison, TextPiece, compare};
+use super::text_diff::{CompareBudget, TextPiece, VALUE_LIMIT, compare};
 use super::{COMPARISONS_KIB, Subject, VersionChoice, bytes_of};
-use crate::AppState;
-use crate::problem::{Problem, RETRY_SOON};
+use crate::{AppState, Problem, RETRY_SOON};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -149,21 +148,17 @@ fn field(
     budget: &mut CompareBudget,
 ) -> FieldDifference {
     let (_, name, is_text) = kind(path);
-    let told = |compared: TextComparison, is_markup| {
-        let TextComparison { pieces, limit } = compared;
-        FieldDifference { name, path: path.to_owned(), is_markup, limit, pieces }
-    };
-    if let Err(compared) = budget.allows(old, new) {
-        return told(compared, false);
-    }
     let read = |value: &str, is_html: bool| {
         if is_text && is_html { visible(value) } else { value.to_owned() }
     };
-    let (seen_before, seen) = (read(old, is_html.0), read(new, is_html.1));
-    let is_markup = is_text && seen_before == seen;
-    let (before, after) =
-        if is_markup { (old, new) } else { (seen_before.as_str(), seen.as_str()) };
-    told(compare(before, after, budget), is_markup)
+    let (is_markup, (pieces, limit)) = match budget.allows(old, new, VALUE_LIMIT) {
+        Err(limit) => (false, (Vec::new(), Some(limit))),
+        Ok(()) => match (read(old, is_html.0), read(new, is_html.1)) {
+            (before, after) if is_text && before == after => (true, compare(old, new, budget)),
+            (before, after) => (false, compare(&before, &after, budget)),
+        },
+    };
+    FieldDifference { name, path: path.to_owned(), is_markup, limit, pieces }
 }
 
 // What differs between two versions of an item, and what comparing them may take.

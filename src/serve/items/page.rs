@@ -4,16 +4,12 @@
 use super::compare::{Differences, FieldDifference, VersionDifference, version_name};
 use super::text_diff::TextPiece;
 use super::{Subject, VERSIONS_SHOWN, shown_standing};
-use crate::address::item_page;
-use crate::audience::ServedFeed;
-use crate::extract::{ServedItem, Viewer, unknown_item};
-use crate::forms::{self, SentForm};
 use crate::html::{self, moment, text, trail};
 use crate::paging::{NamedChoice as _, choices};
-use crate::problem::Problem;
-use crate::session::sign_in_address;
-use crate::{SharedState, admin, edit};
-use axum::response::Response;
+use crate::{
+    Problem, Reply, SentForm, ServedFeed, ServedItem, SharedState, Viewer, admin, edit, forms,
+    item_page, sign_in_address, unknown_item,
+};
 use maud::{Markup, PreEscaped, html};
 use tidegate_core::model::{
     FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
@@ -289,7 +285,7 @@ pub(crate) async fn act(
     viewer: Viewer,
     ServedItem { feed: record, id }: ServedItem,
     form: SentForm,
-) -> Result<Response, Problem> {
+) -> Reply {
     let address = item_page(&record.name, &id);
     match carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await {
         Ok(said) => viewer.see(&address, &said),

@@ -50,14 +50,8 @@ impl TextPiece {
     }
 }
 
-/// What came of comparing two texts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TextComparison {
-    /// The pieces, in order.
-    pub(super) pieces: Vec<TextPiece>,
-    /// Which limit was met, as a sentence.
-    pub(super) limit: Option<String>,
-}
+/// What came of comparing two texts: the pieces in order, and, as a sentence, which limit was met.
+pub(super) type TextComparison = (Vec<TextPiece>, Option<String>);
 
 /// What is left for a comparison of two versions to take, or for all those of one answer. What is waited for does not
 /// count.
@@ -79,45 +73,29 @@ impl CompareBudget {
         self.bytes = ENTRY_SHOWN_LIMIT;
     }
 
-    /// Whether two values may be read; else what is said of them.
-    pub(super) fn allows(&self, old: &str, new: &str) -> Result<(), TextComparison> {
+    /// Whether two values of at most `limit` bytes may be read; else what is said of them.
+    pub(super) fn allows(&self, old: &str, new: &str, limit: usize) -> Result<(), String> {
         let longest = old.len().max(new.len());
-        if longest > VALUE_LIMIT {
-            return Err(TextComparison::too_long(longest, VALUE_LIMIT));
+        if longest > limit {
+            return Err(format!(
+                "The text is too long to be compared word by word: it has {longest} bytes, the limit is \
+                 {limit}. The bytes of both versions can be had whole."
+            ));
         }
-        if self.time.is_zero() { Err(TextComparison::out_of_time()) } else { Ok(()) }
-    }
-}
-
-impl TextComparison {
-    /// Two texts of which nothing but this is said.
-    const fn only(limit: String) -> Self {
-        Self { pieces: Vec::new(), limit: Some(limit) }
-    }
-
-    fn too_long(longest: usize, limit: usize) -> Self {
-        Self::only(format!(
-            "The text is too long to be compared word by word: it has {longest} bytes, the limit is \
-             {limit}. The bytes of both versions can be had whole."
-        ))
-    }
-
-    fn out_of_time() -> Self {
-        Self::only(format!(
-            "It differs; what in it is not told, for the comparison took as long as it may, {} ms.",
-            TIME_LIMIT.as_millis()
-        ))
+        if self.time.is_zero() {
+            return Err(format!(
+                "It differs; what in it is not told, for the comparison took as long as it may, {} ms.",
+                TIME_LIMIT.as_millis()
+            ));
+        }
+        Ok(())
     }
 }
 
 /// Compares two texts.
 pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextComparison {
-    let longest = old.len().max(new.len());
-    if longest > TEXT_LIMIT {
-        return TextComparison::too_long(longest, TEXT_LIMIT);
-    }
-    if budget.time.is_zero() {
-        return TextComparison::out_of_time();
+    if let Err(limit) = budget.allows(old, new, TEXT_LIMIT) {
+        return (Vec::new(), Some(limit));
     }
     let begun = Instant::now();
     let mut differ = TextDiff::configure();
@@ -139,14 +117,15 @@ pub(super) fn compare(old: &str, new: &str, budget: &mut CompareBudget) -> TextC
     let pieces = shortened(gathered(runs));
     let shown = pieces.iter().map(|piece| piece.text().len() + PIECE).sum();
     let Some(rest) = budget.bytes.checked_sub(shown) else {
-        return TextComparison::only(format!(
+        let limit = format!(
             "It differs; what in it is not told, for that is {shown} bytes and {} are left of the \
              {SHOWN_LIMIT} that a comparison may show.",
             budget.bytes
-        ));
+        );
+        return (Vec::new(), Some(limit));
     };
     budget.bytes = rest;
-    TextComparison { pieces, limit }
+    (pieces, limit)
 }
 
 /// Changes that only white space parts are one change: what went, then what came.
@@ -210,7 +189,7 @@ mod tests {
 
     /// The text of one side: all but what is in the other only.
     fn side(compared: &TextComparison, is_other: fn(&TextPiece) -> bool) -> String {
-        compared.pieces.iter().filter(|piece| !is_other(piece)).map(TextPiece::text).collect()
+        compared.0.iter().filter(|piece| !is_other(piece)).map(TextPiece::text).collect()
     }
 
     #[test]
@@ -218,38 +197,38 @@ mod tests {
         let old = (0..200).map(|n| format!("word{n} ")).collect::<String>();
         let new = old.replace("word100 ", "changed ");
         let compared = compare(&old, &new);
-        let [before, _, gone, new, _, after] = compared.pieces.as_slice() else { panic!() };
+        let [before, _, gone, new, _, after] = compared.0.as_slice() else { panic!() };
         assert_eq!([before, after], [&TextPiece::SkippedWords(84); 2]);
         assert_eq!(*gone, TextPiece::Deleted("word100".to_owned()));
         assert_eq!(*new, TextPiece::Inserted("changed".to_owned()));
-        assert_eq!(compared.limit, None);
+        assert_eq!(compared.1, None);
     }
 
     #[test]
     fn what_is_too_long_is_not_compared() {
         let compared = compare(&"x".repeat(TEXT_LIMIT + 1), "x");
-        assert!(compared.pieces.is_empty());
-        assert!(compared.limit.unwrap().contains("the limit is 262144"));
+        assert!(compared.0.is_empty());
+        assert!(compared.1.unwrap().contains("the limit is 262144"));
     }
 
     #[test]
     fn what_nothing_is_left_for_is_only_said_to_differ() {
         let mut spent = CompareBudget { time: Duration::ZERO, ..CompareBudget::WHOLE };
         let compared = super::compare("a", "b", &mut spent);
-        assert!(compared.pieces.is_empty() && compared.limit.unwrap().starts_with("It differs"));
+        assert!(compared.0.is_empty() && compared.1.unwrap().starts_with("It differs"));
         let mut narrow = CompareBudget { bytes: 6 + 2 * PIECE, ..CompareBudget::WHOLE };
-        let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).pieces.len();
+        let mut shown = |old: &str, new: &str| super::compare(old, new, &mut narrow).0.len();
         assert_eq!((shown("three", "four"), shown("one", "two"), shown("1", "2")), (0, 2, 0));
     }
 
     #[test]
     fn a_value_is_read_where_it_is_short_enough_and_time_is_left() {
-        let refused = |said: Result<(), TextComparison>| said.unwrap_err().limit.unwrap();
         let long = "x".repeat(VALUE_LIMIT + 1);
-        assert!(refused(CompareBudget::WHOLE.allows(&long, "")).contains("too long"));
+        let refused = |budget: CompareBudget, text: &str| budget.allows(text, "", VALUE_LIMIT);
+        assert!(refused(CompareBudget::WHOLE, &long).unwrap_err().contains("too long"));
         let spent = CompareBudget { time: Duration::ZERO, ..CompareBudget::WHOLE };
-        assert!(refused(spent.allows("x", "")).contains("took as long as it may"));
-        assert_eq!(CompareBudget::WHOLE.allows("x", ""), Ok(()));
+        assert!(refused(spent, "x").unwrap_err().contains("took as long as it may"));
+        assert_eq!(refused(CompareBudget::WHOLE, "x"), Ok(()));
     }
 
     /// Texts that have nothing in common are the worst case; they end in time all the same.
@@ -261,7 +240,7 @@ mod tests {
         };
         let (old, new) = (words(7_919), words(104_729));
         let compared = compare(&old, &new);
-        assert!(!compared.pieces.is_empty());
+        assert!(!compared.0.is_empty());
     }
 
     proptest! {

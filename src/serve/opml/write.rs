@@ -105,6 +105,15 @@ impl OutlineBody<'_> {
         }
     }
 
+    /// Adds the start tag of an outline with the attributes that it has.
+    fn start<'t>(&mut self, attributes: impl IntoIterator<Item = (&'t str, Option<&'t str>)>) {
+        self.opml.push_str("<outline");
+        for (name, value) in attributes {
+            value.into_iter().for_each(|value| xml::push_attribute(&mut self.opml, name, value));
+        }
+        self.opml.push('>');
+    }
+
     /// Adds a feed, within the folders around it; it stays open for those in it.
     fn feed(&mut self, entry: &ListedFeed, place: Option<&ListPlace>) {
         let folders = place.map(|place| place.folders.as_slice()).unwrap_or_default();
@@ -112,7 +121,6 @@ impl OutlineBody<'_> {
         let around = around.take_while(|(folder, open)| folder.position == **open).count();
         self.close(around);
         for folder in folders.iter().skip(around) {
-            self.opml.push_str("<outline");
             let shown = |text: &Option<String>| text.as_deref().map(|text| shown_text(text, None));
             let label = &folder.label;
             let label = OutlineLabel {
@@ -122,8 +130,8 @@ impl OutlineBody<'_> {
                 category: shown(&label.category),
                 language: shown(&label.language),
             };
-            push_label(&mut self.opml, &label);
-            self.opml.push_str(">\n");
+            self.start(attributes_of(&label));
+            self.opml.push('\n');
             self.open.push(folder.position);
         }
         self.outline(entry, place);
@@ -140,29 +148,21 @@ impl OutlineBody<'_> {
         place: Option<&ListPlace>,
     ) {
         let label = record.shown_label(place);
-        let opml = &mut self.opml;
-        opml.push_str("<outline");
         let is_feed = followable(address).is_some();
-        if is_feed {
-            xml::push_attribute(opml, "type", "rss");
-        }
-        push_label(opml, &label);
-        if is_feed {
-            xml::push_attribute(opml, "xmlUrl", address);
-        }
         // What the reader's list says of the page goes before what the feed does. Where a feed names no
         // page, its id stands in, which may be the address of the feed.
         let own = place.and_then(|place| place.site.as_deref()).and_then(followable);
         let site = own.or_else(|| site.as_deref().and_then(followable));
         let site = site.map(|site| ShownAddress::new(site, None));
-        if let Some(site) = site.as_ref().and_then(ShownAddress::link) {
-            xml::push_attribute(opml, "htmlUrl", site);
-        }
         // Who follows the SUP document knows by it which feed an id means.
-        if let Some(sup) = sup {
-            xml::push_attribute(opml, &format!("{OUTLINE_PREFIX}:{OUTLINE_SUP}"), sup.as_str());
-        }
-        opml.push('>');
+        let of_sup = format!("{OUTLINE_PREFIX}:{OUTLINE_SUP}");
+        let addresses = [
+            ("xmlUrl", Some(address.as_str()).filter(|_| is_feed)),
+            ("htmlUrl", site.as_ref().and_then(ShownAddress::link)),
+            (&*of_sup, sup.as_ref().map(SupId::as_str)),
+        ];
+        let kind = [("type", Some("rss").filter(|_| is_feed))];
+        self.start(kind.into_iter().chain(attributes_of(&label)).chain(addresses));
         self.share(record, place.map_or(0, |place| place.number), false);
     }
 
@@ -174,9 +174,7 @@ impl OutlineBody<'_> {
         }
         for number in record.enrolment.numbers() {
             if record.is_unlisted() || !record.enrolment.has_number(number) {
-                self.opml.push_str("<outline");
-                xml::push_attribute(&mut self.opml, "text", record.name.as_str());
-                self.opml.push('>');
+                self.start([("text", Some(record.name.as_str()))]);
                 self.share(record, number, true);
                 self.opml.push_str("</outline>\n");
             }
@@ -202,18 +200,15 @@ impl OutlineBody<'_> {
     }
 }
 
-fn push_label(opml: &mut String, label: &OutlineLabel) {
-    for (name, value) in [
-        ("text", &label.text),
-        ("title", &label.title),
-        ("description", &label.description),
-        ("category", &label.category),
-        ("language", &label.language),
-    ] {
-        if let Some(value) = value {
-            xml::push_attribute(opml, name, value);
-        }
-    }
+/// What an outline is called, as its attributes say it.
+fn attributes_of(label: &OutlineLabel) -> [(&str, Option<&str>); 5] {
+    [
+        ("text", label.text.as_deref()),
+        ("title", label.title.as_deref()),
+        ("description", label.description.as_deref()),
+        ("category", label.category.as_deref()),
+        ("language", label.language.as_deref()),
+    ]
 }
 
 /// The id of a subscription: the same as long as the feed has its name, and no other gateway's. `number`:

@@ -1,12 +1,8 @@
 //! Looks at addresses of sites, to see whether a feed is there: which are under way, what those before found, and how
 //! many there may be.
 
-use super::super::cache::Cache;
-use super::super::client::Client;
-use super::super::problem::Problem;
-use super::super::shares::{FairShares, Share};
-use super::super::shares::{Paces, Rate};
-use crate::locked;
+use super::super::shares::{FairShares, Paces, Rate, Share};
+use crate::{Cache, Client, Problem, locked};
 use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

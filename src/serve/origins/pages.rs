@@ -3,10 +3,10 @@
 //! feeds.
 
 use super::super::SharedState;
-use super::super::cache::Cache;
 use super::super::site_service::{PolledFrame, WatchedBody};
 use super::OriginRequest;
 use super::looks::key;
+use crate::Cache;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;

@@ -21,6 +21,8 @@ async fn nothing_is_answered_without_the_token() {
         ("GET", "/api/v1/feeds/news/items/a"),
         ("POST", "/api/v1/feeds/news/backfill"),
         ("POST", "/api/v1/feeds/news/items/a/resolve"),
+        ("POST", "/api/v1/feeds/news/items/a/redact"),
+        ("POST", "/api/v1/feeds/news/items/a/delete"),
         ("GET", "/api/v1/nothing"),
         ("PATCH", "/api/v1/feeds"),
     ];
@@ -47,10 +49,8 @@ async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
     let call = |peer: u8, token: &str| {
         ask(peer, "GET", "/api/v1/feeds", &[("authorization", &format!("Bearer {token}"))], "")
     };
-    let form =
-        [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin")];
     let send = |peer: u8, path: &str, token: &str| {
-        ask(peer, "POST", path, &form, &format!("do=pause&token={token}"))
+        ask(peer, "POST", path, &[FORM, OURS], &format!("do=pause&token={token}"))
     };
     let begun = tokio::time::Instant::now();
     for guess in 0..4 {
@@ -83,205 +83,114 @@ async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
     assert_eq!(call(1, TOKEN).await.status(), 200);
 }
 
-#[tokio::test]
-async fn feeds_are_listed_and_shown_with_their_state() {
-    let site = Site::new();
-    let list = json(site.call("GET", "/feeds", "").await).await;
-    let named: Vec<_> =
-        list["feeds"].as_array().unwrap().iter().map(|feed| &feed["name"]).collect();
-    assert_eq!(named, ["new", "news", "radio", "still"]);
-    let answer = site.call("GET", "/feeds/news", "").await;
-    assert_eq!(header(&answer, "cache-control"), "no-store");
-    let feed = json(answer).await;
-    for (pointer, value) in [
-        ("/url", "https://me:secret@upstream.example/news.xml".into()),
-        ("/source", "api".into()),
-        ("/standing", "active".into()),
-        ("/options/deletions", "safe".into()),
-        ("/last_polls/0/outcome", "failed".into()),
-        ("/last_polls/0/blame", "upstream".into()),
-        ("/last_polls/0/error", "<script>alert('upstream')</script>".into()),
-        ("/last_polls/0/duration_ms", 1234.into()),
-        ("/last_polls/0/created", 2.into()),
-        ("/next_poll/at", at(300).to_string().into()),
-        ("/next_poll/why", "the feed's ttl".into()),
-        ("/failures", 3.into()),
-        ("/backfill/state", "walking".into()),
-        ("/backfill/layout", "pages".into()),
-        ("/backfill/items", 17.into()),
-        ("/backfill/next", "https://upstream.example/?page=3".into()),
-        ("/held", "<u>empty</u>".into()),
-        ("/state/until", at(-10).to_string().into()),
-        ("/state/window/since", at(-20 * DAY).to_string().into()),
-        ("/state/counts/tombstones", 1.into()),
-        ("/state/counts/retired", 0.into()),
-        ("/state/counts/missing", 1.into()),
-        ("/state/hold", serde_json::Value::Null),
-        ("/hold", serde_json::Value::Null),
-        ("/last_polls/0/notes/0", "<em>an odd redirect</em>".into()),
-        ("/pending_absences", 1.into()),
-        ("/pending/0/sync_id", "a".into()),
-        ("/pending/0/native_id", "urn:<s>a</s>".into()),
-        ("/pending/0/evidence", "hole".into()),
-        ("/pending/0/reason", "gone while <tt>older</tt> items stay".into()),
-        ("/pending/0/since", at(-3600).to_string().into()),
-        ("/pending/0/observations", 2.into()),
-        ("/pending/0/needed", 3.into()),
-        ("/pending/0/decides_at", at(23 * 3600).to_string().into()),
-        ("/pending/0/would", "deleted".into()),
-        ("/no_news/0/sync_id", "b".into()),
-        ("/noise", serde_json::json!([])),
-        ("/pending/0/probe/asked", 2.into()),
-        ("/pending/0/probe/answer", "gone".into()),
-        ("/pending/0/probe/status", 404.into()),
-        ("/pending/0/probe/silence", "it answered <var>503</var>".into()),
-        ("/probing", false.into()),
-        ("/last_probes/0/requests", 3.into()),
-        ("/last_probes/0/said/0", "https://example.org/<kbd>a</kbd> is gone (404)".into()),
-        ("/options/order", "auto".into()),
-        ("/options/probe", "doubts".into()),
-        ("/character/words", "too little was seen to say anything".into()),
-        ("/document/entries", 9.into()),
-        ("/document/partial", "it breaks off <b>here</b>".into()),
-        ("/document/warnings/0", "at byte 7: <q>odd</q>".into()),
-        ("/events/0/kind", "deleted".into()),
-        ("/events/0/reason", "a hole that stayed".into()),
-        ("/events/0/seen_gone", at(-6 * DAY).to_string().into()),
-        ("/views/sync", "https://feeds.example.org/feeds/news/sync".into()),
-    ] {
-        assert_eq!(feed.pointer(pointer), Some(&value), "{pointer}");
-    }
-}
+const REDACTED: &str = "redact news b Some(\"x\")";
 
+/// What each call asks of the side that polls, in its words.
 #[tokio::test]
-async fn a_feed_says_why_it_is_as_it_is() {
-    let site = Site::new();
-    let feed = json(site.call("GET", "/feeds/news", "").await).await;
-    let why = feed["why"].as_str().unwrap();
-    for words in ["the last poll failed", "only a part", "it breaks off", "one item is missing"] {
-        assert!(why.contains(words), "no {words:?} in {why}");
-    }
-    site.store.edit("news", |feed| {
-        feed.state.hold = Some(doubles::hold("the document is empty"));
-    });
-    let feed = json(site.call("GET", "/feeds/news", "").await).await;
-    for (pointer, value) in [
-        ("/hold/kind", serde_json::Value::from("empty")),
-        ("/hold/observations", 2.into()),
-        ("/hold/needed", 3.into()),
-        ("/hold/kept", 4.into()),
-        ("/hold/believed_at", at(DAY - 60).to_string().into()),
-        ("/hold/decision", serde_json::Value::Null),
-    ] {
-        assert_eq!(feed.pointer(pointer), Some(&value), "{pointer}");
-    }
-    assert!(feed["hold"]["words"].as_str().unwrap().contains("release or drop"), "{feed}");
-    assert!(feed["why"].as_str().unwrap().contains("a document is held: the document"), "{feed}");
-}
-
-#[tokio::test]
-async fn all_that_is_known_of_an_item() {
-    let site = Site::new();
-    let item = json(site.call("GET", "/feeds/news/items/gone", "").await).await;
-    for (pointer, value) in [
-        ("/sync_id", serde_json::Value::from("gone")),
-        ("/standing", "deleted".into()),
-        ("/versions/0/reason", "<i>because</i>".into()),
-        ("/events/0/kind", "deleted".into()),
-        ("/events/0/reason", "a hole that stayed".into()),
-        ("/native_id", "urn:gone".into()),
-        ("/pending", serde_json::Value::Null),
-    ] {
-        assert_eq!(item.pointer(pointer), Some(&value), "{pointer}");
-    }
-    let item = json(site.call("GET", "/feeds/news/items/a", "").await).await;
-    assert_eq!(item["events"], serde_json::json!([]));
-    assert_eq!(item["pending"]["would"], "deleted");
-    assert!(item["pending"]["words"].as_str().unwrap().contains("older items stay"), "{item}");
-    for unknown in ["nothing", "%20", "a%0ab"] {
-        problem(site.call("GET", &format!("/feeds/news/items/{unknown}"), "").await, 404).await;
-    }
-    problem(site.call("GET", "/feeds/nobody/items/a", "").await, 404).await;
-}
-
-#[tokio::test]
-async fn a_poll_answers_in_the_words_of_the_contract() {
-    let answer = json(Site::new().call("POST", "/feeds/news/poll", "").await).await;
-    let expected = serde_json::json!({
-        "outcome": "not_modified", "created": 0, "updated": 3, "deleted": 0, "undeleted": 0,
-        "retired": 0, "returned": 0, "rekeyed": 0, "held": null, "until": at(-10).to_string(),
-        "error": null,
-    });
-    assert_eq!(answer, expected);
-}
-
-#[tokio::test]
-async fn feeds_are_put_and_deleted() {
+async fn what_is_asked_is_passed_on() {
     let site = Site::new();
     let body = r#"{"url":"https://example.org/","deletions":"off"}"#;
-    let answer = site.call("PUT", "/feeds/fresh", body).await;
-    assert_eq!(answer.status(), 201);
-    assert_eq!(header(&answer, "location"), "https://feeds.example.org/api/v1/feeds/fresh");
-    assert_eq!(json(answer).await["name"], "fresh");
-    assert_eq!(site.call("PUT", "/feeds/news", body).await.status(), 200);
-    assert_eq!(site.call("DELETE", "/feeds/news", "").await.status(), 204);
-    assert_eq!(site.call("DELETE", "/feeds/news?purge=true", "").await.status(), 204);
-    assert_eq!(
-        *site.operator.asked.lock().unwrap(),
-        [
-            "put fresh https://example.org/ Off",
-            "put news https://example.org/ Off",
-            "delete news false",
-            "delete news true",
-        ]
-    );
-}
-
-#[tokio::test]
-async fn mistakes_reach_nobody() {
-    let site = Site::new();
-    for (method, path, body, parameter) in [
-        ("PUT", "/feeds/news", r#"{"url":"http://x/","colour":1}"#, "colour"),
-        ("PUT", "/feeds/news", "{}", "url"),
-        ("PUT", "/feeds/News", r#"{"url":"http://x/"}"#, "name"),
-        ("PUT", "/feeds/a%2Fb", r#"{"url":"http://x/"}"#, "name"),
-        ("DELETE", "/feeds/news?purge=yes", "", "purge"),
-        ("DELETE", "/feeds/news?prune=true", "", "prune"),
-        ("POST", "/feeds/news/hold", r#"{"action":"keep"}"#, "action"),
-        ("POST", "/feeds/news/hold", r#"{"action":7}"#, "action"),
-        ("POST", "/feeds/news/hold", "{}", "action"),
-        ("POST", "/feeds/news/hold", r#"{"action":"drop","now":1}"#, "now"),
+    let sharing = r#"{"local":true,"title":"Notes","shares_with":["news"],"conflicts":"prefer:a"}"#;
+    for (method, path, body, status, noted) in [
+        ("PUT", "/feeds/fresh", body, 201, "put fresh https://example.org/ Off"),
+        ("PUT", "/feeds/news", body, 200, "put news https://example.org/ Off"),
+        ("PUT", "/feeds/news", sharing, 200, "put news  Safe"),
+        ("DELETE", "/feeds/news", "", 204, "delete news false"),
+        ("DELETE", "/feeds/news?purge=true", "", 204, "delete news true"),
+        ("POST", "/feeds/news/pause", "", 200, "pause news"),
+        ("POST", "/feeds/news/pause", r#"{"action":"resume"}"#, 200, "resume news"),
+        ("POST", "/feeds/news/backfill", "", 202, "backfill news Start"),
+        ("POST", "/feeds/news/backfill", "{}", 202, "backfill news Start"),
+        ("POST", "/feeds/news/backfill", r#"{"action":"start"}"#, 202, "backfill news Start"),
+        ("POST", "/feeds/news/backfill", r#"{"action":"stop"}"#, 202, "backfill news Stop"),
+        ("POST", "/feeds/news/items/a/redact", "", 200, "redact news a None"),
+        ("POST", "/feeds/news/items/b/redact", r#"{"reason":" x "}"#, 200, REDACTED),
+        ("POST", "/feeds/news/items/a/delete", "", 200, "delete_missing news a"),
+        ("POST", "/feeds/news/items/gone/delete", "", 200, "delete_missing news gone"),
+        ("POST", "/import?rearrange=false", "<opml/>", 200, "import 7 false"),
     ] {
-        let problem = problem(site.call(method, path, body).await, 400).await;
-        assert_eq!(problem["parameter"], parameter, "{method} {path} {body}");
+        let answer = site.call(method, path, body).await;
+        assert_eq!(answer.status().as_u16(), status, "{method} {path} {body}");
+        let at = "https://feeds.example.org/api/v1/feeds/fresh";
+        assert_eq!(header(&answer, "location"), if status == 201 { at } else { "" });
+        let asked = std::mem::take(&mut *site.operator.asked.lock().unwrap());
+        assert_eq!(asked, [noted], "{method} {path} {body}");
     }
-    problem(site.call("PUT", "/feeds/news", "{").await, 400).await;
-    let large = format!("{{\"url\":\"{}\"}}", "x".repeat(REQUEST_BODY_LIMIT));
-    problem(site.call("PUT", "/feeds/news", &large).await, 413).await;
-    assert!(site.operator.asked.lock().unwrap().is_empty());
+    // What a redaction answers is in the golden answers.
+    for (id, was_deleted) in [("a", false), ("gone", true)] {
+        let path = format!("/feeds/news/items/{id}/delete");
+        let said = json(site.call("POST", &path, "").await).await;
+        assert_eq!((&said["sync_id"], &said["deleted"]), (&id.into(), &true.into()), "{said}");
+        assert_eq!(
+            (&said["was_deleted"], said["tick"].is_null()),
+            (&was_deleted.into(), was_deleted)
+        );
+    }
+    let done = site.call("POST", "/feeds/news/hold", r#"{"action":"release"}"#).await;
+    assert_eq!(done.status(), 200);
 }
 
 /// A misspelt key must not pass in silence, nor one that says two things.
 #[tokio::test]
-async fn queries_are_understood_as_a_whole() {
+async fn mistakes_are_named_and_reach_nobody() {
     let site = Site::new();
-    for (method, path, parameter) in [
-        ("GET", "/feeds?x=1", "x"),
-        ("GET", "/feeds/news?utm_source=x", "utm_source"),
-        ("DELETE", "/feeds/news?purged=true", "purged"),
-        ("DELETE", "/feeds/news?purge=true&purge=true", "purge"),
-        ("DELETE", "/feeds/news?purge=yes", "purge"),
-        ("POST", "/feeds/news/poll?now", "now"),
-        ("POST", "/feeds/news/items?noconflicts=1", "noconflicts"),
-        ("GET", "/subscriptions?feed=a&feed=b", "feed"),
-        ("GET", "/feeds/news/conflicts?resolved=a", "resolved"),
-        ("GET", "/feeds/news/conflicts?after=a&after=b", "after"),
-        ("GET", "/feeds/news/conflicts?after=", "after"),
+    let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(501));
+    for (method, path, body, parameter) in [
+        ("PUT", "/feeds/news", r#"{"url":"http://x/","colour":1}"#, "colour"),
+        ("PUT", "/feeds/news", "{}", "url"),
+        ("PUT", "/feeds/news", "{", ""),
+        ("PUT", "/feeds/News", r#"{"url":"http://x/"}"#, "name"),
+        ("PUT", "/feeds/a%2Fb", r#"{"url":"http://x/"}"#, "name"),
+        ("PUT", "/feeds/news", r#"{"local":false}"#, "url"),
+        ("PUT", "/feeds/news", r#"{"local":"yes"}"#, "local"),
+        ("PUT", "/feeds/news", r#"{"local":true,"title":""}"#, "title"),
+        ("PUT", "/feeds/news", r#"{"local":true,"title":7}"#, "title"),
+        ("PUT", "/feeds/news", r#"{"local":true,"conflicts":"loser"}"#, "conflicts"),
+        ("PUT", "/feeds/news", r#"{"local":true,"conflicts":null}"#, "conflicts"),
+        ("PUT", "/feeds/news", r#"{"local":true,"shares_with":"news"}"#, "shares_with"),
+        ("PUT", "/feeds/news", r#"{"local":true,"shares_with":["No"]}"#, "shares_with"),
+        ("PUT", "/feeds/news?purge=true", "{}", "purge"),
+        ("PATCH", "/feeds/news", "", ""),
+        ("PATCH", "/feeds/news", r#"{"interval":null}"#, "interval"),
+        ("PATCH", "/feeds/news?nonsense=1", r#"{"probe":false}"#, "nonsense"),
+        ("DELETE", "/feeds/news?purge=yes", "", "purge"),
+        ("DELETE", "/feeds/news?prune=true", "", "prune"),
+        ("DELETE", "/feeds/news?purge=true&purge=true", "", "purge"),
+        ("GET", "/feeds?x=1", "", "x"),
+        ("GET", "/feeds/news?utm_source=x", "", "utm_source"),
+        ("GET", "/subscriptions?feed=a&feed=b", "", "feed"),
+        ("GET", "/feeds/news/conflicts?resolved=a", "", "resolved"),
+        ("GET", "/feeds/news/conflicts?after=a&after=b", "", "after"),
+        ("GET", "/feeds/news/conflicts?after=", "", "after"),
+        ("POST", "/feeds/news/poll?now", "", "now"),
+        ("POST", "/feeds/news/items?noconflicts=1", "{}", "noconflicts"),
+        ("POST", "/feeds/news/items/a/resolve", "{}", "keep"),
+        ("POST", "/feeds/news/hold", r#"{"action":"keep"}"#, "action"),
+        ("POST", "/feeds/news/hold", r#"{"action":7}"#, "action"),
+        ("POST", "/feeds/news/hold", "{}", "action"),
+        ("POST", "/feeds/news/hold", r#"{"action":"drop","now":1}"#, "now"),
+        ("POST", "/feeds/news/pause", r#"{"action":"stop"}"#, "action"),
+        ("POST", "/feeds/news/backfill", r#"{"action":"pause"}"#, "action"),
+        ("POST", "/feeds/news/backfill", r#"{"actoin":"stop"}"#, "actoin"),
+        ("POST", "/feeds/news/backfill", "[]", ""),
+        ("POST", "/feeds/news/items/a/redact", r#"{"reason":7}"#, "reason"),
+        ("POST", "/feeds/news/items/a/redact", r#"{"why":"x"}"#, "why"),
+        ("POST", "/feeds/news/items/a/redact", &long, "reason"),
+        ("POST", "/import?again=1", "<opml/>", "again"),
     ] {
-        let said = problem(site.call(method, path, "{}").await, 400).await;
-        assert_eq!(said["parameter"], parameter, "{path}");
+        let said = problem(site.call(method, path, body).await, 400).await;
+        assert_eq!(
+            said["parameter"].as_str().unwrap_or_default(),
+            parameter,
+            "{method} {path} {body}"
+        );
     }
+    let large = format!("{{\"url\":\"{}\"}}", "x".repeat(REQUEST_BODY_LIMIT));
+    problem(site.call("PUT", "/feeds/news", &large).await, 413).await;
     assert!(site.operator.asked.lock().unwrap().is_empty());
+    // A key is known to HEAD as it is to GET.
+    assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
+    assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
     // Where readers look, keys that nothing knows say nothing, and the others are read as strictly.
     for (path, status) in [
         ("/feeds/news/conflicts?utm_source=x", 200),
@@ -298,25 +207,40 @@ async fn queries_are_understood_as_a_whole() {
 async fn refusals_keep_their_kind() {
     let site = Site::new();
     let put = r#"{"url":"http://x/"}"#;
-    problem(site.call("GET", "/feeds/nobody", "").await, 404).await;
-    problem(site.call("GET", "/feeds/%00", "").await, 404).await;
-    problem(site.call("POST", "/feeds/nobody/poll", "").await, 404).await;
+    for (method, path, body, status) in [
+        ("GET", "/nothing", "", 404),
+        ("GET", "/feeds/nobody", "", 404),
+        ("GET", "/feeds/%00", "", 404),
+        ("GET", "/feeds/nobody/items/a", "", 404),
+        ("GET", "/feeds/other/conflicts", "", 404),
+        ("PATCH", "/feeds/nobody", put, 404),
+        ("POST", "/feeds/nobody/poll", "", 404),
+        ("POST", "/feeds/nobody/pause", "", 404),
+        ("POST", "/feeds/nobody/backfill", "", 404),
+        ("POST", "/feeds/news/items/nothing/redact", "", 404),
+        ("POST", "/feeds/other/items/a/redact", "", 404),
+        ("POST", "/feeds/news/items/nothing/delete", "", 404),
+        ("POST", "/feeds/other/items/a/delete", "", 404),
+        ("POST", "/feeds/news/items/listed/delete", "", 409),
+        ("POST", "/feeds/news/hold", r#"{"action":"drop"}"#, 409),
+        ("POST", "/feeds/file/pause", "", 409),
+        ("DELETE", "/feeds/file", "", 409),
+        ("TRACE", "/feeds?show=all", "", 405),
+        ("PATCH", "/feeds?show=all", "", 405),
+        ("BREW", "/feeds?show=all", "", 405),
+        ("PUT", "/feeds?show=all", "", 405),
+        ("PUT", "/feeds/news/items?q=x", "{}", 405),
+        ("POST", "/feeds/news?purge=true", "{}", 405),
+    ] {
+        problem(site.call(method, path, body).await, status).await;
+    }
     let file = problem(site.call("PUT", "/feeds/file", put).await, 409).await;
     assert!(file["detail"].as_str().unwrap().contains("configuration file"));
-    problem(site.call("DELETE", "/feeds/file", "").await, 409).await;
-    let hold = r#"{"action":"drop"}"#;
-    problem(site.call("POST", "/feeds/news/hold", hold).await, 409).await;
-    let hold = r#"{"action":"release"}"#;
-    assert_eq!(site.call("POST", "/feeds/news/hold", hold).await.status(), 200);
-    problem(site.call("POST", "/feeds/news/items/a/resolve", "{}").await, 400).await;
-    problem(site.call("PATCH", "/feeds/nobody", put).await, 404).await;
-    problem(site.call("PATCH", "/feeds/news", "").await, 400).await;
-    let unknown = problem(site.call("PATCH", "/feeds/news", r#"{"interval":null}"#).await, 400);
-    assert_eq!(unknown.await["parameter"], "interval");
     let answer = site.call("BREW", "/feeds/news", "").await;
     assert!(header(&answer, "allow").contains("PUT"));
     problem(answer, 405).await;
-    problem(site.call("GET", "/nothing", "").await, 404).await;
+    let wrong = problem(site.call("PATCH", "/feeds", "").await, 405).await;
+    assert!(wrong["detail"].as_str().unwrap().starts_with("PATCH is not for this"), "{wrong}");
 }
 
 #[tokio::test]
@@ -344,81 +268,6 @@ async fn an_action_outlives_its_caller() {
         tokio::task::yield_now().await;
     }
     assert_eq!(*site.operator.asked.lock().unwrap(), ["delete news false"]);
-}
-
-#[tokio::test]
-async fn a_redaction_is_asked_for_with_its_reason() {
-    let site = Site::new();
-    let path = "/feeds/news/items/a/redact";
-    let said = json(site.call("POST", path, r#"{"reason":" by court order "}"#).await).await;
-    for (key, value) in [
-        ("standing", serde_json::json!("redacted")),
-        ("sync_id", "a".into()),
-        ("kept_out", true.into()),
-        ("deleted", true.into()),
-        ("versions", 3.into()),
-    ] {
-        assert_eq!(said[key], value, "{key}");
-    }
-    assert_eq!(site.call("POST", path, "").await.status(), 200);
-    let asked = site.operator.asked.lock().unwrap().clone();
-    assert_eq!(asked, ["redact news a Some(\"by court order\")", "redact news a None"]);
-    let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(501));
-    for (body, parameter) in
-        [(r#"{"reason":7}"#, "reason"), (r#"{"why":"x"}"#, "why"), (&*long, "reason")]
-    {
-        let wrong = problem(site.call("POST", path, body).await, 400).await;
-        assert_eq!(wrong["parameter"], parameter, "{body}");
-    }
-    problem(site.call("POST", "/feeds/news/items/nothing/redact", "").await, 404).await;
-    problem(site.call("POST", "/feeds/other/items/a/redact", "").await, 404).await;
-    problem(site.ask(request("POST", &format!("/api/v1{path}"), &[], "")).await, 401).await;
-}
-
-#[tokio::test]
-async fn a_missing_item_is_deleted() {
-    let site = Site::new();
-    let path = |id: &str| format!("/feeds/news/items/{id}/delete");
-    let said = json(site.call("POST", &path("a"), "").await).await;
-    assert_eq!((&said["sync_id"], &said["was_deleted"]), (&"a".into(), &false.into()), "{said}");
-    assert!(said["deleted"] == true && said["tick"].is_string(), "{said}");
-    let again = json(site.call("POST", &path("gone"), "").await).await;
-    assert!(again["was_deleted"] == true && again["tick"].is_null(), "{again}");
-    let asked = site.operator.asked.lock().unwrap().clone();
-    assert_eq!(asked, ["delete_missing news a", "delete_missing news gone"]);
-    problem(site.call("POST", &path("listed"), "").await, 409).await;
-    problem(site.call("POST", &path("nothing"), "").await, 404).await;
-    problem(site.call("POST", "/feeds/other/items/a/delete", "").await, 404).await;
-    let without_token = format!("/api/v1{}", path("a"));
-    problem(site.ask(request("POST", &without_token, &[], "")).await, 401).await;
-}
-
-#[tokio::test]
-async fn what_is_kept_is_told() {
-    let feed = json(Site::new().call("GET", "/feeds/news", "").await).await;
-    assert_eq!(feed["kept"]["versions"], 4);
-    assert_eq!(feed["kept"]["version_bytes"], 1234);
-}
-
-#[tokio::test]
-async fn a_backfill_is_begun_and_stopped() {
-    let site = Site::new();
-    for (body, status) in [
-        ("", 202),
-        ("{}", 202),
-        (r#"{"action":"start"}"#, 202),
-        (r#"{"action":"stop"}"#, 202),
-        (r#"{"action":"pause"}"#, 400),
-        (r#"{"actoin":"stop"}"#, 400),
-        ("[]", 400),
-    ] {
-        let answer = site.call("POST", "/feeds/news/backfill", body).await;
-        assert_eq!(answer.status(), status, "{body}");
-    }
-    let asked = site.operator.asked.lock().unwrap().clone();
-    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Start").count(), 3);
-    assert_eq!(asked.iter().filter(|asked| *asked == "backfill news Stop").count(), 1);
-    problem(site.call("POST", "/feeds/nobody/backfill", "").await, 404).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -449,25 +298,6 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     let answer = site.call("POST", "/feeds/news/hold", r#"{"action":"release"}"#).await;
     assert_eq!(answer.status(), 200);
     assert_eq!(json(answer).await, serde_json::json!({ "name": "news" }));
-}
-
-#[tokio::test]
-async fn a_key_of_a_query_is_known_to_every_method_that_reads_it() {
-    let site = Site::new();
-    assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
-    assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
-    // A misspelt key is no reason to change something.
-    let patch = site.call("PATCH", "/feeds/news?nonsense=1", r#"{"probe":false}"#).await;
-    assert_eq!(problem(patch, 400).await["parameter"], "nonsense");
-    assert!(site.operator.asked.lock().unwrap().is_empty());
-    let wrong = problem(site.call("PATCH", "/feeds", "").await, 405).await;
-    assert!(wrong["detail"].as_str().unwrap().starts_with("PATCH is not for this"), "{wrong}");
-    for method in ["TRACE", "PATCH", "BREW", "PUT"] {
-        problem(site.call(method, "/feeds?show=all", "").await, 405).await;
-    }
-    problem(site.call("PUT", "/feeds/news/items?q=x", "{}").await, 405).await;
-    problem(site.call("POST", "/feeds/news?purge=true", "{}").await, 405).await;
-    problem(site.call("PUT", "/feeds/news?purge=true", "{}").await, 400).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use super::headers::links;
 use super::*;
-use crate::AdminToken;
 use std::path::Path;
 use tidegate_core::model::*;
 use tidegate_store::{EmbeddedStore, Store};
@@ -40,7 +39,7 @@ impl Gate {
             clock,
             operator: Arc::new(TestOperator::default()),
             hub: None,
-            settings: ServeSettings { admin_token: AdminToken::new(TOKEN).unwrap(), ..settings() },
+            settings: settings(),
             folder: folder.map(Path::to_path_buf),
             origins: Default::default(),
         };
@@ -98,25 +97,13 @@ impl Gate {
         };
         let order = names.iter().map(|name| SyncId::new(name).unwrap()).collect();
         let change = Change {
-            feed: news(),
-            base,
-            at: now,
-            asked_at: None,
             tick: Some(tick),
-            state,
             skeleton: Some(skeleton(self.format)),
             order: Some(order),
             versions: all().map(version).collect(),
             known,
-            index: IndexUpdate::NONE,
-            latest: Vec::new(),
-            events: Vec::new(),
             seals,
-            conflicts: Vec::new(),
-            kept: None,
-            redacted: Vec::new(),
-            evicted: Vec::new(),
-            reinstated: Vec::new(),
+            ..Change::of_state(news(), base, now, state)
         };
         self.store.commit(change).await.unwrap();
     }
@@ -188,33 +175,20 @@ fn markup(format: Format, name: &str, seconds: i64) -> Markup {
 fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> LedgerEntry {
     let since = tick.time();
     let stamp = Stamp::Both { when: since, by: endpoint() };
+    let standing = if gone { ItemStatus::Deleted { since } } else { ItemStatus::Current };
     LedgerEntry {
-        id: SyncId::new(name).unwrap(),
-        native: format!("urn:{name}"),
-        native_shown: format!("urn:{name}"),
-        published_id: format!("urn:{name}"),
         aliases: Vec::new(),
         title: name.to_owned(),
         link: None,
-        enclosure: None,
-        published: None,
-        updated: None,
         updates,
         history: History::new(Update { sequence: updates, stamp }),
         tick,
-        noconflicts: None,
-        conflicts: 0,
-        origin: tidegate_core::model::Origin::default(),
         first_seen: since,
         came: since,
-        standing: if gone { ItemStatus::Deleted { since } } else { ItemStatus::Current },
         absence: None,
-        prints: Vec::new(),
-        bytes: 0,
         noise: tidegate_core::model::Noise::default(),
-        sse091: None,
-        extras: None,
         touched,
+        ..super::doubles::known(&super::doubles::item(name, 0, standing))
     }
 }
 

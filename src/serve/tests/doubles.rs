@@ -7,8 +7,7 @@ mod log;
 mod operator;
 mod reader;
 
-use self::content::known;
-pub(super) use self::content::{feed, item};
+pub(super) use self::content::{feed, item, known};
 pub(super) use self::lines::LoggedLines;
 use self::log::TestLog;
 pub(super) use self::operator::*;

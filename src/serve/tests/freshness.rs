@@ -47,20 +47,19 @@ async fn the_overview_lists_the_gateways_of_a_database() {
     let page = text(site.get("/").await).await;
     assert!(!page.contains("Gateways") && !page.contains("Settings differ"), "{page}");
     let page = text(site.get_with("/", &by_operator).await).await;
-    for said in [
+    page.assert_shows(&[
         "process 8 (this one)</th><td>its part of the feeds</td>",
         "&lt;process&gt; 7</th><td>nothing</td>",
         "<td>1 second ago; it shows epoch 1</td>",
         "<td>14 seconds ago</td>",
         "The clock of this gateway is 2 seconds behind that of its database.",
         "Settings differ: the gateway &lt;process&gt; 7 has another publish.",
-    ] {
-        assert!(page.contains(said), "{said}: {page}");
-    }
+    ]);
     let metrics = text(site.get("/metrics").await).await;
-    for line in ["tidegate_settings_differ 1\n", "tidegate_clock_difference_seconds -2.4\n"] {
-        assert!(metrics.contains(line), "{line}: {metrics}");
-    }
+    metrics.assert_shows(&[
+        "tidegate_settings_differ 1\n",
+        "tidegate_clock_difference_seconds -2.4\n",
+    ]);
     site.store.condition.lock().unwrap().clock_ahead = 1_900;
     let page = text(site.get_with("/", &by_operator).await).await;
     assert!(!page.contains("The clock of this gateway"), "{page}");
@@ -92,9 +91,7 @@ async fn a_gateway_that_its_database_does_not_answer_says_so_and_serves_what_it_
     let said = problem(site.get("/readyz").await, 503).await["detail"].to_string();
     assert!(said.contains("the database has not answered for 17 seconds"), "{said}");
     let metrics = text(site.get("/metrics").await).await;
-    for line in ["tidegate_store_up 1\n", "tidegate_store_takes_in 0\n"] {
-        assert!(metrics.contains(line), "{line}: {metrics}");
-    }
+    metrics.assert_shows(&["tidegate_store_up 1\n", "tidegate_store_takes_in 0\n"]);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
 

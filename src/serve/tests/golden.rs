@@ -11,28 +11,30 @@ fn full() -> Site {
     let mut said = doubles::status("news");
     let name = |name: &str| FeedName::new(name).unwrap();
     said.gathered = Some(GatherNote {
-        troubles: vec![SourceTrouble { source: name("other"), why: "it is paused".to_owned() }],
+        troubles: vec![SourceTrouble {
+            source: name("other"),
+            why: "its polls fail: <tt>404</tt>".to_owned(),
+        }],
         troubled: 2,
         left_out: vec![LeftOut {
             source: name("other"),
             id: SyncId::new("a").unwrap(),
-            why: "it is too long".to_owned(),
+            why: "it is <q>too</q> long".to_owned(),
         }],
-        error: Some("the store is full".to_owned()),
+        error: Some("the store is <i>full</i>".to_owned()),
     });
     said.options.min_interval = Some(Duration::from_secs(300));
     said.options.sharing.sources = vec![name("other")];
     *site.operator.said.lock().unwrap() = Some(said);
     site.store.edit("news", |feed| {
-        feed.state.hold = Some(doubles::hold("the document is empty"));
+        feed.state.hold = Some(doubles::hold("the document is <u>empty</u>"));
     });
     site
 }
 
-async fn text(answer: Response<Body>) -> String {
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
-    String::from_utf8(body.to_vec()).unwrap()
-}
+/// How markup begins that only others wrote, and what no page has.
+const NEVER: &str = "<script <u> <s> <i> <b> <q> <tt> <em> <kbd> <samp> <dfn> <code>no <cite> ?<b> \
+                     secret style= =\"javascript: <time>";
 
 #[tokio::test]
 async fn the_answers_of_administration() {
@@ -47,7 +49,8 @@ async fn the_answers_of_administration() {
         ("deleted", "DELETE", "/feeds/news/items/a", ""),
         ("conflicts", "GET", "/feeds/news/conflicts", ""),
     ] {
-        insta::assert_snapshot!(name, text(site.call(method, path, body).await).await);
+        let answer = site.call(method, path, body).await;
+        insta::assert_snapshot!(name, text(answer).await);
     }
 }
 
@@ -58,10 +61,15 @@ async fn the_pages() {
         ("dashboard", "/"),
         ("about", "/feeds/news/about"),
         ("item_page", "/feeds/news/items/a"),
+        ("tombstone_page", "/feeds/news/items/gone"),
         ("conflicts_page", "/feeds/news/conflicts"),
     ] {
-        insta::assert_snapshot!(name, text(site.get(path).await).await);
+        let page = text(site.get(path).await).await;
+        page.assert_lacks(&NEVER.split(' ').collect::<Vec<_>>());
+        insta::assert_snapshot!(name, page);
     }
+    let public = site.get_with("/feeds/news/items/gone", &[("accept", "application/json")]).await;
+    insta::assert_snapshot!("tombstone_for_everybody", text(public).await);
     // The values of a label stand in no order.
     let metrics = text(site.get("/metrics").await).await;
     // Nor is the process the same each time; and what pages weigh is no matter of this.

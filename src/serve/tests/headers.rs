@@ -165,23 +165,8 @@ async fn other_methods_are_refused_with_what_is_allowed() {
 
 #[tokio::test]
 async fn sup_and_hub_are_linked_once_they_are_there() {
-    let site = Site::new();
-    let mut settings = settings();
-    (settings.periods, settings.hub) = (vec![60, 300], true);
-    let parts = ServerConfig {
-        store: site.store.clone(),
-        clock: Arc::new(site.clock.clone()),
-        operator: site.operator.clone(),
-        hub: None,
-        settings,
-        folder: None,
-        origins: Default::default(),
-    };
-    let room = AppState::new(parts, spell, CancellationToken::new());
-    let answer = site_router(room, Listener::Everybody)
-        .oneshot(request("GET", "/feeds/news", &[], ""))
-        .await
-        .unwrap();
+    let announcing = ServeSettings { periods: vec![60, 300], hub: true, ..settings() };
+    let answer = Site::with(TestStore::with_news(), announcing).get("/feeds/news").await;
     let links = links(&answer);
     assert!(links.contains("sup.json#") && links.contains("friendfeed.com/2008/03#sup"));
     assert!(links.contains("<https://feeds.example.org/websub>; rel=\"hub\""));

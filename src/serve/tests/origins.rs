@@ -10,8 +10,8 @@ use crate::{
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue};
 use http_body_util::Full;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Format};
 use tidegate_net::origin::{
     OriginConfig, OriginPlace, OriginSite, PassAnswer, PassMode, PassRequest, WholeAnswer,
@@ -34,8 +34,6 @@ const LONG_WAIT: Duration = Duration::from_secs(20);
 /// The site, and what makes feeds of it.
 struct BlogSite {
     stores: Vec<Arc<TestStore>>,
-    /// The gateway, which is told of what is made.
-    room: OnceLock<SharedState>,
     /// What looks find; `None`: nothing.
     found: Mutex<Option<FeedTraits>>,
     feed: &'static str,
@@ -147,7 +145,6 @@ fn gateway(
     let store = Arc::clone(&stores[0]);
     let blog = Arc::new(BlogSite {
         stores,
-        room: OnceLock::new(),
         found: Mutex::new(found),
         feed,
         judging: Semaphore::new(0),
@@ -173,9 +170,7 @@ fn gateway(
         service: Some(Arc::clone(&blog) as Arc<dyn OriginService>),
         ..OriginSettings::default()
     };
-    let site = Site::before(store, settings(), origins);
-    assert!(blog.room.set(Arc::clone(&site.room)).is_ok());
-    (site, blog)
+    (Site::before(store, settings(), origins), blog)
 }
 
 fn alone(passes: PassMode, found: Option<FeedTraits>, feed: &'static str) -> (Site, Arc<BlogSite>) {

@@ -127,30 +127,6 @@ fn what_an_aggregate_does_not_have_is_a_reason() {
     assert_eq!(explain::why(&status, None), "it gathers a, b, c");
 }
 
-#[tokio::test]
-async fn pages_tell_what_an_aggregate_does_not_have_and_escape_it() {
-    let site = Site::new();
-    site.store.edit_record("news", |record| record.options = aggregate().options);
-    *site.operator.said.lock().unwrap() = Some(aggregate());
-    let page = text(site.get("/").await).await;
-    for shown in [
-        "it could not be brought up to date: the disk is &lt;q&gt;full&lt;/q&gt;; nothing new comes from a",
-        "href=\"/feeds/news/about#sources\">incomplete</a>",
-        "one item is not taken over as its source has it",
-    ] {
-        assert!(page.contains(shown), "no {shown:?} in {page}");
-    }
-    let page = text(site.get("/feeds/news/about").await).await;
-    for shown in [
-        "which is tried again: the disk is &lt;q&gt;full&lt;/q&gt;.",
-        "<a href=\"/feeds/a/about\">a</a>: its polls fail: &lt;tt&gt;404&lt;/tt&gt;.",
-        "href=\"/feeds/b/items/x.1\"",
-        "the item &lt;s&gt;x.1&lt;/s&gt; is another's.",
-    ] {
-        assert!(page.contains(shown), "no {shown:?} in {page}");
-    }
-}
-
 /// What attributes of a page name.
 fn named<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
     let pieces = page.split(attribute).skip(1);
@@ -195,20 +171,6 @@ async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
     assert!(text(answer).await.contains("https://feeds.example.org/gate/feeds/news/complete"));
 }
 
-#[tokio::test]
-async fn there_is_an_icon() {
-    let site = Site::new();
-    for path in ["/favicon.ico", "/assets/icon.svg"] {
-        let answer = site.get(path).await;
-        assert_eq!(header(&answer, "content-type"), "image/svg+xml", "{path}");
-        assert!(header(&answer, "content-security-policy").contains("img-src 'self'"));
-    }
-    let page = text(site.get("/").await).await;
-    assert!(page.contains("<link rel=\"icon\" type=\"image/svg+xml\" href=\"/assets/icon.svg\">"));
-    // One form of time on a page.
-    assert!(!page.contains("<time>"), "{page}");
-}
-
 /// The key to a private feed is in its address.
 #[tokio::test]
 async fn a_secret_address_is_on_no_page_and_in_no_document() {
@@ -241,228 +203,6 @@ async fn a_secret_address_is_on_no_page_and_in_no_document() {
 }
 
 #[tokio::test]
-async fn the_dashboard_tells_what_happens_and_escapes_it() {
-    let site = Site::new();
-    site.store.edit("news", |feed| {
-        feed.state.hold = Some(doubles::hold("<u>empty</u>"));
-    });
-    let answer = site.get("/").await;
-    assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
-    let page = text(answer).await;
-    for shown in [
-        "href=\"/feeds/news/sync\"",
-        "<strong>1</strong><span>failing</span>",
-        "failing</span><span class=\"quiet\"> 3 in a row",
-        "href=\"/feeds/news/about#held\">held</a>",
-        "&lt;u&gt;empty&lt;/u&gt;",
-        "items may have been missed",
-        "&lt;script&gt;alert('upstream')&lt;/script&gt;",
-        "href=\"/feeds/news/about\"",
-        "next <time datetime=",
-        ">in 5 min</time>",
-        "moved to https://elsewhere.example/",
-        "its hub is not believed",
-        &at(-10).to_string(),
-    ] {
-        assert!(page.contains(shown), "no {shown:?} in {page}");
-    }
-    for never in ["<script", "<u>", "secret", "style=", "javascript:"] {
-        assert!(!page.contains(never), "{never:?} in {page}");
-    }
-}
-
-#[tokio::test]
-async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
-    let site = Site::new();
-    site.store.edit("news", |feed| feed.state.hold = Some(doubles::hold("<u>empty</u>")));
-    let answer = site.get("/feeds/news/about").await;
-    assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
-    assert!(header(&answer, "content-security-policy").contains("default-src"));
-    let page = text(answer).await;
-    for shown in [
-        "the last poll failed",
-        "failing, 3 in a row</span> since <time datetime=",
-        "href=\"/feeds/news/about#held\">held</a>",
-        "<strong>A document is held: </strong>&lt;u&gt;empty&lt;/u&gt;.",
-        "<td>gone from the middle</td>",
-        "Missing, to be confirmed",
-        "href=\"/feeds/news/items/a\"",
-        "&lt;u&gt;A&lt;/u&gt;",
-        "urn:&lt;s&gt;a&lt;/s&gt;",
-        "gone while &lt;tt&gt;older&lt;/tt&gt; items stay; seen twice since",
-        "it is deleted if it is so at",
-        "its own address answered &lt;samp&gt;404&lt;/samp&gt;",
-        "https://example.org/&lt;kbd&gt;a&lt;/kbd&gt; is gone (404)",
-        "17 items taken in, 0 known already: walking, it answered &lt;dfn&gt;503&lt;/dfn&gt;.",
-        "The next one is https://upstream.example/?page=3.",
-        "too little was seen to say anything",
-        "it changed in counters at",
-        "it breaks off &lt;b&gt;here&lt;/b&gt;",
-        "at byte 7: &lt;q&gt;odd&lt;/q&gt;",
-        "&lt;em&gt;an odd redirect&lt;/em&gt;",
-        "a hole that stayed",
-        "https://hub.example/?&lt;i&gt;: the hub delivers: &lt;code&gt;no&lt;/code&gt;.",
-        "Pushes: 7, the last at",
-        "Pushes that were not believed since the start: 2, the last at",
-        "the &lt;cite&gt;signature&lt;/cite&gt;",
-        "the feed's ttl",
-        "3 kept: 2 current, 1 missing, 0 retired; 1 tombstone",
-        "4, 1.2 KiB",
-    ] {
-        assert!(page.contains(shown), "no {shown:?} in {page}");
-    }
-    for never in [
-        "<script",
-        "<u>",
-        "<s>",
-        "<tt>",
-        "<q>",
-        "<em>",
-        "<kbd>",
-        "<samp>",
-        "<dfn>",
-        "<code>no",
-        "<cite>",
-        "?<b>",
-        "secret",
-        "style=",
-        "javascript:",
-    ] {
-        assert!(!page.contains(never), "{never:?} in {page}");
-    }
-    problem(Site::new().get("/feeds/nobody/about").await, 404).await;
-    problem(Site::new().get("/feeds/dead/about").await, 410).await;
-}
-
-#[tokio::test]
-async fn the_style_sheet_is_there_and_can_be_kept() {
-    let site = Site::new();
-    let answer = site.get("/assets/style.css").await;
-    assert_eq!(header(&answer, "content-type"), "text/css; charset=utf-8");
-    let etag = header(&answer, "etag").to_owned();
-    let again = site.get_with("/assets/style.css", &[("if-none-match", &etag)]).await;
-    assert_eq!(again.status(), 304);
-}
-
-#[tokio::test]
-async fn an_item_shows_its_versions_with_their_reasons() {
-    let site = Site::new();
-    let answer = site.get("/feeds/news/items/gone").await;
-    assert_eq!(header(&answer, "vary"), "Accept");
-    let page = text(answer).await;
-    assert!(page.contains("&lt;i&gt;because&lt;/i&gt;") && page.contains("tombstone"));
-    assert!(page.contains("&lt;b&gt;gone&lt;/b&gt;"));
-    for never in ["<script", "<i>", "<b>", "href=\"javascript:"] {
-        assert!(!page.contains(never), "{never:?} in {page}");
-    }
-    let accept = [("accept", "application/json")];
-    let item = json(site.get_with("/feeds/news/items/gone", &accept).await).await;
-    for (pointer, value) in [
-        ("/feed", "news".into()),
-        ("/sync_id", "gone".into()),
-        ("/published_id", "urn:gone".into()),
-        ("/standing", "deleted".into()),
-        ("/deleted", true.into()),
-        ("/updates", 1.into()),
-        ("/history/0/by", "gate".into()),
-        ("/history/0/when", at(-5 * DAY).to_string().into()),
-        ("/versions/0/reason", "<i>because</i>".into()),
-        ("/versions/0/updates", 1.into()),
-        ("/versions/0/deleted", true.into()),
-    ] {
-        assert_eq!(item.pointer(pointer), Some(&value), "{pointer}");
-    }
-    for unknown in ["nothing", "%20", "%00", "a%0ab", "..%2f..%2fa", "%3Cscript%3E"] {
-        problem(site.get(&format!("/feeds/news/items/{unknown}")).await, 404).await;
-    }
-}
-
-#[tokio::test]
-async fn no_conflicts_are_said_in_both_forms() {
-    let site = Site::new();
-    let accept = [("accept", "application/json")];
-    let said = json(site.get_with("/feeds/news/conflicts", &accept).await).await;
-    assert_eq!(
-        said,
-        serde_json::json!({ "feed": "news", "count": 0, "conflicts": [], "next": null })
-    );
-    assert!(text(site.get("/feeds/news/conflicts").await).await.contains("No item"));
-}
-
-#[tokio::test]
-async fn subscriptions_lead_here_and_not_upstream() {
-    let opml = text(Site::new().get("/subscriptions.opml").await).await;
-    for name in ["news", "radio", "new", "still"] {
-        assert!(opml.contains(&format!("xmlUrl=\"https://feeds.example.org/feeds/{name}\"")));
-    }
-    assert!(!opml.contains("dead") && !opml.contains("secret"));
-    assert!(opml.contains("htmlUrl=\"https://upstream.example/?a=1&amp;b=2\""));
-    let mut reader = quick_xml::Reader::from_str(&opml);
-    let mut outlines = 0;
-    loop {
-        match reader.read_event().unwrap() {
-            quick_xml::events::Event::Start(tag) if tag.name().as_ref() == "outline" => {
-                outlines += 1;
-            }
-            quick_xml::events::Event::Eof => break,
-            _ => {}
-        }
-    }
-    assert_eq!(outlines, 4);
-}
-
-#[tokio::test]
-async fn a_site_without_a_hub_says_so() {
-    let site = Site::new();
-    problem(site.get("/websub").await, 405).await;
-    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 404).await;
-    problem(site.call("GET", "/subscriptions", "").await, 404).await;
-}
-
-#[tokio::test]
-async fn life_and_readiness_are_two_things() {
-    let site = Site::new();
-    assert_eq!(site.get("/readyz").await.status(), 200);
-    site.closing.cancel();
-    let shutting_down = problem(site.get("/readyz").await, 503).await;
-    assert!(shutting_down["detail"].as_str().unwrap().contains("shutting down"));
-    assert_eq!(site.get("/healthz").await.status(), 200);
-    let broken = Site::new();
-    broken.store.broken.store(true, Ordering::SeqCst);
-    problem(broken.get("/readyz").await, 503).await;
-    assert_eq!(broken.get("/healthz").await.status(), 200);
-}
-
-#[tokio::test]
-async fn a_store_that_stopped_is_not_ready_though_the_last_good_feeds_are_served() {
-    let site = Site::new();
-    assert_eq!(site.get("/readyz").await.status(), 200);
-    assert_eq!(site.get("/feeds/news").await.status(), 200);
-    site.store.broken.store(true, std::sync::atomic::Ordering::SeqCst);
-    problem(site.get("/readyz").await, 503).await;
-    assert_eq!(site.get("/feeds/news").await.status(), 200);
-}
-
-#[tokio::test]
-async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
-    let site = Site::new();
-    for query in ["", "?version=newest", "?diff=1..newest"] {
-        let before = site.store.items.load(Ordering::SeqCst);
-        let path = format!("/feeds/news/items/a{query}");
-        let answers = (0..300).map(|_| site.get(&path));
-        let mut first = None;
-        for answer in futures_util::future::join_all(answers).await {
-            assert_eq!(answer.status(), 200);
-            let text = text(answer).await;
-            assert!(first.get_or_insert(text.clone()) == &text, "{text}");
-        }
-        // What is said of an item, its versions and each of two of them take a few looks each.
-        let looks = site.store.items.load(Ordering::SeqCst) - before;
-        assert!(looks <= 10, "{looks} looks at an item for {query:?}");
-    }
-}
-
-#[tokio::test]
 async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
     let site = Site::new();
     let mut secret = status("news");
@@ -477,4 +217,65 @@ async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
         assert!(page.contains("the hub knows the feed as https://upstream.example/"), "{page}");
         assert_eq!(page.contains("/letters/marion"), shown, "{page}");
     }
+}
+
+#[tokio::test]
+async fn what_pages_are_made_of_can_be_kept() {
+    let site = Site::new();
+    for (path, kind) in [
+        ("/favicon.ico", "image/svg+xml"),
+        ("/assets/icon.svg", "image/svg+xml"),
+        ("/assets/style.css", "text/css; charset=utf-8"),
+    ] {
+        let answer = site.get(path).await;
+        assert_eq!(header(&answer, "content-type"), kind, "{path}");
+        assert!(header(&answer, "content-security-policy").contains("img-src 'self'"));
+        let etag = header(&answer, "etag").to_owned();
+        assert_eq!(site.get_with(path, &[("if-none-match", &etag)]).await.status(), 304, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem() {
+    let site = Site::new();
+    for unknown in ["nothing", "%20", "%00", "a%0ab", "..%2f..%2fa", "%3Cscript%3E"] {
+        problem(site.get(&format!("/feeds/news/items/{unknown}")).await, 404).await;
+        problem(site.call("GET", &format!("/feeds/news/items/{unknown}"), "").await, 404).await;
+    }
+    for (path, status) in
+        [("/feeds/nobody/about", 404), ("/feeds/dead/about", 410), ("/websub", 405)]
+    {
+        problem(site.get(path).await, status).await;
+    }
+    // There is no hub.
+    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 404).await;
+    problem(site.call("GET", "/subscriptions", "").await, 404).await;
+}
+
+#[tokio::test]
+async fn subscriptions_lead_here_and_not_upstream() {
+    let opml = text(Site::new().get("/subscriptions.opml").await).await;
+    for name in ["news", "radio", "new", "still"] {
+        assert!(opml.contains(&format!("xmlUrl=\"https://feeds.example.org/feeds/{name}\"")));
+    }
+    assert!(!opml.contains("dead") && !opml.contains("secret"));
+    assert!(opml.contains("htmlUrl=\"https://upstream.example/?a=1&amp;b=2\""));
+    assert_eq!(opml.matches("<outline").count(), 4);
+}
+
+#[tokio::test]
+async fn life_and_readiness_are_two_things() {
+    let (ending, broken) = (Site::new(), Site::new());
+    for site in [&ending, &broken] {
+        assert_eq!(site.get("/readyz").await.status(), 200);
+        assert_eq!(site.get("/feeds/news").await.status(), 200);
+    }
+    ending.closing.cancel();
+    broken.store.broken.store(true, Ordering::SeqCst);
+    let said = problem(ending.get("/readyz").await, 503).await;
+    assert!(said["detail"].as_str().unwrap().contains("shutting down"));
+    problem(broken.get("/readyz").await, 503).await;
+    assert_eq!(broken.get("/feeds/news").await.status(), 200, "the last good one");
+    assert_eq!(broken.get("/healthz").await.status(), 200);
+    assert_eq!(ending.get("/healthz").await.status(), 200);
 }

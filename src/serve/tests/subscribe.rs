@@ -128,10 +128,7 @@ fn asked(method: &str, path: &str, url: &str, headers: &[(&str, &str)]) -> Reque
     let pair =
         url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
     match method {
-        "POST" => {
-            let form = ("content-type", "application/x-www-form-urlencoded");
-            request(method, path, &[headers, &[form][..]].concat(), &pair)
-        }
+        "POST" => request(method, path, &[headers, &[FORM][..]].concat(), &pair),
         _ => request(method, &format!("{path}?{pair}"), headers, ""),
     }
 }
@@ -284,12 +281,10 @@ async fn the_page_works_below_a_token() {
     assert!(!text(refused).await.contains(SECRET));
     // The reader's own page leads there.
     let page = text(gateway.get_with(&format!("/t/{ANN}/"), &browser).await).await;
-    for leads in [
-        format!("href=\"{path}\""),
-        format!("javascript:location.href=&quot;https://feeds.example.org{path}&quot;"),
-    ] {
-        assert!(page.contains(&leads), "{leads}: {page}");
-    }
+    page.assert_shows(&[
+        &format!("href=\"{path}\""),
+        &format!("javascript:location.href=&quot;https://feeds.example.org{path}&quot;"),
+    ]);
     let without = Site::with(store(), announcing());
     let page = text(without.get_with(&format!("/t/{ANN}/"), &browser).await).await;
     assert!(!page.contains("subscribe\""), "{page}");

@@ -42,32 +42,13 @@ pub(in crate::tests) fn state(format: Format) -> FeedState {
         window_start: Some(tick(-20 * DAY)),
         complete_start: Some(tick(-90 * DAY)),
         render_revision: 5,
-        updated_at: at(-5),
-        format,
-        says_complete: false,
-        wire: 0,
-        body: 0,
-        head: 0,
         site: Some("https://upstream.example/?a=1&b=2".to_owned()),
-        source: 0,
-        character: Character::default(),
-        noise: FeedNoise::default(),
-        hold: None,
         current: 2,
         living: 3,
         tombstones: 1,
-        evictions: Evictions::default(),
-        next_decision_at: None,
         sync_ids_issued: 4,
-        archives: Chain::default(),
-        deltas_from: 0,
-        source_since: None,
-        upstream_until: None,
-        updates_before: 0,
-        gap: None,
-        flaws: tidegate_core::model::FlawHistory::default(),
-        told: tidegate_core::model::HeadHistory::default(),
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
+        ..FeedState::untouched(format, at(-5))
     }
 }
 
@@ -92,7 +73,7 @@ pub(in crate::tests) fn feed(format: Format) -> Feed {
 }
 
 /// The ledger's entry of an item; `a` is missing from the document.
-pub(super) fn known(item: &Item) -> LedgerEntry {
+pub(in crate::tests) fn known(item: &Item) -> LedgerEntry {
     let winner = &item.shared.winner;
     let absence = Absence {
         evidence: Evidence::Hole,
@@ -104,26 +85,19 @@ pub(super) fn known(item: &Item) -> LedgerEntry {
     };
     LedgerEntry {
         id: winner.id.clone(),
-        native: format!("urn:{}", winner.id),
-        native_shown: format!("urn:{}", winner.id),
         published_id: item.published_id.clone(),
         aliases: vec!["urn:<i>older</i>".to_owned()],
         title: winner.data.card.title.clone(),
         link: winner.data.card.link.clone(),
-        enclosure: None,
         published: None,
-        updated: None,
         updates: winner.updates,
         history: winner.history.clone(),
         tick: item.tick,
-        noconflicts: None,
         conflicts: u32::try_from(item.shared.conflicts.len()).unwrap(),
-        origin: tidegate_core::model::Origin::default(),
         first_seen: item.tick.time(),
         came: item.tick.time(),
         standing: item.standing.clone(),
         absence: (winner.id == id("a")).then_some(absence),
-        prints: Vec::new(),
         bytes: 0,
         noise: Noise {
             unseen: (winner.id == id("b")).then_some(Unseen {
@@ -135,8 +109,7 @@ pub(super) fn known(item: &Item) -> LedgerEntry {
             }),
             ..Noise::default()
         },
-        sse091: None,
-        extras: None,
         touched: item.touched,
+        ..Stub::named(&format!("urn:{}", winner.id)).into_known()
     }
 }
