@@ -51,11 +51,18 @@ pub(super) struct RequestIdentity {
 
 impl RequestIdentity {
     /// Reads the secrets.
-    pub(super) async fn read(request: Option<&RequestAccess>) -> Result<Self, FetchError> {
-        let Some(RequestAccess { origin, access }) = request else { return Ok(Self::default()) };
+    pub(super) async fn read(
+        url: &Url,
+        request: Option<&RequestAccess>,
+    ) -> Result<Self, FetchError> {
+        let of_url = url_login(url)?;
+        let Some(RequestAccess { origin, access }) = request else {
+            let credentials = of_url.map(|login| (AUTHORIZATION, login)).into_iter().collect();
+            return Ok(Self { origin: Some(url.origin()), credentials, ..Self::default() });
+        };
         let has_files =
             access.secrets().iter().any(|(_, source)| matches!(source, SecretSource::File(_)));
-        let headers = if has_files {
+        let mut headers = if has_files {
             let access = access.clone();
             // A file may lie on a disk that does not answer.
             let reading = tokio::task::spawn_blocking(move || headers(&access)).await;
@@ -69,6 +76,9 @@ impl RequestIdentity {
         let user_agent = access.user_agent.as_deref();
         let user_agent = user_agent.and_then(|name| HeaderValue::from_str(name).ok());
         let print = print(&headers, user_agent.as_ref());
+        if let Some(login) = of_url.filter(|_| *origin == Some(url.origin())) {
+            headers.entry(AUTHORIZATION).or_insert(login);
+        }
         Ok(Self { origin: origin.clone(), credentials: headers, user_agent, print })
     }
 
@@ -132,6 +142,16 @@ fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
     Ok(headers)
 }
 
+/// The credentials that stand in an address, as they are sent.
+fn url_login(url: &Url) -> Result<Option<HeaderValue>, FetchError> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(None);
+    }
+    let plain = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
+    let pair = [plain(url.username()), plain(url.password().unwrap_or_default())].join(&b':');
+    header("url", &format!("Basic {}", BASE64.encode(&pair))).map(Some)
+}
+
 /// A header whose value is a secret, which is read; else what is wrong and what to do.
 pub fn secret_header(
     name: &str,
@@ -154,7 +174,7 @@ fn header(name: &str, value: &str) -> Result<HeaderValue, FetchError> {
 }
 
 fn unusable(name: &str, why: &str) -> FetchError {
-    FetchError::Secret { name: name.to_owned(), why: why.to_owned() }
+    FetchError::operator(format!("the secret {name} of the feed cannot be used: {why}"))
 }
 
 /// Reads a secret; `name` is what the error calls it.

@@ -3,9 +3,8 @@
 
 use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
-use super::error::FetchError;
+use super::error::{FetchError, broken};
 use super::guard::AllowPrivate;
-use super::unreached::broken;
 use super::{FetchLimits, FetchSettings};
 use bytes::{Bytes, BytesMut};
 use http::Method;
@@ -105,7 +104,7 @@ impl ApiAnswer {
         let mut body = BytesMut::new();
         while let Some(chunk) = self.chunk().await? {
             if chunk.len() > limit.saturating_sub(body.len()) {
-                return Err(FetchError::TooLarge { limit });
+                return Err(FetchError::too_large(limit));
             }
             body.extend_from_slice(&chunk);
         }
@@ -149,7 +148,7 @@ mod tests {
         assert_eq!(answer.whole(64).await.unwrap(), "{\"detail\":\"no\"}");
         assert_eq!(send(Method::GET, "/away", None).await.unwrap().status, 302);
         let long = send(Method::DELETE, "/a", None).await.unwrap().whole(4).await;
-        assert!(matches!(long, Err(FetchError::TooLarge { .. })), "{long:?}");
+        assert_eq!(long, Err(FetchError::too_large(4)));
         let cut = send(Method::GET, "/cut", None).await.unwrap().whole(64).await;
         assert!(matches!(cut, Err(FetchError::CutOff { .. })), "{cut:?}");
         let heads = gateway.heads();

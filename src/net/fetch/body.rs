@@ -1,8 +1,8 @@
 //! Reads a body within its limits, still compressed, and decompresses it if it is a new one.
 
+use super::FetchLimits;
 use super::decode::decoded;
-use super::error::FetchError;
-use super::{FetchLimits, unreached};
+use super::error::{FetchError, broken};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use std::time::Duration;
@@ -21,12 +21,12 @@ pub(super) async fn read(
     limits: &FetchLimits,
 ) -> Result<Wire, FetchError> {
     let limit = limits.wire_bytes;
-    let too_large = || FetchError::TooLarge { limit };
+    let too_large = || FetchError::too_large(limit);
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(too_large());
     }
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| unreached::broken(e, limits))? {
+    while let Some(chunk) = response.chunk().await.map_err(|e| broken(e, limits))? {
         if chunk.len() > limit.saturating_sub(body.len()) {
             return Err(too_large());
         }
@@ -73,7 +73,7 @@ pub(super) async fn open(
         opened.map(|body| (body.clone(), xxh3_128(&body)))
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(opened) => opened.map_err(|error| FetchError::Decode { why: error.to_string() }),
+        Ok(opened) => opened.map_err(|error| FetchError::upstream(error.to_string())),
         Err(error) => Err(FetchError::Client { what: "decompress", why: error.to_string() }),
     }
 }

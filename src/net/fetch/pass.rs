@@ -5,8 +5,7 @@
 
 use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
-use super::error::{ANSWERING, FetchError};
-use super::unreached::{is_cut_off, unpassed};
+use super::error::{ANSWERING, FetchError, is_cut_off, unpassed};
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
