@@ -170,12 +170,16 @@ fn read_file(path: &Path) -> Result<String, ConfigError> {
     let opened = std::fs::File::open(path).map_err(read)?;
     opened.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(read)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_LIMIT {
-        return Err(ConfigError::TooLarge { file, limit: FILE_LIMIT });
+        let said =
+            format!("the configuration file {file} is larger than {FILE_LIMIT} bytes, the limit");
+        return Err(ConfigError::Unusable(said));
     }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = good.iter().filter(|b| **b == b'\n').count() + 1;
-        ConfigError::Encoding { file: file.clone(), line }
+        ConfigError::Unusable(format!(
+            "{file}:{line}: the configuration is not UTF-8; save it as UTF-8"
+        ))
     })
 }
 

@@ -357,9 +357,10 @@ fn files_that_cannot_be_read_say_so() {
     let path = folder.path().join("x.toml");
     assert!(matches!(file(&path), Err(ConfigError::Read { .. })));
     std::fs::write(&path, b"# one\n# two \xff\n").unwrap();
-    assert!(matches!(file(&path), Err(ConfigError::Encoding { line: 2, .. })));
+    let said = file(&path).unwrap_err().to_string();
+    assert!(said.ends_with("x.toml:2: the configuration is not UTF-8; save it as UTF-8"), "{said}");
     std::fs::File::create(&path).unwrap().set_len(FILE_LIMIT + 1).unwrap();
-    assert!(matches!(file(&path), Err(ConfigError::TooLarge { .. })));
+    assert!(file(&path).unwrap_err().to_string().contains("is larger than 16777216 bytes"));
     std::fs::write(&path, "[server]\nlisten = 1").unwrap();
     let said = file(&path).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}:2: server.listen: ", path.display())), "{said}");

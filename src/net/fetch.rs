@@ -44,7 +44,7 @@ pub use guard::{
 };
 pub use handover::Handover;
 pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
-pub use lead::{LeadRefusal, LeadScope};
+pub use lead::LeadScope;
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
 };

@@ -1,5 +1,6 @@
 //! What a feed is asked with: its secrets, read when they are needed, as headers for its own origin.
 
+use super::body::apart;
 use super::error::FetchError;
 use data_encoding::BASE64;
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -65,14 +66,10 @@ impl RequestIdentity {
         let mut headers = if has_files {
             let access = access.clone();
             // A file may lie on a disk that does not answer.
-            let reading = tokio::task::spawn_blocking(move || headers(&access)).await;
-            reading.map_err(|error| FetchError::Client {
-                what: "read secrets",
-                why: error.to_string(),
-            })?
+            apart("read secrets", move || headers(&access)).await?
         } else {
-            headers(access)
-        }?;
+            headers(access)?
+        };
         let user_agent = access.user_agent.as_deref();
         let user_agent = user_agent.and_then(|name| HeaderValue::from_str(name).ok());
         let print = print(&headers, user_agent.as_ref());
@@ -254,9 +251,7 @@ impl ReadyProxy {
             return Self::read(proxy);
         }
         let proxy = proxy.clone();
-        let reading = tokio::task::spawn_blocking(move || Self::read(&proxy)).await;
-        reading
-            .map_err(|error| FetchError::Client { what: "read secrets", why: error.to_string() })?
+        apart("read secrets", move || Self::read(&proxy)).await
     }
 
     /// Its address with credentials, for the client.

@@ -4,6 +4,7 @@
 //! The same clients and the same guard as for feeds. Of the answer only so many bytes are read as the caller needs; what
 //! it means, and where a redirect may lead, is for the caller to say.
 
+use super::body::read_some;
 use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::{FetchError, broken};
@@ -152,18 +153,9 @@ impl Core {
         let retry_after = freshness::retry_after(response.headers(), now);
         let location = location(response.headers().get(LOCATION), &url);
         let mut body = BytesMut::new();
-        let mut whole = true;
         // What is read of a body that is too long goes with its connection.
-        while let Some(chunk) =
-            response.chunk().await.map_err(|error| broken(error, &self.limits))?
-        {
-            let room = answer.saturating_sub(body.len());
-            body.extend_from_slice(chunk.get(..room.min(chunk.len())).unwrap_or_default());
-            if chunk.len() > room {
-                whole = false;
-                break;
-            }
-        }
+        let read = read_some(&mut response, answer, &mut body).await;
+        let whole = read.map_err(|error| broken(error, &self.limits))?;
         Ok(Called { status, body: body.freeze(), whole, retry_after, location })
     }
 }

@@ -21,6 +21,7 @@ use super::resolver::GuardedResolver;
 use super::{FetchLimits, FetchSettings, Pass, Passage, Passing, Services};
 use super::{body, challenge, freshness};
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{
     ACCEPT, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue,
@@ -34,6 +35,7 @@ use tidegate_core::model::BodyPrints;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder};
 use url::Url;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
 const A_IM: HeaderName = HeaderName::from_static("a-im");
@@ -273,13 +275,14 @@ impl Core {
                     let why = "the publisher answered with a delta from a document that is not the one that was named";
                     return Err(FetchError::upstream(why));
                 }
-                let wire = body::read(response, &self.limits).await?;
-                fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
-                if !delta && request.known_wire == Some(wire.print) {
+                let wire = body::read_whole(response, self.limits.wire_bytes, &self.limits).await?;
+                let print = xxh3_128(&wire);
+                fetched.wire_bytes = u64::try_from(wire.len()).unwrap_or(u64::MAX);
+                if !delta && request.known_wire == Some(print) {
                     fetched.answer = FetchAnswer::Same;
                     return Ok(fetched);
                 }
-                let document = Box::pin(self.document(wire, &headers, delta)).await?;
+                let document = Box::pin(self.document((wire, print), &headers, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
                     return Err(challenged(service, status, None, asked.redirected(&trail)));
                 }
@@ -292,7 +295,7 @@ impl Core {
                 let redirected_to = asked.redirected(&trail);
                 let start = match challenge::needs_body(code, &headers) {
                     true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
-                    false => bytes::Bytes::new(),
+                    false => Bytes::new(),
                 };
                 if let Some(service) = challenge::recognize(code, &headers, &start) {
                     return Err(challenged(service, code, retry_after, redirected_to));
@@ -310,18 +313,17 @@ impl Core {
 
     async fn document(
         &self,
-        wire: body::Wire,
+        (wire, print): (Bytes, u128),
         headers: &HeaderMap,
         delta: bool,
     ) -> Result<FetchedDocument, FetchError> {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
-        let (bytes, print) =
-            body::open(wire.bytes, headers.clone(), self.limits.decoded_bytes).await?;
+        let (bytes, body) = body::open(wire, headers.clone(), self.limits.decoded_bytes).await?;
         Ok(FetchedDocument {
             bytes,
             content_type: content_type.map(str::to_owned),
-            prints: BodyPrints { wire: wire.print, body: print },
+            prints: BodyPrints { wire: print, body },
             delta,
         })
     }

@@ -3,7 +3,7 @@
 use super::FetchLimits;
 use super::clients::MAX_HEADERS;
 use super::guard::{Refusal, shown};
-use super::resolver::Unresolved;
+use super::resolver::LookupError;
 use hyper_util::client::legacy;
 use std::error::Error;
 use std::fmt;
@@ -281,12 +281,12 @@ fn host_of(url: &Url) -> String {
 
 /// What the causes of an error tell, where they do.
 fn told(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchError> {
-    if let Some(refusal) = cause::<Refusal>(error) {
-        return Some(FetchError::Refused { hop, refusal: refusal.clone() });
-    }
     let host = host_of(url);
-    if let Some(Unresolved { why }) = cause::<Unresolved>(error) {
-        return Some(FetchError::Name { host, why: why.clone() });
+    if let Some(why) = cause::<LookupError>(error) {
+        return Some(match why.clone() {
+            LookupError::Refused(refusal) => FetchError::Refused { hop, refusal },
+            LookupError::Unresolved(why) => FetchError::Name { host, why },
+        });
     }
     if let Some(tls) = cause::<rustls::Error>(error) {
         return Some(match tls {

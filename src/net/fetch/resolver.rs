@@ -18,14 +18,6 @@ pub const MAX_ADDRESSES: usize = 16;
 /// nowhere is told from a host that does not answer.
 const RESOLVE_TIME: Duration = Duration::from_secs(8);
 
-/// A name that leads to no address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Unresolved {
-    /// What was said.
-    pub why: String,
-}
-
 /// How long an answer counts. The system's resolver does not say how long the zone lets it, and keeps
 /// what it may keep for longer itself.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(60);
@@ -43,14 +35,14 @@ pub struct GuardedResolver {
 }
 
 /// Why a name cannot be connected to.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum LookupError {
     /// Its addresses are refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It has none.
-    #[error(transparent)]
-    Unresolved(#[from] Unresolved),
+    /// It has none, in the words of the resolver.
+    #[error("{0}")]
+    Unresolved(String),
 }
 
 impl GuardedResolver {
@@ -81,12 +73,8 @@ impl GuardedResolver {
     pub(super) fn find(&self, name: &str) -> Finding {
         let (resolver, name) = (self.clone(), name.to_owned());
         Box::pin(async move {
-            let found = resolver.look_up(&name).await.map_err(|error| match error {
-                LookupError::Refused(refusal) => BoxError::from(refusal),
-                LookupError::Unresolved(unresolved) => unresolved.into(),
-            })?;
-            let addresses: Vec<SocketAddr> = found.to_vec();
-            Ok(addresses.into_iter())
+            let found = resolver.look_up(&name).await?;
+            Ok(found.to_vec().into_iter())
         })
     }
 }
@@ -105,12 +93,10 @@ impl Resolve for GuardedResolver {
 /// Asks the system's resolver.
 async fn ask(name: &str, openness: Openness) -> Result<Vec<SocketAddr>, LookupError> {
     // Port 0 stands for "the port of the URL".
-    let unresolved = |why: String| Unresolved { why };
     let found = timeout(RESOLVE_TIME, tokio::net::lookup_host((name, 0))).await;
-    let late = || format!("the resolver did not answer within {} s", RESOLVE_TIME.as_secs());
-    let found =
-        found.map_err(|_| unresolved(late()))?.map_err(|error| unresolved(error.to_string()))?;
-    Ok(admitted(name, found, openness)?)
+    let late = |_| format!("the resolver did not answer within {} s", RESOLVE_TIME.as_secs());
+    let found = found.map_err(late).and_then(|found| found.map_err(|error| error.to_string()));
+    Ok(admitted(name, found.map_err(LookupError::Unresolved)?, openness)?)
 }
 
 /// The addresses that may be connected to; the refusal of the first one where there are none.

@@ -10,7 +10,7 @@ use crate::fetch::error::{FetchBlame, FetchError, unreached};
 use crate::fetch::guard::{self, AllowPrivate, Openness, read_url};
 use crate::fetch::lead::{LeadScope, LeadTrail, read_named};
 use crate::fetch::passers::Passers;
-use crate::fetch::resolver::{LookupError, Unresolved};
+use crate::fetch::resolver::LookupError;
 use crate::origin::site_of;
 use http::header::{HeaderMap, HeaderValue};
 use reqwest::Client;
@@ -139,7 +139,7 @@ impl Core {
                 Ok(is_private && !found.is_empty())
             }
             Err(LookupError::Refused(_)) => Ok(false),
-            Err(LookupError::Unresolved(Unresolved { why })) => {
+            Err(LookupError::Unresolved(why)) => {
                 Err(FetchError::Name { host: name.to_owned(), why })
             }
         }
@@ -165,7 +165,7 @@ impl Core {
             Ok(found) if !found.is_empty() => Ok(()),
             Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
             _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
-            Err(LookupError::Unresolved(Unresolved { why })) => Err(unchecked(name, &why)),
+            Err(LookupError::Unresolved(why)) => Err(unchecked(name, &why)),
             Ok(_) => Err(unchecked(name, "it has none")),
         }
     }
