@@ -77,7 +77,8 @@ fn create_beside(file: &Path) -> std::io::Result<(File, TempPath)> {
     options.read(true).write(true).create_new(true).mode(0o600);
     for number in 1..=AT_ONCE {
         let path = folder_of(file).join(format!(".tidegate-export.~{number}"));
-        if File::open(&path).is_ok_and(|left| left.try_lock().is_ok()) {
+        let is_file = path.symlink_metadata().is_ok_and(|about| about.is_file());
+        if is_file && File::open(&path).is_ok_and(|left| left.try_lock().is_ok()) {
             std::fs::remove_file(&path)?;
         }
         match options.open(&path) {
