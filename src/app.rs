@@ -8,7 +8,6 @@ mod export;
 mod feeds;
 mod followers;
 mod gateway;
-mod health;
 mod import;
 mod maintenance;
 mod names;
@@ -33,13 +32,12 @@ pub use demo::{Demo, demo};
 pub use error::{AppError, ErrorContext};
 pub use export::{export, export_of};
 pub use gateway::{Gateway, Outside};
-pub use health::health;
 pub use import::{Imported, ImportedState, LeftOutCredentials, import, import_to, read_bounded};
 pub use options::{
     ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, config_file, interval,
 };
 pub use pull::{Pulled, pull};
 pub use replay::{replay, rule_names};
-pub use running::{GatewayOptions, RunningGateway};
+pub use running::{GatewayOptions, RunningGateway, health};
 pub use serve::serve;
 pub use sup::sup;

@@ -1,5 +1,6 @@
 //! Which store a configuration asks for: one on disk, or one in PostgreSQL; and how much space is left for it.
 
+use super::error::now_and_then;
 use super::{AppError, ErrorContext};
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,22 +115,15 @@ pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<
 
 /// Measures until it is told to end.
 pub(super) async fn watch(space: Arc<FreeSpace>, cancel: CancellationToken) {
-    for turn in (0..COUNT_EVERY).cycle() {
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(MEASURE_EVERY) => {}
-        }
-        let measured = Arc::clone(&space);
-        // A file system that hangs keeps one thread waiting, and this task.
-        let measuring = tokio::task::spawn_blocking(move || {
+    let mut turns = (0..COUNT_EVERY).cycle();
+    let measure = || {
+        let (measured, turn) = (Arc::clone(&space), turns.next().unwrap_or_default());
+        move || {
             measured.measure();
             if turn == 0 || (turn % COUNT_OFTEN == 0 && measured.has_size_limit()) {
                 measured.measure_used();
             }
-        });
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            _ = measuring => {}
         }
-    }
+    };
+    now_and_then(MEASURE_EVERY, &cancel, measure).await;
 }

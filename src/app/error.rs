@@ -1,8 +1,10 @@
 //! Why a command did not do what it was asked, and the exit status that says so.
 
 use std::error::Error;
+use std::time::Duration;
 use tidegate_config::ConfigError;
 use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +108,22 @@ where
     E: Error + Send + Sync + 'static,
 {
     joined(failed, tokio::task::spawn_blocking(work).await)
+}
+
+/// Has work that waits for the disk be done now and then, until it is told to end. A file system that hangs keeps one
+/// thread waiting, and this task.
+pub(super) async fn now_and_then<W: FnOnce() + Send + 'static>(
+    every: Duration,
+    cancel: &CancellationToken,
+    mut next: impl FnMut() -> W,
+) {
+    let repeating = async {
+        loop {
+            tokio::time::sleep(every).await;
+            let _ = tokio::task::spawn_blocking(next()).await;
+        }
+    };
+    let _: Option<()> = cancel.run_until_cancelled(repeating).await;
 }
 
 /// Whether a status blames what was typed or configured, and not how things are just now.

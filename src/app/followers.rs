@@ -12,10 +12,9 @@ use tidegate_store::{Epoch, FeedList, Store, StoreError, in_words};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long at most until a change is seen that closes no epoch.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// What lies between two looks at least, so that a burst of changes is taken over at once.
-const REST: Duration = Duration::from_millis(100);
+/// What lies between two looks at least, so that a burst of changes is taken over at once, and how long at most until a
+/// change is seen that closes no epoch.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Takes over what sources have and lists say, until it is told to end.
 pub(super) async fn follow_sources(
@@ -31,7 +30,7 @@ pub(super) async fn follow_sources(
         });
         loop {
             let done = gather(store.as_ref(), &desk, &mut aggregates, &mut gathered).await;
-            if !goes_on("aggregates", done, &mut epochs, &cancel).await {
+            if !goes_on("aggregates", done, PAUSES, &mut epochs, &cancel).await {
                 return;
             }
         }
@@ -41,7 +40,7 @@ pub(super) async fn follow_sources(
         let mut lists = FeedsOfKind::new(FeedRecord::is_followed);
         loop {
             let done = follow_lists(store.as_ref(), &desk, &mut lists, &mut seen).await;
-            if !goes_on("the feeds of lists", done, &mut epochs, &cancel).await {
+            if !goes_on("the feeds of lists", done, PAUSES, &mut epochs, &cancel).await {
                 return;
             }
         }
@@ -50,9 +49,10 @@ pub(super) async fn follow_sources(
 }
 
 /// Tells what failed and waits until it is time to look again; `false`: it is time to end.
-async fn goes_on(
+pub(super) async fn goes_on(
     what: &str,
     done: Result<(), StoreError>,
+    (least, most): (Duration, Duration),
     epochs: &mut watch::Receiver<Epoch>,
     cancel: &CancellationToken,
 ) -> bool {
@@ -61,12 +61,12 @@ async fn goes_on(
         tracing::warn!(error, "{what} could not be brought up to date");
     }
     let waiting = async {
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(least).await;
         tokio::select! {
             biased;
             // Where nobody closes epochs any more, the store is closing.
             changed = epochs.changed() => changed.is_ok(),
-            () = tokio::time::sleep(LOOK_EVERY) => true,
+            () = tokio::time::sleep(most) => true,
         }
     };
     cancel.run_until_cancelled(waiting).await.unwrap_or(false)

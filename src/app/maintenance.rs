@@ -433,15 +433,6 @@ mod tests {
             assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a"]);
         }
 
-        #[tokio::test]
-        async fn work_that_is_not_done_is_tried_again() {
-            let (store, mut visits) = (StoreDouble::new(&["a", "b"]), FeedVisits::default());
-            let all_but_a = |feed: &str| feed != "a";
-            assert_eq!(visited(&mut visits, &store, NOW, all_but_a).await, ["a", "b"]);
-            assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a"]);
-            assert!(visited(&mut visits, &store, NOW, is_done).await.is_empty());
-        }
-
         #[tokio::test(start_paused = true)]
         async fn a_few_feeds_are_visited_at_once_and_each_once() {
             let names: Vec<String> = (0..50).map(|number| format!("feed-{number}")).collect();

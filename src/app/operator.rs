@@ -59,8 +59,6 @@ pub(super) struct AdminService {
     poller: Poller,
     /// What looks at addresses that somebody thinks of adding.
     services: RwLock<Services>,
-    /// One document of them is read at a time.
-    previews: Semaphore,
     /// The sites that were warned of lately, since they do not answer what is passed on to them.
     silent: Cache<String, ()>,
     /// So many first documents are read at a time.
@@ -102,7 +100,6 @@ impl AdminService {
             clock,
             poller,
             services: RwLock::new(services),
-            previews: Semaphore::new(1),
             silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 use tidegate_config::{self as config, Config, Overrides, ServerSection};
 use tidegate_net::fetch::{self, ApiAnswer, ApiClient, ApiRequest, FetchError};
 use url::{Host, Url};
@@ -218,8 +219,25 @@ fn administered(server: &ServerSection) -> Result<Url, AppError> {
     })
 }
 
+/// How long the answer of a health check may take.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// `tidegate health`, as a container's health check does: asks `/healthz` where the gateway of this configuration listens. An error where it does not answer.
+pub async fn health(settings: ConfigSource) -> Result<(), AppError> {
+    let server = settings.load()?.config.server;
+    let url = format!("{}/healthz", server.origin(reachable(server.listen)));
+    match fetch::status_of(&url, ANSWER_TIME).await {
+        Ok(200) => Ok(()),
+        Ok(status) => {
+            let what = format!("{url} does not say that the gateway lives");
+            Err(AppError::run(what, format!("it answers {status}")))
+        }
+        Err(error) => Err(AppError::run(format!("{url} does not answer"), error)),
+    }
+}
+
 /// Where this machine reaches what listens at an address.
-pub(super) fn reachable(listen: SocketAddr) -> SocketAddr {
+fn reachable(listen: SocketAddr) -> SocketAddr {
     let address = match listen.ip() {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

@@ -56,8 +56,7 @@ fn unnamed_listener(checked: &Checked) -> Option<Fault> {
          reached, with server.public_url, --public-url or TIDEGATE_SERVER_PUBLIC_URL",
         server.listen
     );
-    let place = checked.places.get("server.listen").cloned().unwrap_or_default();
-    Some(Fault { message, ..place })
+    Some(Fault { message, ..checked.place("server.listen") })
 }
 
 /// What the operator should know of a configuration that is good.

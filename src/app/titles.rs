@@ -1,5 +1,6 @@
 //! The titles of feeds in the list of subscriptions: what their own documents say.
 
+use super::followers::goes_on;
 use super::maintenance::PASSED_OVER;
 use super::operator::AdminService;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,11 +9,11 @@ use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Revision, Tick, Time};
 use tidegate_poll::owns_feed;
-use tidegate_store::{Epoch, Select, Store, StoreError, in_words};
+use tidegate_store::{Epoch, Select, Store, StoreError};
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
-/// How long after a change of feeds their titles are looked at, so that many are written together.
+/// What lies between two looks at least, so that many titles are written together.
 const SETTLE: Duration = Duration::from_secs(2);
 /// How often the titles of all feeds are looked at: one can change while no item does.
 const ALL_EVERY: Duration = Duration::from_secs(3600);
@@ -26,41 +27,20 @@ pub(super) async fn maintain_titles(
     desk: &AdminService,
     cancel: &CancellationToken,
 ) {
-    let mut read = ReadTitles::default();
-    let mut epochs = store.watch_epochs();
-    let mut seen = *epochs.borrow_and_update();
-    let mut all_at = clock.now();
+    let (mut read, mut epochs) = (ReadTitles::default(), store.watch_epochs());
+    let (mut seen, mut all_at) = (None, clock.now());
     loop {
         let now = clock.now();
-        let all = now >= all_at;
-        let updated = tokio::select! {
-            () = cancel.cancelled() => return,
-            updated = read.update(store, desk, (!all).then_some(seen)) => updated,
-        };
-        match updated {
-            Ok(newest) => seen = newest,
-            Err(error) => tracing::warn!(
-                error = in_words(&error),
-                "the titles of feeds could not be looked at"
-            ),
-        }
-        if all {
+        let after = seen.filter(|_| now < all_at);
+        if after.is_none() {
             all_at = now.plus(ALL_EVERY);
         }
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            changed = tokio::time::timeout(ALL_EVERY, epochs.changed()) => {
-                // The store is closed.
-                if matches!(changed, Ok(Err(_))) {
-                    return;
-                }
-            }
+        let updating = cancel.run_until_cancelled(read.update(store, desk, after));
+        let Some(updated) = updating.await else { return };
+        let done = updated.map(|newest| seen = Some(newest));
+        if !goes_on("titles", done, (SETTLE, ALL_EVERY), &mut epochs, cancel).await {
+            return;
         }
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = tokio::time::sleep(SETTLE) => {}
-        }
-        epochs.borrow_and_update();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The certificate that the gateway shows, out of files that are read at the start and again when they change.
 
 use super::AppError;
+use super::error::now_and_then;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,19 +115,11 @@ impl CertificateFiles {
 
     /// Looks at the files until it is told to end.
     pub(super) async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>, cancel: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = cancel.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
+        let look = || {
             let (files, now) = (Arc::clone(&self), clock.now());
-            // A file system that hangs keeps one thread waiting, and this task.
-            let looking = tokio::task::spawn_blocking(move || files.look(now));
-            tokio::select! {
-                () = cancel.cancelled() => return,
-                _ = looking => {}
-            }
-        }
+            move || files.look(now)
+        };
+        now_and_then(LOOK_EVERY, &cancel, look).await;
     }
 }
 

@@ -87,36 +87,34 @@ mod tests {
 
     #[test]
     fn the_other_ways_to_say_it() {
-        let said = describe("[store]\nkind=\"memory\"\n[polling]\nallow_private=[\"a:1\",\"b:2\"]");
-        assert!(said.contains("in memory"), "{said}");
-        assert!(said.contains("polls 0 feeds, each every 5m to 1d, 2 addresses allowed"), "{said}");
-        let said = describe("[polling]\nproxy=\"http://u:hush@proxy:3128\"");
-        assert!(said.contains("  goes out by the proxy http://proxy:3128\n"), "{said}");
-    }
-
-    #[test]
-    fn local_feeds_and_aggregates_are_counted_apart() {
-        let said = describe(
-            "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n\
-             [[feed]]\nname=\"b\"\nlocal=true\n\
+        let a = "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n";
+        let private = format!(
+            "{a}private=true\n[[reader]]\nname=\"ann\"\n\
+             token=\"0123456789abcdef0123456789abcdef\"\nfeeds=[\"a\"]"
+        );
+        let shared = format!(
+            "{a}[[feed]]\nname=\"b\"\nlocal=true\n\
              [[feed]]\nname=\"c\"\nlocal=true\nurl=\"http://c.example/\"\n\
-             [[aggregate]]\nname=\"d\"\nsources=[\"a\",\"b\"]",
+             [[aggregate]]\nname=\"d\"\nsources=[\"a\",\"b\"]"
         );
-        assert!(said.contains("  polls 2 feeds, each every"), "{said}");
-        assert!(
-            said.contains("  makes items of 2 feeds here, 1 of them polled as well\n"),
-            "{said}"
-        );
-        assert!(said.ends_with("  gathers 1 aggregate\n"), "{said}");
-    }
-
-    #[test]
-    fn private_feeds_and_readers_are_counted() {
-        let said = describe(
-            "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\nprivate=true\n\
-             [[reader]]\nname=\"ann\"\ntoken=\"0123456789abcdef0123456789abcdef\"\nfeeds=[\"a\"]",
-        );
-        assert!(said.ends_with("  has 1 private feed for 1 reader\n"), "{said}");
+        for (text, line) in [
+            ("[store]\nkind=\"memory\"", "  keeps its data in memory, until it stops"),
+            (
+                "[polling]\nallow_private=[\"a:1\",\"b:2\"]",
+                "  polls 0 feeds, each every 5m to 1d, 2 addresses allowed private",
+            ),
+            (
+                "[polling]\nproxy=\"http://u:hush@proxy:3128\"",
+                "  goes out by the proxy http://proxy:3128",
+            ),
+            (&shared, "  polls 2 feeds, each every 5m to 1d, no private addresses"),
+            (&shared, "  makes items of 2 feeds here, 1 of them polled as well"),
+            (&shared, "  gathers 1 aggregate"),
+            (&private, "  has 1 private feed for 1 reader"),
+        ] {
+            let said = describe(text);
+            assert!(said.lines().any(|one| one == line), "{said}");
+        }
     }
 
     #[test]
@@ -193,22 +191,6 @@ mod tests {
             std::fs::write(path("f.toml"), &good).unwrap();
             assert!(check(Some(&path("f.toml")), &mut Vec::new()).is_ok(), "{good}");
         }
-    }
-
-    #[test]
-    fn an_address_under_two_names_is_said() {
-        let said = describe(
-            "[[feed]]\nname=\"a\"\nurl=\"http://a.example/\"\n\
-             [[feed]]\nname=\"b\"\nurl=\"http://a.example/\"",
-        );
-        assert!(said.starts_with("warning: the feeds a and b have the same address"), "{said}");
-    }
-
-    #[test]
-    fn a_database_without_a_token_for_all_gateways_is_warned_of_and_good() {
-        let said = describe("[store]\nkind=\"postgres\"\nurl=\"postgresql://db/feeds\"");
-        assert!(said.starts_with("warning: no administration token is configured"), "{said}");
-        assert!(said.contains("\nf.toml: good\n"), "{said}");
     }
 
     #[test]

@@ -81,20 +81,9 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
-    /// The file is too large.
-    #[error("the configuration file {file} is larger than {limit} bytes, the limit")]
-    TooLarge {
-        file: String,
-        /// The limit, in bytes.
-        limit: u64,
-    },
-    /// The file is not UTF-8.
-    #[error("{file}:{line}: the configuration is not UTF-8; save it as UTF-8")]
-    Encoding {
-        file: String,
-        /// The line of the first byte that does not fit, from 1.
-        line: usize,
-    },
+    /// The file is no configuration, whatever is in it.
+    #[error("{0}")]
+    Unusable(String),
     /// The file has mistakes.
     #[error(transparent)]
     Faults(#[from] Faults),

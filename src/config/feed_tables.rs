@@ -2,8 +2,9 @@
 
 use super::access::note_sources;
 use super::declare::*;
-use super::feed_config::FeedConfig;
-use super::feeds::{AGGREGATE_KEYS, AGGREGATE_LIMIT, FEED_KEYS, FEED_LIMIT, WebhookConfig};
+use super::feeds::{
+    AGGREGATE_KEYS, AGGREGATE_LIMIT, FEED_KEYS, FEED_LIMIT, FeedConfig, WebhookConfig,
+};
 use super::nearest::nearest;
 use super::origins::free_path;
 use super::polling::{Polling, in_order};
@@ -102,7 +103,6 @@ pub(super) fn read(
             ..FeedConfig::new(name, table.url, FeedSource::File)
         });
     });
-    top.note_place(paths.first, PATHS);
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         let name = section.take_name(table.name.take(), &mut feeds.names);
         if !section.has("sources") {
@@ -254,8 +254,6 @@ struct FeedPaths<'o> {
     origins: HashMap<&'o str, &'o FeedName>,
     /// The paths of feeds, each with its line.
     taken: HashMap<String, usize>,
-    /// The place of the first one; all of them need a restart.
-    first: Option<usize>,
 }
 
 impl<'o> FeedPaths<'o> {
@@ -265,13 +263,12 @@ impl<'o> FeedPaths<'o> {
             OriginPlace::Host(_) => None,
         };
         let origins = origins.iter().filter_map(path).collect();
-        Self { origins, taken: HashMap::new(), first: None }
+        Self { origins, taken: HashMap::new() }
     }
 
     /// Checks the path of a feed against those of other feeds and of origins.
     fn check(&mut self, section: &mut Section<'_, '_, '_>, path: Option<&str>) {
         let Some(path) = path else { return };
-        self.first = self.first.or(Some(section.offset("path")));
         let mut folders = path.match_indices('/').filter_map(|(at, _)| path.get(..=at));
         if let Some(name) = folders.find_map(|folder| self.origins.get(folder)) {
             let message =

@@ -7,7 +7,6 @@
 
 mod access;
 mod fault;
-mod feed_config;
 mod feed_tables;
 mod feeds;
 mod keys;
@@ -41,9 +40,9 @@ mod declare {
 
 pub use access::without_login;
 pub use fault::{ConfigError, External, FAULTS_SHOWN, Fault, Faults, look_up};
-pub use feed_config::FeedConfig;
 pub use feeds::{
-    AGGREGATE_LIMIT, FEED_LIMIT, FeedSettings, SOURCE_LIMIT, WebhookConfig, feed_settings,
+    AGGREGATE_LIMIT, FEED_LIMIT, FeedConfig, FeedSettings, SOURCE_LIMIT, WebhookConfig,
+    feed_settings,
 };
 pub use naming::{feed_name, is_named_after};
 pub use origins::{ALLOW_LIMIT, AllowConfig, ORIGIN_LIMIT, OWN_STEPS};
@@ -106,7 +105,7 @@ pub struct Checked {
     pub warnings: Vec<Fault>,
     /// What it names and does not contain, each with its place and without a message.
     pub externals: Vec<(Fault, External)>,
-    /// Where the keys are that need a restart, by table and key; of an absent key the head of its table.
+    /// Where the keys are that need a restart, by table and key, and the heads of the tables.
     pub places: BTreeMap<String, Fault>,
 }
 
@@ -141,11 +140,15 @@ impl Checked {
     /// may be a secret.
     pub fn restart_warnings(&self, kept: &[String]) -> Vec<Fault> {
         let message = "was changed and needs a restart; until then what it was stays in force";
-        let warning = |key: &String| {
-            let place = self.places.get(key).cloned();
-            Fault { key: key.clone(), message: message.to_owned(), ..place.unwrap_or_default() }
-        };
+        let warning = |key: &String| Fault { message: message.to_owned(), ..self.place(key) };
         kept.iter().map(warning).collect()
+    }
+
+    /// Where a key is that needs a restart; of an absent one the head of its table, or the beginning of the file.
+    pub fn place(&self, key: &str) -> Fault {
+        let table = key.split('.').next().unwrap_or_default();
+        let place = [key, table, ""].into_iter().find_map(|known| self.places.get(known));
+        Fault { key: key.to_owned(), ..place.cloned().unwrap_or_default() }
     }
 }
 
@@ -167,12 +170,16 @@ fn read_file(path: &Path) -> Result<String, ConfigError> {
     let opened = std::fs::File::open(path).map_err(read)?;
     opened.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(read)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_LIMIT {
-        return Err(ConfigError::TooLarge { file, limit: FILE_LIMIT });
+        let said =
+            format!("the configuration file {file} is larger than {FILE_LIMIT} bytes, the limit");
+        return Err(ConfigError::Unusable(said));
     }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = good.iter().filter(|b| **b == b'\n').count() + 1;
-        ConfigError::Encoding { file: file.clone(), line }
+        ConfigError::Unusable(format!(
+            "{file}:{line}: the configuration is not UTF-8; save it as UTF-8"
+        ))
     })
 }
 

@@ -131,7 +131,6 @@ pub(super) struct CheckedOrigins {
 
 /// Reads the origins.
 pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> CheckedOrigins {
-    top.note_tables(ORIGINS);
     let public = server.public_url.as_deref().and_then(|url| Url::parse(url).ok());
     let mut origins = CheckedOrigins { checked: Vec::new(), pass_at_own_host: Vec::new() };
     let mut names: BTreeMap<FeedName, usize> = BTreeMap::new();
@@ -232,7 +231,6 @@ fn check_place(
 
 /// Reads the sites whose feeds readers may subscribe to.
 pub(super) fn read_allowed(top: &mut Section<'_, '_, '_>) -> Vec<AllowConfig> {
-    top.note_tables(ALLOWED);
     let mut allowed = Vec::new();
     let mut lines: HashMap<Url, usize> = HashMap::new();
     top.tables(ALLOWED, &ALLOW_KEYS, ALLOW_LIMIT, |section, AllowTable { url, idle, feeds }| {

@@ -25,6 +25,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
     /// The whole file.
     pub(super) fn root(sheet: &'s mut Sheet<'t>, table: &'d [TableEntry<'d>]) -> Self {
         let mut section = Self { sheet, table, path: "", start: 0, read: BTreeSet::new() };
+        section.note_place("", 0);
         section.refuse_unknown(&TABLES.map(|(name, _)| name));
         section
     }
@@ -49,7 +50,6 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         }
         let place = (name, start);
         let (mut target, mut section) = Section::read(&mut *self.sheet, table, place, keys);
-        section.note_places(keys);
         check(&mut section, &mut target);
         target
     }
@@ -93,6 +93,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         let mut section = Self { sheet, table, path, start, read: BTreeSet::new() };
         let known: Vec<&'static str> = keys.rows.iter().map(|row| row.name).collect();
         section.refuse_unknown(&known);
+        section.note_place(path, start);
         let mut target = T::default();
         for (row, field) in keys.iter() {
             if let Some(node) = section.value(row.name) {
@@ -103,6 +104,12 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
                 for (at, message) in mistakes {
                     section.sheet.fault(at, &join(path, row.name), message);
                 }
+            }
+        }
+        for row in keys.rows.iter().filter(|row| row.needs_restart) {
+            if section.has(row.name) {
+                let place = section.place(row.name);
+                section.sheet.checked.places.entry(place.key.clone()).or_insert(place);
             }
         }
         for (row, field) in keys.iter() {
@@ -119,27 +126,10 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         (target, section)
     }
 
-    /// Notes where the keys are that need a restart.
-    fn note_places<T>(&mut self, keys: &KeyTable<T>) {
-        for row in keys.rows.iter().filter(|row| row.needs_restart) {
-            let place = self.place(row.name);
-            self.sheet.checked.places.insert(place.key.clone(), place);
-        }
-    }
-
-    /// Notes that tables need a restart, at the first of them.
-    pub(super) fn note_tables(&mut self, name: &'static str) {
-        let first = self.value(name).and_then(|node| match &node.value {
-            Value::List(nodes) => nodes.first(),
-            _ => None,
-        });
-        self.note_place(first.map(|node| node.at), name);
-    }
-
-    /// Notes that something needs a restart which is written `at` a place first, if at all.
-    pub(super) fn note_place(&mut self, at: Option<usize>, key: &str) {
-        let place = self.sheet.place(at.unwrap_or_default(), key);
-        self.sheet.checked.places.insert(key.to_owned(), place);
+    /// Notes where a table is that stands in the file first of its name.
+    fn note_place(&mut self, table: &str, at: usize) {
+        let place = self.sheet.place(at, table);
+        self.sheet.checked.places.entry(table.to_owned()).or_insert(place);
     }
 
     fn refuse_unknown(&mut self, known: &[&'static str]) {

@@ -214,6 +214,18 @@ fn every_mistake_is_named_at_once() {
     insta::assert_snapshot!(faults(include_str!("tests/mistakes.toml")));
 }
 
+/// Each wrong file with all that is said of it, which repeats no secret.
+#[test]
+fn what_is_wrong_is_said_at_its_place() {
+    let mut all = String::new();
+    for case in include_str!("tests/wrong.toml").split("# ---\n") {
+        let said = faults(case);
+        assert!(!said.is_empty() && !said.contains("hush"), "{case}\n{said}");
+        all.push_str(&format!("{case}=> {}\n\n", said.replace('\n', "\n=> ")));
+    }
+    insta::assert_snapshot!(all);
+}
+
 #[test]
 fn what_is_not_toml_is_named_with_its_line_beside_the_other_mistakes() {
     insta::assert_snapshot!(faults(include_str!("tests/not-toml.toml")));
@@ -228,17 +240,6 @@ fn trusted_proxies_are_addresses_and_networks() {
     assert_eq!(proxies("[]"), [""; 0]);
     let all = proxies(r#"["127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8"]"#);
     assert_eq!(all, ["127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"]);
-    for bad in [
-        r#""127.0.0.1""#,
-        r#"["localhost"]"#,
-        r#"["10.0.0.0/33"]"#,
-        r#"["0.0.0.0/0"]"#,
-        r#"["::1", "::1"]"#,
-        "[1]",
-    ] {
-        let said = faults(&format!("[server]\ntrusted_proxies = {bad}"));
-        assert!(said.contains("server.trusted_proxies"), "{bad}: {said}");
-    }
 }
 
 #[test]
@@ -248,37 +249,10 @@ fn allow_private_is_a_boolean_or_a_list() {
     assert_eq!(private("true").allow_private, AllowPrivate::All);
     let only = private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private;
     assert_eq!(only, AllowPrivate::only(["127.0.0.1:9", "[::1]:8000", "localhost:80"]).unwrap());
-    for bad in [
-        r#""true""#,
-        "1",
-        r#"["localhost"]"#,
-        r#"["h:0"]"#,
-        r#"["h:+1"]"#,
-        "[80]",
-        r#"["http://h:80"]"#,
-        r#"[":80"]"#,
-        r#"["h:80", "H:80"]"#,
-        r#"["::1:80"]"#,
-    ] {
-        let said = faults(&format!("[polling]\nallow_private = {bad}"));
-        assert!(said.starts_with("tidegate.toml:2: polling.allow_private: "), "{bad}: {said}");
-    }
 }
 
 #[test]
-fn intervals_are_in_order_also_against_what_is_not_written() {
-    for (text, place) in [
-        ("[polling]\nmin_interval = \"2d\"", "2: polling.min_interval"),
-        ("[polling]\nmax_interval = \"1m\"", "2: polling.max_interval"),
-        ("[polling]\nmax_interval = \"1h\"\nmin_interval = \"2h\"", "3: polling.min_interval"),
-        ("[publish]\nwindow = \"200d\"", "2: publish.window"),
-        ("[publish]\ntombstones = \"1d\"", "2: publish.tombstones"),
-        ("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nmax_interval=\"1m\"", "4: feed.max_interval"),
-    ] {
-        let said = faults(text);
-        assert!(said.starts_with(&format!("tidegate.toml:{place}: ")), "{text}: {said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
-    }
+fn intervals_of_a_feed_stand_over_those_of_all() {
     let feed = "[polling]\nmin_interval=\"1h\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
                 min_interval=\"1s\"\nmax_interval=\"1m\"\ndeletions=\"off\"\ncomplete=true";
     let options = &good(feed).feeds[0].options;
@@ -359,20 +333,6 @@ fn warnings_do_not_stop_anything() {
 }
 
 #[test]
-fn a_token_that_can_be_guessed_is_refused() {
-    let read = |token: &str| check("f", &format!("[server]\nadmin_token = {token:?}"));
-    for short in ["", "1234", "fifteen-letters"] {
-        let said = read(short).unwrap_err().to_string();
-        let wanted = format!(
-            "f:2: server.admin_token: a token is 16 to 512 characters long, so that nobody guesses it; this has {}",
-            short.len()
-        );
-        assert!(said.starts_with(&wanted) && !said.contains("fifteen"), "{said}");
-    }
-    assert!(read("sixteen--letters").is_ok());
-}
-
-#[test]
 fn a_token_is_not_shown_by_accident() {
     let config = good("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"");
     assert!(!format!("{config:?}").contains("hunter2"));
@@ -397,9 +357,10 @@ fn files_that_cannot_be_read_say_so() {
     let path = folder.path().join("x.toml");
     assert!(matches!(file(&path), Err(ConfigError::Read { .. })));
     std::fs::write(&path, b"# one\n# two \xff\n").unwrap();
-    assert!(matches!(file(&path), Err(ConfigError::Encoding { line: 2, .. })));
+    let said = file(&path).unwrap_err().to_string();
+    assert!(said.ends_with("x.toml:2: the configuration is not UTF-8; save it as UTF-8"), "{said}");
     std::fs::File::create(&path).unwrap().set_len(FILE_LIMIT + 1).unwrap();
-    assert!(matches!(file(&path), Err(ConfigError::TooLarge { .. })));
+    assert!(file(&path).unwrap_err().to_string().contains("is larger than 16777216 bytes"));
     std::fs::write(&path, "[server]\nlisten = 1").unwrap();
     let said = file(&path).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}:2: server.listen: ", path.display())), "{said}");

@@ -150,56 +150,16 @@ mod tests {
         let listed = AllowPrivate::only(["localhost:81"]).unwrap();
         assert_eq!(private("private_callbacks = [\"LocalHost:81\"]"), listed);
     }
-
-    #[test]
-    fn mistakes_are_named() {
-        for (bad, said) in [
-            ("hub = \"yes\"", "true or false"),
-            ("subscribe = \"yes\"", "true or false"),
-            ("lease = \"1s\"", "out of bounds"),
-            ("lease = \"1d\"\nlease_min = \"2d\"", "does not lie between"),
-            ("lease = \"3d\"\nlease_max = \"2d\"", "does not lie between"),
-            ("lease_min = \"3d\"\nlease_max = \"2d\"", "does not lie between"),
-            ("subscriptions = 0", "out of bounds"),
-            ("private_callbacks = [\"localhost\"]", "not a host with a port"),
-            ("leases = \"1d\"", "did you mean lease?"),
-        ] {
-            let error = read(bad).unwrap_err();
-            assert!(error.contains(said), "{bad}: {error}");
-        }
-    }
 }
 
 #[cfg(test)]
 mod sup_tests {
     use crate::{Config, check};
 
-    fn periods(text: &str) -> Result<Vec<u32>, String> {
-        let checked = check("f", &format!("[sup]\n{text}"));
-        checked.map(|checked| checked.config.sup.periods).map_err(|faults| faults.to_string())
-    }
-
     #[test]
     fn periods_are_durations_shortest_first() {
-        assert_eq!(periods("periods = [\"5m\", \"10s\", \"24h\"]"), Ok(vec![10, 300, 86_400]));
-        assert_eq!(periods(""), Ok(Config::default().sup.periods));
-    }
-
-    #[test]
-    fn wrong_periods_are_named() {
-        for (bad, said) in [
-            ("periods = 60", "number"),
-            ("periods = []", "2 periods or more"),
-            ("periods = [\"60s\"]", "2 periods or more"),
-            ("periods = [\"60s\", \"1m\"]", "twice"),
-            ("periods = [\"60s\", \"2d\"]", "out of bounds; write \"1s\" to"),
-            ("periods = [\"60s\", \"0s\"]", "out of bounds"),
-            ("periods = [\"60s\", \"often\"]", "often"),
-            ("periods = [60, 300]", "has a number"),
-            ("period = 1", "did you mean periods?"),
-        ] {
-            let error = periods(bad).unwrap_err();
-            assert!(error.contains(said), "{bad}: {error}");
-        }
+        let read = |text: &str| check("f", text).unwrap().config.sup.periods;
+        assert_eq!(read("[sup]\nperiods = [\"5m\", \"10s\", \"24h\"]"), [10, 300, 86_400]);
+        assert_eq!(read(""), Config::default().sup.periods);
     }
 }

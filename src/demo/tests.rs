@@ -1,30 +1,14 @@
-use super::publisher::respond;
 use super::*;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::HeaderValue;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use tidegate_config::{AdminTokenSetting, SecretToken};
-use tidegate_net::fetch::AllowPrivate;
+use tidegate_config::SecretToken;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpStream;
 
 fn script() -> Script {
     Script::new(Time::from_unix(1_795_191_605), Duration::from_secs(4))
-}
-
-/// The ids that a document lists, in order.
-fn ids(body: &str) -> Vec<String> {
-    let (open, close) = if body.contains("<rss") {
-        ("isPermaLink=\"false\">", "</guid>")
-    } else {
-        ("<id>", "</id>")
-    };
-    let pieces = body.split(open).skip(1).filter_map(|rest| rest.split(close).next());
-    pieces.filter(|id| !id.ends_with(":log")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -33,61 +17,6 @@ fn the_first_documents() {
     insta::assert_snapshot!("lighthouse", log.body);
     insta::assert_snapshot!("harbour", notices.body);
     insta::assert_snapshot!("pilots", board.body);
-}
-
-#[test]
-fn a_document_breaks_off_within_an_item_and_is_whole_again() {
-    let notices = |step| script().feeds(step)[1].body.clone();
-    for step in [14, 15] {
-        let body = notices(step);
-        assert_eq!((body.matches("<item>").count(), body.matches("</item>").count()), (5, 4));
-        assert!(!body.contains("</rss>"));
-    }
-    assert_eq!(ids(&notices(16)).len(), 10);
-}
-
-/// It lasts so long that a visitor can release what is held, and says the same all the time: so neither
-/// the number of documents nor the time confirms it before the publisher repairs it.
-#[test]
-fn every_text_is_overwritten_for_a_while_by_the_same() {
-    let notices = |step| script().feeds(step)[1].clone();
-    let (before, broken) = (notices(18), notices(19));
-    assert_eq!(broken.body.matches("Please enable JavaScript").count(), 10);
-    assert_eq!(ids(&before.body), ids(&broken.body));
-    assert!((19..28).all(|step| notices(step) == broken));
-    let mended = notices(28);
-    assert!(!mended.body.contains("JavaScript") && mended.changed > broken.changed);
-}
-
-/// A post of the light gets another id, and stays the same in all else.
-#[test]
-fn a_post_gets_another_id() {
-    let log = |step| script().feeds(step)[0].body.clone();
-    let (before, after) = (log(11), log(12));
-    let old = "<id>tag:skerry-rock.example,2026:watch/12</id>";
-    let new = "<id>tag:skerry-rock.example,2026:new-book/12</id>";
-    assert!(before.contains(old) && !before.contains(new));
-    assert_eq!(before.replace(old, new), after.replacen(&updated(&after), &updated(&before), 1));
-}
-
-/// When a feed says that it was updated.
-fn updated(body: &str) -> String {
-    body.lines().find(|line| line.starts_with("  <updated>")).unwrap().to_owned()
-}
-
-/// Both know the first version, and neither knows of what the other makes of it.
-#[test]
-fn the_mainland_changes_the_tides_without_knowing_of_the_gateway() {
-    let board = |step| script().feeds(step)[2].clone();
-    let (first, second) = (board(8), board(9));
-    assert_eq!(board(0), first);
-    assert_eq!(board(500), second);
-    let sync = format!("<sx:sync id=\"{PILOTS_ITEM}\" updates=");
-    assert!(first.body.contains(&format!("{sync}\"1\"")), "{}", first.body);
-    assert!(second.body.contains(&format!("{sync}\"2\"")), "{}", second.body);
-    assert_eq!(second.body.matches("by=\"mainland.example\"").count(), 2);
-    let ours = own_version();
-    assert!(!first.body.contains(&ours.title) && !second.body.contains(&ours.title));
 }
 
 /// Whether something goes wrong with the notices at a step.
@@ -133,61 +62,6 @@ fn every_document_is_well_formed_but_for_the_accidents() {
             }
             assert_eq!(depth, 0, "{} at step {step}", document.path);
         }
-    }
-}
-
-/// The entry of an id, as the document has it.
-fn entry_of(body: &str, id: &str) -> String {
-    let end = if body.contains("<rss") { "</item>" } else { "</entry>" };
-    let found = body.split(end).find(|piece| piece.contains(&format!(">{id}<")));
-    let start = if body.contains("<rss") { "<item>" } else { "<entry>" };
-    found.and_then(|piece| piece.split(start).nth(1)).unwrap_or_default().to_owned()
-}
-
-/// What the first minutes show, in each feed: posts come, change, vanish from the middle while an
-/// older one fills the hole, and slide off the end.
-#[test]
-fn the_first_minutes_show_everything() {
-    for which in 0..2 {
-        let (mut gained, mut edited, mut withdrawn, mut backfilled, mut slid) = (0, 0, 0, 0, 0);
-        let steps: Vec<u32> = (0..=30).filter(|step| which == 0 || !has_accident(*step)).collect();
-        for pair in steps.windows(2) {
-            let before = &script().feeds(pair[0])[which].body;
-            let after = &script().feeds(pair[1])[which].body;
-            let (old, new) = (ids(before), ids(after));
-            let old_set: BTreeSet<&String> = old.iter().collect();
-            let new_set: BTreeSet<&String> = new.iter().collect();
-            let gone: Vec<&String> = old.iter().filter(|id| !new_set.contains(id)).collect();
-            gained += usize::from(!old_set.contains(&new[0]));
-            for id in gone {
-                if old.last() == Some(id) { slid += 1 } else { withdrawn += 1 }
-            }
-            let came_at_end = !old_set.contains(new.last().unwrap());
-            backfilled += usize::from(came_at_end);
-            let noise = |entry: String| match entry.split_once("<slash:comments>") {
-                Some((head, tail)) => {
-                    format!("{head}{}", tail.split_once("</slash:comments>").unwrap().1)
-                }
-                None => entry,
-            };
-            edited += old_set
-                .intersection(&new_set)
-                .filter(|id| noise(entry_of(before, id)) != noise(entry_of(after, id)))
-                .count();
-        }
-        let counts = [gained, edited, withdrawn, backfilled, slid];
-        assert!(counts.iter().all(|count| *count > 0), "feed {which}: {counts:?}");
-    }
-}
-
-#[test]
-fn the_first_post_is_withdrawn_at_the_fourth_step() {
-    let (before, after) = (ids(&script().feeds(3)[0].body), ids(&script().feeds(4)[0].body));
-    assert!(before[1..7].iter().any(|id| !after.contains(id)));
-    for step in 0..3 {
-        let (before, after) =
-            (ids(&script().feeds(step)[0].body), ids(&script().feeds(step + 1)[0].body));
-        assert!(before[..7].iter().all(|id| after.contains(id)), "step {step}");
     }
 }
 

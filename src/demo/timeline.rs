@@ -122,25 +122,6 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_comes_after_the_post_and_stays() {
-        let states: Vec<Option<i64>> = (3..7)
-            .map(|step| TIMELINE.at(step).iter().find(|post| post.number == 13).unwrap().revised)
-            .collect();
-        assert_eq!(states, [None, None, Some(5), Some(5)]);
-    }
-
-    #[test]
-    fn a_post_is_renamed_once_and_none_where_none_shall_be() {
-        let renamed = |timeline: &Timeline, step: u32| {
-            timeline.at(step).iter().find(|post| post.number == 12).map(|post| post.renamed)
-        };
-        let states: Vec<Option<bool>> = (5..9).map(|step| renamed(&TIMELINE, step)).collect();
-        assert_eq!(states, [Some(false), Some(false), Some(true), Some(true)]);
-        let never = Timeline { rename_one_in: 0, ..TIMELINE };
-        assert!((0..60).flat_map(|step| never.at(step)).all(|post| !post.renamed));
-    }
-
-    #[test]
     fn the_last_change_is_the_first_step_with_this_state() {
         for step in 0..60 {
             let changed = TIMELINE.changed(step);

@@ -29,14 +29,12 @@ mod pass;
 mod passers;
 mod redirect;
 mod resolver;
-mod unreached;
 
 pub use access::{RequestAccess, find_secret, secret_header};
 pub use address::NonPublicKind;
 pub use api::{ApiAnswer, ApiClient, ApiRequest, status_of};
 pub use call::{AskRequest, CallBody, CallRequest, Called, PageAnswer};
 pub use client::services;
-pub use clients::MAX_CLIENTS;
 pub use decode::{DecodeError, MAX_CODINGS, decoded};
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
 pub use freshness::MAX_STATED;
@@ -46,7 +44,7 @@ pub use guard::{
 };
 pub use handover::Handover;
 pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
-pub use lead::{LeadRefusal, LeadScope};
+pub use lead::LeadScope;
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,
 };

@@ -79,35 +79,34 @@ pub(in crate::app) struct ExistingFeeds<'a> {
 
 /// Decides about each outline.
 pub(in crate::app) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
-    let when = FeedRecord::next_change(before.stored.iter().map(Arc::as_ref), before.now);
-    let parents = list.outlines.iter().filter_map(|outline| outline.parent).collect();
+    let rules = before.rules.as_ref();
     let mut planner = Planner {
+        list,
+        before,
+        rules,
         plan: ImportPlan::default(),
         known: TakenNames::new(before),
-        layout: if before.rearrange {
-            Layout::default()
-        } else {
-            Layout::from_records(before.stored)
+        layout: match before.rearrange {
+            true => Layout::default(),
+            false => Layout::from_records(before.stored),
         },
         drafts: Vec::new(),
         by_address: HashMap::new(),
         around: Vec::with_capacity(list.outlines.len()),
-        rearrange: before.rearrange,
-        rules: before.rules.as_ref(),
-        room: before.rules.as_ref().map_or(usize::MAX, |rules| rules.room(before.stored)),
-        parents,
+        room: rules.map_or(usize::MAX, |rules| rules.room(before.stored)),
+        parents: list.outlines.iter().filter_map(|outline| outline.parent).collect(),
     };
     for (number, outline) in list.outlines.iter().enumerate() {
-        let around = planner.outline(list, number, outline);
+        let around = planner.outline(number, outline);
         planner.around.push(around);
     }
     if before.rearrange {
-        planner.rest(before.stored);
+        planner.rest();
     }
-    if let Some(rules) = &before.rules {
-        planner.drop_missing(rules, before.stored);
+    if let Some(rules) = rules {
+        planner.drop_missing(rules);
     }
-    planner.finish(when, before.endpoint)
+    planner.finish()
 }
 
 /// A feed that the list has.
@@ -127,15 +126,16 @@ struct FeedDraft {
 }
 
 impl FeedDraft {
-    /// One that was there and that the list does not have.
-    fn of_other(record: FeedRecord, before: &FeedRecord) -> Self {
+    fn new(record: FeedRecord, before: Option<FeedRecord>) -> Self {
         let (places, seen) = (Vec::new(), HashMap::new());
-        let before = Some(before.clone());
         Self { record, before, is_new: false, keeps: false, places, seen }
     }
 }
 
 struct Planner<'a> {
+    list: &'a OutlineList,
+    before: &'a ExistingFeeds<'a>,
+    rules: Option<&'a ListRules>,
     plan: ImportPlan,
     known: TakenNames,
     layout: Layout,
@@ -143,8 +143,6 @@ struct Planner<'a> {
     by_address: HashMap<String, usize>,
     /// What stands in each outline stands in this one.
     around: Vec<LayoutIndex>,
-    rearrange: bool,
-    rules: Option<&'a ListRules>,
     /// How many feeds more may be added.
     room: usize,
     /// The outlines that have others in them.
@@ -153,11 +151,11 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// Decides about an outline; answers where those in it stand.
-    fn outline(&mut self, list: &OutlineList, number: usize, outline: &Outline) -> LayoutIndex {
+    fn outline(&mut self, number: usize, outline: &Outline) -> LayoutIndex {
         let parent = self.parent(outline);
         let label = OutlineLabel::new(|name| outline.attribute(name));
-        let address = self.address(list, number, outline);
-        let node = address.and_then(|written| self.feed(list, written, outline, &label));
+        let address = self.address(number, outline);
+        let node = address.and_then(|written| self.feed(written, outline, &label));
         match node {
             Some(node) => self.layout.around(node),
             None if self.parents.contains(&number) => self.layout.folder(parent, &label),
@@ -176,32 +174,22 @@ impl Planner<'_> {
     }
 
     /// The address of the feed that an outline is, if it is one that can be taken.
-    fn address<'o>(
-        &mut self,
-        list: &OutlineList,
-        number: usize,
-        outline: &'o Outline,
-    ) -> Option<&'o str> {
+    fn address<'o>(&mut self, number: usize, outline: &'o Outline) -> Option<&'o str> {
         if outline.is_deleted() {
             self.plan.deleted += 1;
             return None;
         }
-        let is_last = number + 1 == list.outlines.len();
+        let is_torn = self.list.is_torn && number + 1 == self.list.outlines.len();
         let (address, why) = match outline.kind() {
-            OutlineKind::Feed(written) if outline.is_comment => {
-                (Some(written), "it is commented out".to_owned())
-            }
-            OutlineKind::Feed(written) if list.is_torn && is_last => {
-                let why = "the list ends within it, so that its address may be a part of one";
-                (Some(written), why.to_owned())
+            OutlineKind::Feed(written) if outline.is_comment => (written, "it is commented out"),
+            OutlineKind::Feed(written) if is_torn => {
+                (written, "the list ends within it, so that its address may be a part of one")
             }
             OutlineKind::Feed(written) => return Some(written),
             OutlineKind::Include(address) => {
-                (Some(address), "it leads to another list; import that by itself".to_owned())
+                (address, "it leads to another list; import that by itself")
             }
-            OutlineKind::Link(address) => {
-                (Some(address), "it is a link to a page and no feed".to_owned())
-            }
+            OutlineKind::Link(address) => (address, "it is a link to a page and no feed"),
             OutlineKind::Text if self.parents.contains(&number) => return None,
             OutlineKind::Text => {
                 let is_search = outline.type_name().is_some_and(|t| t.eq_ignore_ascii_case(SEARCH));
@@ -210,21 +198,16 @@ impl Planner<'_> {
                     false => "has neither an address nor feeds in it",
                 };
                 let said = short(outline.text().unwrap_or_default());
-                (None, format!("the outline {said:?} {what}"))
+                self.refuse(outline, None, format!("the outline {said:?} {what}"));
+                return None;
             }
         };
-        self.refuse(outline, address, why);
+        self.refuse(outline, Some(address), why.to_owned());
         None
     }
 
     /// Takes a feed; answers its outline.
-    fn feed(
-        &mut self,
-        list: &OutlineList,
-        written: &str,
-        outline: &Outline,
-        label: &OutlineLabel,
-    ) -> Option<usize> {
+    fn feed(&mut self, written: &str, outline: &Outline, label: &OutlineLabel) -> Option<usize> {
         let parent = self.parent(outline);
         let taken = self.draft(written, outline, parent);
         let at = taken.map_err(|why| self.refuse(outline, Some(written), why)).ok()?;
@@ -241,7 +224,7 @@ impl Planner<'_> {
         if is_again {
             self.plan.again += 1;
         }
-        if list.folder(outline).len() > ListPlace::DEPTH {
+        if self.list.folder(outline).len() > ListPlace::DEPTH {
             self.plan.deeper += 1;
         }
         let site = outline.site().and_then(ListPlace::site);
@@ -269,33 +252,37 @@ impl Planner<'_> {
             }
             return Ok(at);
         }
-        let (record, before) = match (self.known.record(&url)?, self.rules) {
-            (Some(known), _) => known,
-            (None, None) => (new(self.known.name(&url)?, (&url, access), outline), None),
-            (None, Some(rules)) => {
-                rules.check_new(&url, &mut self.room)?;
-                (rules.own(new(self.known.name(&url)?, (&url, access), outline)), None)
+        let (record, before) = match self.known.record(&url)? {
+            Some(known) => known,
+            None => {
+                self.rules.map_or(Ok(()), |rules| rules.check_new(&url, &mut self.room))?;
+                let record = new(self.known.name(&url)?, (&url, access), outline);
+                let record = match self.rules {
+                    Some(rules) => rules.own(record),
+                    None => record,
+                };
+                (record, None)
             }
         };
         let is_new = before.is_none() && record.source == FeedSource::Api;
         let keeps = match self.rules {
             Some(rules) => !is_new && !rules.decides(&record),
-            None => !self.rearrange && !record.enrolment.places.is_empty(),
+            None => !self.before.rearrange && !record.enrolment.places.is_empty(),
         };
-        let (places, seen) = (Vec::new(), HashMap::new());
-        self.by_address.insert(url.to_string(), self.drafts.len());
-        self.drafts.push(FeedDraft { record, before, is_new, keeps, places, seen });
-        Ok(self.drafts.len() - 1)
+        let at = self.drafts.len();
+        self.by_address.insert(url.to_string(), at);
+        self.drafts.push(FeedDraft { is_new, keeps, ..FeedDraft::new(record, before) });
+        Ok(at)
     }
 
     /// Feeds that the list does not have come behind those that it has, as they stood.
-    fn rest(&mut self, stored: &[Arc<FeedRecord>]) {
+    fn rest(&mut self) {
         self.layout.begin_another_list();
         let mentioned: HashSet<FeedName> =
             self.drafts.iter().map(|draft| draft.record.name.clone()).collect();
         let mut moved: HashMap<Vec<u32>, LayoutIndex> = HashMap::new();
         let mut drafts: BTreeMap<&FeedName, FeedDraft> = BTreeMap::new();
-        for (record, place) in listed(stored.iter().map(Arc::as_ref)) {
+        for (record, place) in listed(self.before.stored.iter().map(Arc::as_ref)) {
             let Some(place) = place.filter(|_| !mentioned.contains(&record.name)) else { continue };
             let (mut parent, mut way) = (None, Vec::new());
             for folder in &place.folders {
@@ -309,9 +296,8 @@ impl Planner<'_> {
             let (new, node) = self.layout.place(parent, place.label.clone(), place.site.clone());
             way.push(place.position);
             moved.insert(way, self.layout.around(node));
-            let draft = drafts
-                .entry(&record.name)
-                .or_insert_with(|| FeedDraft::of_other(record.clone(), record));
+            let other = || FeedDraft::new(record.clone(), Some(record.clone()));
+            let draft = drafts.entry(&record.name).or_insert_with(other);
             draft.places.push(ListPlace { number: place.number, ..new });
         }
         for mut draft in drafts.into_values() {
@@ -321,7 +307,9 @@ impl Planner<'_> {
         }
     }
 
-    fn finish(self, when: Time, endpoint: &EndpointId) -> ImportPlan {
+    fn finish(self) -> ImportPlan {
+        let ExistingFeeds { stored, endpoint, now, .. } = *self.before;
+        let when = FeedRecord::next_change(stored.iter().map(Arc::as_ref), now);
         let mut plan = self.plan;
         for FeedDraft { mut record, before, is_new, places, .. } in self.drafts {
             // One without a new place stays as it is, unless it is the list's and the list has changed it.

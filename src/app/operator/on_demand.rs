@@ -197,13 +197,7 @@ impl AdminService {
         answer: WholeAnswer,
         read: impl FnOnce(&str) -> Option<T> + Send + 'static,
     ) -> Option<T> {
-        // Never closed. It is given back once all is read, also where nobody waits for that any more.
-        let turn = Arc::clone(&self.first_documents).acquire_owned().await.ok();
-        let reading = tokio::task::spawn_blocking(move || {
-            let found = text_of(answer).and_then(|text| read(&text));
-            drop(turn);
-            found
-        });
+        let reading = self.read_first(move || text_of(answer).and_then(|text| read(&text)));
         reading.await.ok().flatten()
     }
 

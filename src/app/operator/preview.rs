@@ -1,7 +1,7 @@
 //! What is at an address, for who thinks of adding it.
 
 use super::AdminService;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_config as config;
 use tidegate_core::model::{Completeness, Entry, FeedDocument, FeedName, Format, Warning, counted};
@@ -12,6 +12,7 @@ use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_net::fetch::{self, FetchAnswer, FetchRequest, FetchedDocument, Services};
 use tidegate_serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError, PreviewedEntry};
 use tidegate_store::FeedList;
+use tokio::task::JoinError;
 use tower::ServiceExt as _;
 use url::Url;
 
@@ -59,13 +60,24 @@ impl AdminService {
         Ok(AtAddress { document, url, lasting, links: fetched.page_links })
     }
 
-    /// Reads a document where that keeps nobody waiting, one at a time.
+    /// Reads what may become a feed where that keeps nobody waiting, a few at a time.
+    pub(super) async fn read_first<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        // Never closed. It is given back once all is read, also where nobody waits for that any more.
+        let turn = Arc::clone(&self.first_documents).acquire_owned().await.ok();
+        let reading = tokio::task::spawn_blocking(move || {
+            let found = read();
+            drop(turn);
+            found
+        });
+        reading.await
+    }
+
     async fn kind_of(&self, found: AtAddress) -> Result<PreviewKind, OperatorError> {
         let feeds = self.store.feed_list().await?;
-        // Never closed.
-        let turn = self.previews.acquire().await.ok();
-        let kind = tokio::task::spawn_blocking(move || kind(&found, &feeds)).await;
-        drop(turn);
+        let kind = self.read_first(move || kind(&found, &feeds)).await;
         let broken = |error| OperatorError::Internal(format!("the document was not read: {error}"));
         kind.map_err(broken)?
     }
@@ -168,40 +180,33 @@ fn preview(document: &FeedDocument<'_>, url: String, name: FeedName) -> FeedPrev
 fn remarks(document: &FeedDocument<'_>) -> Vec<String> {
     let without =
         |what: fn(&Entry<'_>) -> bool| document.entries.iter().filter(|entry| what(entry)).count();
-    let mut remarks = Vec::new();
-    match without(|entry| entry.native_id.is_none()) {
-        0 if document.entries.is_empty() => {}
-        0 => remarks.push(
-            "every entry has an id of its own, so edits and renames are told apart".to_owned(),
-        ),
-        count => remarks.push(format!(
+    let ids = match without(|entry| entry.native_id.is_none()) {
+        0 => "every entry has an id of its own, so edits and renames are told apart".to_owned(),
+        count => format!(
             "{} without an id: known by link and title, and a new item where both change",
             counted(count, "entry")
-        )),
-    }
-    if without(|entry| entry.published.is_none() && entry.updated.is_none()) > 0 {
-        remarks.push(
-            "not every entry has a date, so a deletion takes longer to tell from what scrolled off"
-                .to_owned(),
-        );
-    }
-    match &document.completeness {
-        Completeness::Full => {}
-        _ => remarks.push(
-            "only a part of this document counts: it adds and updates, and takes nothing away"
-                .to_owned(),
         ),
-    }
-    if document.sharing.is_some() {
-        remarks.push(
-            "it shares its items itself (sx:sharing): they are merged by their histories"
-                .to_owned(),
-        );
-    }
+    };
+    let undated = without(|entry| entry.published.is_none() && entry.updated.is_none());
+    let others = [
+        (
+            undated > 0,
+            "not every entry has a date, so a deletion takes longer to tell from what scrolled off",
+        ),
+        (
+            !matches!(document.completeness, Completeness::Full),
+            "only a part of this document counts: it adds and updates, and takes nothing away",
+        ),
+        (
+            document.sharing.is_some(),
+            "it shares its items itself (sx:sharing): they are merged by their histories",
+        ),
+    ];
+    let others = others.into_iter().filter(|(holds, _)| *holds).map(|(_, said)| said.to_owned());
     let warning = |warning: &Warning| format!("at byte {}: {}", warning.offset, warning.message);
-    remarks.extend(document.warnings.iter().map(warning));
-    remarks.truncate(FeedPreview::REMARKS);
-    remarks
+    let ids = Some(ids).filter(|_| !document.entries.is_empty());
+    let all = ids.into_iter().chain(others).chain(document.warnings.iter().map(warning));
+    all.take(FeedPreview::REMARKS).collect()
 }
 
 const fn format_name(format: Format) -> &'static str {

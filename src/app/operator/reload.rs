@@ -231,7 +231,7 @@ mod tests {
             ),
             (started.replace(allow, ""), Some("t.toml:1: allow")),
             (started.replace("atom", "rss"), Some("t.toml:10: feed.path")),
-            (started.replace(path, ""), Some("t.toml:1: feed.path")),
+            (started.replace(path, ""), Some("t.toml:7: feed.path")),
             (started.clone() + "path = \"/b.xml\"\n", Some("t.toml:10: feed.path")),
             (started.clone() + &feed("c") + "path = \"/c.xml\"\n", Some("t.toml:10: feed.path")),
             // It has gone with its feed.

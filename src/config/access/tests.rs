@@ -60,56 +60,6 @@ fn the_gateways_own_proxy_and_certificates() {
 }
 
 #[test]
-fn mistakes_are_named_and_repeat_no_secret() {
-    for (keys, key, said) in [
-        ("headers = { Host = \"hush\" }", "headers", "\"Host\" cannot be set"),
-        ("headers = { content-length = \"hush\" }", "headers", "cannot be set"),
-        ("headers = { If-None-Match = \"hush\" }", "headers", "cannot be set"),
-        ("headers = { Accept-Encoding = \"hush\" }", "headers", "cannot be set"),
-        ("headers = { Connection = \"hush\" }", "headers", "cannot be set"),
-        ("headers = { Cookie = \"hush\" }", "headers", "write cookie"),
-        ("headers = { User-Agent = \"hush\" }", "headers", "write user_agent"),
-        ("headers = { \"a b\" = \"hush\" }", "headers", "is no name of a header"),
-        ("headers = { X-A = \"hush\", x-a = \"hush\" }", "headers", "stands here twice"),
-        ("headers = { X-A = \"hu\\r\\nsh\" }", "headers", "X-A has a line break"),
-        ("headers = \"hush\"", "headers", "write a table of names"),
-        ("cookie = \"hu\\nsh\"", "cookie", "has a line break"),
-        ("cookie = 7", "cookie", "is a number; write a text, { file"),
-        ("cookie = { path = \"hush\" }", "cookie", "unknown key \"path\""),
-        ("cookie = { file = \"hush\", env = \"hush\" }", "cookie", "does not name one thing"),
-        ("cookie = { env = \"hu=sh\" }", "cookie", "does not name a variable"),
-        ("cookie = { stored = true }", "cookie", "is for the API alone"),
-        ("bearer = \"\"", "bearer", "is empty"),
-        ("basic = { user = \"hush\" }", "basic", "has no password"),
-        ("basic = { user = \"hu:sh\", password = \"\" }", "basic", "user has a colon"),
-        (
-            "basic = { user = \"a\", password = \"hush\" }\nbearer = \"hush\"",
-            "bearer",
-            "one of the two",
-        ),
-        ("headers = { authorization = \"hush\" }\nbearer = \"hush\"", "bearer", "Authorization"),
-        ("proxy = \"proxy:3128\"", "proxy", "is no address of a proxy"),
-        ("proxy = \"ftp://u:hush@proxy:3128\"", "proxy", "is no address of a proxy"),
-        ("proxy = \"http://proxy:3128/hush\"", "proxy", "is no address of a proxy"),
-        (
-            "proxy = { url = \"http://u:hush@p\", user = \"a\", password = \"hush\" }",
-            "proxy",
-            "as well",
-        ),
-        ("user_agent = \"a\\nb\"", "user_agent", "is not a User-Agent"),
-    ] {
-        let faults = feed(keys).unwrap_err();
-        let start = format!("feed.{key}: ");
-        assert!(faults.starts_with("f.toml:"), "{faults}");
-        assert!(faults.contains(&start) && faults.contains(said), "{keys}: {faults}");
-        assert!(!faults.contains("hush"), "{keys}: {faults}");
-    }
-    let in_url = "[[feed]]\nname=\"a\"\nurl=\"https://u:hush@a.example/\"\nbearer=\"hush\"";
-    let faults = check("f", in_url).unwrap_err().to_string();
-    assert_eq!(faults, "f:4: feed.bearer: stands beside credentials in url; write one of the two");
-}
-
-#[test]
 fn credentials_in_an_address_become_secrets_however_it_is_given() {
     const BARE: &str = "https://a.example/x?y";
     let login = |password: &str| {

@@ -19,39 +19,6 @@ fn local_feeds_and_aggregates_say_how_they_share() {
     let all = config.feeds[3].record();
     assert!(!all.has_upstream() && all.options.sharing.is_aggregate());
     assert_eq!(all.options.sharing.sources.len(), 2);
-    for (text, said) in [
-        ("[[feed]]\nname=\"a\"\nlocal=false", "f:1: feed.url: is missing"),
-        ("[[feed]]\nname=\"a\"\nlocal=1", "f:3: feed.local: is a number"),
-        ("[[feed]]\nname=\"a\"\nlocal=true\ntitle=\"\"", "f:4: feed.title: a title is"),
-        ("[[feed]]\nname=\"a\"\nlocal=true\nconflicts=\"loser\"", "f:4: feed.conflicts: \"loser\""),
-        (
-            "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"b\"]",
-            "f:4: feed.shares_with: there is no",
-        ),
-        (
-            "[[feed]]\nname=\"a\"\nlocal=true\nshares_with=[\"a\"]",
-            "f:4: feed.shares_with: \"a\" is this table itself; name others",
-        ),
-        (
-            "[[feed]]\nname=\"a\"",
-            "f:1: feed.url: is missing; each [[feed]] has its own url, or local",
-        ),
-        ("[[aggregate]]\nname=\"a\"", "f:1: aggregate.sources: is missing"),
-        ("[[aggregate]]\nname=\"a\"\nsources=[]", "f:3: aggregate.sources: is empty"),
-        (
-            "[[aggregate]]\nname=\"a\"\nsources=[\"a\"]",
-            "f:3: aggregate.sources: an aggregate cannot gather itself: a > a",
-        ),
-        (
-            "[[aggregate]]\nname=\"a\"\nsources=[\"b\"]\n[[aggregate]]\nname=\"b\"\nsources=[\"c\"]\n\
-          [[aggregate]]\nname=\"c\"\nsources=[\"b\"]",
-            "f:6: aggregate.sources: an aggregate cannot gather itself: b > c > b",
-        ),
-    ] {
-        let found = check("f", text).map_or_else(|faults| faults.to_string(), |_| String::new());
-        assert!(found.starts_with(said), "{text}: {found}");
-        assert_eq!(found.lines().count(), 1, "{found}");
-    }
 }
 
 #[test]

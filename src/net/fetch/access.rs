@@ -1,5 +1,6 @@
 //! What a feed is asked with: its secrets, read when they are needed, as headers for its own origin.
 
+use super::body::apart;
 use super::error::FetchError;
 use data_encoding::BASE64;
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -51,24 +52,30 @@ pub(super) struct RequestIdentity {
 
 impl RequestIdentity {
     /// Reads the secrets.
-    pub(super) async fn read(request: Option<&RequestAccess>) -> Result<Self, FetchError> {
-        let Some(RequestAccess { origin, access }) = request else { return Ok(Self::default()) };
+    pub(super) async fn read(
+        url: &Url,
+        request: Option<&RequestAccess>,
+    ) -> Result<Self, FetchError> {
+        let of_url = url_login(url)?;
+        let Some(RequestAccess { origin, access }) = request else {
+            let credentials = of_url.map(|login| (AUTHORIZATION, login)).into_iter().collect();
+            return Ok(Self { origin: Some(url.origin()), credentials, ..Self::default() });
+        };
         let has_files =
             access.secrets().iter().any(|(_, source)| matches!(source, SecretSource::File(_)));
-        let headers = if has_files {
+        let mut headers = if has_files {
             let access = access.clone();
             // A file may lie on a disk that does not answer.
-            let reading = tokio::task::spawn_blocking(move || headers(&access)).await;
-            reading.map_err(|error| FetchError::Client {
-                what: "read secrets",
-                why: error.to_string(),
-            })?
+            apart("read secrets", move || headers(&access)).await?
         } else {
-            headers(access)
-        }?;
+            headers(access)?
+        };
         let user_agent = access.user_agent.as_deref();
         let user_agent = user_agent.and_then(|name| HeaderValue::from_str(name).ok());
         let print = print(&headers, user_agent.as_ref());
+        if let Some(login) = of_url.filter(|_| *origin == Some(url.origin())) {
+            headers.entry(AUTHORIZATION).or_insert(login);
+        }
         Ok(Self { origin: origin.clone(), credentials: headers, user_agent, print })
     }
 
@@ -132,6 +139,16 @@ fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
     Ok(headers)
 }
 
+/// The credentials that stand in an address, as they are sent.
+fn url_login(url: &Url) -> Result<Option<HeaderValue>, FetchError> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(None);
+    }
+    let plain = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
+    let pair = [plain(url.username()), plain(url.password().unwrap_or_default())].join(&b':');
+    header("url", &format!("Basic {}", BASE64.encode(&pair))).map(Some)
+}
+
 /// A header whose value is a secret, which is read; else what is wrong and what to do.
 pub fn secret_header(
     name: &str,
@@ -154,7 +171,7 @@ fn header(name: &str, value: &str) -> Result<HeaderValue, FetchError> {
 }
 
 fn unusable(name: &str, why: &str) -> FetchError {
-    FetchError::Secret { name: name.to_owned(), why: why.to_owned() }
+    FetchError::operator(format!("the secret {name} of the feed cannot be used: {why}"))
 }
 
 /// Reads a secret; `name` is what the error calls it.
@@ -234,9 +251,7 @@ impl ReadyProxy {
             return Self::read(proxy);
         }
         let proxy = proxy.clone();
-        let reading = tokio::task::spawn_blocking(move || Self::read(&proxy)).await;
-        reading
-            .map_err(|error| FetchError::Client { what: "read secrets", why: error.to_string() })?
+        apart("read secrets", move || Self::read(&proxy)).await
     }
 
     /// Its address with credentials, for the client.

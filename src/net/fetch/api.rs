@@ -1,13 +1,13 @@
 //! Asks one server that the operator names, any method, and an answer that is read piece by piece: the API of a
 //! running gateway, with its token, or an authority for certificates.
 
+use super::body::read_whole;
 use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
-use super::error::FetchError;
+use super::error::{FetchError, broken};
 use super::guard::AllowPrivate;
-use super::unreached::broken;
 use super::{FetchLimits, FetchSettings};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -101,15 +101,8 @@ impl ApiAnswer {
     }
 
     /// The whole body, of at most `limit` bytes.
-    pub async fn whole(mut self, limit: usize) -> Result<Bytes, FetchError> {
-        let mut body = BytesMut::new();
-        while let Some(chunk) = self.chunk().await? {
-            if chunk.len() > limit.saturating_sub(body.len()) {
-                return Err(FetchError::TooLarge { limit });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body.freeze())
+    pub async fn whole(self, limit: usize) -> Result<Bytes, FetchError> {
+        read_whole(self.response, limit, &self.limits).await
     }
 }
 
@@ -149,7 +142,7 @@ mod tests {
         assert_eq!(answer.whole(64).await.unwrap(), "{\"detail\":\"no\"}");
         assert_eq!(send(Method::GET, "/away", None).await.unwrap().status, 302);
         let long = send(Method::DELETE, "/a", None).await.unwrap().whole(4).await;
-        assert!(matches!(long, Err(FetchError::TooLarge { .. })), "{long:?}");
+        assert_eq!(long, Err(FetchError::too_large(4)));
         let cut = send(Method::GET, "/cut", None).await.unwrap().whole(64).await;
         assert!(matches!(cut, Err(FetchError::CutOff { .. })), "{cut:?}");
         let heads = gateway.heads();

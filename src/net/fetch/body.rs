@@ -1,40 +1,50 @@
 //! Reads a body within its limits, still compressed, and decompresses it if it is a new one.
 
+use super::FetchLimits;
 use super::decode::decoded;
-use super::error::FetchError;
-use super::{FetchLimits, unreached};
+use super::error::{FetchError, broken};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use std::time::Duration;
 use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// A body as it came over the wire, with its fingerprint.
-pub(super) struct Wire {
-    pub(super) bytes: Bytes,
-    pub(super) print: u128,
+/// Reads at most `limit` bytes of a body; answers whether that is all of it. One that ends early is an error, never a
+/// document.
+pub(super) async fn read_some(
+    response: &mut reqwest::Response,
+    limit: usize,
+    body: &mut BytesMut,
+) -> Result<bool, reqwest::Error> {
+    while let Some(chunk) = response.chunk().await? {
+        let room = limit.saturating_sub(body.len());
+        body.extend_from_slice(chunk.get(..room.min(chunk.len())).unwrap_or_default());
+        if chunk.len() > room {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
-/// Reads the whole body. One that ends early is an error, never a document.
-pub(super) async fn read(
+/// Reads a whole body of at most `limit` bytes.
+pub(super) async fn read_whole(
     mut response: reqwest::Response,
+    limit: usize,
     limits: &FetchLimits,
-) -> Result<Wire, FetchError> {
-    let limit = limits.wire_bytes;
-    let too_large = || FetchError::TooLarge { limit };
-    if response.content_length().is_some_and(|length| length > limit as u64) {
-        return Err(too_large());
-    }
-    let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| unreached::broken(e, limits))? {
-        if chunk.len() > limit.saturating_sub(body.len()) {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&chunk);
-    }
-    let bytes = body.freeze();
-    let print = xxh3_128(&bytes);
-    Ok(Wire { bytes, print })
+) -> Result<Bytes, FetchError> {
+    let (mut body, length) = (BytesMut::new(), response.content_length());
+    let is_whole = length.is_none_or(|length| length <= limit as u64)
+        && read_some(&mut response, limit, &mut body).await.map_err(|e| broken(e, limits))?;
+    if is_whole { Ok(body.freeze()) } else { Err(FetchError::too_large(limit)) }
+}
+
+/// Does work that takes a while away from the tasks that serve.
+pub(super) async fn apart<T: Send + 'static>(
+    what: &'static str,
+    work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
+) -> Result<T, FetchError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| FetchError::Client { what, why: error.to_string() })?
 }
 
 /// How long is waited for the beginning of a body that is no document.
@@ -50,15 +60,8 @@ pub(super) async fn beginning(
     limit: usize,
 ) -> Bytes {
     let mut wire = BytesMut::new();
-    let reading = async {
-        while wire.len() < limit {
-            let Ok(Some(chunk)) = response.chunk().await else { return };
-            let room = limit.saturating_sub(wire.len());
-            wire.extend_from_slice(chunk.get(..room.min(chunk.len())).unwrap_or_default());
-        }
-    };
     // What came until then may be enough.
-    let _ = timeout(BEGINNING_TIME, reading).await;
+    let _ = timeout(BEGINNING_TIME, read_some(&mut response, limit, &mut wire)).await;
     decoded(headers, wire.freeze(), BEGINNING_DECODED).unwrap_or_default()
 }
 
@@ -70,10 +73,8 @@ pub(super) async fn open(
 ) -> Result<(Bytes, u128), FetchError> {
     let work = move || {
         let opened = decoded(&headers, wire, limit);
+        let opened = opened.map_err(|error| FetchError::upstream(error.to_string()));
         opened.map(|body| (body.clone(), xxh3_128(&body)))
     };
-    match tokio::task::spawn_blocking(work).await {
-        Ok(opened) => opened.map_err(|error| FetchError::Decode { why: error.to_string() }),
-        Err(error) => Err(FetchError::Client { what: "decompress", why: error.to_string() }),
-    }
+    apart("decompress", work).await
 }

@@ -1,6 +1,5 @@
 //! The client: follows redirects itself, so that every hop passes the guard.
 
-mod site_names;
 mod ways;
 
 pub(super) use ways::RequestWay;
@@ -8,8 +7,8 @@ pub(super) use ways::RequestWay;
 use super::access::{ReadyProxy, RequestAccess, RequestIdentity};
 use super::call::PAGES;
 use super::clients::{ClientMaker, HttpVersions, MAX_HEADER_BYTES, own_headers};
-use super::error::{ANSWERING, FetchError};
-use super::guard::{AllowPrivate, Openness};
+use super::error::{ANSWERING, FetchBlame, FetchError};
+use super::guard::{AllowPrivate, Openness, read_url};
 use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
 use super::message::{
@@ -17,11 +16,12 @@ use super::message::{
     page_links,
 };
 use super::passers::Passers;
-use super::redirect::{self, Credentials, RedirectChain};
+use super::redirect::{self, RedirectChain};
 use super::resolver::GuardedResolver;
 use super::{FetchLimits, FetchSettings, Pass, Passage, Passing, Services};
 use super::{body, challenge, freshness};
 use crate::origin::{OriginSite, WholeAnswer, check_for_everybody};
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{
     ACCEPT, CONTENT_RANGE, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue,
@@ -35,6 +35,7 @@ use tidegate_core::model::BodyPrints;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder};
 use url::Url;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
 const A_IM: HeaderName = HeaderName::from_static("a-im");
@@ -132,9 +133,12 @@ impl Core {
     }
 
     async fn fetch(self: Arc<Self>, request: FetchRequest) -> Result<Fetched, FetchError> {
-        let (credentials, mut trail) = redirect::begin(&request.url, request.start.as_deref())?;
-        let identity = RequestIdentity::read(request.access.as_ref()).await?;
-        let is_anybodys = credentials.is_none() && !identity.is_known_to(&trail.url);
+        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
+        let configured = read_url(&request.url).map_err(refused)?;
+        let moved = request.start.as_deref().map(read_url).transpose().map_err(refused)?;
+        let mut trail = RedirectChain::new(moved.as_ref().unwrap_or(&configured), moved.is_some());
+        let identity = RequestIdentity::read(&configured, request.access.as_ref()).await?;
+        let is_anybodys = !identity.is_known_to(&trail.url);
         let mut leads = self.way_to(&request.leads, &request.url).await?;
         if let Some(there) = self.behind_our_address(leads.at()) {
             leads.begin_at(there);
@@ -162,7 +166,7 @@ impl Core {
         // Ends by the limit on redirects in `follow`.
         loop {
             let is_public = leads.is_confined() && !is_ours;
-            let asking = self.ask(&asked, &trail, credentials.as_ref(), is_public);
+            let asking = self.ask(&asked, &trail, is_public);
             let response = asking.await.map_err(|error| leads.explained(error))?;
             let code = response.status().as_u16();
             if !redirect::is_redirect(code) {
@@ -188,7 +192,6 @@ impl Core {
         &self,
         asked: &IdentifiedRequest<'_>,
         trail: &RedirectChain,
-        credentials: Option<&Credentials>,
         is_public: bool,
     ) -> Result<Response, FetchError> {
         let url = &trail.url;
@@ -202,10 +205,8 @@ impl Core {
         asked.add_cookies(url, &mut headers);
         let way = RequestWay { route, versions: HttpVersions::of_request(&headers), is_public };
         let by = self.client_for(url, trail.hops, soon, way).await?;
-        // The client turns credentials in a URL into basic authentication.
-        let target = credentials.map_or_else(|| url.clone(), |known| known.applied(url));
         let send = async |headers| {
-            let sent = by.client.get(target.clone()).headers(headers).send().await;
+            let sent = by.client.get(url.clone()).headers(headers).send().await;
             sent.map_err(|error| by.unreached(error, url, trail.hops, &self.limits))
         };
         let mut response = send(headers.clone()).await?;
@@ -220,7 +221,7 @@ impl Core {
         let size: usize =
             response.headers().iter().map(|(k, v)| k.as_str().len() + v.len() + 4).sum();
         if size > MAX_HEADER_BYTES {
-            return Err(FetchError::Headers { what: "bytes", limit: MAX_HEADER_BYTES });
+            return Err(FetchError::headers(MAX_HEADER_BYTES, "bytes"));
         }
         Ok(response)
     }
@@ -241,7 +242,7 @@ impl Core {
             _ => false,
         };
         if request.for_everybody && (is_document || status == 304) {
-            check_for_everybody(&headers)?;
+            check_for_everybody(&headers).map_err(|why| FetchError::upstream(why.to_string()))?;
         }
         let final_url = trail.url.to_string();
         let found = Validators::from_headers(&headers, &final_url, identity.print);
@@ -271,24 +272,19 @@ impl Core {
             _ if is_document => {
                 let delta = status == 226;
                 if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
-                    return Err(FetchError::DeltaBase);
+                    let why = "the publisher answered with a delta from a document that is not the one that was named";
+                    return Err(FetchError::upstream(why));
                 }
-                let wire = body::read(response, &self.limits).await?;
-                fetched.wire_bytes = u64::try_from(wire.bytes.len()).unwrap_or(u64::MAX);
-                if !delta && request.known_wire == Some(wire.print) {
+                let wire = body::read_whole(response, self.limits.wire_bytes, &self.limits).await?;
+                let print = xxh3_128(&wire);
+                fetched.wire_bytes = u64::try_from(wire.len()).unwrap_or(u64::MAX);
+                if !delta && request.known_wire == Some(print) {
                     fetched.answer = FetchAnswer::Same;
                     return Ok(fetched);
                 }
-                let document = Box::pin(self.document(wire, &headers, delta)).await?;
+                let document = Box::pin(self.document((wire, print), &headers, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
-                    let redirected_to = asked.redirected(&trail);
-                    let (code, retry_after) = (status, None);
-                    return Err(FetchError::Challenge {
-                        service,
-                        code,
-                        retry_after,
-                        redirected_to,
-                    });
+                    return Err(challenged(service, status, None, asked.redirected(&trail)));
                 }
                 fetched.answer = FetchAnswer::Document(document);
                 Ok(fetched)
@@ -296,28 +292,20 @@ impl Core {
             code => {
                 let rate_reset = fetched.rate_reset.filter(|_| matches!(code, 429 | 503));
                 let retry_after = freshness::retry_after(&headers, request.now).or(rate_reset);
-                let withheld = identity.withheld_from(&trail.url);
-                let is_known = identity.is_known_to(&trail.url);
-                let host = trail.url.host_str().unwrap_or_default().to_owned();
                 let redirected_to = asked.redirected(&trail);
                 let start = match challenge::needs_body(code, &headers) {
                     true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
-                    false => bytes::Bytes::new(),
+                    false => Bytes::new(),
                 };
                 if let Some(service) = challenge::recognize(code, &headers, &start) {
-                    return Err(FetchError::Challenge {
-                        service,
-                        code,
-                        retry_after,
-                        redirected_to,
-                    });
+                    return Err(challenged(service, code, retry_after, redirected_to));
                 }
-                Err(match (withheld, redirected_to) {
-                    (Some(origin), Some(redirected_to)) if matches!(code, 401 | 403) => {
-                        FetchError::Withheld { code, retry_after, redirected_to, host, origin }
+                Err(match unauthorized(code, &trail.url, identity, redirected_to.is_some()) {
+                    Some(why) => {
+                        let blame = FetchBlame::Operator;
+                        FetchError::Denied { code, retry_after, redirected_to, blame, why }
                     }
-                    _ if code == 401 && is_known => FetchError::WrongCredentials,
-                    (_, redirected_to) => FetchError::Status { code, retry_after, redirected_to },
+                    None => FetchError::Status { code, retry_after, redirected_to },
                 })
             }
         }
@@ -325,20 +313,56 @@ impl Core {
 
     async fn document(
         &self,
-        wire: body::Wire,
+        (wire, print): (Bytes, u128),
         headers: &HeaderMap,
         delta: bool,
     ) -> Result<FetchedDocument, FetchError> {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
-        let (bytes, print) =
-            body::open(wire.bytes, headers.clone(), self.limits.decoded_bytes).await?;
+        let (bytes, body) = body::open(wire, headers.clone(), self.limits.decoded_bytes).await?;
         Ok(FetchedDocument {
             bytes,
             content_type: content_type.map(str::to_owned),
-            prints: BodyPrints { wire: wire.print, body: print },
+            prints: BodyPrints { wire: print, body },
             delta,
         })
+    }
+}
+
+/// The challenge or the block of a service that protects the publisher.
+fn challenged(
+    service: &str,
+    code: u16,
+    retry_after: Option<Duration>,
+    redirected_to: Option<String>,
+) -> FetchError {
+    let why = format!(
+        "the publisher answered {code} with the challenge of {service}, which protects it from \
+         programs; ask the publisher to let this gateway's address or User-Agent pass, or set a \
+         cookie or a user_agent for the feed that {service} lets pass"
+    );
+    FetchError::Denied { code, retry_after, redirected_to, blame: FetchBlame::Upstream, why }
+}
+
+/// What the operator can do about a refusal, where the feed has credentials: they go to their origin alone.
+fn unauthorized(
+    code: u16,
+    url: &Url,
+    identity: &RequestIdentity,
+    is_redirected: bool,
+) -> Option<String> {
+    match identity.withheld_from(url) {
+        Some(origin) if is_redirected && matches!(code, 401 | 403) => Some(format!(
+            "a redirect of the publisher leads to {}, which answered {code}; the credentials of this \
+             feed go to {origin} alone: if that host is to have them, make its address the url of the feed",
+            url.host_str().unwrap_or_default()
+        )),
+        _ if code == 401 && identity.is_known_to(url) => Some(
+            "the publisher answered 401 to the credentials of this feed: it does not take them; give the feed \
+             those that hold now"
+                .to_owned(),
+        ),
+        _ => None,
     }
 }
 

@@ -9,9 +9,11 @@ use super::{FetchLimits, FetchSettings};
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue, USER_AGENT as USER_AGENT_HEADER,
 };
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
 use reqwest::Client;
 use rustls::client::Resumption;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tidegate_core::trust::{ServerTrust, read_certificates};
 
 /// What this gateway can read, best first.
@@ -23,12 +25,11 @@ const CODINGS: &str = "gzip, br, zstd, deflate";
 pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The most proxies, with other credentials another one, for which clients are kept. Of more, those that were not used
-/// for longest are made anew.
-pub const MAX_CLIENTS: usize = 32;
+/// The most pairs of clients that are kept: one for each proxy, with other credentials another one, and few without.
+const MAX_CLIENTS: u64 = 38;
 
 /// The versions of HTTP that a client speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum HttpVersions {
     All,
     /// HTTP/1.1 alone, where `Host` is another one than that of the address: HTTP/2 names the host in the address
@@ -66,12 +67,9 @@ pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
     trust: ServerTrust,
-    /// Those that were made, the one that was used last at the end.
-    made: Mutex<Vec<(ClientsKey, Clients)>>,
+    /// Those that were made; the ones that were not used for longest go first.
+    made: Cache<(Option<ReadyProxy>, Openness, HttpVersions), Clients>,
 }
-
-/// By what clients are told apart.
-type ClientsKey = (Option<ReadyProxy>, Openness, HttpVersions);
 
 impl ClientMaker {
     pub(super) fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
@@ -79,11 +77,12 @@ impl ClientMaker {
         let own = own.map_err(|why| FetchError::Client { what: "read polling.ca_file", why })?;
         let trust = ServerTrust::with(&own.unwrap_or_default())
             .map_err(|error| FetchError::Client { what: "be set up", why: root_cause(&error) })?;
+        let lru = EvictionPolicy::lru();
         Ok(Self {
             headers: own_headers(settings),
             limits: settings.limits,
             trust,
-            made: Mutex::default(),
+            made: Cache::builder().max_capacity(MAX_CLIENTS).eviction_policy(lru).build(),
         })
     }
 
@@ -95,35 +94,17 @@ impl ClientMaker {
         openness: Openness,
         versions: HttpVersions,
     ) -> Result<Clients, FetchError> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |((of, open, speaks), _): &(ClientsKey, Clients)| {
-            (of.as_ref(), *open, *speaks) == (proxy, openness, versions)
-        };
-        if let Some(at) = made.iter().position(is_it) {
-            let known = made.remove(at);
-            let clients = known.1.clone();
-            made.push(known);
-            return Ok(clients);
-        }
-        let resolver = GuardedResolver::new(openness);
-        let resolver = match proxy {
-            Some(proxy) => resolver.with_named(proxy.host()),
-            None => resolver,
-        };
-        let resolver = Arc::new(resolver);
-        let keeping = self.client(proxy, versions, (&resolver, 1))?;
-        let closing = self.client(proxy, versions, (&resolver, 0))?;
-        let clients = Clients { keeping, closing };
-        // Without a proxy there are few, through which most feeds are read.
-        let is_proxied = |((of, ..), _): &(ClientsKey, Clients)| of.is_some();
-        if proxy.is_some()
-            && made.iter().filter(|known| is_proxied(known)).count() >= MAX_CLIENTS
-            && let Some(oldest) = made.iter().position(is_proxied)
-        {
-            made.remove(oldest);
-        }
-        made.push(((proxy.cloned(), openness, versions), clients.clone()));
-        Ok(clients)
+        let made = self.made.try_get_with((proxy.cloned(), openness, versions), || {
+            let resolver = GuardedResolver::new(openness);
+            let resolver = Arc::new(match proxy {
+                Some(proxy) => resolver.with_named(proxy.host()),
+                None => resolver,
+            });
+            let keeping = self.client(proxy, versions, (&resolver, 1))?;
+            let closing = self.client(proxy, versions, (&resolver, 0))?;
+            Ok(Clients { keeping, closing })
+        });
+        made.map_err(Arc::unwrap_or_clone)
     }
 
     /// What servers are believed by. A machine without any authority must still be able to poll `http` addresses.

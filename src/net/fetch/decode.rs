@@ -72,18 +72,10 @@ pub enum DecodeError {
     },
 }
 
-/// The codings that a `Content-Encoding` names.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct NamedCodings {
-    /// In the order they were applied.
-    known: Vec<Coding>,
-    /// One that was not asked for: many servers name `none`, `utf-8` or `aws-chunked` there.
-    unknown: Option<String>,
-}
-
-/// Reads a `Content-Encoding`; `identity` is none.
-fn codings(headers: &HeaderMap) -> Result<NamedCodings, DecodeError> {
-    let mut named = NamedCodings::default();
+/// Reads a `Content-Encoding`, in the order in which codings were applied; `identity` is none. The last is one that was
+/// not asked for: many servers name `none`, `utf-8` or `aws-chunked` there.
+fn codings(headers: &HeaderMap) -> Result<(Vec<Coding>, Option<String>), DecodeError> {
+    let (mut known, mut unknown) = (Vec::new(), None);
     let values = headers.get_all(CONTENT_ENCODING).into_iter();
     let values = values.map(|value| value.to_str().unwrap_or("an unreadable one"));
     for token in values.flat_map(|value| value.split(',')) {
@@ -95,23 +87,23 @@ fn codings(headers: &HeaderMap) -> Result<NamedCodings, DecodeError> {
             "br" => Coding::Brotli,
             "zstd" => Coding::Zstd,
             _ => {
-                named.unknown.get_or_insert_with(|| token.chars().take(64).collect());
+                unknown.get_or_insert_with(|| token.chars().take(64).collect());
                 continue;
             }
         };
-        if named.known.len() == MAX_CODINGS {
+        if known.len() == MAX_CODINGS {
             return Err(DecodeError::TooMany);
         }
-        named.known.push(coding);
+        known.push(coding);
     }
-    Ok(named)
+    Ok((known, unknown))
 }
 
 /// A body without its codings, last one first; no step gives more than `limit` bytes. The headers say which, as far as
 /// the body bears them out: one that is plain text is taken as it is, whatever it is called, and what bears the mark of
 /// gzip or zstd is decompressed though no header says so.
 pub fn decoded(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, DecodeError> {
-    let NamedCodings { known, unknown } = codings(headers)?;
+    let (known, unknown) = codings(headers)?;
     let (mut body, mut undone) = (body, 0);
     for coding in known.into_iter().rev() {
         body = match one(&body, coding, limit) {

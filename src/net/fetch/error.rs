@@ -1,12 +1,17 @@
-//! Why a fetch failed, and who has to do something about it.
+//! Why a fetch failed, who has to do something about it, and what a failure of the client's library means.
 
-use super::guard::Refusal;
-use super::redirect::MAX_REDIRECTS;
-use crate::origin::NotForEverybody;
+use super::FetchLimits;
+use super::clients::MAX_HEADERS;
+use super::guard::{Refusal, shown};
+use super::resolver::LookupError;
+use hyper_util::client::legacy;
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 use tidegate_core::model::ShownAddress;
+use tower::timeout::error::Elapsed;
+use url::Url;
 
 /// What a publisher did not do in time, where nothing of an answer came.
 pub(super) const ACCEPTING: &str = "accept a connection";
@@ -84,35 +89,15 @@ impl PauseRequest {
 /// Why a document could not be fetched. Its text never holds credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The guard refused a hop.
+    /// The guard refused a hop: 0 is the address that was asked for, else the number of the redirect.
     #[error("{}{refusal}", if *.hop > 0 { "a redirect was not followed: " } else { "" })]
-    Refused {
-        /// 0 for the address that was asked for, else the number of the redirect.
-        hop: usize,
-        /// Why.
-        refusal: Refusal,
-    },
+    Refused { hop: usize, refusal: Refusal },
     /// No connection came about.
     #[error("could not connect to {host}: {why}")]
-    Connect {
-        host: String,
-        /// What was said.
-        why: String,
-    },
+    Connect { host: String, why: String },
     /// The host's name leads to no address.
     #[error("the name {host} leads to no address: {why}")]
-    Name {
-        host: String,
-        /// What the resolver said.
-        why: String,
-    },
-    /// The publisher's certificate is not good.
-    #[error("the certificate of {host} was not accepted: {why}")]
-    Certificate {
-        host: String,
-        /// What was said.
-        why: String,
-    },
+    Name { host: String, why: String },
     /// This machine knows no root certificates.
     #[error(
         "no https address can be fetched, because this machine has no root certificates; install them (the package is often called ca-certificates) and start again"
@@ -120,162 +105,68 @@ pub enum FetchError {
     NoRoots,
     /// It took too long.
     #[error("the publisher did not {what} within {} s, which is the limit", limit.as_secs_f32())]
-    Timeout {
-        /// What it did not do.
-        what: &'static str,
-        limit: Duration,
-    },
+    Timeout { what: &'static str, limit: Duration },
     /// The connection broke.
     #[error("the connection ended before the whole answer had arrived: {why}")]
-    CutOff {
-        /// What was said.
-        why: String,
-    },
+    CutOff { why: String },
     /// The body of a request that was passed on ended before its time.
     #[error("who sent the request broke it off")]
     Unsent,
-    /// Not an answer with a document.
+    /// A status that brings no document. `redirected_to`: the address that answered, where redirects led to
+    /// another one.
     #[error("the publisher answered {code}{}{}", meaning(*code), led(redirected_to.as_deref()))]
-    Status {
-        /// The status.
+    Status { code: u16, retry_after: Option<Duration>, redirected_to: Option<String> },
+    /// The same of an answer that says more than its status does.
+    #[error("{why}")]
+    Denied {
         code: u16,
-        /// How long it asks to be left alone.
         retry_after: Option<Duration>,
-        /// The address that answered, where redirects led to another one.
         redirected_to: Option<String>,
-    },
-    /// The challenge or the block of a service that protects the publisher.
-    #[error(
-        "the publisher answered {code} with the challenge of {service}, which protects it from \
-         programs; ask the publisher to let this gateway's address or User-Agent pass, or set a \
-         cookie or a user_agent for the feed that {service} lets pass"
-    )]
-    Challenge {
-        /// What it is called.
-        service: &'static str,
-        /// The status.
-        code: u16,
-        /// How long it asks to be left alone.
-        retry_after: Option<Duration>,
-        /// The address that answered, where redirects led to another one.
-        redirected_to: Option<String>,
-    },
-    /// Another origin wants credentials than the one that they are for.
-    #[error(
-        "a redirect of the publisher leads to {host}, which answered {code}; the credentials of this \
-         feed go to {origin} alone: if that host is to have them, make its address the url of the feed"
-    )]
-    Withheld {
-        /// The status.
-        code: u16,
-        /// How long it asks to be left alone.
-        retry_after: Option<Duration>,
-        /// The address that answered.
-        redirected_to: String,
-        host: String,
-        /// Whose they are.
-        origin: String,
-    },
-    /// 401 to the credentials of the feed.
-    #[error(
-        "the publisher answered 401 to the credentials of this feed: it does not take them; give the feed \
-         those that hold now"
-    )]
-    WrongCredentials,
-    /// A secret cannot be had.
-    #[error("the secret {name} of the feed cannot be used: {why}")]
-    Secret {
-        /// The key of the configuration, and what of it.
-        name: String,
-        /// What is wrong, and what to do.
+        blame: FetchBlame,
         why: String,
     },
-    /// The proxy gave no connection.
-    #[error("the proxy {proxy} gave no connection to {host}: {why}")]
-    Proxy {
-        /// Its address, without credentials.
-        proxy: String,
-        host: String,
-        /// What was said.
-        why: String,
-    },
-    /// A name that a proxy would be asked for cannot be looked up here.
-    #[error(
-        "the name {host} leads to no address here ({why}), so that nobody knows whether the proxy would \
-         find a private one; say polling.proxy_resolves = true if only the proxy knows names"
-    )]
-    Unchecked {
-        host: String,
-        /// What the resolver said.
-        why: String,
-    },
-    /// The answer is for one client, and the feed for everybody.
-    #[error(transparent)]
-    NotForEverybody(#[from] NotForEverybody),
     /// 304 to a request without validators.
     #[error("the publisher answered 304 to a request without validators")]
     Unasked304,
-    /// A delta from another document.
-    #[error(
-        "the publisher answered with a delta from a document that is not the one that was named"
-    )]
-    DeltaBase,
-    /// Too many redirects.
-    #[error(
-        "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit{}",
-        if *.sets_cookies { ", and sets a cookie on the way" } else { "" }
-    )]
-    Redirects {
-        /// Whether it may wait for a cookie to come back.
-        sets_cookies: bool,
-    },
-    /// A redirect without a usable target.
-    #[error("the publisher sent a redirect ({code}) without a usable location")]
-    Location {
-        /// The status.
-        code: u16,
-    },
-    /// The header section is too large.
-    #[error("the publisher sent header fields beyond the limit of {limit} {what}")]
-    Headers {
-        /// What is limited.
-        what: &'static str,
-        limit: usize,
-    },
-    /// The body is too large as it comes over the wire.
-    #[error("the document has more than {limit} bytes, which is the limit")]
-    TooLarge { limit: usize },
-    /// The body cannot be decompressed.
+    /// There is no way to ask, or the answer is of no use.
     #[error("{why}")]
-    Decode {
-        /// What was said.
-        why: String,
-    },
+    Unusable { blame: FetchBlame, why: String },
     /// The client could not be made, or broke.
     #[error("the client could not {what}: {why}")]
-    Client {
-        /// What it could not do.
-        what: &'static str,
-        /// What was said.
-        why: String,
-    },
+    Client { what: &'static str, why: String },
 }
 
 impl FetchError {
+    /// An answer that cannot be used.
+    pub(super) fn upstream(why: impl Into<String>) -> Self {
+        Self::Unusable { blame: FetchBlame::Upstream, why: why.into() }
+    }
+
+    /// A setting with which nothing can be asked for.
+    pub(super) fn operator(why: impl Into<String>) -> Self {
+        Self::Unusable { blame: FetchBlame::Operator, why: why.into() }
+    }
+
+    /// A document that is too large.
+    pub(super) fn too_large(limit: usize) -> Self {
+        Self::upstream(format!("the document has more than {limit} bytes, which is the limit"))
+    }
+
+    /// Header fields beyond a limit on their number or their `bytes`.
+    pub(super) fn headers(limit: usize, what: &str) -> Self {
+        let said = "the publisher sent header fields beyond the limit of";
+        Self::upstream(format!("{said} {limit} {what}"))
+    }
+
     /// Who is to blame.
     pub const fn blame(&self) -> FetchBlame {
         match self {
+            Self::Denied { blame, .. } | Self::Unusable { blame, .. } => *blame,
             Self::Refused { hop: 0, refusal } if !matches!(refusal, Refusal::Led(_)) => {
                 FetchBlame::Operator
             }
-            Self::NoRoots
-            | Self::Secret { .. }
-            | Self::Unchecked { .. }
-            | Self::Withheld { .. }
-            | Self::WrongCredentials
-            | Self::Status { code: 407, .. } => FetchBlame::Operator,
+            Self::NoRoots | Self::Status { code: 407, .. } => FetchBlame::Operator,
             Self::Connect { .. }
-            | Self::Proxy { .. }
             | Self::Name { .. }
             | Self::Timeout { .. }
             | Self::CutOff { .. } => FetchBlame::Network,
@@ -288,9 +179,8 @@ impl FetchError {
     pub const fn retry(&self) -> Retry {
         match self {
             Self::Status { retry_after: Some(wait), .. }
-            | Self::Challenge { retry_after: Some(wait), .. }
-            | Self::Withheld { retry_after: Some(wait), .. } => Retry::After(*wait),
-            Self::Status { code: 429 | 503, .. } | Self::Challenge { code: 429 | 503, .. } => {
+            | Self::Denied { retry_after: Some(wait), .. } => Retry::After(*wait),
+            Self::Status { code: 429 | 503, .. } | Self::Denied { code: 429 | 503, .. } => {
                 Retry::Busy
             }
             Self::Status { code: 410, .. } | Self::Refused { .. } => Retry::Seldom,
@@ -302,7 +192,7 @@ impl FetchError {
     pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
         match self {
             Self::Status { code, retry_after, redirected_to }
-            | Self::Challenge { code, retry_after, redirected_to, .. } => {
+            | Self::Denied { code, retry_after, redirected_to, .. } => {
                 let address = redirected_to.as_deref().unwrap_or(asked);
                 PauseRequest::from_status(*code, *retry_after, address)
             }
@@ -313,11 +203,7 @@ impl FetchError {
     /// The HTTP status that came instead of a document.
     pub const fn status(&self) -> Option<u16> {
         match self {
-            Self::Status { code, .. }
-            | Self::Challenge { code, .. }
-            | Self::Withheld { code, .. }
-            | Self::Location { code } => Some(*code),
-            Self::WrongCredentials => Some(401),
+            Self::Status { code, .. } | Self::Denied { code, .. } => Some(*code),
             Self::Unasked304 => Some(304),
             _ => None,
         }
@@ -344,18 +230,119 @@ fn meaning(code: u16) -> &'static str {
     }
 }
 
+/// Why no response came.
+pub(super) fn unreached(
+    error: reqwest::Error,
+    url: &Url,
+    hop: usize,
+    limits: &FetchLimits,
+) -> FetchError {
+    let error = error.without_url();
+    let (is_connect, is_timeout) = (error.is_connect(), error.is_timeout());
+    told(&error, url, hop).unwrap_or_else(|| match (is_connect, is_timeout) {
+        (true, _) => not_connected(url, &error, is_timeout, limits),
+        (false, true) => FetchError::Timeout { what: ANSWERING, limit: limits.idle },
+        (false, false) => broken(error, limits),
+    })
+}
+
+/// Why a request that is passed on has no answer.
+pub(super) fn unpassed(error: &legacy::Error, url: &Url, limits: &FetchLimits) -> FetchError {
+    told(error, url, 0).unwrap_or_else(|| {
+        let is_timeout = cause::<Elapsed>(error).is_some()
+            || cause::<io::Error>(error).is_some_and(|e| e.kind() == io::ErrorKind::TimedOut);
+        match error.is_connect() {
+            true => not_connected(url, error, is_timeout, limits),
+            false => FetchError::CutOff { why: root_cause(error) },
+        }
+    })
+}
+
+/// Whether a connection ended before there was an answer.
+pub(super) fn is_cut_off(error: &legacy::Error) -> bool {
+    !error.is_connect() && cause::<hyper::Error>(error).is_none_or(|error| !error.is_parse())
+}
+
+fn not_connected(
+    url: &Url,
+    error: &(dyn Error + 'static),
+    is_timeout: bool,
+    limits: &FetchLimits,
+) -> FetchError {
+    if is_timeout {
+        return FetchError::Timeout { what: ACCEPTING, limit: limits.connect };
+    }
+    FetchError::Connect { host: host_of(url), why: root_cause(error) }
+}
+
+fn host_of(url: &Url) -> String {
+    url.host_str().unwrap_or_default().to_owned()
+}
+
+/// What the causes of an error tell, where they do.
+fn told(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchError> {
+    let host = host_of(url);
+    if let Some(why) = cause::<LookupError>(error) {
+        return Some(match why.clone() {
+            LookupError::Refused(refusal) => FetchError::Refused { hop, refusal },
+            LookupError::Unresolved(why) => FetchError::Name { host, why },
+        });
+    }
+    if let Some(tls) = cause::<rustls::Error>(error) {
+        return Some(match tls {
+            rustls::Error::InvalidCertificate(_) => {
+                FetchError::upstream(format!("the certificate of {host} was not accepted: {tls}"))
+            }
+            _ => FetchError::Connect { host, why: tls.to_string() },
+        });
+    }
+    match cause::<hyper::Error>(error)? {
+        error if error.is_parse_too_large() => Some(FetchError::headers(MAX_HEADERS, "fields")),
+        error if error.is_parse() => {
+            let why = format!("{} does not speak HTTP: {}", shown(url), root_cause(error));
+            Some(FetchError::CutOff { why })
+        }
+        _ => None,
+    }
+}
+
+/// Why a response ended before its time.
+pub(super) fn broken(error: reqwest::Error, limits: &FetchLimits) -> FetchError {
+    let error = error.without_url();
+    if error.is_timeout() {
+        FetchError::Timeout { what: "send anything", limit: limits.idle }
+    } else {
+        FetchError::CutOff { why: root_cause(&error) }
+    }
+}
+
+/// The most layers of an error that are looked through.
+const MAX_DEPTH: usize = 16;
+
 /// What lies at the bottom of an error: layers of a client only say that they failed.
 pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
-    /// The most layers that are looked through.
-    const MAX_DEPTH: usize = 16;
     let mut deepest = error;
     for _ in 0..MAX_DEPTH {
-        match deepest.source() {
-            Some(below) => deepest = below,
-            None => break,
-        }
+        let Some(below) = deepest.source() else { break };
+        deepest = below;
     }
     deepest.to_string()
+}
+
+/// The first cause of type `E` below an error. I/O errors hide theirs from `source()`.
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut at = Some(error);
+    for _ in 0..MAX_DEPTH {
+        let here = at?;
+        if let Some(found) = here.downcast_ref::<E>() {
+            return Some(found);
+        }
+        at = match here.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => here.source(),
+        };
+    }
+    None
 }
 
 #[cfg(test)]
@@ -364,82 +351,52 @@ mod tests {
 
     #[test]
     fn errors_are_one_sentence_with_blame_and_advice() {
-        let redirected_to = None;
-        let status = |code, retry_after| FetchError::Status {
-            code,
-            retry_after,
-            redirected_to: redirected_to.clone(),
-        };
+        let status =
+            |code, retry_after| FetchError::Status { code, retry_after, redirected_to: None };
         let wait = Duration::from_secs(7);
+        let refusal = Refusal::address("10.0.0.1", [10, 0, 0, 1].into());
+        let refused = |hop| FetchError::Refused { hop, refusal: refusal.clone() };
+        use FetchBlame::{Network, Operator, Upstream};
         for (error, text, blame, retry) in [
             (
                 status(503, Some(wait)),
                 "the publisher answered 503: it has trouble of its own",
-                FetchBlame::Upstream,
+                Upstream,
                 Retry::After(wait),
             ),
             (
                 status(429, None),
                 "the publisher answered 429: this gateway asks too often",
-                FetchBlame::Upstream,
+                Upstream,
                 Retry::Busy,
             ),
             (
                 status(410, None),
                 "the publisher answered 410: the feed is gone for good",
-                FetchBlame::Upstream,
+                Upstream,
                 Retry::Seldom,
             ),
             (
                 status(401, None),
                 "the publisher answered 401: it wants credentials",
-                FetchBlame::Upstream,
-                Retry::Backoff,
-            ),
-            (
-                FetchError::WrongCredentials,
-                "the publisher answered 401 to the credentials of this feed: it does not take them; \
-                 give the feed those that hold now",
-                FetchBlame::Operator,
-                Retry::Backoff,
-            ),
-            (
-                FetchError::Challenge {
-                    service: "AWS WAF",
-                    code: 429,
-                    retry_after: None,
-                    redirected_to: None,
-                },
-                "the publisher answered 429 with the challenge of AWS WAF, which protects it from \
-                 programs; ask the publisher to let this gateway's address or User-Agent pass, or set \
-                 a cookie or a user_agent for the feed that AWS WAF lets pass",
-                FetchBlame::Upstream,
-                Retry::Busy,
-            ),
-            (
-                FetchError::Proxy {
-                    proxy: "http://p:3128".to_owned(),
-                    host: "a.example".to_owned(),
-                    why: "refused".to_owned(),
-                },
-                "the proxy http://p:3128 gave no connection to a.example: refused",
-                FetchBlame::Network,
+                Upstream,
                 Retry::Backoff,
             ),
             (
                 FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) },
                 "the publisher did not answer within 60 s, which is the limit",
-                FetchBlame::Network,
+                Network,
                 Retry::Backoff,
             ),
+            (refused(0), "10.0.0.1 has a private address; ", Operator, Retry::Seldom),
             (
-                FetchError::TooLarge { limit: 9 },
-                "the document has more than 9 bytes, which is the limit",
-                FetchBlame::Upstream,
-                Retry::Backoff,
+                refused(2),
+                "a redirect was not followed: 10.0.0.1 has a private address; ",
+                Upstream,
+                Retry::Seldom,
             ),
         ] {
-            assert_eq!(error.to_string(), text);
+            assert!(error.to_string().starts_with(text), "{error}");
             assert_eq!(error.blame(), blame, "{text}");
             assert_eq!(error.retry(), retry, "{text}");
         }
@@ -461,16 +418,5 @@ mod tests {
         for (code, retry_after) in [(503, None), (500, Some(wait)), (404, Some(wait))] {
             assert_eq!(of(code, retry_after, None), None, "{code}");
         }
-    }
-
-    #[test]
-    fn a_refused_address_is_the_operators_and_a_refused_redirect_the_publishers() {
-        let refusal = Refusal::address("10.0.0.1", [10, 0, 0, 1].into());
-        let first = FetchError::Refused { hop: 0, refusal: refusal.clone() };
-        let later = FetchError::Refused { hop: 2, refusal };
-        assert_eq!(first.blame(), FetchBlame::Operator);
-        assert!(first.to_string().starts_with("10.0.0.1 has a private address; "));
-        assert_eq!(later.blame(), FetchBlame::Upstream);
-        assert!(later.to_string().starts_with("a redirect was not followed: 10.0.0.1 has"));
     }
 }

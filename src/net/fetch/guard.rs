@@ -5,7 +5,6 @@
 //! ([`super::resolver`]), and the address that was checked is the one connected to.
 
 use super::address::{NonPublicKind, kind};
-use super::lead::LeadRefusal;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use tidegate_core::model::ShownAddress;
@@ -56,22 +55,9 @@ impl Openness {
 /// Why the guard refuses a URL or an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The text is no URL.
-    #[error("{url:?} is not an absolute http or https URL")]
-    NotAUrl {
-        /// The text, cut to a readable length.
-        url: String,
-    },
-    /// The scheme is neither `http` nor `https`.
-    #[error("{url} has the scheme {scheme:?}; only http and https are fetched")]
-    Scheme {
-        /// The URL without credentials.
-        url: String,
-        scheme: String,
-    },
-    /// The URL is too long.
-    #[error("the URL is {length} bytes long, the limit is {MAX_URL_BYTES}")]
-    TooLong { length: usize },
+    /// The text is none of an address that is asked for.
+    #[error("{0}")]
+    Malformed(String),
     /// The address is not public.
     #[error(
         "{host} has {what}{}; list it in polling.allow_private as host:port if that is meant",
@@ -86,13 +72,7 @@ pub enum Refusal {
     },
     /// Who leads to the address may not.
     #[error("{0}")]
-    Led(Box<LeadRefusal>),
-    /// An entry of the list is not of the form `host:port`.
-    #[error(
-        "{entry:?} is not a host with a port; write like \"127.0.0.1:8000\", \"[::1]:8000\" or \
-         \"intranet.example:80\""
-    )]
-    Entry { entry: String },
+    Led(String),
 }
 
 fn shown_address(host: &str, address: IpAddr) -> String {
@@ -100,6 +80,15 @@ fn shown_address(host: &str, address: IpAddr) -> String {
 }
 
 impl Refusal {
+    fn no_url(text: &str) -> Self {
+        let text: String = text.chars().take(200).collect();
+        Self::Malformed(format!("{text:?} is not an absolute http or https URL"))
+    }
+
+    fn too_long(length: usize) -> Self {
+        Self::Malformed(format!("the URL is {length} bytes long, the limit is {MAX_URL_BYTES}"))
+    }
+
     /// The refusal of an address.
     pub fn address(host: &str, address: IpAddr) -> Self {
         let what = kind(address).map_or("an address", NonPublicKind::name);
@@ -163,18 +152,20 @@ pub(super) fn is_same_place(a: &Url, b: &Url) -> bool {
 /// Reads a URL that may be fetched: absolute, http or https, not too long.
 pub fn read_url(text: &str) -> Result<Url, Refusal> {
     if text.len() > MAX_URL_BYTES {
-        return Err(Refusal::TooLong { length: text.len() });
+        return Err(Refusal::too_long(text.len()));
     }
-    Url::parse(text.trim()).map_err(|_| Refusal::NotAUrl { url: text.chars().take(200).collect() })
+    Url::parse(text.trim()).map_err(|_| Refusal::no_url(text))
 }
 
 /// Checks a URL before it is asked for, and says which addresses its host may have.
 pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
     if url.as_str().len() > MAX_URL_BYTES {
-        return Err(Refusal::TooLong { length: url.as_str().len() });
+        return Err(Refusal::too_long(url.as_str().len()));
     }
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Refusal::Scheme { url: shown(url), scheme: url.scheme().to_owned() });
+        let (url, scheme) = (shown(url), url.scheme());
+        let why = format!("{url} has the scheme {scheme:?}; only http and https are fetched");
+        return Err(Refusal::Malformed(why));
     }
     let openness = allow.openness(url);
     // `url` has normalised every spelling of an address: decimal, octal, hexadecimal, short.
@@ -182,7 +173,7 @@ pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
         Some(Host::Ipv6(address)) => IpAddr::V6(address),
         Some(Host::Domain(_)) => return Ok(openness),
-        None => return Err(Refusal::NotAUrl { url: shown(url) }),
+        None => return Err(Refusal::no_url(&shown(url))),
     };
     let refusal = || Refusal::address(&address.to_string(), address);
     if openness.admits(address) { Ok(openness) } else { Err(refusal()) }
@@ -250,7 +241,13 @@ fn plain(host: &str) -> String {
 
 /// Reads an entry of [`AllowPrivate::Only`], `host:port`.
 pub fn host_and_port(entry: &str) -> Result<(String, u16), Refusal> {
-    let wrong = || Refusal::Entry { entry: entry.chars().take(200).collect() };
+    let wrong = || {
+        let entry: String = entry.chars().take(200).collect();
+        Refusal::Malformed(format!(
+            "{entry:?} is not a host with a port; write like \"127.0.0.1:8000\", \"[::1]:8000\" or \
+             \"intranet.example:80\""
+        ))
+    };
     let (host, digits) = entry.rsplit_once(':').ok_or_else(wrong)?;
     let port = digits.parse().ok().filter(|port| *port != 0 && !digits.starts_with('+'));
     let port: u16 = port.ok_or_else(wrong)?;

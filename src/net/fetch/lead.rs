@@ -61,25 +61,16 @@ impl LeadScope {
     }
 }
 
-/// A feed leads to an address that is not public, and may not.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{from} leads to {to}, which has {what}; {}", advice(.site.as_deref()))]
-pub struct LeadRefusal {
-    from: String,
-    to: String,
-    what: &'static str,
-    site: Option<String>,
-}
-
-fn advice(site: Option<&str>) -> String {
-    match site {
+/// What can be done where a feed leads to an address that is not public, and may not.
+fn advice(site: Option<&Url>) -> String {
+    match site.map(shown) {
         Some(site) => format!(
             "a feed that a request made leads to its site, {site}, and to public addresses alone; if \
              that is meant, put a feed with this address into the configuration"
         ),
         None => {
             "what is published at a public address leads to public addresses alone; if that is \
-                 meant, give the feed an address at a host that polling.allow_private lists"
+             meant, give the feed an address at a host that polling.allow_private lists"
                 .to_owned()
         }
     }
@@ -166,21 +157,17 @@ impl LeadTrail {
 
     /// A refusal of where it is, with who led there.
     pub(super) fn explained(&self, error: FetchError) -> FetchError {
-        if let (FetchError::Refused { refusal: Refusal::Address { .. }, .. }, Some(why)) =
-            (&error, &self.unknown)
-        {
-            return why.clone();
-        }
-        match (error, &self.from) {
-            (FetchError::Refused { hop, refusal: Refusal::Address { what, .. } }, Some(from))
-                if self.is_confined =>
-            {
-                let site = self.site.as_ref().map(shown);
-                let (from, to) = (shown(from), shown(&self.at));
-                let refusal = Refusal::Led(Box::new(LeadRefusal { from, to, what, site }));
-                FetchError::Refused { hop, refusal }
+        let FetchError::Refused { hop, refusal: Refusal::Address { what, .. } } = &error else {
+            return error;
+        };
+        match (&self.unknown, &self.from) {
+            (Some(why), _) => why.clone(),
+            (None, Some(from)) if self.is_confined => {
+                let (from, to, advice) = (shown(from), shown(&self.at), advice(self.site.as_ref()));
+                let why = format!("{from} leads to {to}, which has {what}; {advice}");
+                FetchError::Refused { hop: *hop, refusal: Refusal::Led(why) }
             }
-            (error, _) => error,
+            _ => error,
         }
     }
 }

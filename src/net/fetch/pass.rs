@@ -5,8 +5,7 @@
 
 use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
-use super::error::{ANSWERING, FetchError};
-use super::unreached::{is_cut_off, unpassed};
+use super::error::{ANSWERING, FetchError, is_cut_off, unpassed};
 use crate::origin::{BodyError, PassAnswer, PassRequest, PassedBody};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
@@ -250,13 +249,6 @@ impl TimedBody {
     }
 }
 
-/// The body of an answer broke off, since nothing came.
-#[derive(Debug, thiserror::Error)]
-#[error("the origin sent nothing for {} s, which is the limit", limit.as_secs())]
-struct IdleBodyError {
-    limit: Duration,
-}
-
 impl Body for TimedBody {
     type Data = Bytes;
     type Error = BodyError;
@@ -280,7 +272,9 @@ impl Body for TimedBody {
             idle.as_mut().reset(until);
         }
         ready!(idle.as_mut().poll(context));
-        Poll::Ready(Some(Err(IdleBodyError { limit: this.limit }.into())))
+        let limit = this.limit.as_secs();
+        let why = format!("the origin sent nothing for {limit} s, which is the limit");
+        Poll::Ready(Some(Err(why.into())))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,40 +1,12 @@
 //! Where a chain of redirects stands. Pure; every hop is checked by the guard before it is asked.
 
-use super::error::FetchError;
-use super::guard::{read_url, shown};
+use super::error::{FetchBlame, FetchError};
+use super::guard::shown;
 use super::lead::without_credentials;
-use url::{Origin, Url};
+use url::Url;
 
 /// The most redirects of one fetch.
 pub const MAX_REDIRECTS: usize = 8;
-
-/// Credentials that stood in the configured URL. They go to its origin and to no other.
-#[derive(Clone)]
-pub(super) struct Credentials {
-    origin: Origin,
-    user: String,
-    password: Option<String>,
-}
-
-impl Credentials {
-    /// The credentials in a URL.
-    pub(super) fn from_url(url: &Url) -> Option<Self> {
-        let (user, password) = (url.username().to_owned(), url.password().map(str::to_owned));
-        let some = !user.is_empty() || password.is_some();
-        some.then(|| Self { origin: url.origin(), user, password })
-    }
-
-    /// The URL with the credentials put back, where it is of their origin.
-    pub(super) fn applied(&self, url: &Url) -> Url {
-        let mut url = url.clone();
-        if url.origin() == self.origin {
-            // Both fail only for URLs that cannot have credentials; those have no such origin.
-            let _ = url.set_username(&self.user);
-            let _ = url.set_password(self.password.as_deref());
-        }
-        url
-    }
-}
 
 /// A chain of redirects, up to where it leads now.
 pub(super) struct RedirectChain {
@@ -67,9 +39,18 @@ impl RedirectChain {
     /// Goes where a redirect leads.
     pub(super) fn follow(&mut self, code: u16, location: Option<&[u8]>) -> Result<(), FetchError> {
         if self.hops == MAX_REDIRECTS {
-            return Err(FetchError::Redirects { sets_cookies: self.sets_cookies });
+            let cookie = if self.sets_cookies { ", and sets a cookie on the way" } else { "" };
+            return Err(FetchError::upstream(format!(
+                "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit{cookie}"
+            )));
         }
-        let unusable = FetchError::Location { code };
+        let unusable = FetchError::Denied {
+            code,
+            retry_after: None,
+            redirected_to: None,
+            blame: FetchBlame::Upstream,
+            why: format!("the publisher sent a redirect ({code}) without a usable location"),
+        };
         let Some(text) = location.and_then(|value| std::str::from_utf8(value).ok()) else {
             return Err(unusable);
         };
@@ -99,24 +80,12 @@ pub(super) const fn is_redirect(code: u16) -> bool {
     matches!(code, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Reads the configured URL, and where to begin instead.
-pub(super) fn begin(
-    configured: &str,
-    start: Option<&str>,
-) -> Result<(Option<Credentials>, RedirectChain), FetchError> {
-    let refused = |refusal| FetchError::Refused { hop: 0, refusal };
-    let url = read_url(configured).map_err(refused)?;
-    let credentials = Credentials::from_url(&url);
-    let moved = start.map(read_url).transpose().map_err(refused)?;
-    Ok((credentials, RedirectChain::new(moved.as_ref().unwrap_or(&url), moved.is_some())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn trail(url: &str) -> RedirectChain {
-        begin(url, None).unwrap().1
+        RedirectChain::new(&Url::parse(url).unwrap(), false)
     }
 
     fn moved(trail: &RedirectChain) -> Option<&str> {
@@ -154,33 +123,19 @@ mod tests {
         for _ in 0..MAX_REDIRECTS {
             t.follow(302, Some(b"/")).unwrap();
         }
-        assert_eq!(t.follow(302, Some(b"/")), Err(FetchError::Redirects { sets_cookies: false }));
-        t.sets_cookies = true;
-        let said = t.follow(302, Some(b"/")).unwrap_err().to_string();
-        assert!(said.ends_with("sets a cookie on the way"), "{said}");
+        for (sets_cookies, end) in [(false, "the limit"), (true, "sets a cookie on the way")] {
+            t.sets_cookies = sets_cookies;
+            let said = t.follow(302, Some(b"/")).unwrap_err().to_string();
+            assert!(said.ends_with(end), "{said}");
+        }
     }
 
     #[test]
     fn a_redirect_needs_a_location() {
         for bad in [None, Some(b"".as_slice()), Some(b"\xff"), Some(b"http://")] {
-            let refused = trail("http://a.org/").follow(302, bad);
-            assert_eq!(refused, Err(FetchError::Location { code: 302 }), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn credentials_go_to_their_origin_only() {
-        let (credentials, trail) = begin("https://me:s%20x@a.org/feed", None).unwrap();
-        let credentials = credentials.unwrap();
-        assert_eq!(trail.url.as_str(), "https://a.org/feed");
-        for (url, applied) in [
-            ("https://a.org/other", "https://me:s%20x@a.org/other"),
-            ("https://a.org:443/", "https://me:s%20x@a.org/"),
-            ("http://a.org/", "http://a.org/"),
-            ("https://a.org:8443/", "https://a.org:8443/"),
-            ("https://b.a.org/", "https://b.a.org/"),
-        ] {
-            assert_eq!(credentials.applied(&Url::parse(url).unwrap()).as_str(), applied);
+            let refused = trail("http://a.org/").follow(302, bad).unwrap_err();
+            assert!(refused.to_string().ends_with("without a usable location"), "{bad:?}");
+            assert_eq!(refused.status(), Some(302));
         }
     }
 

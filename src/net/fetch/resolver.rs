@@ -1,14 +1,14 @@
 //! Resolves names for the client, and gives it only addresses that the guard admits.
 
 use super::guard::{Openness, Refusal};
+use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::vec::IntoIter;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tower::BoxError;
 
 /// The most addresses of one name that are tried.
@@ -18,19 +18,11 @@ pub const MAX_ADDRESSES: usize = 16;
 /// nowhere is told from a host that does not answer.
 const RESOLVE_TIME: Duration = Duration::from_secs(8);
 
-/// A name that leads to no address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Unresolved {
-    /// What was said.
-    pub why: String,
-}
-
 /// How long an answer counts. The system's resolver does not say how long the zone lets it, and keeps
 /// what it may keep for longer itself.
-pub const ANSWER_LIFETIME: Duration = Duration::from_secs(60);
+const ANSWER_LIFETIME: Duration = Duration::from_secs(60);
 /// The most names whose answers are kept.
-pub const MAX_NAMES: usize = 4096;
+const MAX_NAMES: u64 = 4096;
 
 /// The system's resolver behind the guard. What it returns is what is connected to, so that a name
 /// cannot answer differently between the check and the connection.
@@ -39,24 +31,25 @@ pub struct GuardedResolver {
     openness: Openness,
     /// The host that the operator named as the proxy, which may have any address.
     named: Option<String>,
-    answers: Arc<Mutex<ResolvedNames>>,
+    answers: Cache<String, Arc<[SocketAddr]>>,
 }
 
 /// Why a name cannot be connected to.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum LookupError {
     /// Its addresses are refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It has none.
-    #[error(transparent)]
-    Unresolved(#[from] Unresolved),
+    /// It has none, in the words of the resolver.
+    #[error("{0}")]
+    Unresolved(String),
 }
 
 impl GuardedResolver {
     /// A resolver that gives out the addresses that `openness` admits.
     pub fn new(openness: Openness) -> Self {
-        Self { openness, named: None, answers: Arc::default() }
+        let answers = Cache::builder().max_capacity(MAX_NAMES).time_to_live(ANSWER_LIFETIME);
+        Self { openness, named: None, answers: answers.build() }
     }
 
     /// The same, and one host that may have any address.
@@ -66,53 +59,22 @@ impl GuardedResolver {
 
     /// The admitted addresses of a name.
     pub async fn look_up(&self, name: &str) -> Result<Arc<[SocketAddr]>, LookupError> {
-        let lock = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().get(name, Instant::now());
-        if let Some(kept) = known {
+        if let Some(kept) = self.answers.get(name) {
             return Ok(kept);
         }
         let is_named = self.named.as_deref().is_some_and(|host| host.eq_ignore_ascii_case(name));
         let openness = if is_named { Openness::Named } else { self.openness };
         let kept: Arc<[SocketAddr]> = ask(name, openness).await?.into();
-        lock().keep(name, &kept, Instant::now());
+        self.answers.insert(name.to_owned(), Arc::clone(&kept));
         Ok(kept)
     }
-}
 
-/// Addresses that were admitted, by name, and until when each counts.
-#[derive(Debug, Default)]
-struct ResolvedNames {
-    names: HashMap<String, (Arc<[SocketAddr]>, Instant)>,
-}
-
-impl ResolvedNames {
-    fn get(&self, name: &str, now: Instant) -> Option<Arc<[SocketAddr]>> {
-        let (kept, until) = self.names.get(name)?;
-        (*until > now).then(|| Arc::clone(kept))
-    }
-
-    /// Keeps an answer; where there is no room for it, it is asked for again.
-    fn keep(&mut self, name: &str, kept: &Arc<[SocketAddr]>, now: Instant) {
-        if self.names.len() >= MAX_NAMES {
-            self.names.retain(|_, (_, until)| *until > now);
-        }
-        if self.names.len() < MAX_NAMES {
-            self.names.insert(name.to_owned(), (Arc::clone(kept), now + ANSWER_LIFETIME));
-        }
-    }
-}
-
-impl GuardedResolver {
     /// The same as a future of its own.
     pub(super) fn find(&self, name: &str) -> Finding {
         let (resolver, name) = (self.clone(), name.to_owned());
         Box::pin(async move {
-            let found = resolver.look_up(&name).await.map_err(|error| match error {
-                LookupError::Refused(refusal) => BoxError::from(refusal),
-                LookupError::Unresolved(unresolved) => unresolved.into(),
-            })?;
-            let addresses: Vec<SocketAddr> = found.to_vec();
-            Ok(addresses.into_iter())
+            let found = resolver.look_up(&name).await?;
+            Ok(found.to_vec().into_iter())
         })
     }
 }
@@ -131,12 +93,10 @@ impl Resolve for GuardedResolver {
 /// Asks the system's resolver.
 async fn ask(name: &str, openness: Openness) -> Result<Vec<SocketAddr>, LookupError> {
     // Port 0 stands for "the port of the URL".
-    let unresolved = |why: String| Unresolved { why };
     let found = timeout(RESOLVE_TIME, tokio::net::lookup_host((name, 0))).await;
-    let late = || format!("the resolver did not answer within {} s", RESOLVE_TIME.as_secs());
-    let found =
-        found.map_err(|_| unresolved(late()))?.map_err(|error| unresolved(error.to_string()))?;
-    Ok(admitted(name, found, openness)?)
+    let late = |_| format!("the resolver did not answer within {} s", RESOLVE_TIME.as_secs());
+    let found = found.map_err(late).and_then(|found| found.map_err(|error| error.to_string()));
+    Ok(admitted(name, found.map_err(LookupError::Unresolved)?, openness)?)
 }
 
 /// The addresses that may be connected to; the refusal of the first one where there are none.
@@ -180,21 +140,6 @@ mod tests {
         let refused = admitted("rebound.example", rebound.into_iter(), Openness::Public);
         let said = refused.unwrap_err().to_string();
         assert!(said.starts_with("rebound.example has a loopback address (127.0.0.1);"), "{said}");
-    }
-
-    #[test]
-    fn answers_are_kept_for_their_time_and_in_a_bounded_number() {
-        let (mut answers, now) = (ResolvedNames::default(), Instant::now());
-        let kept: Arc<[SocketAddr]> = found(&["1.1.1.1"]).into();
-        for n in 0..=MAX_NAMES {
-            answers.keep(&format!("n{n}.example"), &kept, now);
-        }
-        assert_eq!(answers.names.len(), MAX_NAMES);
-        assert_eq!(answers.get("n0.example", now), Some(Arc::clone(&kept)));
-        let later = now + ANSWER_LIFETIME;
-        assert_eq!(answers.get("n0.example", later), None);
-        answers.keep("late.example", &kept, later);
-        assert_eq!(answers.names.len(), 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::site::{OriginConfig, OriginPlace, PassMode};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Uri, header};
 use percent_encoding::{AsciiSet, percent_encode};
-use std::iter;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_core::model::ShownAddress;
 use url::{Position, Url};
@@ -36,19 +36,10 @@ pub struct OriginSite {
 }
 
 /// Why a path is not passed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AddressFault {
-    /// A step of it is `.` or `..`.
-    #[error("the path has a step . or .., which might lead out of the origin")]
-    Dots,
-    #[error("the path has a backslash or a control character")]
-    Character,
-    #[error("the address has more than {ADDRESS_LIMIT} bytes")]
-    TooLong,
-    /// It does not lead below the origin's address.
-    #[error("the address does not lead to the origin")]
-    Outside,
-}
+const DOTS: &str = "the path has a step . or .., which might lead out of the origin";
+const CHARACTER: &str = "the path has a backslash or a control character";
+const TOO_LONG: &str = "the address has more than 8192 bytes";
+const OUTSIDE: &str = "the address does not lead to the origin";
 
 impl OriginSite {
     /// An origin of a gateway that is reached at `public_url`.
@@ -107,21 +98,21 @@ impl OriginSite {
     }
 
     /// The address there of the rest of a path here, with a query, as [`spelled_below`] spells it.
-    pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, AddressFault> {
+    pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, &'static str> {
         let base = &self.config.url;
         let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
         if length > ADDRESS_LIMIT {
-            return Err(AddressFault::TooLong);
+            return Err(TOO_LONG);
         }
         if rest.contains(|c: char| c == '\\' || c.is_control() || c == '#') {
-            return Err(AddressFault::Character);
+            return Err(CHARACTER);
         }
-        if steps(rest).any(is_dots) {
-            return Err(AddressFault::Dots);
+        if has_dots(rest) {
+            return Err(DOTS);
         }
         let url = normalized(self.as_written(rest, query), base);
         let is_below = url.path().starts_with(base.path());
-        is_below.then_some(url).ok_or(AddressFault::Outside)
+        is_below.then_some(url).ok_or(OUTSIDE)
     }
 
     /// The address there of the rest of a path here, in the spelling that the client chose.
@@ -283,7 +274,7 @@ fn normalized(url: Url, base: &Url) -> Url {
 /// An address that is below another one, in the one spelling of all that are the same; `None` where it is not, or leads
 /// elsewhere for a server that takes an escaped slash for one.
 pub fn spelled_below(url: Url, base: &Url) -> Option<Url> {
-    let leads_on = |behind: &str| !steps(behind).any(is_dots);
+    let leads_on = |behind: &str| !has_dots(behind);
     let is_there =
         is_below(&url, base) && url.path().strip_prefix(base.path()).is_some_and(leads_on);
     is_there.then(|| normalized(url, base))
@@ -358,38 +349,17 @@ fn undotted(url: &Url) -> Option<Url> {
     Some(plain)
 }
 
-/// The steps of a path, as a server has them that takes an escaped slash or backslash for one.
-fn steps(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').flat_map(|part| {
-        let mut rest = Some(part);
-        // Each round ends behind an escape, or is the last.
-        iter::from_fn(move || {
-            let here = rest?;
-            let mut cuts = here.match_indices('%').map(|(at, _)| here.split_at(at));
-            let cut = cuts.find_map(|(step, from)| {
-                let after = ESCAPED_SLASHES.iter().find_map(|slash| from.strip_prefix(slash))?;
-                Some((step, after))
-            });
-            rest = cut.map(|(_, after)| after);
-            Some(cut.map_or(here, |(step, _)| step))
-        })
-    })
-}
-
-/// A slash and a backslash, escaped.
-const ESCAPED_SLASHES: [&str; 4] = ["%2f", "%2F", "%5c", "%5C"];
-/// How a dot is written.
-const DOTS: [&str; 3] = [".", "%2e", "%2E"];
-
-/// Whether a step of a path is `.` or `..`, in whatever spelling.
-fn is_dots(step: &str) -> bool {
-    let step = step.split(';').next().unwrap_or(step);
-    let Some(rest) = behind_dot(step) else { return false };
-    rest.is_empty() || behind_dot(rest).is_some_and(str::is_empty)
-}
-
-fn behind_dot(text: &str) -> Option<&str> {
-    DOTS.iter().find_map(|dot| text.strip_prefix(dot))
+/// Whether a step of a path is `.` or `..` in whatever spelling, also for a server that takes an escaped slash or
+/// backslash for one.
+fn has_dots(path: &str) -> bool {
+    let plain = match path.contains('%') {
+        false => Cow::Borrowed(path),
+        true => {
+            let lower = path.to_ascii_lowercase().replace("%2e", ".");
+            Cow::Owned(lower.replace("%2f", "/").replace("%5c", "/"))
+        }
+    };
+    plain.split('/').any(|step| matches!(step.split(';').next(), Some("." | "..")))
 }
 
 #[cfg(test)]

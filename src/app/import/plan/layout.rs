@@ -5,7 +5,7 @@
 //! from elsewhere. A folder joins the one of the same name in the same folder, the second of a name the
 //! second, and everything that is new comes behind what is there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tidegate_core::model::{FeedRecord, ListFolder, ListPlace, OutlineLabel, listed};
 
@@ -20,10 +20,8 @@ pub(super) struct Layout {
     next: HashMap<LayoutIndex, u32>,
     /// Outlines by what they stand in and their position there.
     at: HashMap<(LayoutIndex, u32), usize>,
-    /// Folders that were there before, by what they stand in and their names.
-    named: HashMap<(LayoutIndex, String), Vec<usize>>,
-    /// How many of them the list was found to have.
-    used: HashMap<(LayoutIndex, String), usize>,
+    /// Folders that were there before and that the list was not found to have yet, by what they stand in and their names.
+    named: HashMap<(LayoutIndex, String), VecDeque<usize>>,
 }
 
 #[derive(Debug)]
@@ -56,7 +54,6 @@ impl Layout {
     /// Lets folders from now on join those that were made so far.
     pub(super) fn begin_another_list(&mut self) {
         self.named.clear();
-        self.used.clear();
         for number in 0..self.nodes.len() {
             if self.nodes.get(number).is_some_and(|node| node.is_folder) {
                 self.name(number);
@@ -87,7 +84,7 @@ impl Layout {
     fn name(&mut self, number: usize) {
         let Some(node) = self.nodes.get(number) else { return };
         let key = (node.parent, node.label.name().unwrap_or_default().to_owned());
-        self.named.entry(key).or_default().push(number);
+        self.named.entry(key).or_default().push_back(number);
     }
 
     fn depth(&self, place: LayoutIndex) -> usize {
@@ -112,9 +109,7 @@ impl Layout {
             return parent;
         }
         let key = (parent, label.name().unwrap_or_default().to_owned());
-        let used = self.used.entry(key.clone()).or_default();
-        let known = self.named.get(&key).and_then(|known| known.get(*used)).copied();
-        *used = used.saturating_add(1);
+        let known = self.named.get_mut(&key).and_then(VecDeque::pop_front);
         let number = known.unwrap_or_else(|| self.append(parent, label));
         if let Some(node) = self.nodes.get_mut(number) {
             node.is_folder = true;

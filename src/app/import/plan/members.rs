@@ -86,13 +86,13 @@ impl ListRules {
 impl Planner<'_> {
     /// Pauses the feeds that follow the list and are not in it, and has all of a private list be private. What has
     /// the address of a feed of the list is in it, whichever feed of that address the list is about.
-    pub(super) fn drop_missing(&mut self, rules: &ListRules, stored: &[Arc<FeedRecord>]) {
+    pub(super) fn drop_missing(&mut self, rules: &ListRules) {
         let (names, addresses): (HashSet<FeedName>, HashSet<String>) =
             self.drafts.iter().map(|d| (d.record.name.clone(), d.record.url.clone())).unzip();
         let others = |record: &&FeedRecord| {
             record.is_member_of(&rules.list) && !names.contains(&record.name)
         };
-        for before in stored.iter().map(Arc::as_ref).filter(others) {
+        for before in self.before.stored.iter().map(Arc::as_ref).filter(others) {
             let mut record = before.clone();
             record.private |= rules.private;
             if before.standing == FeedStanding::Active && !addresses.contains(&before.url) {
@@ -101,7 +101,7 @@ impl Planner<'_> {
                 record.list.iter_mut().for_each(|member| member.standing = standing);
             }
             if record != *before {
-                self.drafts.push(FeedDraft::of_other(record, before));
+                self.drafts.push(FeedDraft::new(record, Some(before.clone())));
             }
         }
     }

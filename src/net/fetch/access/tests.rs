@@ -199,8 +199,8 @@ proptest! {
     fn no_other_origin_gets_credentials(feed in address(), asked in address()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let access = RequestAccess::new(&feed.0, &everything());
-        let identity = runtime.block_on(RequestIdentity::read(Some(&access))).unwrap();
         let url = Url::parse(&asked.0).unwrap();
+        let identity = runtime.block_on(RequestIdentity::read(&url, Some(&access))).unwrap();
         let mut sent = HeaderMap::new();
         identity.apply(&url, &mut sent);
         let is_own = feed.1 == asked.1;

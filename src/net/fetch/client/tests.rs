@@ -172,7 +172,8 @@ async fn the_same_bytes_over_the_wire_are_not_decompressed() {
     asked.known_wire = Some(xxhash_rust::xxh3::xxh3_128(b"no gzip"));
     let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
     assert_eq!((fetched.answer, fetched.wire_bytes), (FetchAnswer::Same, 7));
-    assert!(matches!(ask(&publisher.url("/")).await, Err(FetchError::Decode { .. })));
+    let damaged = ask(&publisher.url("/")).await.unwrap_err().to_string();
+    assert!(damaged.contains("is damaged or cut off"), "{damaged}");
 }
 
 #[tokio::test]
@@ -196,7 +197,7 @@ async fn a_large_body_is_refused_with_and_without_a_length() {
     .await;
     for path in ["/length", "/none"] {
         let refused = ask(&publisher.url(path)).await;
-        assert_eq!(refused, Err(FetchError::TooLarge { limit: 100_000 }), "{path}");
+        assert_eq!(refused, Err(FetchError::too_large(100_000)), "{path}");
     }
 }
 
@@ -256,7 +257,7 @@ async fn huge_headers_are_refused() {
     .await;
     for path in ["/many", "/large"] {
         let error = ask(&publisher.url(path)).await.unwrap_err();
-        assert!(matches!(error, FetchError::Headers { .. }), "{path}: {error:?}");
+        assert!(error.to_string().contains("header fields beyond the limit"), "{path}: {error:?}");
     }
 }
 
@@ -283,12 +284,10 @@ async fn redirects_are_followed_and_permanent_ones_shown() {
         publisher.heads().iter().map(|h| h.split(' ').nth(1).unwrap().to_owned()).collect();
     assert_eq!(asked, ["/a", "/b", "/c", "/d", "/c", "/d"]);
 
-    assert_eq!(
-        ask(&publisher.url("/loop")).await,
-        Err(FetchError::Redirects { sets_cookies: false })
-    );
+    let endless = ask(&publisher.url("/loop")).await.unwrap_err().to_string();
+    assert!(endless.ends_with("more than 8 redirects, which is the limit"), "{endless}");
     let nowhere = ask(&publisher.url("/nowhere")).await;
-    assert_eq!(nowhere, Err(FetchError::Location { code: 302 }));
+    assert_eq!(nowhere.unwrap_err().status(), Some(302));
 }
 
 #[tokio::test]
@@ -316,7 +315,7 @@ async fn cookies_live_within_one_fetch() {
     // What everybody gets needs none.
     let asked = FetchRequest { for_everybody: true, ..asked };
     let refused = fetch.oneshot(asked).await;
-    assert_eq!(refused, Err(FetchError::Redirects { sets_cookies: true }));
+    assert!(refused.unwrap_err().to_string().ends_with("sets a cookie on the way"));
 }
 
 #[tokio::test]
@@ -453,7 +452,8 @@ async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
         match got {
             Ok(fetched) => assert!(is_taken && document(&fetched).delta, "{path} {etag:?}"),
             Err(error) => {
-                assert_eq!((error, is_taken), (FetchError::DeltaBase, false), "{path} {etag:?}");
+                let is_other = error.to_string().contains("a delta from a document that is not");
+                assert_eq!((is_other, is_taken), (true, false), "{path} {etag:?}");
             }
         }
         let head = publisher.heads().pop().unwrap();

@@ -1,16 +1,18 @@
-//! By which client a request goes, once its address passed the guard.
+//! By which client a request goes, once its address passed the guard, and where the own sites are.
 
 use super::Core;
 use crate::fetch::FetchLimits;
 use crate::fetch::access::ReadyProxy;
 use crate::fetch::address::kind;
+use crate::fetch::call::location;
 use crate::fetch::clients::HttpVersions;
-use crate::fetch::error::FetchError;
-use crate::fetch::guard::{self, AllowPrivate, Openness};
+use crate::fetch::error::{FetchBlame, FetchError, unreached};
+use crate::fetch::guard::{self, AllowPrivate, Openness, read_url};
 use crate::fetch::lead::{LeadScope, LeadTrail, read_named};
 use crate::fetch::passers::Passers;
-use crate::fetch::resolver::{LookupError, Unresolved};
-use crate::fetch::unreached::unreached;
+use crate::fetch::resolver::LookupError;
+use crate::origin::site_of;
+use http::header::{HeaderMap, HeaderValue};
 use reqwest::Client;
 use std::sync::PoisonError;
 use tidegate_core::model::ProxyRoute;
@@ -137,7 +139,7 @@ impl Core {
                 Ok(is_private && !found.is_empty())
             }
             Err(LookupError::Refused(_)) => Ok(false),
-            Err(LookupError::Unresolved(Unresolved { why })) => {
+            Err(LookupError::Unresolved(why)) => {
                 Err(FetchError::Name { host: name.to_owned(), why })
             }
         }
@@ -159,16 +161,47 @@ impl Core {
             Openness::Private => private,
             Openness::Named => named,
         };
-        let host = name.to_owned();
         match names.look_up(name).await {
             Ok(found) if !found.is_empty() => Ok(()),
             Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
             _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
-            Err(LookupError::Unresolved(Unresolved { why })) => {
-                Err(FetchError::Unchecked { host, why })
-            }
-            Ok(_) => Err(FetchError::Unchecked { host, why: "it has none".to_owned() }),
+            Err(LookupError::Unresolved(why)) => Err(unchecked(name, &why)),
+            Ok(_) => Err(unchecked(name, "it has none")),
         }
+    }
+}
+
+/// What the sites that the gateway stands in front of are told of their public names, and what they say by them.
+impl Core {
+    /// Has the site of an address learn its public name.
+    pub(in crate::fetch) fn say_name(&self, url: &Url, headers: &mut HeaderMap) {
+        let site = site_of(&self.sites, url);
+        if let Some(name) = site.and_then(|site| site.public_name()) {
+            name.write(headers);
+        }
+    }
+
+    /// The address at a site of one of ours that is the site's, so that the gateway never asks itself.
+    pub(super) fn behind_our_address(&self, url: &Url) -> Option<Url> {
+        let mut named = self.sites.iter().filter(|site| site.public_name().is_some());
+        named.find_map(|site| site.upstream_of(url))
+    }
+
+    /// Where the site of an address of ours has moved it, as remembered; `None` where that is no more at the site.
+    pub(super) fn moved_within_site(&self, ours: &str, to: &Url) -> Option<Url> {
+        let at = self.behind_our_address(&read_url(ours).ok()?)?;
+        site_of(&self.sites, &at)?.there(to)
+    }
+
+    /// Where a redirect of a site leads at the site, also where the site says it by its public name; `None` where it
+    /// leads elsewhere, or `from` is of no site.
+    pub(in crate::fetch) fn within_site(
+        &self,
+        led: Option<&HeaderValue>,
+        from: &Url,
+    ) -> Option<Url> {
+        let site = site_of(&self.sites, from).filter(|site| site.public_name().is_some())?;
+        site.there(&location(led, from)?)
     }
 }
 
@@ -184,9 +217,21 @@ impl ClientForRequest {
         let error = unreached(error, url, hop, limits);
         match (error, &self.proxy) {
             (FetchError::Connect { host, why } | FetchError::Name { host, why }, Some(proxy)) => {
-                FetchError::Proxy { proxy: proxy.clone(), host, why }
+                let why = format!("the proxy {proxy} gave no connection to {host}: {why}");
+                FetchError::Unusable { blame: FetchBlame::Network, why }
             }
             (error, _) => error,
         }
     }
 }
+
+/// A name that a proxy would be asked for cannot be looked up here.
+fn unchecked(host: &str, why: &str) -> FetchError {
+    FetchError::operator(format!(
+        "the name {host} leads to no address here ({why}), so that nobody knows whether the proxy would \
+         find a private one; say polling.proxy_resolves = true if only the proxy knows names"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

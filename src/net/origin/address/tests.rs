@@ -84,12 +84,12 @@ fn what_follows_is_put_behind_the_address_as_it_is() {
     for dots in
         ["..", "a/../b", "%2e%2e/x", "a/.%2E", ".", "..;x=1/a", "..%2fx", "a%5C..", "%2e%2e%2Fx"]
     {
-        assert_eq!(there(dots, None), Err(AddressFault::Dots), "{dots}");
+        assert_eq!(there(dots, None), Err(DOTS), "{dots}");
     }
     for wrong in ["a\\b", "a\0", "a\nb", "a#b"] {
-        assert_eq!(there(wrong, None), Err(AddressFault::Character), "{wrong:?}");
+        assert_eq!(there(wrong, None), Err(CHARACTER), "{wrong:?}");
     }
-    assert_eq!(there(&"x".repeat(ADDRESS_LIMIT), None), Err(AddressFault::TooLong));
+    assert_eq!(there(&"x".repeat(ADDRESS_LIMIT), None), Err(TOO_LONG));
 }
 
 #[test]
