@@ -163,7 +163,7 @@ async fn step(
     next: &str,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let slot = cancel.run_until_cancelled(bench.hosts.slot(next)).await;
+    let slot = cancel.run_until_cancelled(bench.hosts.slot(next, false)).await;
     // Held until the host's answer is known to everybody.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,

@@ -77,9 +77,9 @@ impl HostQueue {
     }
 
     /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
-    pub async fn slot(&self, address: &str) -> Result<HostSlot, Duration> {
+    pub async fn slot(&self, address: &str, goes_first: bool) -> Result<HostSlot, Duration> {
         let (reply, turn) = oneshot::channel();
-        self.lines().enqueue(Waiter::Task(reply), address, false, Instant::now());
+        self.lines().enqueue(Waiter::Task(reply), address, goes_first, Instant::now());
         self.changed.notify_one();
         // A queue that is gone lets nobody ask.
         turn.await.unwrap_or(Err(Duration::ZERO))

@@ -2,12 +2,11 @@
 //! whether they mean it, and delivers each changed document.
 //!
 //! What a subscription is and what is due are decided by [`tidegate_core::websub`]; this room keeps them
-//! (`ledger`), follows the change log (`worker`), says who is called now (`lanes`, `budget`) and calls (`calls`). A request is answered
+//! (`ledger`), follows the change log (`worker`), says who is called now (`lanes`) and calls (`calls`). A request is answered
 //! once it is durable. A subscription knows the newest change that it was told of; what a feed has
 //! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
 //! behind gets the newest document only. What is absent: who reads, how documents are made.
 
-mod budget;
 mod calls;
 mod lanes;
 mod ledger;
@@ -16,7 +15,6 @@ mod worker;
 pub use ledger::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;
-use budget::Budgets;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
@@ -134,7 +132,6 @@ struct HubShared {
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: tokio::sync::Mutex<()>,
     calling: RwLock<Calling>,
-    budgets: Mutex<Budgets>,
     /// Wakes the worker.
     wake: Notify,
     /// Wakes it to look whether all topics are still there.
@@ -157,37 +154,25 @@ impl Hub {
             clock,
             writing: tokio::sync::Mutex::default(),
             calling: RwLock::new(calling),
-            budgets: Mutex::default(),
             wake: Notify::new(),
             look: Notify::new(),
         })))
     }
 
-    /// Takes a request of a client about a topic that is a document of `feed`. Durable on return (section 5.1:
-    /// it is answered before the callback is asked).
+    /// Takes a request of a client about a topic that is a document of `feed`; one by rssCloud is to register a callback
+    /// with the cloud. Durable on return (section 5.1: it is answered before the callback is asked).
     pub async fn ask(
         &self,
         feed: &FeedName,
+        manner: Manner,
         request: HubRequest,
         client: Option<IpAddr>,
     ) -> Result<(), AskError> {
         // An end takes nothing in.
         let takes_in = request.intent == Intent::Subscribe;
-        let ask = |ledger: &mut Ledger, tick, now| ledger.ask(feed, request, client, tick, now);
+        let ask =
+            |ledger: &mut Ledger, tick, now| ledger.ask(feed, manner, request, client, tick, now);
         self.change_ledger(feed, takes_in, ask).await
-    }
-
-    /// Registers a callback with the cloud (rssCloud), likewise.
-    pub async fn register(
-        &self,
-        feed: &FeedName,
-        topic: String,
-        callback: Url,
-        client: Option<IpAddr>,
-    ) -> Result<(), AskError> {
-        let key = (topic, callback);
-        let ask = |ledger: &mut Ledger, tick, now| ledger.register(feed, key, client, tick, now);
-        self.change_ledger(feed, true, ask).await
     }
 
     /// Has a feed's webhook be this one, or none; one that there is goes on where it was. Durable on return.
@@ -270,16 +255,14 @@ impl HubShared {
         let shared = Arc::clone(self);
         let written = tokio::spawn(async move {
             let _turn = shared.writing.lock().await;
-            let mut left = shared.ledger().take_unwritten();
-            while !left.is_empty() {
-                let batch = left.split_off(left.len().saturating_sub(BATCH));
-                if let Err(error) = shared.store.put_subscriptions(&batch).await {
-                    shared.ledger().put_back_unwritten(left.into_iter().chain(batch));
-                    return Err(error);
+            loop {
+                let batch = shared.ledger().unwritten(BATCH);
+                if batch.is_empty() {
+                    return Ok(());
                 }
-                shared.ledger().note_written(&batch, shared.gateways.is_some());
+                shared.store.put_subscriptions(&batch).await?;
+                shared.ledger().note_written(batch);
             }
-            Ok(())
         });
         written.await.unwrap_or_else(|error| {
             let source = std::io::Error::other(error);
@@ -303,10 +286,6 @@ impl HubShared {
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn budgets(&self) -> MutexGuard<'_, Budgets> {
-        self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn calling(&self) -> RwLockReadGuard<'_, Calling> {

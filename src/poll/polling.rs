@@ -77,8 +77,8 @@ pub struct LiveConfig {
 
 /// A task aside from polls, which is given up when this is dropped.
 pub struct TaskAside {
-    task: JoinHandle<()>,
-    _cancel: DropGuard,
+    pub(super) task: JoinHandle<()>,
+    pub(super) _cancel: DropGuard,
 }
 
 impl TaskAside {

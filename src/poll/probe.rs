@@ -113,7 +113,7 @@ async fn ask_and_commit(
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
     let (begun, listed) = (bench.clock.now(), plan.listed.as_str());
-    let slot = cancel.run_until_cancelled(bench.hosts.slot(listed)).await;
+    let slot = cancel.run_until_cancelled(bench.hosts.slot(listed, false)).await;
     let slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(bench, left)),

@@ -4,12 +4,12 @@
 //! in short slices, so that a wall clock that jumps delays nothing: due times are moved with it
 //! when it goes back, and when it goes forward feeds are merely polled early.
 
-mod announced;
 mod checkpoints;
 mod commands;
 mod feed;
 pub(super) mod hub;
 pub(super) mod ownership;
+mod pushes;
 mod rounds;
 
 use self::checkpoints::CheckpointResult;
@@ -17,14 +17,13 @@ use self::feed::{RunningPoll, ScheduledFeed};
 use self::hub::HubAsked;
 use self::ownership::OwnedFeeds;
 use super::PollSettings;
-use super::announced::SupPolls;
 use super::error::{PollError, RoundError};
 use super::feeds::CHECKPOINT_EVERY;
 use super::memory::Memory;
 use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
 use super::reason::PlannedPoll;
-use super::sup::Looked;
+use super::sup::{AnnouncedFeed, SupDocuments};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ use tidegate_core::model::{FeedName, Time, ToldChange};
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::PollResponse;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -96,10 +95,10 @@ pub(super) struct PollScheduler {
     /// Polls and requests to hubs in flight.
     running: JoinSet<Finished>,
     asked_for: usize,
-    announced: SupPolls,
-    /// Requests for SUP documents in flight, and for which.
-    looks: JoinSet<Option<Looked>>,
-    addresses: HashMap<Id, String>,
+    announced: SupDocuments,
+    /// How the tasks of SUP documents say what these tell.
+    told: mpsc::Sender<Vec<AnnouncedFeed>>,
+    news: mpsc::Receiver<Vec<AnnouncedFeed>>,
     /// What is being written of what polling remembers: one at a time.
     checkpoints: JoinSet<CheckpointResult>,
     last_now: Time,
@@ -118,6 +117,7 @@ impl PollScheduler {
         cancel: CancellationToken,
     ) -> Self {
         let clock = Arc::clone(&bench.clock);
+        let (told, news) = mpsc::channel(1);
         Self {
             owned: bench.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             flush_at: Instant::now(),
@@ -128,9 +128,9 @@ impl PollScheduler {
             due: BTreeSet::new(),
             running: JoinSet::new(),
             asked_for: 0,
-            announced: SupPolls::default(),
-            looks: JoinSet::new(),
-            addresses: HashMap::new(),
+            announced: SupDocuments::default(),
+            told,
+            news,
             checkpoints: JoinSet::new(),
             last_now: clock.now(),
             clock,
@@ -143,7 +143,6 @@ impl PollScheduler {
         loop {
             self.follow_gateways();
             self.start_what_is_due();
-            self.look_at_documents();
             let wake = self.wake_at();
             tokio::select! {
                 biased;
@@ -155,7 +154,7 @@ impl PollScheduler {
                         self.finish(done);
                     }
                 }
-                Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
+                Some(wanted) = self.news.recv() => wanted.iter().for_each(|it| self.want(it)),
                 Some(done) = self.checkpoints.join_next() => {
                     self.finish_checkpoint(done);
                 }
@@ -286,10 +285,10 @@ impl PollScheduler {
             return now + SLICE;
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
-        let (looks, polite) = (self.announced.wake_at(), self.bench.hosts.wake_at());
+        let polite = self.bench.hosts.wake_at();
         let checkpoint = self.bench.table.unsaved().due().filter(|_| self.checkpoints.is_empty());
         let checkpoint = checkpoint.map(|at| at.max(self.flush_at));
-        let times = [due, looks, polite, checkpoint];
+        let times = [due, polite, checkpoint];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 

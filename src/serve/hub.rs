@@ -26,8 +26,8 @@ use serde::Serialize;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time, mask_token};
 use tidegate_core::websub::{
-    CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Registration, SIGNATURE_HEADER,
-    Subscription, Verification,
+    CallbackPurpose, FORM_TYPE, HubRequest, Intent, Manner, PendingRequest, Registration,
+    SIGNATURE_HEADER, Subscription, Verification,
 };
 use tidegate_core::xml::push_attribute;
 use tidegate_poll::hub::{AskError, SubscriptionCount};
@@ -82,7 +82,7 @@ pub(super) async fn request(
     })?;
     let (record, _) =
         room.topic(&request.topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
-    hub.ask(&record.name, request, client.address()).await?;
+    hub.ask(&record.name, Manner::WebSub, request, client.address()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
@@ -263,8 +263,9 @@ async fn taken(
         feeds.push((record, topic));
     }
     for (record, topic) in feeds {
-        let client = client.address();
-        let registered = hub.register(&record.name, topic, callback.clone(), client).await;
+        let (intent, callback) = (Intent::Subscribe, callback.clone());
+        let request = HubRequest { intent, topic, callback, lease: None, secret: None };
+        let registered = hub.ask(&record.name, Manner::RssCloud, request, client.address()).await;
         // What failed here is for the operator's log.
         registered.map_err(|error| Problem::from(error).detail().to_owned())?;
     }

@@ -1,7 +1,6 @@
 //! The one task that follows the change log, lets what is due be done, and takes over what came of
 //! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
-use super::budget::Purpose;
 use super::calls::{self, CallOutcome};
 use super::lanes::{LaneTurn, Lanes};
 use super::ledger::Task;
@@ -13,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, mask_token};
 use tidegate_core::websub::{CallbackAnswer, Duty, Manner, Subscription};
-use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{Epoch, StoreError, in_words};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -66,8 +64,8 @@ struct Worker {
     /// Whether the ticks of all feeds are to be read, because the log does not tell them.
     stale: bool,
     lanes: Lanes,
-    /// The calls in flight, each of which gives its turn back.
-    calls: JoinSet<LaneTurn>,
+    /// The calls in flight, each of which gives its turn back, and tells how many bytes it sent.
+    calls: JoinSet<(LaneTurn, u64)>,
     /// Says when other gateways own feeds.
     owners: Option<watch::Receiver<u64>>,
     /// When subscriptions are read again that other gateways took.
@@ -101,7 +99,7 @@ impl Worker {
             let (shared, pause) = (Arc::clone(&self.shared), self.pause());
             tokio::select! {
                 () = cancel.cancelled() => return,
-                Some(Ok(turn)) = self.calls.join_next() => self.lanes.done(&turn),
+                Some(Ok((turn, bytes))) = self.calls.join_next() => self.lanes.done(&turn, bytes),
                 () = shared.wake.notified() => {}
                 () = shared.look.notified() => look = Instant::now(),
                 changed = self.sealed.changed() => if changed.is_err() {
@@ -170,19 +168,22 @@ impl Worker {
             let mut ledger = self.shared.ledger();
             self.lanes.drain().into_iter().for_each(|id| ledger.release(id, now));
         }
-        let writes = self.shared.ledger().writes();
-        match self.shared.store.subscriptions().await {
+        // Nothing is written meanwhile, so that what is read is as new as what was written here.
+        let writing = self.shared.writing.lock().await;
+        let stored = self.shared.store.subscriptions().await;
+        match stored {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
                 self.read_at = Instant::now() + READ_EVERY * (1 + count / READ_IN_A_SECOND);
                 // Of the feeds of new ones the ticks are not known.
-                self.stale |= self.shared.ledger().take_in(stored, writes, now);
+                self.stale |= self.shared.ledger().take_in(stored, now);
             }
             Err(error) => {
                 self.read_at = Instant::now() + READ_EVERY;
                 tracing::warn!(error = in_words(&error), "the subscriptions could not be read");
             }
         }
+        drop(writing);
         if is_moved {
             self.shared.ledger().schedule_all(now);
         }
@@ -219,43 +220,24 @@ impl Worker {
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
         let due = self.shared.ledger().due(now, owns);
         due.into_iter().for_each(|turn| self.lanes.push(turn));
-        while let Some(turn) = self.lanes.next() {
+        while let Some(turn) = self.lanes.next(Instant::now()) {
             let task = self.shared.ledger().begin(turn.id, now, owns);
             let Some(task) = task else {
-                self.lanes.done(&turn);
+                self.lanes.done(&turn, 0);
                 continue;
             };
-            // Whom the operator allows by name needs no protection from this hub.
-            let is_public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
-            let (purpose, instant) = (purpose(&task), Instant::now());
-            let spend =
-                || self.shared.budgets().try_spend(&turn.host, &turn.owner, purpose, instant);
-            if is_public && !spend() {
-                self.shared.ledger().put_off(turn.id, task.duty, None, now);
-                self.lanes.done(&turn);
-                continue;
-            }
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
                 let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));
-                let outcome = call.catch_unwind().await.unwrap_or_else(|_| {
+                let (outcome, bytes) = call.catch_unwind().await.unwrap_or_else(|_| {
                     tracing::error!(host = &*turn.host, "a call of the hub broke off");
-                    CallOutcome::PutOff("the call broke off".to_owned())
+                    (CallOutcome::PutOff("the call broke off".to_owned()), 0)
                 });
                 shared.take_over(&task, outcome, shared.clock.now());
                 shared.flush_or_warn().await;
-                turn
+                (turn, bytes)
             });
         }
-    }
-}
-
-/// Which part of its host's budget a call belongs to.
-fn purpose(task: &Task) -> Purpose {
-    match task.duty {
-        Duty::Deliver => Purpose::Delivery,
-        Duty::Verify(_) if task.subscription.is_unverified() => Purpose::FirstVerification,
-        Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
     }
 }
 
@@ -281,7 +263,7 @@ impl HubShared {
             }
             CallOutcome::PutOff(why) => {
                 // Said once of a topic: the reason may last, and hold for many.
-                if self.ledger().put_off(id, task.duty, Some(&why), now) {
+                if self.ledger().put_off(id, task.duty, &why, now) {
                     tracing::warn!(topic, why, "callbacks are called later");
                 }
             }

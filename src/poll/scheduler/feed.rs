@@ -1,7 +1,7 @@
 //! The feeds that are polled: how each comes, and how it leaves, for the time being or for good.
 
-use super::announced::PushTriggers;
 use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
+use super::pushes::PushTriggers;
 use super::{CommandReply, PollScheduler, START_STEP};
 use crate::backfill::OngoingWalk;
 use crate::domains::is_polled;

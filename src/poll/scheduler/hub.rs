@@ -3,10 +3,10 @@
 
 use super::{Errand, Finished, HOST_PAUSED, PAUSE_MARGIN, PollScheduler, ScheduledFeed};
 use crate::PollSettings;
-use crate::announced::AnnouncedFeed;
 use crate::domains::behind_list;
 use crate::polling::{BROKE_OFF, PollContext, PollResult};
 use crate::subscribe::{self, Failed};
+use crate::sup::AnnouncedFeed;
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -200,7 +200,7 @@ impl PollScheduler {
             let (record, cell) = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
             let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
             let asking = async move {
-                let _slot = match bench.hosts.slot(&hub).await {
+                let _slot = match bench.hosts.slot(&hub, false).await {
                     Ok(slot) => slot,
                     Err(left) => return HubAsked::PutOff(left),
                 };

@@ -102,9 +102,6 @@ impl Publisher {
             })
         };
         Ok(Fetched {
-            announced: None,
-            links: tidegate_core::websub::HubLinks::default(),
-            answer,
             status: if known { 304 } else { 200 },
             validators: Validators {
                 etag: Some(etag.to_owned()),
@@ -112,15 +109,29 @@ impl Publisher {
                 answered_by: Some(request.url.clone()),
                 given_to: 0,
             },
-            freshness: None,
-            final_url: request.url.clone(),
             moved_to: text.contains("moved").then(|| "http://new.example/".to_owned()),
             wire_bytes: if known { 0 } else { text.len() as u64 },
-            notes: Vec::new(),
-            is_handed: false,
-            rate_reset: None,
-            page_links: Vec::new(),
+            ..fetched(&request.url, answer)
         })
+    }
+}
+
+/// What an address answers, and nothing else.
+pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
+    Fetched {
+        announced: None,
+        links: tidegate_core::websub::HubLinks::default(),
+        answer,
+        status: 200,
+        validators: Validators::default(),
+        freshness: None,
+        final_url: url.to_owned(),
+        moved_to: None,
+        wire_bytes: 1,
+        notes: Vec::new(),
+        is_handed: false,
+        rate_reset: None,
+        page_links: Vec::new(),
     }
 }
 

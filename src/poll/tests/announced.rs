@@ -4,9 +4,7 @@ use super::*;
 use std::sync::Mutex;
 use tidegate_core::model::BodyPrints;
 use tidegate_core::sup::in_header;
-use tidegate_net::fetch::{
-    Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, Services, Validators,
-};
+use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, Services};
 
 const SUP: &str = "http://sup.example/sup.json";
 const LEFT: &str = "its SUP document tells of changes; ";
@@ -38,26 +36,8 @@ impl Script {
         );
         let prints = BodyPrints { wire: u128::from(*asked), body: u128::from(*asked) };
         let (bytes, content_type) = (text.into(), None);
-        Fetched {
-            answer: FetchAnswer::Document(FetchedDocument {
-                bytes,
-                content_type,
-                prints,
-                delta: false,
-            }),
-            status: 200,
-            validators: Validators::default(),
-            freshness: None,
-            final_url: SUP.to_owned(),
-            moved_to: None,
-            wire_bytes: 1,
-            notes: Vec::new(),
-            is_handed: false,
-            rate_reset: None,
-            page_links: Vec::new(),
-            announced: None,
-            links: tidegate_core::websub::HubLinks::default(),
-        }
+        let document = FetchedDocument { bytes, content_type, prints, delta: false };
+        fetched(SUP, FetchAnswer::Document(document))
     }
 }
 
@@ -189,5 +169,50 @@ async fn a_publisher_that_fails_keeps_its_pause() {
     assert!(*script.asked.lock().unwrap() > asked);
     assert_eq!(gateway.publisher.requests(), polls);
     assert!(gateway.status().next.unwrap().at >= later(5000));
+    gateway.stop().await;
+}
+
+/// Documents of one publisher that come slowly wait for each other in its host's line, and keep no other from being read.
+#[tokio::test(start_paused = true)]
+async fn slow_documents_keep_no_other_from_being_read() {
+    let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));
+    let (feeds, documents) = (Arc::clone(&publisher), Arc::clone(&script));
+    let slow = Arc::new(Mutex::new((0, 0)));
+    let asked = Arc::clone(&slow);
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let (publisher, script) = (Arc::clone(&feeds), Arc::clone(&documents));
+        let asked = Arc::clone(&asked);
+        async move {
+            if request.url == SUP {
+                return Ok(script.reply());
+            }
+            if request.url.starts_with("http://slow.example/") {
+                let running = {
+                    let mut asked = asked.lock().unwrap();
+                    asked.0 += 1;
+                    asked.1 += 1;
+                    asked.0
+                };
+                assert_eq!(running, 1, "one at a time");
+                tokio::time::sleep(Duration::from_secs(15)).await;
+                asked.lock().unwrap().0 -= 1;
+                return Ok(fetched(&request.url, FetchAnswer::Same));
+            }
+            let fetched = publisher.reply(&request)?;
+            let document = match request.url.contains("news") {
+                true => format!("{SUP}#news"),
+                false => format!("http://slow.example/{}#x", request.url.len()),
+            };
+            Ok(Fetched { announced: in_header(&document), ..fetched })
+        }
+    }));
+    let services = Services { fetch, ..publisher.services() };
+    let names: Vec<String> = (1..=20).map(|n| "x".repeat(n)).collect();
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.push("news");
+    let gateway = Gateway::with_client(&StoreDouble::new(&names), &publisher, services).await;
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    assert!(slow.lock().unwrap().1 > 20, "{slow:?}");
+    assert!(*script.asked.lock().unwrap() >= 13, "{:?}", script.asked);
     gateway.stop().await;
 }

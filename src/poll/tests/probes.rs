@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
 use tidegate_net::fetch::{
-    AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
+    AskRequest, Fetch, FetchAnswer, FetchRequest, FetchedDocument, PageAnswer, PageFetch,
 };
-use tidegate_net::fetch::{Passing, Services, Validators};
+use tidegate_net::fetch::{Passing, Services};
 use tidegate_store::{EmbeddedStore, Store};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -179,21 +179,7 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
                 prints: BodyPrints { wire: print, body: print },
                 delta: false,
             };
-            Ok(Fetched {
-                answer: FetchAnswer::Document(document),
-                status: 200,
-                validators: Validators::default(),
-                freshness: None,
-                final_url: request.url.clone(),
-                moved_to: None,
-                announced: None,
-                links: tidegate_core::websub::HubLinks::default(),
-                wire_bytes: 1,
-                notes: Vec::new(),
-                is_handed: false,
-                rate_reset: None,
-                page_links: Vec::new(),
-            })
+            Ok(fetched(&request.url, FetchAnswer::Document(document)))
         }
     }))
 }
