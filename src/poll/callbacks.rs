@@ -1,9 +1,10 @@
 //! The callbacks that hubs may call: shared by the polling task, which knows what was asked of
 //! them, and those who take their calls, so that a flood of calls never reaches that task.
 
+use parking_lot::RwLock;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SubscriptionKeys};
 use tidegate_core::websub::{Intent, Secret, SignatureError, Verification};
@@ -84,28 +85,20 @@ struct CallbackTable {
 pub struct Callbacks(RwLock<CallbackTable>);
 
 impl Callbacks {
-    fn table(&self) -> RwLockReadGuard<'_, CallbackTable> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self) -> RwLockWriteGuard<'_, CallbackTable> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The callback of a token, where its subscription goes on.
     pub fn by_token(&self, token: &str) -> Option<Arc<Callback>> {
-        self.table().open.get(token).cloned()
+        self.0.read().open.get(token).cloned()
     }
 
     /// Whether a hub has something to ask at a callback.
     pub fn is_known(&self, token: &str) -> bool {
-        let table = self.table();
+        let table = self.0.read();
         table.open.contains_key(token) || table.leaving.contains_key(token)
     }
 
     /// What a hub is answered that asks whether the end of a subscription is meant.
     pub fn confirm_end(&self, token: &str, said: &Verification) -> Option<String> {
-        let table = self.table();
+        let table = self.0.read();
         let (ending, _) = table.leaving.get(token)?;
         match said {
             Verification::Intent { intent: Intent::Unsubscribe, topic, challenge, .. }
@@ -120,17 +113,17 @@ impl Callbacks {
     /// Opens a callback. One whose secret is no good stays shut: every push of it is disbelieved.
     pub(super) fn open(&self, feed: &FeedName, keys: &SubscriptionKeys) {
         let Some(callback) = Callback::new(feed, keys) else { return };
-        self.change().open.insert(keys.token.clone(), Arc::new(callback));
+        self.0.write().open.insert(keys.token.clone(), Arc::new(callback));
     }
 
     /// Shuts a callback.
     pub(super) fn shut(&self, token: &str) {
-        self.change().open.remove(token);
+        self.0.write().open.remove(token);
     }
 
     /// Has a hub go on for a while to ask whether the end of a subscription is meant. `false`: there is no room.
     pub(super) fn leave(&self, token: &str, topic: &str) -> bool {
-        let (mut table, now) = (self.change(), Instant::now());
+        let (mut table, now) = (self.0.write(), Instant::now());
         table.leaving.retain(|_, (_, since)| now.duration_since(*since) < LEAVING_TIME);
         let has_room = table.leaving.len() < MAX_LEAVING;
         if has_room {

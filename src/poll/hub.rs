@@ -18,9 +18,10 @@ use crate::domains::ownership_key;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
+use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
@@ -181,7 +182,7 @@ impl Hub {
         feed: &FeedName,
         webhook: Option<(Url, Secret)>,
     ) -> Result<(), AskError> {
-        let allow = self.0.calling().allow_private.clone();
+        let allow = self.0.calling.read().allow_private.clone();
         let takes_in = webhook.is_some();
         let ask =
             |ledger: &mut Ledger, tick, now| ledger.set_webhook(feed, webhook, &allow, tick, now);
@@ -200,24 +201,24 @@ impl Hub {
             shared.store.condition().check_intake()?;
         }
         let tick = shared.tick(feed).await?;
-        ask(&mut shared.ledger(), tick, shared.clock.now())?;
+        ask(&mut shared.ledger.lock(), tick, shared.clock.now())?;
         shared.flush().await?;
         // A change that came between the two looks is not missed.
         let tick = shared.tick(feed).await?;
         shared.until_shown().await;
-        shared.ledger().saw(feed, tick, shared.clock.now());
+        shared.ledger.lock().saw(feed, tick, shared.clock.now());
         shared.wake.notify_one();
         Ok(())
     }
 
     /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
     pub fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
-        self.0.ledger().list(feed, limit)
+        self.0.ledger.lock().list(feed, limit)
     }
 
     /// How many there are.
     pub fn count(&self) -> SubscriptionCount {
-        self.0.ledger().count()
+        self.0.ledger.lock().count()
     }
 
     /// Looks whether all topics are still there, soon.
@@ -227,8 +228,8 @@ impl Hub {
 
     /// Goes on with another way of calling and other limits. Subscriptions that there are keep their leases.
     pub fn reconfigure(&self, calling: Calling, settings: HubSettings) {
-        self.0.ledger().settings = settings;
-        *self.0.calling.write().unwrap_or_else(PoisonError::into_inner) = calling;
+        self.0.ledger.lock().settings = settings;
+        *self.0.calling.write() = calling;
     }
 
     /// Verifies and delivers until it is cancelled.
@@ -256,12 +257,12 @@ impl HubShared {
         let written = tokio::spawn(async move {
             let _turn = shared.writing.lock().await;
             loop {
-                let batch = shared.ledger().unwritten(BATCH);
+                let batch = shared.ledger.lock().unwritten(BATCH);
                 if batch.is_empty() {
                     return Ok(());
                 }
                 shared.store.put_subscriptions(&batch).await?;
-                shared.ledger().note_written(batch);
+                shared.ledger.lock().note_written(batch);
             }
         });
         written.await.unwrap_or_else(|error| {
@@ -284,19 +285,11 @@ impl HubShared {
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn calling(&self) -> RwLockReadGuard<'_, Calling> {
-        self.calling.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Calls what is named in this manner.
     fn call(&self, manner: Manner) -> Call {
         match manner {
-            Manner::WebSub | Manner::RssCloud => self.calling().callbacks.clone(),
-            Manner::Webhook => self.calling().webhooks.clone(),
+            Manner::WebSub | Manner::RssCloud => self.calling.read().callbacks.clone(),
+            Manner::Webhook => self.calling.read().webhooks.clone(),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_core::websub::Verification;
@@ -102,7 +102,7 @@ impl Poller {
             callbacks: Callbacks::default(),
             turns: Turns::default(),
             hosts: HostQueue::new(settings.at_once, settings.host_rules()),
-            allowances: Mutex::default(),
+            allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
             decisions: DecisionContext {
                 store: Arc::clone(&store),

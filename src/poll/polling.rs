@@ -18,9 +18,10 @@ use super::sharing;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
@@ -99,10 +100,6 @@ impl PollContext {
     /// The client, for everything.
     pub fn services(&self) -> Services {
         self.live.load().services.clone()
-    }
-
-    pub fn allowances(&self) -> MutexGuard<'_, Allowances> {
-        self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the store takes in what comes of a request, and this gateway is known to live.

@@ -36,7 +36,7 @@ pub(super) async fn plan(bench: &PollContext, feed: &Arc<FeedRecord>) -> Option<
         return None;
     }
     let now = bench.decisions.running.now();
-    let room = bench.allowances().room_of_feed(&feed.name, feed.options.probe, now);
+    let room = bench.allowances.lock().room_of_feed(&feed.name, feed.options.probe, now);
     if room == 0 {
         return None;
     }
@@ -72,7 +72,7 @@ pub(super) async fn run(
         Some(left) => Ok(paused_note(&bench, left)),
         None => {
             let (names, probing) = ((&feed.name, &*host.name), feed.options.probe);
-            let room = bench.allowances().take(names, probing, plan.items.len(), now);
+            let room = bench.allowances.lock().take(names, probing, plan.items.len(), now);
             plan.items.truncate(room);
             if plan.items.is_empty() {
                 return;
@@ -136,7 +136,7 @@ async fn ask_and_commit(
     }
     if refused {
         let now = bench.decisions.running.now();
-        bench.allowances().exhaust(&feed.name, &slot.host().name, now);
+        bench.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
     }
     let now = bench.clock.now();
     let settled =

@@ -4,8 +4,9 @@
 //! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), in its host's line.
 
 use super::polling::{PollContext, TaskAside};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
 use tidegate_core::pause::GrowingPause;
@@ -208,10 +209,6 @@ pub struct SupSource {
 /// A document, as its task and the scheduler share it.
 pub type SharedSource = Arc<Mutex<SupSource>>;
 
-fn locked(source: &Mutex<SupSource>) -> MutexGuard<'_, SupSource> {
-    source.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Asks for a document again and again, and says which feeds are to be polled because of that.
 pub async fn follow(
     bench: Arc<PollContext>,
@@ -228,7 +225,7 @@ pub async fn follow(
                 continue;
             }
         };
-        reader.keep_only(locked(&source).feeds.keys().cloned().collect());
+        reader.keep_only(source.lock().feeds.keys().cloned().collect());
         let begun = Instant::now();
         let read = reader.read(&bench.fetch(), bench.clock.now()).await;
         drop(slot);
@@ -239,7 +236,7 @@ pub async fn follow(
         }
         let (least, rest) = (bench.live.load().settings.min_interval, begun.elapsed() * REST);
         let now = (Instant::now(), bench.clock.now());
-        let (wanted, wait) = locked(&source).take_in(&mut reader, read, least, now);
+        let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
         if !wanted.is_empty() && told.send(wanted).await.is_err() {
             return;
         }
@@ -278,7 +275,7 @@ impl SupDocuments {
             let task = follow(SupReader::new(&place.document, leads), Arc::clone(&source));
             (source, task)
         });
-        let mut source = locked(source);
+        let mut source = source.lock();
         source.feeds.entry(place.id.clone()).or_default().entry(feed.clone()).or_default();
         self.places.insert(feed.clone(), place);
     }
@@ -287,7 +284,7 @@ impl SupDocuments {
     pub fn detach(&mut self, feed: &FeedName) {
         let Some(SupAnnouncement { document, id }) = self.places.remove(feed) else { return };
         let Some((source, _)) = self.sources.get(&document) else { return };
-        let mut source = locked(source);
+        let mut source = source.lock();
         source.feeds.get_mut(&id).map(|feeds| feeds.remove(feed));
         source.feeds.retain(|_, feeds| !feeds.is_empty());
         let is_empty = source.feeds.is_empty();
@@ -307,7 +304,7 @@ impl SupDocuments {
     ) -> bool {
         let Some(SupAnnouncement { document, id }) = self.places.get(feed) else { return false };
         let Some((source, _)) = self.sources.get(document) else { return false };
-        locked(source).polled((id, feed), poll, begun, now)
+        source.lock().polled((id, feed), poll, begun, now)
     }
 }
 

@@ -92,7 +92,7 @@ impl Worker {
             }
             self.read_of_others().await;
             self.start();
-            let is_dirty = self.shared.ledger().is_dirty();
+            let is_dirty = self.shared.ledger.lock().is_dirty();
             if is_dirty && self.shared.store.condition().stop.is_none() {
                 self.shared.flush_or_warn().await;
             }
@@ -114,7 +114,7 @@ impl Worker {
     /// How long there is nothing to do.
     fn pause(&self) -> Duration {
         let now = self.shared.clock.now();
-        let next = self.shared.ledger().next().map_or(SLICE, |due| due.since(now));
+        let next = self.shared.ledger.lock().next().map_or(SLICE, |due| due.since(now));
         // Never nothing: a second that has begun is waited for.
         next.clamp(SLICE / 4, SLICE)
     }
@@ -124,13 +124,13 @@ impl Worker {
         let newest = *self.sealed.borrow_and_update();
         if self.stale {
             self.at = newest;
-            let (mut ticks, feeds) = (Vec::new(), self.shared.ledger().feeds());
+            let (mut ticks, feeds) = (Vec::new(), self.shared.ledger.lock().feeds());
             for feed in feeds {
                 ticks.push((self.shared.tick(&feed).await?, feed));
             }
             self.shared.until_shown().await;
             for (tick, feed) in ticks {
-                self.shared.ledger().saw(&feed, tick, self.shared.clock.now());
+                self.shared.ledger.lock().saw(&feed, tick, self.shared.clock.now());
             }
             self.stale = false;
         }
@@ -146,7 +146,7 @@ impl Worker {
             let now = self.shared.clock.now();
             for sealed in read.into_iter().take_while(|sealed| sealed.epoch <= newest) {
                 for change in &sealed.changes {
-                    self.shared.ledger().saw(&change.feed, Some(change.tick), now);
+                    self.shared.ledger.lock().saw(&change.feed, Some(change.tick), now);
                 }
                 self.at = sealed.epoch;
             }
@@ -165,7 +165,7 @@ impl Worker {
         let now = self.shared.clock.now();
         if is_moved {
             // Whoever owns them now tells them what is due.
-            let mut ledger = self.shared.ledger();
+            let mut ledger = self.shared.ledger.lock();
             self.lanes.drain().into_iter().for_each(|id| ledger.release(id, now));
         }
         // Nothing is written meanwhile, so that what is read is as new as what was written here.
@@ -176,7 +176,7 @@ impl Worker {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
                 self.read_at = Instant::now() + READ_EVERY * (1 + count / READ_IN_A_SECOND);
                 // Of the feeds of new ones the ticks are not known.
-                self.stale |= self.shared.ledger().take_in(stored, now);
+                self.stale |= self.shared.ledger.lock().take_in(stored, now);
             }
             Err(error) => {
                 self.read_at = Instant::now() + READ_EVERY;
@@ -185,7 +185,7 @@ impl Worker {
         }
         drop(writing);
         if is_moved {
-            self.shared.ledger().schedule_all(now);
+            self.shared.ledger.lock().schedule_all(now);
         }
     }
 
@@ -194,7 +194,7 @@ impl Worker {
         let mut gone = HashMap::new();
         let feeds = self.shared.store.listed();
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
-        let topics = self.shared.ledger().topics(owns);
+        let topics = self.shared.ledger.lock().topics(owns);
         for topic in topics {
             let found = (self.topics)(TopicRequest::Exists(topic.clone())).await;
             if let Err(NoHubDocument::Gone(why)) = found {
@@ -205,7 +205,7 @@ impl Worker {
         }
         if !gone.is_empty() {
             let reason = |of: &Subscription| gone.get(&of.topic).map(String::as_str);
-            self.shared.ledger().deny(self.shared.clock.now(), reason);
+            self.shared.ledger.lock().deny(self.shared.clock.now(), reason);
         }
     }
 
@@ -218,10 +218,10 @@ impl Worker {
         let now = self.shared.clock.now();
         let feeds = self.shared.store.listed();
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
-        let due = self.shared.ledger().due(now, owns);
+        let due = self.shared.ledger.lock().due(now, owns);
         due.into_iter().for_each(|turn| self.lanes.push(turn));
         while let Some(turn) = self.lanes.next(Instant::now()) {
-            let task = self.shared.ledger().begin(turn.id, now, owns);
+            let task = self.shared.ledger.lock().begin(turn.id, now, owns);
             let Some(task) = task else {
                 self.lanes.done(&turn, 0);
                 continue;
@@ -257,18 +257,18 @@ impl HubShared {
             CallOutcome::Answered(answer, tick) => {
                 log_answer(task.duty, &answer, topic, host);
                 match task.duty {
-                    Duty::Deliver => self.ledger().delivered(id, answer, tick, now),
-                    _ => self.ledger().verified(task, answer, now),
+                    Duty::Deliver => self.ledger.lock().delivered(id, answer, tick, now),
+                    _ => self.ledger.lock().verified(task, answer, now),
                 }
             }
             CallOutcome::PutOff(why) => {
                 // Said once of a topic: the reason may last, and hold for many.
-                if self.ledger().put_off(id, task.duty, &why, now) {
+                if self.ledger.lock().put_off(id, task.duty, &why, now) {
                     tracing::warn!(topic, why, "callbacks are called later");
                 }
             }
             CallOutcome::End { why, of_document } => {
-                let mut ledger = self.ledger();
+                let mut ledger = self.ledger.lock();
                 ledger.release(id, now);
                 let ended = ledger.deny(now, |other| {
                     let has_it = other.manner == Manner::WebSub || !of_document;

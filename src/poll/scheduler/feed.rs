@@ -236,7 +236,6 @@ impl PollScheduler {
         let name = record.name.clone();
         self.insert(record, Some(memory), next, seconds);
         if let Some(feed) = self.feeds.get_mut(&name) {
-            feed.cell.lock().look_again = pending;
             feed.offset = u16::try_from(offset).unwrap_or(u16::MAX);
         }
     }

@@ -177,7 +177,6 @@ impl PollScheduler {
             || memory.is_unwritten(next.at.since(answered), now);
         polling.memory = *memory;
         if let Ok(found) = &result {
-            polling.look_again = found.look_again;
             polling.held = found.held.as_deref().map(Box::from);
         }
         let document = result.as_ref().ok().and_then(|found| found.document.clone());

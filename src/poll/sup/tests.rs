@@ -171,9 +171,9 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     }
     // They share an id.
     let (address, source) = begun.borrow_mut().remove(0);
-    assert_eq!((&*address, locked(&source).all("").len()), (DOCUMENT, 2));
+    assert_eq!((&*address, source.lock().all("").len()), (DOCUMENT, 2));
     documents.detach(&feed("a"));
-    assert_eq!(locked(&source).all("").len(), 1);
+    assert_eq!(source.lock().all("").len(), 1);
     // The feed says now that it is announced nowhere.
     attach(&mut documents, "b", None);
     assert!(documents.sources.is_empty() && documents.places.is_empty());
@@ -219,7 +219,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let mut seen = seen.lock().unwrap();
+        let mut seen = seen.lock();
         seen.push(request.leads);
         let listed: Vec<String> = (0..2000).map(|n| format!("[\"x{n}\",\"1\"]")).collect();
         let text = format!(
@@ -242,5 +242,5 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     assert_eq!((news.updates.len(), news.missed.is_some()), (2, true));
     assert_eq!(reader.follower.remembered(), 1);
     let by_document = leads.clone().by_answer(DOCUMENT);
-    assert_eq!(asked.lock().unwrap()[..3], [leads.clone(), leads, by_document]);
+    assert_eq!(asked.lock()[..3], [leads.clone(), leads, by_document]);
 }

@@ -209,9 +209,9 @@ impl Gateway {
     }
 
     /// Waits until so many polls of a feed are over.
-    pub async fn polls(&self, feed: &str, polls: u64) {
+    pub async fn polls(&self, feed: &str, polls: usize) {
         let feed = name(feed);
-        eventually(|| self.poller.status(&feed).is_some_and(|s| s.totals.polls() >= polls)).await;
+        eventually(|| self.poller.status(&feed).is_some_and(|s| s.polls.len() >= polls)).await;
     }
 
     pub async fn stop(self) -> Arc<StoreDouble> {

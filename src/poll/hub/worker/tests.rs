@@ -104,7 +104,7 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         }
         sleep(Duration::from_secs(4)).await;
         let feed = FeedName::new("news").unwrap();
-        hub.0.ledger().saw(&feed, Some(Tick::at(NOW)), NOW);
+        hub.0.ledger.lock().saw(&feed, Some(Tick::at(NOW)), NOW);
         hub.0.wake.notify_one();
         eventually(|| seen.lock().unwrap().0 > 0).await;
         let strangers = seen.lock().unwrap().1;
@@ -184,7 +184,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     hub.ask(&feed, Manner::RssCloud, cloud, None).await.unwrap();
     eventually(|| hub.count().active == 201).await;
     asked.lock().unwrap().clear();
-    hub.0.ledger().saw(&feed, Some(Tick::at(NOW)), NOW);
+    hub.0.ledger.lock().saw(&feed, Some(Tick::at(NOW)), NOW);
     hub.0.wake.notify_one();
     let is_denied = |(_, pairs): &&(bool, HashMap<String, String>)| {
         pairs.get("hub.mode").is_some_and(|mode| mode == "denied")
