@@ -120,11 +120,6 @@ impl HostQueue {
         }
     }
 
-    /// See [`Politeness::ask_out_of_turn`].
-    pub fn ask_out_of_turn(&self, address: &str) -> Result<(), Duration> {
-        self.lines.lock().ask_out_of_turn(address, Instant::now())
-    }
-
     /// See [`Politeness::asked`].
     pub fn asked(&self, address: &str) {
         self.lines.lock().asked(address, Instant::now());

@@ -261,12 +261,8 @@ impl PollScheduler {
             .map(|(at, errand)| (at.minus(back), errand))
             .collect();
         for (at, errand) in &self.due {
-            let (Errand::Poll(name) | Errand::Hub(name)) = errand;
+            let Errand::Poll(name) = errand else { continue };
             let Some(feed) = self.feeds.get_mut(name) else { continue };
-            if let Errand::Hub(_) = errand {
-                feed.hub_due = Some(*at);
-                continue;
-            }
             feed.due = Some(*at);
             if let Some(next) = &mut feed.cell.lock().next {
                 next.at = *at;
@@ -275,8 +271,8 @@ impl PollScheduler {
         for feed in self.feeds.values_mut() {
             feed.hearing.polled = feed.hearing.polled.map(|polled| polled.minus(back));
             feed.cell.lock().memory.set_back(back);
+            feed.set_hub_back(back);
         }
-        self.set_hubs_back(back);
     }
 
     fn wake_at(&self) -> Instant {

@@ -42,8 +42,6 @@ pub(super) struct ScheduledFeed {
     pub(super) probing: Option<TaskAside>,
     /// Walks through its publisher's older documents.
     pub(super) walking: Option<Box<OngoingWalk>>,
-    /// When its hub is to be asked.
-    pub(super) hub_due: Option<Time>,
     /// Gives up the request to its hub when it is dropped.
     pub(super) asking_hub: Option<DropGuard>,
     /// The requests for the subscription that it had last.
@@ -294,7 +292,6 @@ impl PollScheduler {
             hearing: PushTriggers::default(),
             probing: None,
             walking: None,
-            hub_due: None,
             asking_hub: None,
             hub_requests: None,
         })

@@ -30,6 +30,14 @@ pub(super) enum HubAsked {
 }
 
 impl ScheduledFeed {
+    /// Moves what is to be asked along with a clock that was set back.
+    pub(super) fn set_hub_back(&mut self, by: Duration) {
+        if let Some(requests) = &mut self.hub_requests {
+            **requests = requests.set_back(by);
+        }
+        self.with_hub(|it| subscriber::set_back(it, by));
+    }
+
     /// Looks at the subscription to its hub, or changes it; `None` where there is none.
     fn with_hub<T>(&self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
         self.cell.lock().memory.state.subscription.as_deref_mut().map(change)
@@ -68,8 +76,8 @@ impl PollScheduler {
 
     /// Shuts the callback of a feed that another gateway is to poll, which goes on with its subscription.
     pub(super) fn close_callback(&mut self, name: &FeedName) {
-        self.forget_hub_request(name);
-        if let Some(feed) = self.feeds.get(name) {
+        if let Some(feed) = self.feeds.get_mut(name) {
+            feed.asking_hub = None;
             feed.with_hub(|it| self.bench.callbacks.shut(&it.keys.token));
         }
     }
@@ -86,20 +94,6 @@ impl PollScheduler {
         let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
         let subscription = subscriber::begin(found, keys, base, before, now);
         feed.cell.lock().memory.state.subscription = Some(Box::new(subscription));
-    }
-
-    /// Moves what is to be asked along with a clock that was set back.
-    pub(super) fn set_hubs_back(&mut self, by: Duration) {
-        let names: Vec<_> = self.feeds.keys().cloned().collect();
-        for name in &names {
-            let Some(feed) = self.feeds.get_mut(name) else { continue };
-            if let Some(requests) = &mut feed.hub_requests {
-                **requests = requests.set_back(by);
-            }
-            if feed.with_hub(|it| subscriber::set_back(it, by)).is_some() {
-                self.plan_hub(name);
-            }
-        }
     }
 
     /// Takes in what a poll says of the feed's hub.
@@ -144,25 +138,9 @@ impl PollScheduler {
 
     /// Has its hub be asked when that is due, unless it is being asked.
     fn plan_hub(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name).filter(|feed| feed.asking_hub.is_none()) else {
-            return;
-        };
-        let next = feed.with_hub(|it| it.next);
-        let old = std::mem::replace(&mut feed.hub_due, next);
-        let errand = |at| (at, Errand::Hub(name.clone()));
-        if let Some(old) = old.map(errand) {
-            self.due.remove(&old);
-        }
-        self.due.extend(next.map(errand));
-    }
-
-    /// Gives up what is due to be asked of a hub, or is being asked.
-    fn forget_hub_request(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.asking_hub = None;
-        if let Some(at) = feed.hub_due.take() {
-            self.due.remove(&(at, Errand::Hub(name.clone())));
-        }
+        let feed = self.feeds.get(name).filter(|feed| feed.asking_hub.is_none());
+        let next = feed.and_then(|feed| feed.with_hub(|it| it.next));
+        self.due.extend(next.map(|at| (at, Errand::Hub(name.clone()))));
     }
 
     /// Takes over the lease of a hub that asked another gateway back, which has stored it.
@@ -181,10 +159,13 @@ impl PollScheduler {
         }
     }
 
-    /// Asks a hub, where that is due.
+    /// Asks a hub, where that is due still.
     pub(super) fn begin_hub(&mut self, name: &FeedName, now: Time) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.hub_due = None;
+        let is_idle = |feed: &&mut Box<ScheduledFeed>| feed.asking_hub.is_none();
+        let Some(feed) = self.feeds.get_mut(name).filter(is_idle) else { return };
+        if feed.with_hub(|it| it.next <= now) != Some(true) {
+            return;
+        }
         let request = feed.with_hub(|it| {
             if !subscriber::due(it, now) {
                 return None;
@@ -341,8 +322,8 @@ impl PollScheduler {
     /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that
     /// fails its lease runs out, and what it still pushes is answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
-        self.forget_hub_request(name);
         let Some(feed) = self.feeds.get_mut(name) else { return };
+        feed.asking_hub = None;
         let mut polling = feed.cell.lock();
         let Some(left) = polling.memory.state.subscription.take() else { return };
         polling.disbelieved = None;
@@ -354,17 +335,17 @@ impl PollScheduler {
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
-        // It is one more request to that host.
-        if self.bench.hosts.paused(&hub).is_some()
-            || !self.bench.callbacks.leave(&left.keys.token, &left.topic)
-            || self.bench.hosts.ask_out_of_turn(&hub).is_err()
-        {
+        if !self.bench.callbacks.leave(&left.keys.token, &left.topic) {
             return;
         }
-        let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
-        let cancel = self.cancel.child_token();
+        let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
         self.bench.spawn(async move {
-            cancel.run_until_cancelled(ask(&bench, &record, (hub, request), at)).await;
+            let asking = async {
+                if let Ok(_slot) = bench.hosts.slot(&hub, false).await {
+                    ask(&bench, &record, (hub, request), bench.clock.now()).await;
+                }
+            };
+            cancel.run_until_cancelled(asking).await;
         });
     }
 }

@@ -116,6 +116,11 @@ impl Publisher {
     }
 }
 
+/// What comes of a status that is no answer.
+pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchError {
+    FetchError::Status { code, retry_after, redirected_to: None }
+}
+
 /// What an address answers, and nothing else.
 pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
     Fetched {

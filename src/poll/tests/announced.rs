@@ -155,11 +155,7 @@ async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
 async fn a_publisher_that_fails_keeps_its_pause() {
     let (gateway, script) = left().await;
     let wait = Some(Duration::from_secs(5000));
-    gateway.publisher.fails(FetchError::Status {
-        code: 503,
-        retry_after: wait,
-        redirected_to: None,
-    });
+    gateway.publisher.fails(status_error(503, wait));
     gateway.poll().await;
     let polls = gateway.publisher.requests();
     gateway.clock.set(later(1000));
@@ -211,6 +207,7 @@ async fn slow_documents_keep_no_other_from_being_read() {
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
     names.push("news");
     let gateway = Gateway::with_client(&StoreDouble::new(&names), &publisher, services).await;
+    gateway.clock.set(later(5));
     tokio::time::sleep(Duration::from_secs(900)).await;
     assert!(slow.lock().unwrap().1 > 20, "{slow:?}");
     assert!(*script.asked.lock().unwrap() >= 13, "{:?}", script.asked);

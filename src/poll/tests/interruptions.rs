@@ -7,7 +7,7 @@ use tidegate_core::model::{FeedRecord, Interruption, InterruptionKind};
 use tidegate_net::fetch::{Fetch, FetchRequest, Fetched, Services};
 
 fn fails(gateway: &Gateway) {
-    let error = FetchError::Status { code: 503, retry_after: None, redirected_to: None };
+    let error = status_error(503, None);
     gateway.publisher.fails(error);
 }
 
@@ -104,7 +104,7 @@ fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services
         let is_handed = is_handed.load(Ordering::SeqCst);
         let fetched = match is_handed {
             true => feeds.reply(&request).map(|fetched| Fetched { is_handed, ..fetched }),
-            false => Err(FetchError::Status { code: 403, retry_after: None, redirected_to: None }),
+            false => Err(status_error(403, None)),
         };
         std::future::ready(fetched)
     }));

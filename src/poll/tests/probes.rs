@@ -322,7 +322,7 @@ async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
     stage.poll("one").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
     let retry_after = Some(Duration::from_secs(1800));
-    let busy = FetchError::Status { code: 429, retry_after, redirected_to: None };
+    let busy = status_error(429, retry_after);
     *stage.fails.lock().unwrap() = Some(busy);
     stage.poller.poll_now(&name("two")).await.unwrap();
     stage.asked("one").await;
