@@ -34,10 +34,10 @@ pub(super) struct FeedPolling {
     last_read: Option<Time>,
     /// The last failure, if the last poll failed.
     failure: Option<Box<PollFailure>>,
-    /// Why a document is held back, if one is.
-    pub(super) held: Option<Box<str>>,
     /// The last rounds of asking, newest first.
     probes: Vec<FinishedProbe>,
+    /// Whether the polling task has still to hear of a push.
+    pub(super) waits_for_push: bool,
     /// Pushes of its hub that were not believed.
     pub(super) disbelieved: Option<Box<RejectedPushes>>,
 }
@@ -55,8 +55,8 @@ impl FeedPolling {
             interval: 0,
             last_read: None,
             failure: None,
-            held: None,
             probes: Vec::new(),
+            waits_for_push: false,
             disbelieved: None,
         }
     }
@@ -143,10 +143,8 @@ impl FeedPolling {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
             same: self.memory.agreed(),
-            in_flight: self.in_flight,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failure: self.failure().cloned(),
-            held: self.held.as_deref().map(str::to_owned),
             last_read: self.last_read,
             probing: self.probing,
             probes: self.probes.clone().into(),

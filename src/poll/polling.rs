@@ -3,7 +3,7 @@
 use super::PollSettings;
 use super::allowance::Allowances;
 use super::attempts::Attempts;
-use super::callbacks::Callbacks;
+use super::callbacks::EndingCallbacks;
 use super::decide::DecisionContext;
 use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
 use super::domains::behind_list;
@@ -52,7 +52,8 @@ pub struct PollContext {
     pub live: ArcSwap<LiveConfig>,
     /// What is known of each feed, those that are paused included.
     pub table: FeedTable,
-    pub callbacks: Callbacks,
+    /// The callbacks of subscriptions that are being ended.
+    pub ending: EndingCallbacks,
     /// The turns of judgements.
     pub turns: Turns,
     /// The lines of hosts.

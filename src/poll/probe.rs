@@ -186,12 +186,13 @@ impl<'a> Asking<'a> {
 
     /// What is listed first, then a made-up address, then the items.
     async fn all(&mut self, plan: &ProbePlan) -> Replies {
-        let listed = self.listed(&plan.listed).await;
+        let listed = self.page_that_tells(&plan.listed, probe::is_alive).await;
         let mut replies = Replies { listed, made_up: None, items: Vec::new() };
         let goes_on = probe::is_alive(&replies.listed);
         if let Some((_, first)) = plan.items.first().filter(|_| goes_on) {
             let made_up = probe::made_up(first, token());
-            replies.made_up = Some(self.made_up(&made_up).await);
+            let is_fit = |reply: &ProbeReply| !probe::is_echo(reply);
+            replies.made_up = Some(self.page_that_tells(&made_up, is_fit).await);
         }
         for (id, page) in &plan.items {
             let reply = if goes_on && !self.refused {
@@ -207,25 +208,19 @@ impl<'a> Asking<'a> {
         replies
     }
 
-    /// Asks for an item that is listed. There are servers that know no HEAD and answer 404 to it.
-    async fn listed(&mut self, page: &Url) -> ProbeReply {
+    /// Asks for a page whose answer tells whether HEAD is of use here: there are servers that know none and answer 404 to
+    /// it, and servers that answer 200 to every one.
+    async fn page_that_tells(
+        &mut self,
+        page: &Url,
+        is_fit: impl Fn(&ProbeReply) -> bool,
+    ) -> ProbeReply {
         let reply = self.page(page).await;
-        if self.get || self.refused || probe::is_alive(&reply) {
+        if self.get || self.refused || is_fit(&reply) {
             return reply;
         }
         let again = self.visit(page, true).await;
-        self.get = probe::is_alive(&again);
-        again
-    }
-
-    /// Asks for a made-up address. There are servers that answer 200 to every HEAD.
-    async fn made_up(&mut self, page: &Url) -> ProbeReply {
-        let reply = self.page(page).await;
-        if self.get || self.refused || !probe::is_echo(&reply) {
-            return reply;
-        }
-        let again = self.visit(page, true).await;
-        self.get = !probe::is_echo(&again);
+        self.get = is_fit(&again);
         again
     }
 

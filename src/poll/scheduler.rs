@@ -23,7 +23,7 @@ use super::memory::Memory;
 use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
 use super::reason::PlannedPoll;
-use super::sup::{AnnouncedFeed, SupDocuments};
+use super::sup::{AnnouncedFeed, FollowedDocuments};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,15 +95,13 @@ pub(super) struct PollScheduler {
     /// Polls and requests to hubs in flight.
     running: JoinSet<Finished>,
     asked_for: usize,
-    announced: SupDocuments,
+    announced: FollowedDocuments,
     /// How the tasks of SUP documents say what these tell.
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
     news: mpsc::Receiver<Vec<AnnouncedFeed>>,
     /// What is being written of what polling remembers: one at a time.
     checkpoints: JoinSet<CheckpointResult>,
     last_now: Time,
-    /// Whether nothing is begun, because the store takes nothing in.
-    waits_for_store: bool,
     /// The feeds that it polls; `None`: all.
     owned: Option<Box<OwnedFeeds>>,
     /// Not before then is what polling remembers written, because that failed.
@@ -128,13 +126,12 @@ impl PollScheduler {
             due: BTreeSet::new(),
             running: JoinSet::new(),
             asked_for: 0,
-            announced: SupDocuments::default(),
+            announced: FollowedDocuments::default(),
             told,
             news,
             checkpoints: JoinSet::new(),
             last_now: clock.now(),
             clock,
-            waits_for_store: false,
         }
     }
 
@@ -206,7 +203,8 @@ impl PollScheduler {
     fn start_what_is_due(&mut self) {
         let (now, instant) = (self.clock.now(), Instant::now());
         self.follow_clock(now);
-        if self.has_to_wait() {
+        // What is due stays where it is until the store takes in what comes of it.
+        if !self.bench.is_open() {
             return;
         }
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
@@ -228,13 +226,6 @@ impl PollScheduler {
                 }
             }
         }
-    }
-
-    /// Whether what is due has to wait, because the store would not take in what comes of it. What is
-    /// due stays where it is, and begins once the store takes it in again.
-    fn has_to_wait(&mut self) -> bool {
-        self.waits_for_store = !self.bench.is_open();
-        self.waits_for_store
     }
 
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
@@ -277,7 +268,7 @@ impl PollScheduler {
 
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
-        if self.waits_for_store {
+        if !self.bench.is_open() {
             return now + SLICE;
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));

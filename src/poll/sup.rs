@@ -246,13 +246,13 @@ pub async fn follow(
 
 /// The SUP documents that feeds are announced in.
 #[derive(Default)]
-pub struct SupDocuments {
+pub struct FollowedDocuments {
     /// Each with its task.
     sources: HashMap<String, (SharedSource, TaskAside)>,
     places: HashMap<FeedName, SupAnnouncement>,
 }
 
-impl SupDocuments {
+impl FollowedDocuments {
     /// Takes in where an answer of the feed says that it is announced, and on whose word that is asked for; `None`:
     /// nowhere. `follow` begins to ask for a document that is new.
     pub fn attach(

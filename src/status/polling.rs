@@ -334,9 +334,6 @@ pub struct PollStatus {
     /// Full observations since the last commit that found the document unchanged.
     #[serde(skip)]
     pub same: u32,
-    /// Whether a request is being made.
-    #[serde(skip)]
-    pub in_flight: bool,
     /// The next poll and why; in the past while it waits for its host, `None` while one is in
     /// flight.
     #[serde(rename = "next_poll")]
@@ -356,9 +353,6 @@ pub struct PollStatus {
     /// When it did not go on as usual.
     #[serde(skip)]
     pub interruptions: Interruptions,
-    /// Why a document is held back, if one is.
-    #[serde(skip)]
-    pub held: Option<String>,
     /// When the feed was last read, whether or not it had changed; of one that another gateway polls, it may have been
     /// read since.
     #[serde(skip)]

@@ -2,7 +2,6 @@
 
 use super::ledger::{NOT_PUBLIC, Task};
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
-use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::time::Duration;
@@ -238,6 +237,7 @@ mod tests {
     use super::*;
     use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::testing::owners::gateway;
+    use bytes::Bytes;
     use std::sync::Arc;
     use tidegate_core::clock::ManualClock;
     use tidegate_core::model::{EndpointId, FeedName, Time};

@@ -170,7 +170,7 @@ impl HostCalls {
     }
 }
 
-type HostTable = HashMap<Arc<str>, HostCalls>;
+type CallsByHost = HashMap<Arc<str>, HostCalls>;
 
 /// The calls to callbacks of one standing.
 #[derive(Debug, Default)]
@@ -194,7 +194,7 @@ impl Lane {
     }
 
     /// The next whose turn it is. Those that it goes past keep their turns.
-    fn next(&mut self, at_once: usize, hosts: &HostTable, now: Instant) -> Option<LaneTurn> {
+    fn next(&mut self, at_once: usize, hosts: &CallsByHost, now: Instant) -> Option<LaneTurn> {
         if !self.running.has_room(None, at_once) {
             return None;
         }
@@ -220,7 +220,7 @@ pub(super) struct Lanes {
     proven: Lane,
     new: Lane,
     troubled: Lane,
-    hosts: HostTable,
+    hosts: CallsByHost,
 }
 
 impl Lanes {

@@ -261,8 +261,10 @@ impl PollScheduler {
     }
 
     /// Takes in a feed for one round: another gateway owns it.
-    pub(super) fn insert_guest(&mut self, record: Arc<FeedRecord>, memory: Memory) {
+    pub(super) fn insert_guest(&mut self, record: Arc<FeedRecord>, mut memory: Memory) {
         let name = record.name.clone();
+        // Its hub talks to the owner.
+        memory.state.subscription = None;
         let mut feed = self.admit(record, Some(memory));
         feed.after_round().leaving = Some(Departure::Lost);
         self.feeds.insert(name, feed);
@@ -322,9 +324,9 @@ impl PollScheduler {
             self.save_aside(name);
         }
         self.unschedule(name);
-        match departure {
-            Departure::Paused | Departure::Removed => self.leave_hub(name),
-            Departure::Moved | Departure::Lost => self.close_callback(name),
+        // Where another gateway polls it, that goes on with its subscription.
+        if matches!(departure, Departure::Paused | Departure::Removed) {
+            self.leave_hub(name);
         }
         let feed = self.feeds.remove(name);
         self.announced.detach(name);

@@ -57,13 +57,12 @@ impl PollScheduler {
         }
         let reached = self.settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
         let is_named = subscribe::feed_of_token(&subscription.keys.token).as_ref() == Some(name);
-        if reached != Some(&subscription.callbacks) || (self.owned.is_some() && !is_named) {
-            // It calls an address at which nobody answers any more, or that not every gateway knows.
+        if reached != Some(&subscription.callbacks) || !is_named {
+            // It calls an address at which nobody answers any more.
             let found = Discovery { hubs: subscription.hubs, topic: subscription.topic };
             self.begin_anew(name, &found);
             return self.hub_changed(name);
         }
-        self.bench.callbacks.open(name, &subscription.keys);
         self.plan_hub(name);
     }
 
@@ -74,14 +73,6 @@ impl PollScheduler {
         (!found.hubs.is_empty()).then_some(found)
     }
 
-    /// Shuts the callback of a feed that another gateway is to poll, which goes on with its subscription.
-    pub(super) fn close_callback(&mut self, name: &FeedName) {
-        if let Some(feed) = self.feeds.get_mut(name) {
-            feed.asking_hub = None;
-            feed.with_hub(|it| self.bench.callbacks.shut(&it.keys.token));
-        }
-    }
-
     /// Subscribes to what was found, instead of what is subscribed to.
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.clock.now();
@@ -90,7 +81,6 @@ impl PollScheduler {
             return;
         };
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        self.bench.callbacks.open(name, &keys);
         let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
         let subscription = subscriber::begin(found, keys, base, before, now);
         feed.cell.lock().memory.state.subscription = Some(Box::new(subscription));
@@ -172,7 +162,6 @@ impl PollScheduler {
             }
             if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
                 it.keys.secret.clear();
-                self.bench.callbacks.open(name, &it.keys);
             }
             let token = it.keys.token.clone();
             Some((token, it.address().to_owned(), subscribe::request(it, true)?))
@@ -231,7 +220,7 @@ impl PollScheduler {
     /// asked for.
     pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
         let now = self.clock.now();
-        let name = self.bench.callbacks.by_token(token)?.feed.clone();
+        let name = subscribe::feed_of_token(token)?;
         let reply = self.feeds.get(&name)?.with_hub(|it| {
             if it.keys.token != token {
                 return None;
@@ -256,9 +245,10 @@ impl PollScheduler {
     /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
     /// after its last poll than [`ScheduledFeed::push_pause`].
     pub(crate) fn pushed(&mut self, token: &str) {
-        let Some(callback) = self.bench.callbacks.by_token(token) else { return };
-        callback.mark_reported();
-        let name = callback.feed.clone();
+        let Some(name) = subscribe::feed_of_token(token) else { return };
+        if let Some(cell) = self.bench.table.get(&name) {
+            cell.lock().waits_for_push = false;
+        }
         let now = self.clock.now();
         let least = self.feeds.get(&name).map(|feed| self.settings.bounds(&feed.record.options));
         let Some((feed, least)) = self.feeds.get_mut(&name).zip(least) else { return };
@@ -330,12 +320,11 @@ impl PollScheduler {
         drop(polling);
         let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
-        self.bench.callbacks.shut(&left.keys.token);
         let is_asked = left.is_held(self.clock.now()) && self.may_begin();
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
-        if !self.bench.callbacks.leave(&left.keys.token, &left.topic) {
+        if !self.bench.ending.leave(&left.keys.token, &left.topic) {
             return;
         }
         let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());

@@ -176,9 +176,6 @@ impl PollScheduler {
         let is_unsaved = memory.differs_from(before, note.committed)
             || memory.is_unwritten(next.at.since(answered), now);
         polling.memory = *memory;
-        if let Ok(found) = &result {
-            polling.held = found.held.as_deref().map(Box::from);
-        }
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
         self.bench.table.count(&note);

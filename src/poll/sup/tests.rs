@@ -154,8 +154,9 @@ async fn what_is_left_out_twice_is_held_against_it_for_that_feed() {
 
 #[tokio::test]
 async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
-    let (mut documents, begun) = (SupDocuments::default(), std::cell::RefCell::new(Vec::new()));
-    let attach = |documents: &mut SupDocuments, name: &str, document: Option<String>| {
+    let (mut documents, begun) =
+        (FollowedDocuments::default(), std::cell::RefCell::new(Vec::new()));
+    let attach = |documents: &mut FollowedDocuments, name: &str, document: Option<String>| {
         let place = document.map(|document| SupAnnouncement { document, id: id("x") });
         let place = place.map(|place| (place, LeadScope::default()));
         documents.attach(&feed(name), place, |reader, source| {

@@ -199,25 +199,3 @@ fn callbacks_are_told_apart_by_registrable_domain_or_address() {
     assert_eq!(host("http://10.1.2.3:81/"), "10.1.2.3:81");
     assert_eq!(host("http://[::1]/"), "[::1]:80");
 }
-
-#[test]
-fn there_is_room_for_who_has_less_than_is_free() {
-    let (mut shares, greedy, other): (_, Arc<str>, Arc<str>) =
-        (Shares::default(), "greedy".into(), "other".into());
-    for (owner, share) in [(&greedy, 50), (&other, 25)] {
-        let mut taken = 0;
-        while shares.has_room(Some(owner), 100) {
-            shares.add(Some(owner));
-            taken += 1;
-        }
-        assert_eq!(taken, share);
-    }
-    // What counts for nobody may have all that is left.
-    while shares.has_room(None, 100) {
-        shares.add(None);
-    }
-    assert_eq!(shares.all, 100);
-    assert!(!shares.has_room(Some(&"new".into()), 100));
-    (0..50).for_each(|_| shares.remove(Some(&greedy)));
-    assert!(shares.has_room(Some(&other), 100) && shares.owners.len() == 1);
-}
