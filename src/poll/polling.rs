@@ -116,13 +116,14 @@ impl PollContext {
         }
     }
 
-    /// Does something aside from polls, until that is given up.
-    pub fn spawn_aside(
+    /// Does something aside from polls, until that is given up or `cancel` is.
+    pub fn spawn_aside<T: Future<Output = ()> + Send + 'static>(
         &self,
-        cancel: CancellationToken,
-        task: impl Future<Output = ()> + Send + 'static,
+        cancel: &CancellationToken,
+        task: impl FnOnce(CancellationToken) -> T,
     ) -> TaskAside {
-        TaskAside { task: self.spawn(task), _cancel: cancel.drop_guard() }
+        let cancel = cancel.child_token();
+        TaskAside { task: self.spawn(task(cancel.clone())), _cancel: cancel.drop_guard() }
     }
 
     /// Does something aside from polls, for as long as polling waits for it.

@@ -364,8 +364,7 @@ impl PollScheduler {
         drop(polling);
         if is_walking && feed.walking.as_ref().is_none_or(|walk| walk.is_over()) {
             let followed = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
-            let cancel = self.cancel.child_token();
-            let walking = OngoingWalk::begin(&self.bench, followed, later, cancel);
+            let walking = OngoingWalk::begin(&self.bench, followed, later, &self.cancel);
             feed.walking = Some(Box::new(walking));
         }
     }

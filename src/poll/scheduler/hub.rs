@@ -2,7 +2,6 @@
 //! may ask back, and what is polled because of what they push.
 
 use super::{Errand, Finished, HOST_PAUSED, PAUSE_MARGIN, PollScheduler, ScheduledFeed};
-use crate::PollSettings;
 use crate::domains::behind_list;
 use crate::polling::{BROKE_OFF, PollContext, PollResult};
 use crate::subscribe::{self, Failed};
@@ -45,7 +44,7 @@ impl ScheduledFeed {
 }
 
 impl PollScheduler {
-    /// Takes over the subscription of a feed that polling begins with.
+    /// Goes on with the subscription of a feed that polling begins with, or after the settings have changed.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get(name) else { return };
         let Some(subscription) = feed.with_hub(|it| it.clone()) else { return };
@@ -114,7 +113,7 @@ impl PollScheduler {
     }
 
     /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
-    fn watch_hub(&mut self, name: &FeedName) {
+    pub(super) fn watch_hub(&mut self, name: &FeedName) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let begun = feed.hearing.polled.unwrap_or(now);
@@ -293,20 +292,6 @@ impl PollScheduler {
             self.save_aside(name);
         }
         covers
-    }
-
-    /// Ends the subscriptions to hubs that other settings do not allow.
-    pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
-        let is_beyond = |feed: &ScheduledFeed| {
-            feed.with_hub(|it| settings.is_reached_by(it.address())) == Some(false)
-        };
-        let beyond = self.feeds.iter().filter(|(_, feed)| is_beyond(feed));
-        let beyond: Vec<_> = beyond.map(|(name, _)| name.clone()).collect();
-        for name in &beyond {
-            self.leave_hub(name);
-            self.save_aside(name);
-            self.watch_hub(name);
-        }
     }
 
     /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that

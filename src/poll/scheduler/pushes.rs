@@ -89,9 +89,8 @@ impl PollScheduler {
         if let Some(place) = &found.announced {
             let (bench, told, cancel) = (&self.bench, &self.told, &self.cancel);
             self.announced.attach(name, place.clone(), |reader, source| {
-                let (bench, cancel) = (Arc::clone(bench), cancel.child_token());
-                let following = sup::follow(Arc::clone(&bench), reader, source, told.clone());
-                bench.spawn_aside(cancel.clone(), async move {
+                let following = sup::follow(Arc::clone(bench), reader, source, told.clone());
+                bench.spawn_aside(cancel, |cancel| async move {
                     cancel.run_until_cancelled(following).await;
                 })
             });

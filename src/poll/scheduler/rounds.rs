@@ -207,9 +207,9 @@ impl PollScheduler {
     fn ask_pages(&mut self, name: &FeedName, plan: ProbePlan) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let (cell, cancel) = (Arc::clone(&feed.cell), self.cancel.child_token());
-        let asking = probe::run(bench, record, cell, plan, cancel.clone());
-        feed.probing = Some(self.bench.spawn_aside(cancel, asking));
+        let cell = Arc::clone(&feed.cell);
+        let asking = |cancel| probe::run(bench, record, cell, plan, cancel);
+        feed.probing = Some(self.bench.spawn_aside(&self.cancel, asking));
     }
 
     /// What was put off until a feed's round was over.
