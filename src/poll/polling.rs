@@ -105,8 +105,12 @@ impl PollContext {
 
     /// Whether the store takes in what comes of a request, and this gateway is known to live.
     pub fn is_open(&self) -> bool {
-        let may_poll = || self.store.gateways().is_none_or(|gateways| gateways.may_poll());
-        self.store.condition().check_intake().is_ok() && may_poll()
+        self.store.condition().check_intake().is_ok() && self.may_poll()
+    }
+
+    /// Whether this gateway is known to live, where several poll.
+    pub fn may_poll(&self) -> bool {
+        self.store.gateways().is_none_or(|gateways| gateways.may_poll())
     }
 
     /// Waits until it is open.

@@ -281,7 +281,7 @@ impl PollScheduler {
 
     /// Writes what is to be remembered, where it is time.
     fn keep_up(&mut self) {
-        if !self.may_begin() {
+        if !self.bench.may_poll() {
             // Another gateway may write what it remembers of these feeds.
             self.checkpoints.abort_all();
             return;
@@ -316,7 +316,7 @@ impl PollScheduler {
         // Nothing more is committed while the store closes.
         self.bench.abandon.cancel();
         let _ = timeout(ABANDON_WAIT, tasks.wait()).await;
-        if !self.may_begin() {
+        if !self.bench.may_poll() {
             return;
         }
         self.end_checkpoint().await;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::gateway;
 use tidegate_core::model::{FeedName, FeedSource, Format};
-use tidegate_net::fetch::{FetchAnswer, FetchedDocument};
+use tidegate_net::fetch::FetchAnswer;
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const URL: &str = "http://a.example/";
@@ -50,12 +50,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     let (feed, state) = (record(), state());
     let old = "Thu, 01 Jan 1970 00:00:00 GMT";
     let at = |text: &str| Fetched {
-        answer: FetchAnswer::Document(FetchedDocument {
-            bytes: bytes::Bytes::new(),
-            content_type: None,
-            prints: PRINTS,
-            delta: false,
-        }),
+        answer: gateway::whole_document("", PRINTS),
         validators: Validators { last_modified: Some(text.into()), ..Validators::default() },
         ..fetched()
     };

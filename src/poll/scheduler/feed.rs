@@ -178,7 +178,7 @@ impl PollScheduler {
             }
         }
         if let Some(owned) = &mut self.owned {
-            owned.begin(records);
+            owned.list = records;
         }
         Ok(())
     }

@@ -305,7 +305,7 @@ impl PollScheduler {
         drop(polling);
         let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
-        let is_asked = left.is_held(self.clock.now()) && self.may_begin();
+        let is_asked = left.is_held(self.clock.now()) && self.bench.may_poll();
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();

@@ -1,7 +1,6 @@
 use super::*;
-use crate::testing::gateway::{fetched, status_error};
+use crate::testing::gateway::{fetched, status_error, whole_document};
 use tidegate_core::model::BodyPrints;
-use tidegate_net::fetch::FetchedDocument;
 use tokio_util::sync::CancellationToken;
 
 const LEAST: Duration = Duration::from_secs(300);
@@ -234,9 +233,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
             listed.join(",")
         );
         let prints = BodyPrints { wire: 1, body: 1 };
-        let (bytes, content_type) = (text.into(), None);
-        let document = FetchedDocument { bytes, content_type, prints, delta: false };
-        std::future::ready(Ok(fetched(&request.url, FetchAnswer::Document(document))))
+        std::future::ready(Ok(fetched(&request.url, whole_document(text, prints))))
     }));
     let mut read = async || reader.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
     assert_eq!(read().await.updates.len(), 1);

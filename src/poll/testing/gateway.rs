@@ -121,6 +121,12 @@ pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchErro
     FetchError::Status { code, retry_after, redirected_to: None }
 }
 
+/// A whole document.
+pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
+    let (bytes, content_type) = (bytes.into(), None);
+    FetchAnswer::Document(FetchedDocument { bytes, content_type, prints, delta: false })
+}
+
 /// What an address answers, and nothing else.
 pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
     Fetched {

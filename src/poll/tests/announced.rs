@@ -4,7 +4,7 @@ use super::*;
 use std::sync::Mutex;
 use tidegate_core::model::BodyPrints;
 use tidegate_core::sup::in_header;
-use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, Services};
+use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, Fetched, Services};
 
 const SUP: &str = "http://sup.example/sup.json";
 const LEFT: &str = "its SUP document tells of changes; ";
@@ -35,9 +35,7 @@ impl Script {
              \"updates\":[{listed}]}}"
         );
         let prints = BodyPrints { wire: u128::from(*asked), body: u128::from(*asked) };
-        let (bytes, content_type) = (text.into(), None);
-        let document = FetchedDocument { bytes, content_type, prints, delta: false };
-        fetched(SUP, FetchAnswer::Document(document))
+        fetched(SUP, whole_document(text, prints))
     }
 }
 
@@ -173,43 +171,36 @@ async fn a_publisher_that_fails_keeps_its_pause() {
 async fn slow_documents_keep_no_other_from_being_read() {
     let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));
     let (feeds, documents) = (Arc::clone(&publisher), Arc::clone(&script));
-    let slow = Arc::new(Mutex::new((0, 0)));
-    let asked = Arc::clone(&slow);
+    let slow = Arc::new(tokio::sync::Mutex::new(0));
+    let line = Arc::clone(&slow);
     let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
-        let (publisher, script) = (Arc::clone(&feeds), Arc::clone(&documents));
-        let asked = Arc::clone(&asked);
+        let (publisher, script, line) =
+            (Arc::clone(&feeds), Arc::clone(&documents), Arc::clone(&line));
         async move {
             if request.url == SUP {
                 return Ok(script.reply());
             }
             if request.url.starts_with("http://slow.example/") {
-                let running = {
-                    let mut asked = asked.lock().unwrap();
-                    asked.0 += 1;
-                    asked.1 += 1;
-                    asked.0
-                };
-                assert_eq!(running, 1, "one at a time");
+                *line.try_lock().expect("one at a time") += 1;
+                let _asked = line.lock().await;
                 tokio::time::sleep(Duration::from_secs(15)).await;
-                asked.lock().unwrap().0 -= 1;
                 return Ok(fetched(&request.url, FetchAnswer::Same));
             }
-            let fetched = publisher.reply(&request)?;
             let document = match request.url.contains("news") {
                 true => format!("{SUP}#news"),
                 false => format!("http://slow.example/{}#x", request.url.len()),
             };
-            Ok(Fetched { announced: in_header(&document), ..fetched })
+            Ok(Fetched { announced: in_header(&document), ..publisher.reply(&request)? })
         }
     }));
     let services = Services { fetch, ..publisher.services() };
-    let names: Vec<String> = (1..=20).map(|n| "x".repeat(n)).collect();
-    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-    names.push("news");
+    let mut names: Vec<String> = (1..=20).map(|n| "x".repeat(n)).collect();
+    names.push("news".to_owned());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let gateway = Gateway::with_client(&StoreDouble::new(&names), &publisher, services).await;
     gateway.clock.set(later(5));
     tokio::time::sleep(Duration::from_secs(900)).await;
-    assert!(slow.lock().unwrap().1 > 20, "{slow:?}");
+    assert!(*slow.lock().await > 20);
     assert!(*script.asked.lock().unwrap() >= 13, "{:?}", script.asked);
     gateway.stop().await;
 }

@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
-use tidegate_net::fetch::{
-    AskRequest, Fetch, FetchAnswer, FetchRequest, FetchedDocument, PageAnswer, PageFetch,
-};
+use tidegate_net::fetch::{AskRequest, Fetch, FetchRequest, PageAnswer, PageFetch};
 use tidegate_net::fetch::{Passing, Services};
 use tidegate_store::{EmbeddedStore, Store};
 use tokio::sync::Semaphore;
@@ -173,13 +171,8 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            let document = FetchedDocument {
-                bytes: text.into(),
-                content_type: None,
-                prints: BodyPrints { wire: print, body: print },
-                delta: false,
-            };
-            Ok(fetched(&request.url, FetchAnswer::Document(document)))
+            let prints = BodyPrints { wire: print, body: print };
+            Ok(fetched(&request.url, whole_document(text, prints)))
         }
     }))
 }
