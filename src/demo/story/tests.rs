@@ -2,7 +2,7 @@ use super::*;
 use std::collections::VecDeque;
 use tidegate_core::model::{Format, Hold, Time};
 use tidegate_net::fetch::FetchBlame;
-use tidegate_status::{ParsedNote, PollEnding, PollFailure, PollTotals};
+use tidegate_status::{ParsedNote, PollEnding, PollFailure};
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const GATEWAY: &str = "http://127.0.0.1:8080";
@@ -88,8 +88,9 @@ fn happened(events: impl IntoIterator<Item = Event>) -> FeedFacts {
 }
 
 fn add_poll(polling: &mut PollStatus, poll: FinishedPoll) {
-    polling.totals.add(&poll);
-    polling.polls.push_front(poll);
+    let last = polling.polls.front().map(|last| last.at);
+    let at = last.map_or(NOW, |last| last.plus(Duration::from_secs(1)));
+    polling.polls.push_front(FinishedPoll { at, ..poll });
 }
 
 fn broken(why: &str) -> FeedFacts {
@@ -130,10 +131,7 @@ fn told(now: &FeedFacts) -> Vec<String> {
 
 #[test]
 fn nothing_is_told_before_the_first_poll() {
-    let unread = then(|facts| {
-        facts.polling.totals = PollTotals::default();
-        facts.polling.polls = VecDeque::new();
-    });
+    let unread = then(|facts| facts.polling.polls = VecDeque::new());
     let mut teller = Storyteller::new(GATEWAY.to_owned(), String::new());
     assert_eq!(teller.tell(Duration::ZERO, &feed(), &unread), []);
 }
