@@ -11,12 +11,12 @@ use std::io::Write;
 use std::time::Duration;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::{OUTLINE_SUP, SupId, Time};
-use tidegate_core::sup::{Follower, FollowerStatus, SupDocument};
+use tidegate_core::sup::UpdateMember;
 use tidegate_core::terminal::{printable, printable_json};
 use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
 use tidegate_format::parse::{self, Limits};
 use tidegate_net::fetch::{self, Fetch, FetchAnswer, FetchRequest, LeadScope};
-use tidegate_poll::{Question, SupError};
+use tidegate_poll::{SupNews, SupReader};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 use url::Url;
@@ -25,33 +25,31 @@ use url::Url;
 const PAUSE_LEAST: Duration = Duration::from_secs(1);
 /// How many failures in a row lengthen the pause, each to twice as long.
 const DOUBLINGS: u32 = 5;
-/// How often a document of a longer period is asked for in one look; each is of a longer one.
-const LONGER: usize = 16;
-
 /// Watches until SIGTERM or SIGINT; with `once`, reads it a single time.
 pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let mut signals = Signals::new()?;
     let fetch = outgoing::client_of(&options.url)?;
-    let mut question = Question::new(options.url.as_str(), LeadScope::default());
-    let mut follower = Follower::new();
+    let mut reader = SupReader::new(options.url.as_str(), LeadScope::default());
     let mut names = FeedNames::beside(&options.url);
     let shown = fetch::shown(&options.url);
-    let unread = |error: SupError| AppError::run(format!("{shown} cannot be read"), error);
     let (mut period, mut failures, mut is_first) = (60, 0_u32, true);
     loop {
-        match question.ask(&fetch, SystemClock.now()).await {
-            Ok(document) => {
+        match reader.read(&fetch, SystemClock.now()).await {
+            Ok(news) => {
                 failures = 0;
-                if let Some(document) = document {
-                    period = document.period;
-                    print_updates((&mut follower, &mut names), document, &fetch, options.json)
-                        .await?;
+                if let Some(news) = news {
+                    period = news.period;
+                    names.learn(news.updates.iter().map(|(update, _)| &update.id), &fetch).await;
+                    print_news(&news, &names, options.json)?;
                 }
             }
-            Err(error) if is_first => return Err(unread(error)),
             Err(error) => {
+                let error = AppError::run(format!("{shown} cannot be read"), error);
+                if is_first {
+                    return Err(error);
+                }
                 failures = failures.saturating_add(1);
-                complain(&unread(error));
+                complain(&error);
             }
         }
         if options.once {
@@ -68,55 +66,28 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     }
 }
 
-/// Prints what a document tells, and reads those of longer periods where it does not reach back.
-async fn print_updates(
-    (follower, names): (&mut Follower, &mut FeedNames),
-    document: SupDocument,
-    fetch: &Fetch,
-    json: bool,
-) -> Result<(), AppError> {
-    let mut document = document;
-    for _ in 0..LONGER {
-        let news = follower.apply_document(&document);
-        names.learn(news.updates.iter().map(|update| &update.id), fetch).await;
-        for update in &news.updates {
-            let (id, update, updated) = (&update.id, &*update.update, document.updated);
-            let named = names.known.get(id);
-            announce(&if json {
-                let line = json!({
-                    "sup_id": id.as_str(),
-                    "update_id": update,
-                    "updated_time": updated.to_string(),
-                    "title": named.map(|named| &named.title),
-                    "feed": named.map(|named| &named.address),
-                });
-                printable_json(&line.to_string())
-            } else {
-                let name = named.map(|named| format!(" {}", named.title)).unwrap_or_default();
-                printable(&format!("{updated} {id} {update}{name}"))
-            })?;
-        }
-        match news.standing {
-            FollowerStatus::Complete => return Ok(()),
-            FollowerStatus::Missed { known } => {
-                return announce(&gap(known, document.updated, json));
-            }
-            FollowerStatus::Ask { address, .. } => {
-                let mut longer = Question::new(address, LeadScope::default());
-                match longer.ask(fetch, SystemClock.now()).await {
-                    Ok(Some(longer)) => document = longer,
-                    Ok(None) => return Ok(()),
-                    // The next look finds the same gap and asks again.
-                    Err(error) => {
-                        let missing = "the document of a longer period is missing";
-                        complain(&AppError::run(missing, error));
-                        return Ok(());
-                    }
-                }
-            }
-        }
+/// Prints what the documents tell.
+fn print_news(news: &SupNews, names: &FeedNames, json: bool) -> Result<(), AppError> {
+    for (UpdateMember { id, update }, updated) in &news.updates {
+        let named = names.known.get(id);
+        announce(&if json {
+            let line = json!({
+                "sup_id": id.as_str(),
+                "update_id": &**update,
+                "updated_time": updated.to_string(),
+                "title": named.map(|named| &named.title),
+                "feed": named.map(|named| &named.address),
+            });
+            printable_json(&line.to_string())
+        } else {
+            let name = named.map(|named| format!(" {}", named.title)).unwrap_or_default();
+            printable(&format!("{updated} {id} {update}{name}"))
+        })?;
     }
-    Ok(())
+    match news.missed {
+        Some((known, updated)) => announce(&gap(known, updated, json)),
+        None => Ok(()),
+    }
 }
 
 fn gap(known: Time, updated: Time, json: bool) -> String {

@@ -17,7 +17,6 @@ mod subscription;
 pub mod webhook;
 
 pub use answer::CallbackAnswer;
-pub use cloud::Registration;
 pub use discover::{Discovery, HubLinks};
 pub use form::{FormError, HubRequest, Intent, Verification};
 pub use signature::{Secret, SignatureError};

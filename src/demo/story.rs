@@ -142,7 +142,7 @@ impl Storyteller {
 
     /// The lines for what happened to a feed since the last look.
     pub fn tell(&mut self, at: Duration, feed: &FeedName, facts: &FeedFacts) -> Vec<StoryLine> {
-        if facts.polling.totals.polls() == 0 {
+        if facts.polling.polls.is_empty() {
             return Vec::new();
         }
         let told = match self.seen.insert(feed.clone(), facts.clone()) {
@@ -342,8 +342,8 @@ fn newer<'e>(before: &FeedFacts, events: &'e [Event]) -> &'e [Event] {
 
 /// How many items the polls since a look found changed in what nobody sees, at most, where they found nothing else.
 fn noise(before: &FeedFacts, facts: &FeedFacts) -> Option<u32> {
-    let new = facts.polling.totals.polls().saturating_sub(before.polling.totals.polls());
-    let new = facts.polling.polls.iter().take(usize::try_from(new).unwrap_or(usize::MAX));
+    let last = before.polling.polls.front().map(|poll| poll.at);
+    let new = facts.polling.polls.iter().take_while(|poll| Some(poll.at) > last);
     let is_noise = |poll: &&FinishedPoll| {
         poll.failure.is_none() && poll.counts.values().all(|count| *count == 0)
     };

@@ -1,6 +1,6 @@
 //! How many missing items may be asked about in an hour. Pure.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Probing, Time};
 
@@ -14,68 +14,48 @@ pub const HOST_DOUBTS_PER_HOUR: usize = 1;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What was asked within the last hour, at most so much as the limit allows.
-#[derive(Debug, Clone, Default)]
-pub struct Allowance {
-    asked: VecDeque<Time>,
+/// Of whom something is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum AskedOf {
+    Host(String),
+    Feed(FeedName),
+    /// Of a feed that is looked through for items in doubt.
+    Doubts(FeedName),
 }
 
-impl Allowance {
-    /// How many more may be asked about now.
-    pub fn room(&mut self, limit: usize, now: Time) -> usize {
-        // A clock that went back must not forbid for longer than an hour.
-        self.asked.iter_mut().for_each(|at| *at = (*at).min(now));
-        self.asked.retain(|at| now.since(*at) < HOUR);
-        limit.saturating_sub(self.asked.len())
-    }
+/// What was asked of hosts and of feeds within the last hour, at most so much as the limits allow.
+#[derive(Debug, Default)]
+pub struct Allowances(HashMap<AskedOf, Vec<Time>>);
 
-    fn is_used(&mut self, now: Time) -> bool {
-        self.room(usize::MAX, now) < usize::MAX
+impl Allowances {
+    /// How many more may be asked about now. Forgets what was asked before this hour.
+    fn room(&mut self, of: &AskedOf, limit: usize, now: Time) -> usize {
+        self.0.retain(|_, asked| {
+            // A clock that went back must not forbid for longer than an hour.
+            asked.iter_mut().for_each(|at| *at = (*at).min(now));
+            asked.retain(|at| now.since(*at) < HOUR);
+            !asked.is_empty()
+        });
+        limit.saturating_sub(self.0.get(of).map_or(0, Vec::len))
     }
 
     /// Notes that so many are asked about.
-    pub fn record_requests(&mut self, count: usize, now: Time) {
-        self.asked.extend(std::iter::repeat_n(now, count));
-    }
-
-    /// Leaves no room for an hour.
-    pub fn exhaust(&mut self, limit: usize, now: Time) {
-        let left = self.room(limit, now);
-        self.record_requests(left, now);
-    }
-}
-
-/// The allowances of hosts and of feeds, by name.
-#[derive(Debug, Default)]
-pub struct Allowances {
-    hosts: HashMap<String, Allowance>,
-    feeds: HashMap<FeedName, Allowance>,
-    /// The feeds that were looked through for items in doubt.
-    looked: HashMap<FeedName, Allowance>,
-}
-
-impl Allowances {
-    /// Forgets whoever was not asked within the hour.
-    fn sweep(&mut self, now: Time) {
-        self.hosts.retain(|_, asked| asked.is_used(now));
-        self.feeds.retain(|_, asked| asked.is_used(now));
-        self.looked.retain(|_, asked| asked.is_used(now));
+    fn record_requests(&mut self, of: AskedOf, count: usize, now: Time) {
+        if count > 0 {
+            self.0.entry(of).or_default().extend(std::iter::repeat_n(now, count));
+        }
     }
 
     /// How many items of a feed may be asked about.
     pub fn room_of_feed(&mut self, feed: &FeedName, probing: Probing, now: Time) -> usize {
-        self.sweep(now);
         match probing {
             Probing::Off => 0,
-            Probing::All => {
-                let asked = self.feeds.get_mut(feed);
-                asked.map_or(FEED_ASKS_PER_HOUR, |asked| asked.room(FEED_ASKS_PER_HOUR, now))
-            }
+            Probing::All => self.room(&AskedOf::Feed(feed.clone()), FEED_ASKS_PER_HOUR, now),
             // Doubts last for days: to look for them once an hour is enough.
             Probing::Doubts => {
-                let looked = self.looked.entry(feed.clone()).or_default();
-                let room = looked.room(1, now);
-                looked.record_requests(room, now);
+                let of = AskedOf::Doubts(feed.clone());
+                let room = self.room(&of, 1, now);
+                self.record_requests(of, room, now);
                 room
             }
         }
@@ -89,25 +69,25 @@ impl Allowances {
         wanted: usize,
         now: Time,
     ) -> usize {
-        self.sweep(now);
         let limit = match probing {
             Probing::Off => 0,
             Probing::All => HOST_ASKS_PER_HOUR,
             Probing::Doubts => HOST_DOUBTS_PER_HOUR,
         };
-        let room = self.hosts.get_mut(host).map_or(limit, |asked| asked.room(limit, now));
-        let count = room.min(wanted);
-        if count > 0 {
-            self.hosts.entry(host.to_owned()).or_default().record_requests(count, now);
-            self.feeds.entry(feed.clone()).or_default().record_requests(count, now);
-        }
+        let of_host = AskedOf::Host(host.to_owned());
+        let count = self.room(&of_host, limit, now).min(wanted);
+        self.record_requests(of_host, count, now);
+        self.record_requests(AskedOf::Feed(feed.clone()), count, now);
         count
     }
 
     /// Leaves a feed and its host no room for an hour: the host refuses to answer more.
     pub fn exhaust(&mut self, feed: &FeedName, host: &str, now: Time) {
-        self.hosts.entry(host.to_owned()).or_default().exhaust(HOST_ASKS_PER_HOUR, now);
-        self.feeds.entry(feed.clone()).or_default().exhaust(FEED_ASKS_PER_HOUR, now);
+        let of_host = (AskedOf::Host(host.to_owned()), HOST_ASKS_PER_HOUR);
+        for (of, limit) in [of_host, (AskedOf::Feed(feed.clone()), FEED_ASKS_PER_HOUR)] {
+            let left = self.room(&of, limit, now);
+            self.record_requests(of, left, now);
+        }
     }
 }
 
@@ -121,24 +101,16 @@ mod tests {
 
     #[test]
     fn a_few_within_any_hour() {
-        let mut feed = Allowance::default();
-        assert_eq!(feed.room(4, at(0)), 4);
-        feed.record_requests(3, at(0));
-        assert_eq!(feed.room(4, at(1800)), 1);
-        feed.record_requests(1, at(1800));
-        assert_eq!(feed.room(4, at(3599)), 0);
-        assert_eq!(feed.room(4, at(3600)), 3);
-        assert_eq!(feed.room(4, at(5400)), 4);
-        feed.exhaust(4, at(5400));
-        assert_eq!((feed.room(4, at(5401)), feed.asked.len()), (0, 4));
-    }
-
-    #[test]
-    fn a_clock_that_goes_back_forbids_for_an_hour_at_most() {
-        let mut feed = Allowance::default();
-        feed.record_requests(4, at(1_000_000));
-        assert_eq!(feed.room(4, at(0)), 0);
-        assert_eq!(feed.room(4, at(3600)), 4);
+        let (mut all, of) = (Allowances::default(), AskedOf::Host("one".to_owned()));
+        // A clock that goes back forbids for an hour at most.
+        for (asked, second, room) in
+            [(3, 0, 4), (0, 1800, 1), (1, 1800, 1), (0, 3599, 0), (0, 3600, 3), (4, 5400, 4)]
+                .into_iter()
+                .chain([(0, 0, 0), (0, 3599, 0), (0, 3600, 4)])
+        {
+            assert_eq!(all.room(&of, 4, at(second)), room, "{second}");
+            all.record_requests(of.clone(), asked, at(second));
+        }
     }
 
     #[test]
@@ -158,6 +130,7 @@ mod tests {
         assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(40)), 1);
         assert_eq!(all.room_of_feed(&feed("c"), Probing::Doubts, at(3639)), 0);
         assert_eq!(all.room_of_feed(&feed("c"), Probing::Off, at(3640)), 0);
-        assert_eq!((all.hosts.len(), all.feeds.len(), all.looked.len()), (0, 0, 0));
+        assert_eq!(all.room(&AskedOf::Host("one".to_owned()), 1, at(7300)), 1);
+        assert!(all.0.is_empty());
     }
 }

@@ -2,8 +2,9 @@
 //! documents it ended twice is not polled until an operator says so.
 
 use super::turns::LARGE_ENTRIES;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tidegate_core::model::{Attempt, FeedName, Time};
 use tidegate_net::fetch::FetchBlame;
 use tidegate_status::PollFailure;
@@ -30,12 +31,8 @@ impl Attempts {
         Self { store, marks: Mutex::default() }
     }
 
-    fn marks(&self) -> MutexGuard<'_, BTreeMap<FeedName, AttemptMark>> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set(&self, attempt: Attempt, is_unwritten: bool) {
-        self.marks().insert(attempt.feed.clone(), AttemptMark { attempt, is_unwritten });
+        self.marks.lock().insert(attempt.feed.clone(), AttemptMark { attempt, is_unwritten });
     }
 
     /// Takes over the marks of feeds that this gateway polls from now on. One that is open shows that a gateway
@@ -58,12 +55,12 @@ impl Attempts {
 
     /// Another gateway polls the feed from now on, which reads its mark in the store.
     pub fn forget(&self, feed: &FeedName) {
-        self.marks().retain(|name, mark| name != feed || mark.is_unwritten);
+        self.marks.lock().retain(|name, mark| name != feed || mark.is_unwritten);
     }
 
     /// Why a feed is not polled, where the gateway ended too often in documents of it.
     pub fn stopped(&self, feed: &FeedName) -> Option<PollFailure> {
-        let marks = self.marks();
+        let marks = self.marks.lock();
         let attempt = marks.get(feed).map(|mark| &mark.attempt)?;
         let error = format!(
             "it is not polled any more: the gateway ended {} times while it took in a document of \
@@ -85,7 +82,7 @@ impl Attempts {
         if entries <= LARGE_ENTRIES {
             return Ok(None);
         }
-        let kills = self.marks().get(feed).map_or(0, |before| before.attempt.kills);
+        let kills = self.marks.lock().get(feed).map_or(0, |before| before.attempt.kills);
         let entries = u32::try_from(entries).unwrap_or(u32::MAX);
         let attempt = Attempt { feed: feed.clone(), entries, begun: now, kills, is_open: true };
         self.set(attempt.clone(), false);
@@ -99,7 +96,7 @@ impl Attempts {
 
     /// Notes that the document of a mark is over, whatever came of it. A mark that the feed has of another one stays.
     pub async fn end(&self, mark: &Attempt) -> Result<(), StoreError> {
-        if self.marks().get(&mark.feed).is_none_or(|of| of.attempt != *mark) {
+        if self.marks.lock().get(&mark.feed).is_none_or(|of| of.attempt != *mark) {
             return Ok(());
         }
         let over = mark.clone().over();
@@ -111,7 +108,7 @@ impl Attempts {
     /// Tells the store of a mark as it is now.
     async fn write(&self, attempt: Attempt) -> Result<(), StoreError> {
         self.store.note_attempt(&attempt).await?;
-        let mut marks = self.marks();
+        let mut marks = self.marks.lock();
         // It may be another one meanwhile.
         if let Some(mark) = marks.get_mut(&attempt.feed).filter(|mark| mark.attempt == attempt) {
             mark.is_unwritten = false;
@@ -126,7 +123,7 @@ impl Attempts {
     pub fn lift(&self, feed: &FeedName) -> bool {
         let is_stopped =
             |it: &&mut AttemptMark| it.attempt.kills >= KILLS_BORNE && !it.attempt.is_open;
-        let mut marks = self.marks();
+        let mut marks = self.marks.lock();
         let Some(mark) = marks.get_mut(feed).filter(is_stopped) else { return false };
         *mark = AttemptMark { attempt: mark.attempt.clone().over(), is_unwritten: true };
         true
@@ -134,13 +131,13 @@ impl Attempts {
 
     /// Whether the store has still to be told anything.
     pub fn has_unwritten(&self) -> bool {
-        self.marks().values().any(|mark| mark.is_unwritten)
+        self.marks.lock().values().any(|mark| mark.is_unwritten)
     }
 
     /// Tells the store which marks are others. Whether it could be told; if not, it is to be tried again.
     pub async fn flush(&self) -> bool {
         let next = || {
-            let marks = self.marks();
+            let marks = self.marks.lock();
             marks.values().find(|mark| mark.is_unwritten).map(|mark| mark.attempt.clone())
         };
         while let Some(attempt) = next() {
@@ -155,7 +152,7 @@ impl Attempts {
 
     /// The gateway stops in good order: the marks that are open are closed.
     pub fn close(&self) {
-        for mark in self.marks().values_mut().filter(|mark| mark.attempt.is_open) {
+        for mark in self.marks.lock().values_mut().filter(|mark| mark.attempt.is_open) {
             mark.attempt.is_open = false;
             mark.is_unwritten = true;
         }

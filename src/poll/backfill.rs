@@ -51,11 +51,11 @@ impl OngoingWalk {
         bench: &Arc<PollContext>,
         feed: (Arc<FeedRecord>, Arc<FeedCell>),
         later: Duration,
-        cancel: CancellationToken,
+        cancel: &CancellationToken,
     ) -> Self {
         let record = Arc::new(ArcSwap::new(feed.0));
         let followed = (Arc::downgrade(&record), feed.1);
-        let walking = walk(Arc::clone(bench), followed, later, cancel.clone());
+        let walking = |cancel| walk(Arc::clone(bench), followed, later, cancel);
         Self { record, task: bench.spawn_aside(cancel, walking) }
     }
 
@@ -163,7 +163,7 @@ async fn step(
     next: &str,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let slot = cancel.run_until_cancelled(bench.hosts.slot(next)).await;
+    let slot = cancel.run_until_cancelled(bench.hosts.slot(next, false)).await;
     // Held until the host's answer is known to everybody.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,

@@ -1,9 +1,8 @@
-//! The callbacks that hubs may call: shared by the polling task, which knows what was asked of
-//! them, and those who take their calls, so that a flood of calls never reaches that task.
+//! What hubs that call are believed, and the callbacks of subscriptions that are being ended. Those who take their
+//! calls decide that, so that a flood of calls never reaches the polling task.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SubscriptionKeys};
 use tidegate_core::websub::{Intent, Secret, SignatureError, Verification};
@@ -27,8 +26,6 @@ pub struct Callback {
     pub feed: FeedName,
     /// `None`: its hub was given none, because it is asked over plain http.
     secret: Option<Secret>,
-    /// Whether the polling task has still to hear of a push.
-    told: AtomicBool,
 }
 
 impl Callback {
@@ -38,7 +35,7 @@ impl Callback {
             "" => None,
             text => Some(Secret::new(text).ok()?),
         };
-        Some(Self { feed: feed.clone(), secret, told: AtomicBool::new(false) })
+        Some(Self { feed: feed.clone(), secret })
     }
 
     /// Whether the body of a push was signed with our secret (WebSub section 7.1). One without a
@@ -49,21 +46,6 @@ impl Callback {
         let signature = signature.ok_or(SignatureError::Form)?;
         secret.verify(signature, body)
     }
-
-    /// Notes that the polling task is to be told; `false` where it is to be anyway.
-    pub(super) fn tell(&self) -> bool {
-        !self.told.swap(true, Ordering::AcqRel)
-    }
-
-    /// Whether the polling task is to be told.
-    pub(super) fn is_to_be_told(&self) -> bool {
-        self.told.load(Ordering::Acquire)
-    }
-
-    /// Notes that it was told.
-    pub(super) fn mark_reported(&self) {
-        self.told.store(false, Ordering::Release);
-    }
 }
 
 /// The most subscriptions that are being ended at the same time; what is beyond is not asked for:
@@ -72,41 +54,19 @@ const MAX_LEAVING: usize = 64;
 /// How long a hub may take to ask whether the end of a subscription was meant.
 const LEAVING_TIME: Duration = Duration::from_secs(10 * 60);
 
+/// The callbacks of subscriptions that are being ended, by token: with their topics, and since when.
 #[derive(Debug, Default)]
-struct CallbackTable {
-    open: HashMap<String, Arc<Callback>>,
-    /// Those of subscriptions that are being ended, with their topics, and since when.
-    leaving: HashMap<String, (String, Instant)>,
-}
+pub struct EndingCallbacks(Mutex<HashMap<String, (String, Instant)>>);
 
-/// All callbacks, by token.
-#[derive(Debug, Default)]
-pub struct Callbacks(RwLock<CallbackTable>);
-
-impl Callbacks {
-    fn table(&self) -> RwLockReadGuard<'_, CallbackTable> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self) -> RwLockWriteGuard<'_, CallbackTable> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The callback of a token, where its subscription goes on.
-    pub fn by_token(&self, token: &str) -> Option<Arc<Callback>> {
-        self.table().open.get(token).cloned()
-    }
-
-    /// Whether a hub has something to ask at a callback.
+impl EndingCallbacks {
     pub fn is_known(&self, token: &str) -> bool {
-        let table = self.table();
-        table.open.contains_key(token) || table.leaving.contains_key(token)
+        self.0.lock().contains_key(token)
     }
 
     /// What a hub is answered that asks whether the end of a subscription is meant.
     pub fn confirm_end(&self, token: &str, said: &Verification) -> Option<String> {
-        let table = self.table();
-        let (ending, _) = table.leaving.get(token)?;
+        let ending = self.0.lock();
+        let (ending, _) = ending.get(token)?;
         match said {
             Verification::Intent { intent: Intent::Unsubscribe, topic, challenge, .. }
                 if topic == ending =>
@@ -117,24 +77,13 @@ impl Callbacks {
         }
     }
 
-    /// Opens a callback. One whose secret is no good stays shut: every push of it is disbelieved.
-    pub(super) fn open(&self, feed: &FeedName, keys: &SubscriptionKeys) {
-        let Some(callback) = Callback::new(feed, keys) else { return };
-        self.change().open.insert(keys.token.clone(), Arc::new(callback));
-    }
-
-    /// Shuts a callback.
-    pub(super) fn shut(&self, token: &str) {
-        self.change().open.remove(token);
-    }
-
     /// Has a hub go on for a while to ask whether the end of a subscription is meant. `false`: there is no room.
     pub(super) fn leave(&self, token: &str, topic: &str) -> bool {
-        let (mut table, now) = (self.change(), Instant::now());
-        table.leaving.retain(|_, (_, since)| now.duration_since(*since) < LEAVING_TIME);
-        let has_room = table.leaving.len() < MAX_LEAVING;
+        let (mut ending, now) = (self.0.lock(), Instant::now());
+        ending.retain(|_, (_, since)| now.duration_since(*since) < LEAVING_TIME);
+        let has_room = ending.len() < MAX_LEAVING;
         if has_room {
-            table.leaving.insert(token.to_owned(), (topic.to_owned(), now));
+            ending.insert(token.to_owned(), (topic.to_owned(), now));
         }
         has_room
     }
@@ -146,14 +95,11 @@ mod tests {
 
     #[test]
     fn a_hub_that_was_given_no_secret_needs_no_signature() {
-        let (callbacks, feed) = (Callbacks::default(), FeedName::new("news").unwrap());
-        let keys = |token: &str, secret: &str| SubscriptionKeys {
-            token: token.to_owned(),
-            secret: secret.to_owned(),
-        };
-        callbacks.open(&feed, &keys("plain", ""));
-        callbacks.open(&feed, &keys("signed", "hush"));
-        let check = |token| callbacks.by_token(token).unwrap().check(None, b"x").is_ok();
-        assert!(check("plain") && !check("signed"));
+        let feed = FeedName::new("news").unwrap();
+        for (secret, is_believed) in [("", true), ("hush", false)] {
+            let keys = SubscriptionKeys { token: "token".to_owned(), secret: secret.to_owned() };
+            let callback = Callback::new(&feed, &keys).unwrap();
+            assert_eq!(callback.check(None, b"x").is_ok(), is_believed);
+        }
     }
 }

@@ -4,13 +4,14 @@
 use super::memory::Memory;
 use super::poll_log::PollLog;
 use super::reason::{PlannedPoll, whole_seconds};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, PollState, Time};
 use tidegate_status::{
-    FeedSummary, FinishedPoll, FinishedProbe, PROBES_KEPT, ParsedNote, PollEnding, PollFailure,
-    PollStatus, PollTotals, RejectedPushes,
+    FeedSummary, FinishedPoll, FinishedProbe, PROBES_KEPT, ParsedNote, PollFailure, PollStatus,
+    PollTotals, RejectedPushes,
 };
 use tokio::time::Instant;
 
@@ -30,16 +31,13 @@ pub(super) struct FeedPolling {
     since: Option<Time>,
     /// The interval, in seconds, that it had when it was last read.
     interval: u32,
-    /// When something that is pending can be decided.
-    pub(super) look_again: Option<Time>,
     last_read: Option<Time>,
-    last_change: Option<Time>,
     /// The last failure, if the last poll failed.
     failure: Option<Box<PollFailure>>,
-    /// Why a document is held back, if one is.
-    pub(super) held: Option<Box<str>>,
     /// The last rounds of asking, newest first.
     probes: Vec<FinishedProbe>,
+    /// Whether the polling task has still to hear of a push.
+    pub(super) waits_for_push: bool,
     /// Pushes of its hub that were not believed.
     pub(super) disbelieved: Option<Box<RejectedPushes>>,
 }
@@ -55,21 +53,16 @@ impl FeedPolling {
             next: None,
             since: None,
             interval: 0,
-            look_again: None,
             last_read: None,
-            last_change: None,
             failure: None,
-            held: None,
             probes: Vec::new(),
+            waits_for_push: false,
             disbelieved: None,
         }
     }
 
     /// Takes in a round of asking for missing items.
     pub(super) fn add_probe(&mut self, note: FinishedProbe) {
-        if note.counts.values().any(|count| *count > 0) {
-            self.last_change = Some(note.at);
-        }
         self.probes.truncate(PROBES_KEPT - 1);
         self.probes.insert(0, note);
     }
@@ -82,9 +75,6 @@ impl FeedPolling {
         }
         if note.failure.is_none() {
             self.last_read = Some(note.at);
-        }
-        if note.outcome == PollEnding::Changed {
-            self.last_change = Some(note.at);
         }
         self.document = document.map(Box::new).or(self.document.take());
         self.in_flight = false;
@@ -99,7 +89,7 @@ impl FeedPolling {
     /// It is not polled for the time being.
     pub(super) fn pause(&mut self) {
         (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
-        (self.look_again, self.failure) = (None, None);
+        self.failure = None;
     }
 
     /// Whether it is not polled for the time being.
@@ -153,14 +143,9 @@ impl FeedPolling {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
             same: self.memory.agreed(),
-            totals: self.log.totals(),
-            in_flight: self.in_flight,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failure: self.failure().cloned(),
-            held: self.held.as_deref().map(str::to_owned),
-            look_again: self.look_again,
             last_read: self.last_read,
-            last_change: self.last_change,
             probing: self.probing,
             probes: self.probes.clone().into(),
             ..PollStatus::from(&self.memory.state)
@@ -174,13 +159,7 @@ impl FeedPolling {
 }
 
 /// The place of a feed, which the scheduler and the table share.
-pub(super) struct FeedCell(Mutex<FeedPolling>);
-
-impl FeedCell {
-    pub(super) fn lock(&self) -> MutexGuard<'_, FeedPolling> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+pub(super) type FeedCell = Mutex<FeedPolling>;
 
 /// How long changed poll states are gathered before they are written together.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
@@ -251,28 +230,24 @@ pub(super) struct FeedTable {
 }
 
 impl FeedTable {
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<FeedName, Arc<FeedCell>>> {
-        self.feeds.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes in a feed, in the place of one of its name.
     pub(super) fn insert(&self, feed: FeedName, memory: Memory) -> Arc<FeedCell> {
-        let cell = Arc::new(FeedCell(Mutex::new(FeedPolling::new(memory))));
-        self.write().insert(feed, Arc::clone(&cell));
+        let cell = Arc::new(Mutex::new(FeedPolling::new(memory)));
+        self.feeds.write().insert(feed, Arc::clone(&cell));
         cell
     }
 
     pub(super) fn remove(&self, feed: &FeedName) {
-        self.write().remove(feed);
+        self.feeds.write().remove(feed);
     }
 
     pub(super) fn get(&self, feed: &FeedName) -> Option<Arc<FeedCell>> {
-        self.feeds.read().unwrap_or_else(PoisonError::into_inner).get(feed).cloned()
+        self.feeds.read().get(feed).cloned()
     }
 
     /// All feeds as they are now.
     fn all(&self) -> Vec<(FeedName, Arc<FeedCell>)> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
+        let feeds = self.feeds.read();
         feeds.iter().map(|(feed, cell)| (feed.clone(), Arc::clone(cell))).collect()
     }
 
@@ -281,7 +256,7 @@ impl FeedTable {
     }
 
     pub(super) fn unsaved(&self) -> MutexGuard<'_, UnsavedFeeds> {
-        self.unsaved.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unsaved.lock()
     }
 
     /// Has what is remembered of a feed written down within that time.
@@ -322,12 +297,12 @@ impl FeedTable {
 
     /// Counts a poll.
     pub(super) fn count(&self, note: &FinishedPoll) {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner).add(note);
+        self.totals.lock().add(note);
     }
 
     /// Sums over all polls since the start.
     pub(super) fn totals(&self) -> PollTotals {
-        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.totals.lock()
     }
 }
 

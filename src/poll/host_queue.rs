@@ -1,7 +1,8 @@
 //! The lines of hosts as tasks share them: who has its turn gets a slot, which gives itself back when it is dropped.
 
 use super::politeness::{HostRules, PoliteHost, Politeness};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
 use tidegate_net::fetch::PauseRequest;
@@ -47,19 +48,15 @@ impl HostQueue {
         Arc::new(Self { lines, changed: Notify::new(), paused: Notify::new() })
     }
 
-    fn lines(&self) -> MutexGuard<'_, Politeness<Waiter>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Goes on with other rules.
     pub fn reconfigure(&self, at_once: usize, rules: HostRules) {
-        self.lines().reconfigure(at_once, rules, Instant::now());
+        self.lines.lock().reconfigure(at_once, rules, Instant::now());
         self.changed.notify_one();
     }
 
     /// The host of an address.
     pub fn host(&self, address: &str) -> PoliteHost {
-        self.lines().rules.host(address)
+        self.lines.lock().rules.host(address)
     }
 
     /// Puts a poll in the line of the host of an address, from `begin` on; it leaves when its ticket is dropped.
@@ -72,14 +69,14 @@ impl HostQueue {
     ) -> Arc<()> {
         let ticket = Arc::new(());
         let waiter = Waiter::Poll(feed, Arc::downgrade(&ticket));
-        self.lines().enqueue(waiter, address, is_listed, begin);
+        self.lines.lock().enqueue(waiter, address, is_listed, begin);
         ticket
     }
 
     /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
-    pub async fn slot(&self, address: &str) -> Result<HostSlot, Duration> {
+    pub async fn slot(&self, address: &str, goes_first: bool) -> Result<HostSlot, Duration> {
         let (reply, turn) = oneshot::channel();
-        self.lines().enqueue(Waiter::Task(reply), address, false, Instant::now());
+        self.lines.lock().enqueue(Waiter::Task(reply), address, goes_first, Instant::now());
         self.changed.notify_one();
         // A queue that is gone lets nobody ask.
         turn.await.unwrap_or(Err(Duration::ZERO))
@@ -89,7 +86,7 @@ impl HostQueue {
     /// is to be left alone for so long still.
     pub fn next(self: &Arc<Self>, now: Instant) -> Option<(FeedName, Result<HostSlot, Duration>)> {
         loop {
-            let (waiter, turn) = self.lines().next(now, Waiter::still_waits)?;
+            let (waiter, turn) = self.lines.lock().next(now, Waiter::still_waits)?;
             let slot = turn.map(|host| HostSlot { queue: Arc::clone(self), host });
             match waiter {
                 Waiter::Poll(feed, _) => return Some((feed, slot)),
@@ -102,14 +99,14 @@ impl HostQueue {
     pub fn pause(&self, pause: &PauseRequest) {
         let host = self.host(&pause.address);
         tracing::debug!(host = &*host.full, wait = ?pause.wait, "a host asked for a pause");
-        self.lines().pause(&pause.address, pause.wait, Instant::now());
+        self.lines.lock().pause(&pause.address, pause.wait, Instant::now());
         self.changed.notify_one();
         self.paused.notify_waiters();
     }
 
     /// How long the host of an address is still to be left alone.
     pub fn paused(&self, address: &str) -> Option<Duration> {
-        self.lines().paused(address, Instant::now())
+        self.lines.lock().paused(address, Instant::now())
     }
 
     /// Waits until the host of an address asks to be left alone; for how long.
@@ -123,19 +120,14 @@ impl HostQueue {
         }
     }
 
-    /// See [`Politeness::ask_out_of_turn`].
-    pub fn ask_out_of_turn(&self, address: &str) -> Result<(), Duration> {
-        self.lines().ask_out_of_turn(address, Instant::now())
-    }
-
     /// See [`Politeness::asked`].
     pub fn asked(&self, address: &str) {
-        self.lines().asked(address, Instant::now());
+        self.lines.lock().asked(address, Instant::now());
     }
 
     /// When somebody may be let ask, if nothing else happens.
     pub fn wake_at(&self) -> Option<Instant> {
-        self.lines().wake_at()
+        self.lines.lock().wake_at()
     }
 
     /// Waits until somebody may be let ask since something happened.
@@ -152,7 +144,7 @@ impl HostSlot {
 
 impl Drop for HostSlot {
     fn drop(&mut self) {
-        self.queue.lines().finish(&self.host, Instant::now());
+        self.queue.lines.lock().finish(&self.host, Instant::now());
         self.queue.changed.notify_one();
     }
 }

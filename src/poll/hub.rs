@@ -2,12 +2,11 @@
 //! whether they mean it, and delivers each changed document.
 //!
 //! What a subscription is and what is due are decided by [`tidegate_core::websub`]; this room keeps them
-//! (`ledger`), follows the change log (`worker`), says who is called now (`lanes`, `budget`) and calls (`calls`). A request is answered
+//! (`ledger`), follows the change log (`worker`), says who is called now (`lanes`) and calls (`calls`). A request is answered
 //! once it is durable. A subscription knows the newest change that it was told of; what a feed has
 //! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
 //! behind gets the newest document only. What is absent: who reads, how documents are made.
 
-mod budget;
 mod calls;
 mod lanes;
 mod ledger;
@@ -16,13 +15,13 @@ mod worker;
 pub use ledger::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;
-use budget::Budgets;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
+use parking_lot::{Mutex, RwLock};
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
@@ -134,7 +133,6 @@ struct HubShared {
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: tokio::sync::Mutex<()>,
     calling: RwLock<Calling>,
-    budgets: Mutex<Budgets>,
     /// Wakes the worker.
     wake: Notify,
     /// Wakes it to look whether all topics are still there.
@@ -157,37 +155,25 @@ impl Hub {
             clock,
             writing: tokio::sync::Mutex::default(),
             calling: RwLock::new(calling),
-            budgets: Mutex::default(),
             wake: Notify::new(),
             look: Notify::new(),
         })))
     }
 
-    /// Takes a request of a client about a topic that is a document of `feed`. Durable on return (section 5.1:
-    /// it is answered before the callback is asked).
+    /// Takes a request of a client about a topic that is a document of `feed`; one by rssCloud is to register a callback
+    /// with the cloud. Durable on return (section 5.1: it is answered before the callback is asked).
     pub async fn ask(
         &self,
         feed: &FeedName,
+        manner: Manner,
         request: HubRequest,
         client: Option<IpAddr>,
     ) -> Result<(), AskError> {
         // An end takes nothing in.
         let takes_in = request.intent == Intent::Subscribe;
-        let ask = |ledger: &mut Ledger, tick, now| ledger.ask(feed, request, client, tick, now);
+        let ask =
+            |ledger: &mut Ledger, tick, now| ledger.ask(feed, manner, request, client, tick, now);
         self.change_ledger(feed, takes_in, ask).await
-    }
-
-    /// Registers a callback with the cloud (rssCloud), likewise.
-    pub async fn register(
-        &self,
-        feed: &FeedName,
-        topic: String,
-        callback: Url,
-        client: Option<IpAddr>,
-    ) -> Result<(), AskError> {
-        let key = (topic, callback);
-        let ask = |ledger: &mut Ledger, tick, now| ledger.register(feed, key, client, tick, now);
-        self.change_ledger(feed, true, ask).await
     }
 
     /// Has a feed's webhook be this one, or none; one that there is goes on where it was. Durable on return.
@@ -196,7 +182,7 @@ impl Hub {
         feed: &FeedName,
         webhook: Option<(Url, Secret)>,
     ) -> Result<(), AskError> {
-        let allow = self.0.calling().allow_private.clone();
+        let allow = self.0.calling.read().allow_private.clone();
         let takes_in = webhook.is_some();
         let ask =
             |ledger: &mut Ledger, tick, now| ledger.set_webhook(feed, webhook, &allow, tick, now);
@@ -215,24 +201,24 @@ impl Hub {
             shared.store.condition().check_intake()?;
         }
         let tick = shared.tick(feed).await?;
-        ask(&mut shared.ledger(), tick, shared.clock.now())?;
+        ask(&mut shared.ledger.lock(), tick, shared.clock.now())?;
         shared.flush().await?;
         // A change that came between the two looks is not missed.
         let tick = shared.tick(feed).await?;
         shared.until_shown().await;
-        shared.ledger().saw(feed, tick, shared.clock.now());
+        shared.ledger.lock().saw(feed, tick, shared.clock.now());
         shared.wake.notify_one();
         Ok(())
     }
 
     /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
     pub fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
-        self.0.ledger().list(feed, limit)
+        self.0.ledger.lock().list(feed, limit)
     }
 
     /// How many there are.
     pub fn count(&self) -> SubscriptionCount {
-        self.0.ledger().count()
+        self.0.ledger.lock().count()
     }
 
     /// Looks whether all topics are still there, soon.
@@ -242,8 +228,8 @@ impl Hub {
 
     /// Goes on with another way of calling and other limits. Subscriptions that there are keep their leases.
     pub fn reconfigure(&self, calling: Calling, settings: HubSettings) {
-        self.0.ledger().settings = settings;
-        *self.0.calling.write().unwrap_or_else(PoisonError::into_inner) = calling;
+        self.0.ledger.lock().settings = settings;
+        *self.0.calling.write() = calling;
     }
 
     /// Verifies and delivers until it is cancelled.
@@ -270,16 +256,14 @@ impl HubShared {
         let shared = Arc::clone(self);
         let written = tokio::spawn(async move {
             let _turn = shared.writing.lock().await;
-            let mut left = shared.ledger().take_unwritten();
-            while !left.is_empty() {
-                let batch = left.split_off(left.len().saturating_sub(BATCH));
-                if let Err(error) = shared.store.put_subscriptions(&batch).await {
-                    shared.ledger().put_back_unwritten(left.into_iter().chain(batch));
-                    return Err(error);
+            loop {
+                let batch = shared.ledger.lock().unwritten(BATCH);
+                if batch.is_empty() {
+                    return Ok(());
                 }
-                shared.ledger().note_written(&batch, shared.gateways.is_some());
+                shared.store.put_subscriptions(&batch).await?;
+                shared.ledger.lock().note_written(batch);
             }
-            Ok(())
         });
         written.await.unwrap_or_else(|error| {
             let source = std::io::Error::other(error);
@@ -301,23 +285,11 @@ impl HubShared {
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn budgets(&self) -> MutexGuard<'_, Budgets> {
-        self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn calling(&self) -> RwLockReadGuard<'_, Calling> {
-        self.calling.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Calls what is named in this manner.
     fn call(&self, manner: Manner) -> Call {
         match manner {
-            Manner::WebSub | Manner::RssCloud => self.calling().callbacks.clone(),
-            Manner::Webhook => self.calling().webhooks.clone(),
+            Manner::WebSub | Manner::RssCloud => self.calling.read().callbacks.clone(),
+            Manner::Webhook => self.calling.read().webhooks.clone(),
         }
     }
 }

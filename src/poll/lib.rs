@@ -5,7 +5,6 @@
 //! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
 
 mod allowance;
-mod announced;
 mod attempts;
 mod backfill;
 mod callbacks;
@@ -45,7 +44,7 @@ pub use judge::{
 pub use politeness::Pace;
 pub use poller::{FirstPoll, Poller, PollerConfig};
 pub use schedule::{Bounds, UpdateRate, replay_interval};
-pub use sup::{Question, SupError};
+pub use sup::{SupNews, SupReader};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

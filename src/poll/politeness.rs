@@ -305,14 +305,6 @@ impl<T> Politeness<T> {
         self.requeue(&host.name, now);
     }
 
-    /// A request is made out of turn, the spacing counts from here; where its host has asked for a pause
-    /// it must not be made, and this says for how long.
-    pub fn ask_out_of_turn(&mut self, address: &str, now: Instant) -> Result<(), Duration> {
-        self.paused(address, now).map_or(Ok(()), Err)?;
-        self.asked(address, now);
-        Ok(())
-    }
-
     /// A request was made that an operator asked for: the spacing counts from here.
     pub fn asked(&mut self, address: &str, now: Instant) {
         let host = self.rules.host(address);

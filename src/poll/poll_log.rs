@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tidegate_core::model::Time;
-use tidegate_status::{EventCounts, FinishedPoll, POLLS_KEPT, PollEnding, PollFailure, PollTotals};
+use tidegate_status::{EventCounts, FinishedPoll, POLLS_KEPT, PollEnding, PollFailure};
 
-/// The last polls of a feed, at most [`POLLS_KEPT`], and how many there were in all.
+/// The last polls of a feed, at most [`POLLS_KEPT`].
 #[derive(Debug, Default)]
 pub(super) struct PollLog {
     /// The polls one after the other, the oldest first, as postcard writes a [`PackedPoll`]: some bytes each.
@@ -15,10 +15,8 @@ pub(super) struct PollLog {
     last: Option<Time>,
     /// The remarks on the newest: of thousands of feeds, no others are kept.
     notes: Box<[String]>,
-    all: u32,
-    changed: u32,
-    unchanged: u32,
-    failed: u32,
+    /// How many there are.
+    kept: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,19 +44,14 @@ struct PollDetails {
 impl PollLog {
     /// Takes in a poll, in the place of the oldest one where there are [`POLLS_KEPT`].
     pub(super) fn push(&mut self, note: FinishedPoll) {
-        if usize::try_from(self.all).is_ok_and(|all| all >= POLLS_KEPT)
+        if self.kept >= POLLS_KEPT
             && let Ok((_, rest)) = postcard::take_from_bytes::<PackedPoll>(&self.polls)
         {
             let oldest = self.polls.len() - rest.len();
             self.polls.drain(..oldest);
+            self.kept -= 1;
         }
-        match note.outcome {
-            PollEnding::Changed => self.changed += 1,
-            PollEnding::Unchanged => self.unchanged += 1,
-            PollEnding::NotModified => {}
-            PollEnding::Failed => self.failed += 1,
-        }
-        self.all = self.all.saturating_add(1);
+        self.kept += 1;
         let FinishedPoll { asked_for, committed, is_apart, entries, rewritten, .. } = note;
         let (counts, failure) = (note.counts, note.failure);
         let details =
@@ -124,18 +117,6 @@ impl PollLog {
             });
         newest_first.collect()
     }
-
-    /// How many polls there were of each outcome; other sums are not kept of a feed.
-    pub(super) fn totals(&self) -> PollTotals {
-        let others = self.changed.saturating_add(self.unchanged).saturating_add(self.failed);
-        PollTotals {
-            changed: u64::from(self.changed),
-            unchanged: u64::from(self.unchanged),
-            not_modified: u64::from(self.all.saturating_sub(others)),
-            failed: u64::from(self.failed),
-            ..PollTotals::default()
-        }
-    }
 }
 
 #[cfg(test)]
@@ -169,24 +150,14 @@ mod tests {
     fn the_newest_polls_come_back_as_they_were() {
         let mut log = PollLog::default();
         let note = |n: u32| if n.is_multiple_of(3) { loud(n) } else { quiet(n) };
-        for n in 0..50 {
+        for n in 0..52 {
             log.push(note(n));
         }
-        let mut expected: Vec<_> = (30..50).rev().map(note).collect();
+        let mut expected: Vec<_> = (32..52).rev().map(note).collect();
+        // Remarks are those of the newest alone.
         expected.iter_mut().skip(1).for_each(|poll| poll.notes = Vec::new());
-        // The newest is quiet, and remarks are those of the newest alone.
         assert_eq!(Vec::from(log.polls()), expected);
-        let totals = log.totals();
-        assert_eq!((totals.polls(), totals.changed, totals.not_modified), (50, 17, 33));
         assert_eq!(log.polls().len(), POLLS_KEPT);
-    }
-
-    #[test]
-    fn remarks_are_those_of_the_newest_poll() {
-        let mut log = PollLog::default();
-        (0..4).for_each(|n| log.push(loud(n)));
-        let notes: Vec<_> = log.polls().into_iter().map(|poll| poll.notes).collect();
-        assert_eq!(notes, [vec!["note 3".to_owned()], vec![], vec![], vec![]]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
 
 use super::attempts::Attempts;
-use super::callbacks::{Callback, Callbacks};
+use super::callbacks::{Callback, EndingCallbacks};
 use super::decide::{DecisionContext, DecisionLimits};
 use super::decision::age_feed;
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
-use super::feeds::FeedTable;
+use super::feeds::{FeedCell, FeedTable};
 use super::host_queue::HostQueue;
 use super::judge::DocumentJudge;
 use super::polling::{LiveConfig, PollContext};
@@ -18,7 +18,7 @@ use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_core::websub::Verification;
@@ -99,10 +99,10 @@ impl Poller {
             clock,
             judge,
             table: FeedTable::default(),
-            callbacks: Callbacks::default(),
+            ending: EndingCallbacks::default(),
             turns: Turns::default(),
             hosts: HostQueue::new(settings.at_once, settings.host_rules()),
-            allowances: Mutex::default(),
+            allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
             decisions: DecisionContext {
                 store: Arc::clone(&store),
@@ -174,7 +174,21 @@ impl Poller {
 
     /// Whether a hub was given this token with the address of its callback, by this gateway or by another one.
     pub async fn is_callback(&self, token: &str) -> bool {
-        self.bench.callbacks.is_known(token) || self.callback_of_others(token).await.is_some()
+        self.callback(token).is_some()
+            || self.bench.ending.is_known(token)
+            || self.callback_of_others(token).await.is_some()
+    }
+
+    /// The callback of a token, and what is known of its feed, where this gateway polls that.
+    fn callback(&self, token: &str) -> Option<(Callback, Arc<FeedCell>)> {
+        let cell = self.bench.table.get(&feed_of_token(token)?)?;
+        let polling = cell.lock();
+        let state = &polling.memory.state;
+        let keys = state.subscription.as_ref().map(|subscription| &subscription.keys);
+        let keys = keys.filter(|keys| keys.token == token)?;
+        let callback = Callback::new(&state.feed, keys)?;
+        drop(polling);
+        Some((callback, cell))
     }
 
     /// The callback of a feed that another gateway owns, and what the store knows of that feed.
@@ -213,11 +227,11 @@ impl Poller {
         token: &str,
         said: Verification,
     ) -> Result<Option<String>, PollError> {
-        if !self.bench.callbacks.is_known(token) {
-            return self.called_for_others(token, &said).await;
+        if self.bench.ending.is_known(token) {
+            return Ok(self.bench.ending.confirm_end(token, &said));
         }
-        if let Some(answer) = self.bench.callbacks.confirm_end(token, &said) {
-            return Ok(Some(answer));
+        if self.callback(token).is_none() {
+            return self.called_for_others(token, &said).await;
         }
         let token = token.to_owned();
         self.ask(move |it| it.called(&token, &said)).await
@@ -227,23 +241,23 @@ impl Poller {
     /// most one such poll of a feed waits, however many pushes there are. Where `MAX_COMMANDS` wait
     /// already it is turned away, not lost.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
-        let (callback, stored) = match self.bench.callbacks.by_token(token) {
-            Some(callback) => (callback, None),
+        let (callback, cell, stored) = match self.callback(token) {
+            Some((callback, cell)) => (callback, Some(cell), None),
             None => match self.callback_of_others(token).await {
-                Some((callback, stored)) => (Arc::new(callback), Some(stored)),
+                Some((callback, stored)) => (callback, None, Some(stored)),
                 None => return PushResult::Unknown,
             },
         };
-        let (checked, long) = (Arc::clone(&callback), body.len() > CHECKED_IN_PASSING);
-        let check = move || checked.check(signature.as_deref(), &body).map_err(|e| e.to_string());
-        let checked = match long {
+        let (feed, is_long) = (callback.feed.clone(), body.len() > CHECKED_IN_PASSING);
+        let check = move || callback.check(signature.as_deref(), &body).map_err(|e| e.to_string());
+        let checked = match is_long {
             true => tokio::task::spawn_blocking(check).await.unwrap_or_else(|e| Err(e.to_string())),
             false => check(),
         };
         if let Err(why) = checked {
             let at = self.bench.clock.now();
-            tracing::debug!(feed = %callback.feed, why, "a push is not believed");
-            if let Some(cell) = self.bench.table.get(&callback.feed) {
+            tracing::debug!(%feed, why, "a push is not believed");
+            if let Some(cell) = cell {
                 let mut polling = cell.lock();
                 let disbelieved = polling.disbelieved.get_or_insert_default();
                 disbelieved.count += 1;
@@ -251,19 +265,23 @@ impl Poller {
             }
             return PushResult::Disbelieved;
         }
-        // The place is taken before the callback is marked, so that no other push takes the mark of
+        // The place is taken before the feed is marked, so that no other push takes the mark of
         // one that is turned away for the promise of a poll.
+        let is_marked = || cell.as_ref().is_some_and(|cell| cell.lock().waits_for_push);
         match self.commands.try_reserve() {
+            Ok(_) if is_marked() => PushResult::Taken,
             Ok(place) => {
-                if let Some(stored) = stored {
-                    place.send(Box::new(move |it| it.poll_once(stored, None)));
-                } else if callback.tell() {
-                    let token = token.to_owned();
-                    place.send(Box::new(move |it| it.pushed(&token)));
+                if let Some(cell) = &cell {
+                    cell.lock().waits_for_push = true;
                 }
+                let token = token.to_owned();
+                place.send(Box::new(move |it| match stored {
+                    Some(stored) => it.poll_once(stored, None),
+                    None => it.pushed(&token),
+                }));
                 PushResult::Taken
             }
-            Err(_) if callback.is_to_be_told() => PushResult::Taken,
+            Err(_) if is_marked() => PushResult::Taken,
             Err(_) => PushResult::Busy,
         }
     }

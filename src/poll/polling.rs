@@ -3,7 +3,7 @@
 use super::PollSettings;
 use super::allowance::Allowances;
 use super::attempts::Attempts;
-use super::callbacks::Callbacks;
+use super::callbacks::EndingCallbacks;
 use super::decide::DecisionContext;
 use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
 use super::domains::behind_list;
@@ -18,9 +18,10 @@ use super::sharing;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
@@ -51,7 +52,8 @@ pub struct PollContext {
     pub live: ArcSwap<LiveConfig>,
     /// What is known of each feed, those that are paused included.
     pub table: FeedTable,
-    pub callbacks: Callbacks,
+    /// The callbacks of subscriptions that are being ended.
+    pub ending: EndingCallbacks,
     /// The turns of judgements.
     pub turns: Turns,
     /// The lines of hosts.
@@ -77,8 +79,8 @@ pub struct LiveConfig {
 
 /// A task aside from polls, which is given up when this is dropped.
 pub struct TaskAside {
-    task: JoinHandle<()>,
-    _cancel: DropGuard,
+    pub(super) task: JoinHandle<()>,
+    pub(super) _cancel: DropGuard,
 }
 
 impl TaskAside {
@@ -101,14 +103,14 @@ impl PollContext {
         self.live.load().services.clone()
     }
 
-    pub fn allowances(&self) -> MutexGuard<'_, Allowances> {
-        self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether the store takes in what comes of a request, and this gateway is known to live.
     pub fn is_open(&self) -> bool {
-        let may_poll = || self.store.gateways().is_none_or(|gateways| gateways.may_poll());
-        self.store.condition().check_intake().is_ok() && may_poll()
+        self.store.condition().check_intake().is_ok() && self.may_poll()
+    }
+
+    /// Whether this gateway is known to live, where several poll.
+    pub fn may_poll(&self) -> bool {
+        self.store.gateways().is_none_or(|gateways| gateways.may_poll())
     }
 
     /// Waits until it is open.
@@ -118,13 +120,14 @@ impl PollContext {
         }
     }
 
-    /// Does something aside from polls, until that is given up.
-    pub fn spawn_aside(
+    /// Does something aside from polls, until that is given up or `cancel` is.
+    pub fn spawn_aside<T: Future<Output = ()> + Send + 'static>(
         &self,
-        cancel: CancellationToken,
-        task: impl Future<Output = ()> + Send + 'static,
+        cancel: &CancellationToken,
+        task: impl FnOnce(CancellationToken) -> T,
     ) -> TaskAside {
-        TaskAside { task: self.spawn(task), _cancel: cancel.drop_guard() }
+        let cancel = cancel.child_token();
+        TaskAside { task: self.spawn(task(cancel.clone())), _cancel: cancel.drop_guard() }
     }
 
     /// Does something aside from polls, for as long as polling waits for it.

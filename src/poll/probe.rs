@@ -36,7 +36,7 @@ pub(super) async fn plan(bench: &PollContext, feed: &Arc<FeedRecord>) -> Option<
         return None;
     }
     let now = bench.decisions.running.now();
-    let room = bench.allowances().room_of_feed(&feed.name, feed.options.probe, now);
+    let room = bench.allowances.lock().room_of_feed(&feed.name, feed.options.probe, now);
     if room == 0 {
         return None;
     }
@@ -72,7 +72,7 @@ pub(super) async fn run(
         Some(left) => Ok(paused_note(&bench, left)),
         None => {
             let (names, probing) = ((&feed.name, &*host.name), feed.options.probe);
-            let room = bench.allowances().take(names, probing, plan.items.len(), now);
+            let room = bench.allowances.lock().take(names, probing, plan.items.len(), now);
             plan.items.truncate(room);
             if plan.items.is_empty() {
                 return;
@@ -113,7 +113,7 @@ async fn ask_and_commit(
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
     let (begun, listed) = (bench.clock.now(), plan.listed.as_str());
-    let slot = cancel.run_until_cancelled(bench.hosts.slot(listed)).await;
+    let slot = cancel.run_until_cancelled(bench.hosts.slot(listed, false)).await;
     let slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(bench, left)),
@@ -136,7 +136,7 @@ async fn ask_and_commit(
     }
     if refused {
         let now = bench.decisions.running.now();
-        bench.allowances().exhaust(&feed.name, &slot.host().name, now);
+        bench.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
     }
     let now = bench.clock.now();
     let settled =
@@ -186,12 +186,13 @@ impl<'a> Asking<'a> {
 
     /// What is listed first, then a made-up address, then the items.
     async fn all(&mut self, plan: &ProbePlan) -> Replies {
-        let listed = self.listed(&plan.listed).await;
+        let listed = self.page_that_tells(&plan.listed, probe::is_alive).await;
         let mut replies = Replies { listed, made_up: None, items: Vec::new() };
         let goes_on = probe::is_alive(&replies.listed);
         if let Some((_, first)) = plan.items.first().filter(|_| goes_on) {
             let made_up = probe::made_up(first, token());
-            replies.made_up = Some(self.made_up(&made_up).await);
+            let is_fit = |reply: &ProbeReply| !probe::is_echo(reply);
+            replies.made_up = Some(self.page_that_tells(&made_up, is_fit).await);
         }
         for (id, page) in &plan.items {
             let reply = if goes_on && !self.refused {
@@ -207,25 +208,19 @@ impl<'a> Asking<'a> {
         replies
     }
 
-    /// Asks for an item that is listed. There are servers that know no HEAD and answer 404 to it.
-    async fn listed(&mut self, page: &Url) -> ProbeReply {
+    /// Asks for a page whose answer tells whether HEAD is of use here: there are servers that know none and answer 404 to
+    /// it, and servers that answer 200 to every one.
+    async fn page_that_tells(
+        &mut self,
+        page: &Url,
+        is_fit: impl Fn(&ProbeReply) -> bool,
+    ) -> ProbeReply {
         let reply = self.page(page).await;
-        if self.get || self.refused || probe::is_alive(&reply) {
+        if self.get || self.refused || is_fit(&reply) {
             return reply;
         }
         let again = self.visit(page, true).await;
-        self.get = probe::is_alive(&again);
-        again
-    }
-
-    /// Asks for a made-up address. There are servers that answer 200 to every HEAD.
-    async fn made_up(&mut self, page: &Url) -> ProbeReply {
-        let reply = self.page(page).await;
-        if self.get || self.refused || !probe::is_echo(&reply) {
-            return reply;
-        }
-        let again = self.visit(page, true).await;
-        self.get = !probe::is_echo(&again);
+        self.get = is_fit(&again);
         again
     }
 

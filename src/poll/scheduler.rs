@@ -4,12 +4,12 @@
 //! in short slices, so that a wall clock that jumps delays nothing: due times are moved with it
 //! when it goes back, and when it goes forward feeds are merely polled early.
 
-mod announced;
 mod checkpoints;
 mod commands;
 mod feed;
 pub(super) mod hub;
 pub(super) mod ownership;
+mod pushes;
 mod rounds;
 
 use self::checkpoints::CheckpointResult;
@@ -17,14 +17,13 @@ use self::feed::{RunningPoll, ScheduledFeed};
 use self::hub::HubAsked;
 use self::ownership::OwnedFeeds;
 use super::PollSettings;
-use super::announced::SupPolls;
 use super::error::{PollError, RoundError};
 use super::feeds::CHECKPOINT_EVERY;
 use super::memory::Memory;
 use super::poller::PollCommand;
 use super::polling::{PollContext, PollResult};
 use super::reason::PlannedPoll;
-use super::sup::Looked;
+use super::sup::{AnnouncedFeed, FollowedDocuments};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ use tidegate_core::model::{FeedName, Time, ToldChange};
 use tidegate_judge::probe::ProbePlan;
 use tidegate_status::PollResponse;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -96,15 +95,13 @@ pub(super) struct PollScheduler {
     /// Polls and requests to hubs in flight.
     running: JoinSet<Finished>,
     asked_for: usize,
-    announced: SupPolls,
-    /// Requests for SUP documents in flight, and for which.
-    looks: JoinSet<Option<Looked>>,
-    addresses: HashMap<Id, String>,
+    announced: FollowedDocuments,
+    /// How the tasks of SUP documents say what these tell.
+    told: mpsc::Sender<Vec<AnnouncedFeed>>,
+    news: mpsc::Receiver<Vec<AnnouncedFeed>>,
     /// What is being written of what polling remembers: one at a time.
     checkpoints: JoinSet<CheckpointResult>,
     last_now: Time,
-    /// Whether nothing is begun, because the store takes nothing in.
-    waits_for_store: bool,
     /// The feeds that it polls; `None`: all.
     owned: Option<Box<OwnedFeeds>>,
     /// Not before then is what polling remembers written, because that failed.
@@ -118,6 +115,7 @@ impl PollScheduler {
         cancel: CancellationToken,
     ) -> Self {
         let clock = Arc::clone(&bench.clock);
+        let (told, news) = mpsc::channel(1);
         Self {
             owned: bench.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             flush_at: Instant::now(),
@@ -128,13 +126,12 @@ impl PollScheduler {
             due: BTreeSet::new(),
             running: JoinSet::new(),
             asked_for: 0,
-            announced: SupPolls::default(),
-            looks: JoinSet::new(),
-            addresses: HashMap::new(),
+            announced: FollowedDocuments::default(),
+            told,
+            news,
             checkpoints: JoinSet::new(),
             last_now: clock.now(),
             clock,
-            waits_for_store: false,
         }
     }
 
@@ -143,7 +140,6 @@ impl PollScheduler {
         loop {
             self.follow_gateways();
             self.start_what_is_due();
-            self.look_at_documents();
             let wake = self.wake_at();
             tokio::select! {
                 biased;
@@ -155,7 +151,7 @@ impl PollScheduler {
                         self.finish(done);
                     }
                 }
-                Some(looked) = self.looks.join_next_with_id() => self.looked(looked),
+                Some(wanted) = self.news.recv() => wanted.iter().for_each(|it| self.want(it)),
                 Some(done) = self.checkpoints.join_next() => {
                     self.finish_checkpoint(done);
                 }
@@ -207,7 +203,8 @@ impl PollScheduler {
     fn start_what_is_due(&mut self) {
         let (now, instant) = (self.clock.now(), Instant::now());
         self.follow_clock(now);
-        if self.has_to_wait() {
+        // What is due stays where it is until the store takes in what comes of it.
+        if !self.bench.is_open() {
             return;
         }
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
@@ -229,13 +226,6 @@ impl PollScheduler {
                 }
             }
         }
-    }
-
-    /// Whether what is due has to wait, because the store would not take in what comes of it. What is
-    /// due stays where it is, and begins once the store takes it in again.
-    fn has_to_wait(&mut self) -> bool {
-        self.waits_for_store = !self.bench.is_open();
-        self.waits_for_store
     }
 
     fn line_up_poll(&mut self, name: FeedName, instant: Instant) {
@@ -262,12 +252,8 @@ impl PollScheduler {
             .map(|(at, errand)| (at.minus(back), errand))
             .collect();
         for (at, errand) in &self.due {
-            let (Errand::Poll(name) | Errand::Hub(name)) = errand;
+            let Errand::Poll(name) = errand else { continue };
             let Some(feed) = self.feeds.get_mut(name) else { continue };
-            if let Errand::Hub(_) = errand {
-                feed.hub_due = Some(*at);
-                continue;
-            }
             feed.due = Some(*at);
             if let Some(next) = &mut feed.cell.lock().next {
                 next.at = *at;
@@ -276,26 +262,26 @@ impl PollScheduler {
         for feed in self.feeds.values_mut() {
             feed.hearing.polled = feed.hearing.polled.map(|polled| polled.minus(back));
             feed.cell.lock().memory.set_back(back);
+            feed.set_hub_back(back);
         }
-        self.set_hubs_back(back);
     }
 
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
-        if self.waits_for_store {
+        if !self.bench.is_open() {
             return now + SLICE;
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
-        let (looks, polite) = (self.announced.wake_at(), self.bench.hosts.wake_at());
+        let polite = self.bench.hosts.wake_at();
         let checkpoint = self.bench.table.unsaved().due().filter(|_| self.checkpoints.is_empty());
         let checkpoint = checkpoint.map(|at| at.max(self.flush_at));
-        let times = [due, looks, polite, checkpoint];
+        let times = [due, polite, checkpoint];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
     /// Writes what is to be remembered, where it is time.
     fn keep_up(&mut self) {
-        if !self.may_begin() {
+        if !self.bench.may_poll() {
             // Another gateway may write what it remembers of these feeds.
             self.checkpoints.abort_all();
             return;
@@ -330,7 +316,7 @@ impl PollScheduler {
         // Nothing more is committed while the store closes.
         self.bench.abandon.cancel();
         let _ = timeout(ABANDON_WAIT, tasks.wait()).await;
-        if !self.may_begin() {
+        if !self.bench.may_poll() {
             return;
         }
         self.end_checkpoint().await;

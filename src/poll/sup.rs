@@ -1,37 +1,30 @@
-//! Reading the SUP documents of publishers: one request that asks for all their feeds.
+//! The SUP documents of publishers: one request that asks for all their feeds, and what is polled because of it.
+//!
+//! A feed is *covered* once it was polled after its document was read, while that is read in time and is relied on
+//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), in its host's line.
 
-use std::collections::{BTreeMap, BTreeSet};
+use super::polling::{PollContext, TaskAside};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{SupId, Time};
-use tidegate_core::sup::{Follower, FollowerStatus, ReadError, SupDocument, read_of};
-use tidegate_net::fetch::{
-    Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, PauseRequest, Validators,
+use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
+use tidegate_core::pause::GrowingPause;
+use tidegate_core::sup::{
+    Follower, FollowerStatus, ReadError, SupAnnouncement, SupDocument, UpdateMember, read_of,
 };
-use tokio::time::timeout;
+use tidegate_net::fetch::{
+    Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Retry, Validators,
+};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
-
-/// The request for a SUP document, and what its last answer was validated by.
-#[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// The address of the document.
-    pub address: String,
-    validators: Validators,
-    wire: Option<u128>,
-    /// The ids whose updates matter; `None`: all.
-    only: Option<Arc<BTreeSet<SupId>>>,
-    /// On whose word it is asked for, and on whose what it names.
-    leads: LeadScope,
-    names: LeadScope,
-}
 
 /// Why a SUP document could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SupError {
-    /// It could not be fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// It is none.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Reading it failed in a way that it must not.
@@ -39,158 +32,370 @@ pub enum SupError {
     Defect(String),
 }
 
-impl Question {
-    /// The first request for a document.
-    pub fn new(address: impl Into<String>, leads: LeadScope) -> Self {
-        let address = address.into();
-        Self { names: leads.clone().by_answer(&address), address, leads, ..Self::default() }
-    }
+/// How long reading may take, with all documents that are asked for in it.
+const READ_TIME: Duration = Duration::from_secs(60);
+/// How often a document of a longer period is asked for in one reading; each is of a longer one.
+const LONGER: usize = 16;
 
-    /// On whose word it is asked for.
-    #[cfg(test)]
-    pub const fn leads(&self) -> &LeadScope {
-        &self.leads
-    }
+/// Reads the documents of one publisher, one after the other.
+pub struct SupReader {
+    /// The address that is asked for first.
+    pub address: String,
+    /// On whose word that is asked for, and on whose what its documents name.
+    leads: LeadScope,
+    named: LeadScope,
+    /// What its last answer was validated by, and its fingerprint.
+    validators: Validators,
+    wire: Option<u128>,
+    /// The ids whose updates matter; `None`: all.
+    only: Option<Arc<BTreeSet<SupId>>>,
+    follower: Follower,
+}
 
-    /// The same request, as the first one.
-    #[must_use]
-    pub fn anew(&self) -> Self {
-        Self { validators: Validators::default(), wire: None, ..self.clone() }
-    }
+/// What the documents tell that was not known before.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SupNews {
+    /// Updates, and up to when the document that lists each goes.
+    pub updates: Vec<(UpdateMember, Time)>,
+    /// Where no document reaches back to the last one that was read: up to when everything is known, and up to when
+    /// what follows the gap is.
+    pub missed: Option<(Time, Time)>,
+    /// The period of the first document, in seconds.
+    pub period: u32,
+    /// Where documents of other periods are.
+    available: BTreeMap<u32, String>,
+}
 
-    /// The same request of which only the updates of these ids matter. Where they are others than
-    /// before, what was answered before is no reason not to read it.
-    pub fn only(&mut self, ids: &Arc<BTreeSet<SupId>>) {
-        if self.only.as_ref() != Some(ids) {
-            *self = Self { only: Some(Arc::clone(ids)), ..self.anew() };
+impl SupReader {
+    /// Knows nothing yet.
+    pub fn new(address: &str, leads: LeadScope) -> Self {
+        Self {
+            address: address.to_owned(),
+            named: leads.clone().by_answer(address),
+            leads,
+            validators: Validators::default(),
+            wire: None,
+            only: None,
+            follower: Follower::default(),
         }
     }
 
-    /// The first request for another document that this one names, of which the same matters.
-    pub fn of_another(&self, address: impl Into<String>) -> Self {
-        Self { address: address.into(), leads: self.names.clone(), ..self.anew() }
+    /// Follows these ids alone. Where they are others than before, what was answered before is no reason not to read it.
+    fn keep_only(&mut self, ids: BTreeSet<SupId>) {
+        if self.only.as_deref() != Some(&ids) {
+            self.forget_answer();
+            self.follower.keep_only(&ids);
+            self.only = Some(Arc::new(ids));
+        }
     }
 
-    /// Asks; `None` where nothing has changed since the last answer.
-    pub async fn ask(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupDocument>, SupError> {
+    /// Has the next document be asked for whole.
+    fn forget_answer(&mut self) {
+        (self.validators, self.wire) = (Validators::default(), None);
+    }
+
+    /// Asks for the document, and for those of longer periods where it does not reach back to the last one that was
+    /// read. `None`: it is the same as before.
+    pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
+        let before = self.follower.clone();
+        let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
+        let read = timeout(READ_TIME, self.read_all(fetch, now)).await;
+        let read = read.unwrap_or_else(|_| Err(late.into()));
+        if read.is_err() {
+            // Half of what was to be read is nothing: the same is asked for again.
+            self.follower = before;
+            self.forget_answer();
+        }
+        read
+    }
+
+    /// Chooses the document to ask for from now on, and answers its period: the shortest one that is not shorter than
+    /// feeds are polled, or else the longest there is. `None`: as before.
+    fn choose_period(&mut self, news: &SupNews, least: Duration) -> Option<Duration> {
+        let wanted = u32::try_from(least.as_secs()).unwrap_or(u32::MAX);
+        let available = &news.available;
+        let better = available.range(wanted..).next().or(available.last_key_value());
+        let mut period = news.period;
+        if let Some((other, address)) = better.filter(|(other, _)| **other != period) {
+            (self.address, self.leads) = (address.clone(), self.named.clone());
+            self.forget_answer();
+            period = *other;
+        }
+        (period > 0).then(|| Duration::from_secs(u64::from(period)).max(PERIOD_LEAST))
+    }
+
+    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
         let request = FetchRequest {
             validators: self.validators.clone(),
             known_wire: self.wire,
-            soon: true,
             leads: self.leads.clone(),
             ..FetchRequest::whole(self.address.clone(), now)
         };
-        let fetched = fetch.clone().oneshot(request).await?;
-        let document = match fetched.answer {
-            FetchAnswer::NotModified | FetchAnswer::Same => return Ok(None),
-            FetchAnswer::Document(document) => document,
-        };
+        let Some(first) = self.ask(fetch, request).await? else { return Ok(None) };
+        let (mut document, validators, wire) = first;
+        (self.validators, self.wire) = (validators, Some(wire));
+        let SupDocument { period, ref available, .. } = document;
+        let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
+        let known = self.follower.known().unwrap_or(document.updated);
+        for _ in 0..LONGER {
+            let found = self.follower.apply_document(&document);
+            let updated = document.updated;
+            news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
+            let address = match found.standing {
+                FollowerStatus::Complete => return Ok(Some(news)),
+                FollowerStatus::Missed { .. } => break,
+                FollowerStatus::Ask { address, .. } => address,
+            };
+            let leads = self.named.clone();
+            let request = FetchRequest { leads, ..FetchRequest::whole(address, now) };
+            match self.ask(fetch, request).await? {
+                Some((longer, ..)) => document = longer,
+                None => break,
+            }
+        }
+        news.missed = Some((known, document.updated));
+        Ok(Some(news))
+    }
+
+    async fn ask(
+        &self,
+        fetch: &Fetch,
+        request: FetchRequest,
+    ) -> Result<Option<(SupDocument, Validators, u128)>, SupError> {
+        let fetched = fetch.clone().oneshot(FetchRequest { soon: true, ..request }).await?;
+        let FetchAnswer::Document(document) = fetched.answer else { return Ok(None) };
         let (bytes, only) = (document.bytes, self.only.clone());
         // One of a million feeds takes a while.
         let read = tokio::task::spawn_blocking(move || read_of(&bytes, only.as_deref())).await;
         let read = read.map_err(|error| SupError::Defect(error.to_string()))??;
-        // What could not be read is asked for again whole.
-        self.validators = fetched.validators;
-        self.wire = Some(document.prints.wire);
-        Ok(Some(read))
+        Ok(Some((read, fetched.validators, document.prints.wire)))
     }
 }
 
-/// How long a look may take, with all documents that are asked for in it.
-pub const LOOK_TIME: Duration = Duration::from_secs(60);
-/// How often a document of a longer period is asked for in one look; each is of a longer one.
-const LONGER: usize = 16;
+/// The most SUP documents that are followed; feeds of further ones are polled each for itself.
+const MAX_DOCUMENTS: usize = 256;
+/// After so many failures in a row a document covers nothing any more. They follow each other
+/// quickly: an outage must not blind for longer than about a period.
+const FAILURES_BORNE: u32 = 3;
+/// The pause after failures.
+const RETRY: GrowingPause =
+    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
+/// The shortest pause between two readings; a document that takes long to read rests for so many times as long.
+const PERIOD_LEAST: Duration = Duration::from_secs(1);
+const REST: u32 = 4;
+/// The period of a document that was not read yet.
+const PERIOD_USUAL: Duration = Duration::from_secs(60);
 
-/// The next look at a document: the request, and what it knows by those before.
-#[derive(Debug, Clone)]
-pub struct SupLook {
-    pub(crate) question: Question,
-    pub(crate) follower: Follower,
+/// A feed that is to be polled because of what a document told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnouncedFeed {
+    pub feed: FeedName,
+    /// What the document lists of it; where nothing, it is merely not covered any more.
+    pub told: ToldChange,
+    pub reason: &'static str,
 }
 
-/// What came of a look.
-pub struct Looked {
-    pub(crate) look: SupLook,
-    /// `None`: the same document as before.
-    pub(crate) result: Result<Option<Told>, SupError>,
+/// What is known of a document that feeds are announced in.
+#[derive(Default)]
+pub struct SupSource {
+    /// The feeds by their ids in it, and how far it is relied on for each.
+    feeds: BTreeMap<SupId, BTreeMap<FeedName, PushTrust>>,
+    /// Since when everything that changes is known to be listed, and when that was confirmed last.
+    read: Option<(Instant, Instant)>,
+    period: Option<Duration>,
+    failures: u32,
 }
 
-impl Looked {
-    /// What a host asks for in answer.
-    pub fn pause(&self) -> Option<PauseRequest> {
-        match &self.result {
-            Err(SupError::Fetch(error)) => error.pause(&self.look.question.address),
-            _ => None,
-        }
-    }
-}
+/// A document, as its task and the scheduler share it.
+pub type SharedSource = Arc<Mutex<SupSource>>;
 
-/// What a document told.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Told {
-    pub(crate) listed: BTreeSet<SupId>,
-    /// Whether there may be more, because it does not reach back to the last one that was read.
-    pub(crate) missed: bool,
-    /// Its period in seconds, where one was read.
-    pub(crate) period: Option<u32>,
-    /// Where documents of other periods are.
-    pub(crate) available: BTreeMap<u32, String>,
-}
-
-impl SupLook {
-    /// The first look at a document.
-    pub(crate) fn new(address: &str, leads: LeadScope) -> Self {
-        Self { question: Question::new(address, leads), follower: Follower::new() }
-    }
-
-    /// The address that is asked.
-    pub fn address(&self) -> &str {
-        &self.question.address
-    }
-
-    /// These ids are followed: what else the document lists is nothing to remember.
-    pub(crate) fn only(&mut self, ids: BTreeSet<SupId>) {
-        let ids = Arc::new(ids);
-        self.question.only(&ids);
-        self.follower.keep_only(&ids);
-    }
-
-    /// Asks for the document, and for those of longer periods where it does not reach back to the
-    /// last one that was read.
-    pub async fn read_updates(mut self, fetch: &Fetch, now: Time) -> Looked {
-        let before = self.follower.clone();
-        let late = FetchError::Timeout { what: "send its SUP documents", limit: LOOK_TIME };
-        let read = timeout(LOOK_TIME, self.read(fetch, now)).await;
-        let result = read.unwrap_or_else(|_| Err(late.into()));
-        if result.is_err() {
-            // Half of what was to be read is nothing: the same is asked again, whole.
-            self.follower = before;
-            self.question = self.question.anew();
-        }
-        Looked { look: self, result }
-    }
-
-    async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<Told>, SupError> {
-        let Some(mut document) = self.question.ask(fetch, now).await? else { return Ok(None) };
-        let mut told = Told {
-            period: Some(document.period),
-            available: document.available.clone(),
-            ..Told::default()
+/// Asks for a document again and again, and says which feeds are to be polled because of that.
+pub async fn follow(
+    bench: Arc<PollContext>,
+    mut reader: SupReader,
+    source: SharedSource,
+    told: mpsc::Sender<Vec<AnnouncedFeed>>,
+) {
+    loop {
+        bench.until_open().await;
+        let slot = match bench.hosts.slot(&reader.address, true).await {
+            Ok(slot) => slot,
+            Err(left) => {
+                sleep(left.max(PERIOD_LEAST)).await;
+                continue;
+            }
         };
-        for _ in 0..LONGER {
-            let news = self.follower.apply_document(&document);
-            told.listed.extend(news.updates.into_iter().map(|update| update.id));
-            let address = match news.standing {
-                FollowerStatus::Complete => return Ok(Some(told)),
-                FollowerStatus::Missed { .. } => break,
-                FollowerStatus::Ask { address, .. } => address,
-            };
-            match self.question.of_another(address).ask(fetch, now).await? {
-                Some(longer) => document = longer,
-                None => break,
+        reader.keep_only(source.lock().feeds.keys().cloned().collect());
+        let begun = Instant::now();
+        let read = reader.read(&bench.fetch(), bench.clock.now()).await;
+        drop(slot);
+        if let Err(SupError::Fetch(error)) = &read
+            && let Some(pause) = error.pause(&reader.address)
+        {
+            bench.hosts.pause(&pause);
+        }
+        let (least, rest) = (bench.live.load().settings.min_interval, begun.elapsed() * REST);
+        let now = (Instant::now(), bench.clock.now());
+        let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
+        if !wanted.is_empty() && told.send(wanted).await.is_err() {
+            return;
+        }
+        sleep(wait.max(rest)).await;
+    }
+}
+
+/// The SUP documents that feeds are announced in.
+#[derive(Default)]
+pub struct FollowedDocuments {
+    /// Each with its task.
+    sources: HashMap<String, (SharedSource, TaskAside)>,
+    places: HashMap<FeedName, SupAnnouncement>,
+}
+
+impl FollowedDocuments {
+    /// Takes in where an answer of the feed says that it is announced, and on whose word that is asked for; `None`:
+    /// nowhere. `follow` begins to ask for a document that is new.
+    pub fn attach(
+        &mut self,
+        feed: &FeedName,
+        place: Option<(SupAnnouncement, LeadScope)>,
+        follow: impl FnOnce(SupReader, SharedSource) -> TaskAside,
+    ) {
+        if self.places.get(feed) == place.as_ref().map(|(place, _)| place) {
+            return;
+        }
+        self.detach(feed);
+        let Some((place, leads)) = place else { return };
+        let is_known = self.sources.contains_key(&place.document);
+        if !is_known && self.sources.len() >= MAX_DOCUMENTS {
+            return;
+        }
+        let (source, _) = self.sources.entry(place.document.clone()).or_insert_with(|| {
+            let source = SharedSource::default();
+            let task = follow(SupReader::new(&place.document, leads), Arc::clone(&source));
+            (source, task)
+        });
+        let mut source = source.lock();
+        source.feeds.entry(place.id.clone()).or_default().entry(feed.clone()).or_default();
+        self.places.insert(feed.clone(), place);
+    }
+
+    /// Forgets a feed; and its document, where no other feed is in it.
+    pub fn detach(&mut self, feed: &FeedName) {
+        let Some(SupAnnouncement { document, id }) = self.places.remove(feed) else { return };
+        let Some((source, _)) = self.sources.get(&document) else { return };
+        let mut source = source.lock();
+        source.feeds.get_mut(&id).map(|feeds| feeds.remove(feed));
+        source.feeds.retain(|_, feeds| !feeds.is_empty());
+        let is_empty = source.feeds.is_empty();
+        drop(source);
+        if is_empty {
+            self.sources.remove(&document);
+        }
+    }
+
+    /// Takes in a successful poll of a feed that began at `begun`; whether every change since will be listed.
+    pub fn polled(
+        &mut self,
+        feed: &FeedName,
+        poll: PushedPoll,
+        begun: Instant,
+        now: (Instant, Time),
+    ) -> bool {
+        let Some(SupAnnouncement { document, id }) = self.places.get(feed) else { return false };
+        let Some((source, _)) = self.sources.get(document) else { return false };
+        source.lock().polled((id, feed), poll, begun, now)
+    }
+}
+
+impl SupSource {
+    fn period(&self) -> Duration {
+        self.period.unwrap_or(PERIOD_USUAL)
+    }
+
+    /// How long after a poll found a change the document may still list it.
+    fn fair_time(&self) -> Duration {
+        FAIR_TIME.max(self.period() * 2)
+    }
+
+    fn polled(
+        &mut self,
+        (id, feed): (&SupId, &FeedName),
+        poll: PushedPoll,
+        begun: Instant,
+        (now, time): (Instant, Time),
+    ) -> bool {
+        let (fair, in_time) = (self.fair_time(), self.period() * 2 + READ_TIME);
+        let trust = self.feeds.get_mut(id).and_then(|feeds| feeds.get_mut(feed));
+        let Some(trust) = trust else { return false };
+        trust.polled(poll, fair, time);
+        let is_read = |(since, last)| begun >= since && now < last + in_time;
+        self.read.is_some_and(is_read) && trust.is_relied_on(time)
+    }
+
+    /// Takes in what came of a reading: the feeds that are to be polled now, and the pause before the next one. `least`:
+    /// the shortest interval at which feeds are polled.
+    fn take_in(
+        &mut self,
+        reader: &mut SupReader,
+        read: Result<Option<SupNews>, SupError>,
+        least: Duration,
+        (now, time): (Instant, Time),
+    ) -> (Vec<AnnouncedFeed>, Duration) {
+        let news = match read {
+            // A document that is the same as before tells nothing.
+            Ok(news) => news.unwrap_or_default(),
+            Err(error) => return self.take_failure(&error),
+        };
+        self.failures = 0;
+        self.period = reader.choose_period(&news, least).or(self.period);
+        let since = self.read.map(|(since, _)| since);
+        self.read = Some((since.filter(|_| news.missed.is_none()).unwrap_or(now), now));
+        let (fair, period) = (self.fair_time(), self.period());
+        if news.missed.is_some() {
+            let reason = "its SUP document does not reach back to the last one that was read";
+            return (self.all(reason), period);
+        }
+        let mut wanted = Vec::new();
+        let ids: BTreeSet<&SupId> = news.updates.iter().map(|(update, _)| &update.id).collect();
+        // The first document lists what was read already, and each feed is read once more anyway.
+        for id in ids.into_iter().filter(|_| since.is_some()) {
+            for (feed, trust) in self.feeds.get_mut(id).into_iter().flatten() {
+                let (told, reason) = (trust.pushed(fair, time), "its SUP document lists a change");
+                wanted.push(AnnouncedFeed { feed: feed.clone(), told, reason });
             }
         }
-        told.missed = true;
-        Ok(Some(told))
+        (wanted, period)
+    }
+
+    fn all(&self, reason: &'static str) -> Vec<AnnouncedFeed> {
+        let (all, told) = (self.feeds.values().flat_map(BTreeMap::keys), ToldChange::None);
+        all.map(|feed| AnnouncedFeed { feed: feed.clone(), told, reason }).collect()
+    }
+
+    /// Takes in that the document was not read. A publisher that is busy, or says when to come back, is not tried
+    /// quickly; nothing is left to its document then.
+    fn take_failure(&mut self, error: &SupError) -> (Vec<AnnouncedFeed>, Duration) {
+        let asked = match error {
+            SupError::Fetch(error) => error.retry(),
+            SupError::Read(_) | SupError::Defect(_) => Retry::Backoff,
+        };
+        let least = if asked == Retry::Backoff { 0 } else { FAILURES_BORNE };
+        self.failures = self.failures.saturating_add(1).max(least);
+        let is_blind = self.failures >= FAILURES_BORNE;
+        let asked = if let Retry::After(wait) = asked { wait } else { Duration::ZERO };
+        let least = if is_blind { self.period() } else { PERIOD_LEAST };
+        let wait = RETRY.after(self.failures).max(asked).min(RETRY.most).max(least);
+        // Once it is known that it fails, it needs not be told each time.
+        if self.failures <= FAILURES_BORNE {
+            tracing::warn!(%error, failures = self.failures, "a SUP document was not read");
+        }
+        if is_blind && self.read.take().is_some() {
+            return (self.all("its SUP document cannot be read"), wait);
+        }
+        (Vec::new(), wait)
     }
 }
+
+#[cfg(test)]
+mod tests;

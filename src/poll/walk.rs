@@ -29,7 +29,7 @@ const PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
 /// The longest address of an older document, in bytes; a longer one is nobody's.
 pub const MAX_ADDRESS: usize = 2048;
-/// The longest note of what went wrong, in bytes.
+/// The longest note of what went wrong, in characters.
 const MAX_NOTE: usize = 500;
 /// The parameter by which WordPress numbers its pages, and the first number behind the feed itself.
 const PAGED: &str = "paged";
@@ -208,10 +208,8 @@ pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
     walk.ended = Some(now);
 }
 
-/// Cuts what a publisher may have a say in.
 fn bounded(note: &str) -> String {
-    let end = (0..=MAX_NOTE).rev().find(|at| note.is_char_boundary(*at));
-    note.get(..end.unwrap_or(0)).unwrap_or(note).to_owned()
+    note.chars().take(MAX_NOTE).collect()
 }
 
 /// A walk that is asked for: one that stopped goes on, any other begins anew.

@@ -26,8 +26,8 @@ use serde::Serialize;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time, mask_token};
 use tidegate_core::websub::{
-    CallbackPurpose, FORM_TYPE, HubRequest, PendingRequest, Registration, SIGNATURE_HEADER,
-    Subscription, Verification,
+    CallbackPurpose, FORM_TYPE, HubRequest, Manner, PendingRequest, SIGNATURE_HEADER, Subscription,
+    Verification, cloud,
 };
 use tidegate_core::xml::push_attribute;
 use tidegate_poll::hub::{AskError, SubscriptionCount};
@@ -82,7 +82,7 @@ pub(super) async fn request(
     })?;
     let (record, _) =
         room.topic(&request.topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
-    hub.ask(&record.name, request, client.address()).await?;
+    hub.ask(&record.name, Manner::WebSub, request, client.address()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
@@ -253,18 +253,16 @@ async fn taken(
         return Err(format!("a registration has the content type {FORM_TYPE}"));
     }
     let body = body.map_err(|error| error.body_text())?;
-    let Registration { topics, callback } =
-        Registration::read(&body).map_err(|error| error.to_string())?;
+    let requests = cloud::read_registration(&body).map_err(|error| error.to_string())?;
     // All of them are known before any is taken.
     let mut feeds = Vec::new();
-    for topic in topics {
-        let found = room.topic(&topic, client).await;
+    for request in requests {
+        let found = room.topic(&request.topic, client).await;
         let (record, _) = found.map_err(|problem| problem.detail().to_owned())?;
-        feeds.push((record, topic));
+        feeds.push((record, request));
     }
-    for (record, topic) in feeds {
-        let client = client.address();
-        let registered = hub.register(&record.name, topic, callback.clone(), client).await;
+    for (record, request) in feeds {
+        let registered = hub.ask(&record.name, Manner::RssCloud, request, client.address()).await;
         // What failed here is for the operator's log.
         registered.map_err(|error| Problem::from(error).detail().to_owned())?;
     }

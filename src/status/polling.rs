@@ -334,12 +334,6 @@ pub struct PollStatus {
     /// Full observations since the last commit that found the document unchanged.
     #[serde(skip)]
     pub same: u32,
-    /// Sums since the start or since the feed was added.
-    #[serde(skip)]
-    pub totals: PollTotals,
-    /// Whether a request is being made.
-    #[serde(skip)]
-    pub in_flight: bool,
     /// The next poll and why; in the past while it waits for its host, `None` while one is in
     /// flight.
     #[serde(rename = "next_poll")]
@@ -359,19 +353,10 @@ pub struct PollStatus {
     /// When it did not go on as usual.
     #[serde(skip)]
     pub interruptions: Interruptions,
-    /// Why a document is held back, if one is.
-    #[serde(skip)]
-    pub held: Option<String>,
-    /// When something that is pending can be decided.
-    #[serde(skip)]
-    pub look_again: Option<Time>,
     /// When the feed was last read, whether or not it had changed; of one that another gateway polls, it may have been
     /// read since.
     #[serde(skip)]
     pub last_read: Option<Time>,
-    /// When it last changed.
-    #[serde(skip)]
-    pub last_change: Option<Time>,
     /// The walk through its publisher's older documents.
     #[serde(skip)]
     pub backfill: Option<Backfill>,
@@ -398,10 +383,5 @@ impl PollStatus {
     pub fn reads_answers(&self) -> bool {
         let failures = usize::try_from(self.failures).unwrap_or(usize::MAX);
         self.polls.iter().take(failures).any(|poll| poll.outcome != PollEnding::Failed)
-    }
-
-    /// Whether evidence or a held document waits to be decided.
-    pub const fn pending(&self) -> bool {
-        self.held.is_some() || self.look_again.is_some()
     }
 }

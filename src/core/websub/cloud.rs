@@ -2,7 +2,7 @@
 //! sister. A reader registers for some feeds, answers a challenge for each, and is then posted the
 //! address of what has changed, without the document, for 25 hours.
 
-use super::form::{ADDRESS_LIMIT, FormError, FormFields, shown};
+use super::form::{ADDRESS_LIMIT, FormError, FormFields, HubRequest, Intent, shown};
 use std::time::Duration;
 use url::{Url, form_urlencoded};
 
@@ -12,57 +12,50 @@ pub const CLOUD_LEASE: Duration = Duration::from_secs(25 * 3600);
 /// The most feeds of one registration.
 pub const FEEDS_LIMIT: usize = 10;
 
-/// What a reader registers for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registration {
-    /// The feeds, `url1` and so on.
-    pub topics: Vec<String>,
-    /// Where it is called.
-    pub callback: Url,
-}
-
-impl Registration {
-    /// Reads the body of a registration. `domain` must be there: the address that a request came from
-    /// may be that of a proxy, or of somebody else.
-    pub fn read(body: &[u8]) -> Result<Self, FormError> {
-        let form = FormFields::read(body)?;
-        // Of what is given twice, the last counts.
-        let needed = |name| {
-            let given = form.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| &**value);
-            given.filter(|value| !value.is_empty()).ok_or_else(|| FormError::missing(name))
-        };
-        let scheme = match needed("protocol")? {
-            "http-post" => "http",
-            "https-post" => "https",
-            other => {
-                let words =
-                    format!("protocol is http-post or https-post here, not {:?}", shown(other));
-                return Err(FormError::new("protocol", words));
-            }
-        };
-        let (domain, port) = (needed("domain")?, needed("port")?);
-        let callback = callback(scheme, domain, port, needed("path")?)?;
-        let number = |key: &str| key.strip_prefix("url")?.parse::<u32>().ok();
-        let mut topics: Vec<_> =
-            form.0.iter().filter_map(|(key, value)| Some((number(key)?, &**value))).collect();
-        topics.sort_unstable();
-        if topics.is_empty() {
-            return Err(FormError::missing("url1"));
+/// Reads the body of a registration: a request for each of its feeds, `url1` and so on. `domain` must be there: the
+/// address that a request came from may be that of a proxy, or of somebody else.
+pub fn read_registration(body: &[u8]) -> Result<Vec<HubRequest>, FormError> {
+    let form = FormFields::read(body)?;
+    // Of what is given twice, the last counts.
+    let needed = |name| {
+        let given = form.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| &**value);
+        given.filter(|value| !value.is_empty()).ok_or_else(|| FormError::missing(name))
+    };
+    let scheme = match needed("protocol")? {
+        "http-post" => "http",
+        "https-post" => "https",
+        other => {
+            let words = format!("protocol is http-post or https-post here, not {:?}", shown(other));
+            return Err(FormError::new("protocol", words));
         }
-        if topics.len() > FEEDS_LIMIT {
-            let words = format!("a registration names at most {FEEDS_LIMIT} feeds");
-            return Err(FormError::new("url1", words));
-        }
-        if let Some((_, long)) = topics.iter().find(|(_, topic)| topic.len() > ADDRESS_LIMIT) {
-            let found = long.len();
-            let words = format!(
-                "the address of a feed is {found} bytes long, the limit is {ADDRESS_LIMIT}"
-            );
-            return Err(FormError::new("url1", words));
-        }
-        let topics = topics.into_iter().map(|(_, topic)| topic.to_owned()).collect();
-        Ok(Self { topics, callback })
+    };
+    let (domain, port) = (needed("domain")?, needed("port")?);
+    let callback = callback(scheme, domain, port, needed("path")?)?;
+    let number = |key: &str| key.strip_prefix("url")?.parse::<u32>().ok();
+    let mut topics: Vec<_> =
+        form.0.iter().filter_map(|(key, value)| Some((number(key)?, &**value))).collect();
+    topics.sort_unstable();
+    if topics.is_empty() {
+        return Err(FormError::missing("url1"));
     }
+    if topics.len() > FEEDS_LIMIT {
+        let words = format!("a registration names at most {FEEDS_LIMIT} feeds");
+        return Err(FormError::new("url1", words));
+    }
+    if let Some((_, long)) = topics.iter().find(|(_, topic)| topic.len() > ADDRESS_LIMIT) {
+        let found = long.len();
+        let words =
+            format!("the address of a feed is {found} bytes long, the limit is {ADDRESS_LIMIT}");
+        return Err(FormError::new("url1", words));
+    }
+    let asked = topics.into_iter().map(|(_, topic)| HubRequest {
+        intent: Intent::Subscribe,
+        topic: topic.to_owned(),
+        callback: callback.clone(),
+        lease: None,
+        secret: None,
+    });
+    Ok(asked.collect())
 }
 
 fn callback(scheme: &str, domain: &str, port: &str, path: &str) -> Result<Url, FormError> {

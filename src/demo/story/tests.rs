@@ -67,8 +67,9 @@ fn happened(events: impl IntoIterator<Item = Event>) -> FeedFacts {
 }
 
 fn add_poll(polling: &mut PollStatus, poll: FinishedPoll) {
-    polling.totals.add(&poll);
-    polling.polls.push_front(poll);
+    let last = polling.polls.front().map(|last| last.at);
+    let at = last.map_or(NOW, |last| last.plus(Duration::from_secs(1)));
+    polling.polls.push_front(FinishedPoll { at, ..poll });
 }
 
 /// Who has seen the feed once.

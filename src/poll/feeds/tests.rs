@@ -3,6 +3,7 @@
 use super::*;
 use tidegate_core::model::{FeedRecord, FeedSource};
 use tidegate_status::FetchBlame;
+use tidegate_status::PollEnding;
 
 const DAY: i64 = 86_400;
 

@@ -1,9 +1,7 @@
 //! One call of a callback each: to verify, to deny, to deliver.
 
-use super::lanes::host_of;
 use super::ledger::{NOT_PUBLIC, Task};
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
-use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::time::Duration;
@@ -11,7 +9,7 @@ use tidegate_core::model::Tick;
 use tidegate_core::websub::cloud;
 use tidegate_core::websub::{
     CallbackAnswer, CallbackPurpose, Duty, FORM_TYPE, Intent, Manner, SIGNATURE_HEADER,
-    Verification, webhook,
+    Subscription, Verification, webhook,
 };
 use tidegate_net::fetch::{CallBody, CallRequest, Called, FetchError, LeadScope, Refusal};
 use tokio::time::timeout;
@@ -43,18 +41,31 @@ pub(super) enum CallOutcome {
     End { why: String, of_document: bool },
 }
 
-/// Does what a task says.
-pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
+/// Does what a task says; what came of it, and how many bytes were sent.
+pub(super) async fn perform(
+    shared: &HubShared,
+    topics: &Topics,
+    task: &Task,
+) -> (CallOutcome, u64) {
     if !shared.can_call() {
-        return CallOutcome::PutOff(OTHER_CALLS.to_owned());
+        return (CallOutcome::PutOff(OTHER_CALLS.to_owned()), 0);
     }
-    match task.duty {
-        Duty::Verify(intent) => CallOutcome::Answered(verify(shared, task, intent).await, None),
-        Duty::Deny => CallOutcome::Answered(deny(shared, task).await, None),
-        Duty::Deliver => deliver(shared, topics, task).await,
+    let answer = match task.duty {
+        Duty::Verify(intent) => verify(shared, task, intent).await,
+        Duty::Deny => deny(shared, task).await,
         // The ledger does this by itself.
-        Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),
-    }
+        Duty::Expire => return (CallOutcome::PutOff("its lease has ended".to_owned()), 0),
+        Duty::Deliver => {
+            return match prepare(shared, topics, task).await {
+                Ok((delivery, tick)) => {
+                    let bytes = u64::try_from(delivery.body.len()).unwrap_or(u64::MAX);
+                    (CallOutcome::Answered(deliver(shared, task, delivery).await, tick), bytes)
+                }
+                Err(outcome) => (outcome, 0),
+            };
+        }
+    };
+    (CallOutcome::Answered(answer, None), 0)
 }
 
 async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnswer {
@@ -118,74 +129,74 @@ async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     shared.call(Manner::WebSub).oneshot(request).await
 }
 
-async fn deliver(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
-    let subscription = &task.subscription;
+/// What is delivered now, and the change that it has, at least.
+async fn prepare(
+    shared: &HubShared,
+    topics: &Topics,
+    task: &Task,
+) -> Result<(CallBody, Option<Tick>), CallOutcome> {
+    let Subscription { manner, feed, topic, active, .. } = &task.subscription;
     // Read before the document, which so has this change at least.
-    let tick = match shared.tick(&subscription.feed).await {
-        Ok(tick) => tick,
-        Err(error) => return CallOutcome::PutOff(error.to_string()),
+    let tick = shared.tick(feed).await.map_err(|error| CallOutcome::PutOff(error.to_string()))?;
+    let told = active.as_ref().and_then(|active| active.told);
+    let wanted = match manner {
+        Manner::WebSub => TopicRequest::Document(topic.clone()),
+        Manner::RssCloud => TopicRequest::Exists(topic.clone()),
+        Manner::Webhook => TopicRequest::Changes(feed.clone(), told),
     };
-    let active = subscription.active.as_ref();
-    let told = active.and_then(|active| active.told);
-    let topic = subscription.topic.clone();
-    let wanted = match subscription.manner {
-        Manner::WebSub => TopicRequest::Document(topic),
-        Manner::RssCloud => TopicRequest::Exists(topic),
-        Manner::Webhook => TopicRequest::Changes(subscription.feed.clone(), told),
-    };
-    let document = match topics(wanted).await {
-        Ok(document) => document,
-        Err(NoHubDocument::Gone(why)) => return CallOutcome::End { why, of_document: false },
-        Err(NoHubDocument::TooLarge(bytes)) => return too_large(bytes),
-        Err(NoHubDocument::Later(why)) => return CallOutcome::PutOff(why),
-    };
-    let (mut headers, body, tick) = match subscription.manner {
+    let document = topics(wanted).await.map_err(|none| match none {
+        NoHubDocument::Gone(why) => CallOutcome::End { why, of_document: false },
+        NoHubDocument::TooLarge(bytes) => too_large(bytes),
+        NoHubDocument::Later(why) => CallOutcome::PutOff(why),
+    })?;
+    let (mut headers, body, tick) = match manner {
         Manner::WebSub => (document.headers, document.body, tick),
+        // The cloud says that there is something new instead of what.
         Manner::RssCloud => {
-            let (headers, body) = notice(&subscription.topic);
-            (headers, body, tick)
+            let form = (CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
+            (HeaderMap::from_iter([form]), cloud::changed(topic).into(), tick)
         }
         Manner::Webhook => (document.headers, document.body, document.until),
     };
-    let failed =
-        |why: String| CallOutcome::Answered(CallbackAnswer::Failed { why, after: None }, tick);
     // A webhook is told changes, which have a bound of their own.
-    if subscription.manner == Manner::WebSub && body.len() > DOCUMENT_LIMIT {
-        return too_large(u64::try_from(body.len()).unwrap_or(u64::MAX));
+    if *manner == Manner::WebSub && body.len() > DOCUMENT_LIMIT {
+        return Err(too_large(u64::try_from(body.len()).unwrap_or(u64::MAX)));
     }
-    let now = shared.clock.now();
-    let secret = active.and_then(|active| active.secret.as_ref());
-    let signed = match (subscription.manner, secret, tick) {
+    let secret = active.as_ref().and_then(|active| active.secret.as_ref());
+    let signed = match (manner, secret, tick) {
         (Manner::Webhook, Some(secret), Some(tick)) => {
-            let id = webhook::message_id(&subscription.feed, told, tick);
+            let (id, now) = (webhook::message_id(feed, told, tick), shared.clock.now());
             let signature = webhook::sign(secret, &id, now, &body);
-            let at = now.unix().to_string();
             let (id_in, at_in) = (webhook::ID_HEADER, webhook::TIMESTAMP_HEADER);
+            let at = now.unix().to_string();
             vec![(id_in, id), (at_in, at), (webhook::SIGNATURE_HEADER, signature)]
         }
         (_, Some(secret), _) => vec![(SIGNATURE_HEADER, secret.sign(&body))],
         (_, None, _) => Vec::new(),
     };
     for (name, value) in signed {
-        let Ok(value) = HeaderValue::from_str(&value) else {
-            return failed("the signature is no header".to_owned());
-        };
-        headers.insert(name, value);
+        headers.insert(
+            name,
+            HeaderValue::from_str(&value).map_err(|_| {
+                let why = "the signature is no header".to_owned();
+                CallOutcome::Answered(CallbackAnswer::Failed { why, after: None }, tick)
+            })?,
+        );
     }
     // This gateway may have slept since: what it has may be older than what the next owner has delivered.
-    if !shared.can_call() {
-        return CallOutcome::PutOff(OTHER_CALLS.to_owned());
+    match shared.can_call() {
+        true => Ok((CallBody { headers, body }, tick)),
+        false => Err(CallOutcome::PutOff(OTHER_CALLS.to_owned())),
     }
-    shared.budgets().sent(&host_of(&subscription.callback), body.len());
-    let sent = CallBody { headers, body: Bytes::clone(&body) };
-    let (url, send) = (subscription.callback.clone(), Some(sent));
-    let request = CallRequest { url, send, answer: THANKS, leads: LeadScope::default(), now };
-    match shared.call(subscription.manner).oneshot(request).await {
-        Ok(called) => {
-            let answer = CallbackAnswer::to_delivery(called.status, called.retry_after);
-            CallOutcome::Answered(answer, tick)
-        }
-        Err(error) => failed(describe_error(&error, subscription.manner)),
+}
+
+async fn deliver(shared: &HubShared, task: &Task, delivery: CallBody) -> CallbackAnswer {
+    let Subscription { manner, callback, .. } = &task.subscription;
+    let (url, now, leads) = (callback.clone(), shared.clock.now(), LeadScope::default());
+    let request = CallRequest { url, send: Some(delivery), answer: THANKS, leads, now };
+    match shared.call(*manner).oneshot(request).await {
+        Ok(called) => CallbackAnswer::to_delivery(called.status, called.retry_after),
+        Err(error) => CallbackAnswer::Failed { why: describe_error(&error, *manner), after: None },
     }
 }
 
@@ -195,13 +206,6 @@ fn too_large(bytes: u64) -> CallOutcome {
         "the document has {bytes} bytes, and this hub delivers at most {DOCUMENT_LIMIT}; read it by its address"
     );
     CallOutcome::End { why, of_document: true }
-}
-
-/// What the cloud says instead of the document.
-fn notice(topic: &str) -> (HeaderMap, Bytes) {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
-    (headers, cloud::changed(topic).into())
 }
 
 fn unheard(error: &FetchError) -> CallbackAnswer {
@@ -233,6 +237,7 @@ mod tests {
     use super::*;
     use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::testing::owners::gateway;
+    use bytes::Bytes;
     use std::sync::Arc;
     use tidegate_core::clock::ManualClock;
     use tidegate_core::model::{EndpointId, FeedName, Time};
@@ -287,11 +292,11 @@ mod tests {
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
         });
         let (hub, task) = (hub(store, Call::new(ended)).await, delivery());
-        let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
+        let (outcome, _) = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("at most 16777216"), "{why}");
-        let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await;
-        assert_eq!(outcome, gone());
+        let done = perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await;
+        assert_eq!(done, (gone(), 16 << 20));
     }
 
     /// Strangers' callbacks and the operator's webhooks are behind guards of their own.
@@ -313,7 +318,7 @@ mod tests {
         for manner in [Manner::WebSub, Manner::RssCloud, Manner::Webhook] {
             let mut task = delivery();
             task.subscription.manner = manner;
-            let outcome = perform(&hub.0, &made(|| 1), &task).await;
+            let (outcome, _) = perform(&hub.0, &made(|| 1), &task).await;
             let taken = CallOutcome::Answered(CallbackAnswer::Taken, None);
             let expected = if manner == Manner::Webhook { taken } else { gone() };
             assert_eq!(outcome, expected, "{manner:?}");
@@ -330,7 +335,7 @@ mod tests {
         shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
             let task = Task { duty, ..delivery() };
-            let outcome = perform(&shared, &made(|| 1), &task).await;
+            let (outcome, _) = perform(&shared, &made(|| 1), &task).await;
             assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
         }
     }

@@ -4,8 +4,9 @@
 mod entries;
 
 use super::HubSettings;
-use super::lanes::{LaneTurn, Shares, host_of};
-use entries::{FeedEntry, HostEntry, SubscriptionEntry};
+use super::lanes::{LaneTurn, host_of};
+use entries::{FOLLOWS, FeedEntry, SubscriptionEntry, Unverified};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -91,17 +92,13 @@ pub(super) struct Ledger {
     pub(super) settings: HubSettings,
     entries: HashMap<SubscriptionId, SubscriptionEntry>,
     feeds: HashMap<FeedName, FeedEntry>,
-    hosts: HashMap<Arc<str>, HostEntry>,
-    /// The requests that are not verified, by who asked.
-    unverified: Shares,
-    /// Of the unverified those whose callback failed once already, by when they were asked for.
-    tried: BTreeSet<(Time, SubscriptionId)>,
+    /// The subscriptions by the hosts of their callbacks.
+    hosts: HashMap<Arc<str>, HashSet<SubscriptionId>>,
+    /// The requests that are not verified.
+    unverified: HashMap<SubscriptionId, Unverified>,
     queue: BTreeSet<(Time, SubscriptionId)>,
     /// What is to be written: as it was before the first change, and as it stood after the last.
     dirty: HashMap<SubscriptionId, SubscriptionChange>,
-    /// What was written since the store was last read, by the number of the write; the greatest while it goes on.
-    written: HashMap<SubscriptionId, u64>,
-    writes: u64,
     delivered: u64,
     failed: u64,
     /// When it was last looked what is due.
@@ -123,51 +120,31 @@ impl Ledger {
     pub(super) fn ask(
         &mut self,
         feed: &FeedName,
+        manner: Manner,
         request: HubRequest,
         client: Option<IpAddr>,
         tick: Option<Tick>,
         now: Time,
     ) -> Result<(), AskError> {
         let HubRequest { intent, topic, callback, lease, secret } = request;
-        let wanted = match intent {
-            Intent::Subscribe => {
+        if fetch::check(&callback, &self.settings.private_callbacks).is_err() {
+            return Err(AskError::Callback(NOT_PUBLIC));
+        }
+        let is_end = intent == Intent::Unsubscribe;
+        let wanted = match (intent, manner) {
+            (Intent::Unsubscribe, _) => CallbackPurpose::Unsubscribe,
+            (Intent::Subscribe, Manner::RssCloud) => {
+                CallbackPurpose::Subscribe { lease: CLOUD_LEASE.as_secs(), secret, told: tick }
+            }
+            (Intent::Subscribe, _) => {
                 let lease = self.settings.leases.grant(lease);
                 CallbackPurpose::Subscribe { lease, secret, told: tick }
             }
-            Intent::Unsubscribe => CallbackPurpose::Unsubscribe,
         };
-        let asked = Subscription::new(Manner::WebSub, feed.clone(), topic, callback);
-        self.take_request(asked, wanted, client, now)
-    }
-
-    /// Takes a registration with the cloud, likewise.
-    pub(super) fn register(
-        &mut self,
-        feed: &FeedName,
-        (topic, callback): (String, Url),
-        client: Option<IpAddr>,
-        tick: Option<Tick>,
-        now: Time,
-    ) -> Result<(), AskError> {
-        let lease = CLOUD_LEASE.as_secs();
-        let wanted = CallbackPurpose::Subscribe { lease, secret: None, told: tick };
-        let asked = Subscription::new(Manner::RssCloud, feed.clone(), topic, callback.clone());
-        self.take_request(asked, wanted, client, now)?;
-        self.wait_for_first(&callback, now);
-        Ok(())
-    }
-
-    fn take_request(
-        &mut self,
-        asked: Subscription,
-        wanted: CallbackPurpose,
-        client: Option<IpAddr>,
-        now: Time,
-    ) -> Result<(), AskError> {
-        if fetch::check(&asked.callback, &self.settings.private_callbacks).is_err() {
-            return Err(AskError::Callback(NOT_PUBLIC));
-        }
-        let (id, is_end) = (asked.id(), wanted == CallbackPurpose::Unsubscribe);
+        // What is answered about another registration with the cloud counts for this one.
+        let follows = manner == Manner::RssCloud && !self.of_cloud(&callback).is_empty();
+        let asked = Subscription::new(manner, feed.clone(), topic, callback);
+        let id = asked.id();
         match self.entries.get(&id).map(|entry| entry.subscription.is_asked_for()) {
             None if is_end => return Err(AskError::Unknown),
             None => self.add(asked, client.map(client_name), now)?,
@@ -175,7 +152,13 @@ impl Ledger {
             Some(_) => {}
         }
         self.change(id, now, |entry| {
-            entry.serial += u64::from(entry.subscription.ask(wanted, now))
+            if !entry.subscription.ask(wanted, now) {
+                return;
+            }
+            entry.serial += 1;
+            if let Some(pending) = entry.subscription.pending.as_mut().filter(|_| follows) {
+                pending.not_before = Some(now.plus(FOLLOWS));
+            }
         });
         Ok(())
     }
@@ -290,29 +273,19 @@ impl Ledger {
         self.change(id, now, |entry| entry.subscription.pushed(answer, tick, now));
     }
 
-    /// Takes what is to be written, which is to be given to [`Ledger::note_written`] or [`Ledger::put_back_unwritten`].
-    pub(super) fn take_unwritten(&mut self) -> Vec<SubscriptionChange> {
-        self.written.extend(self.dirty.keys().map(|id| (*id, u64::MAX)));
-        self.dirty.drain().map(|(_, change)| change).collect()
+    /// What is to be written, at most so many.
+    pub(super) fn unwritten(&self, limit: usize) -> Vec<SubscriptionChange> {
+        self.dirty.values().take(limit).cloned().collect()
     }
 
-    /// These changes are stored. `is_shared`: others change what is stored, so that it is read again.
-    pub(super) fn note_written(&mut self, written: &[SubscriptionChange], is_shared: bool) {
-        self.writes += 1;
-        for id in written.iter().map(|change| change.after.id()) {
-            match is_shared {
-                true => drop(self.written.insert(id, self.writes)),
-                false => drop(self.written.remove(&id)),
+    /// These changes are stored. What has changed since is still to be written.
+    pub(super) fn note_written(&mut self, written: Vec<SubscriptionChange>) {
+        for SubscriptionChange { after, .. } in written {
+            let Entry::Occupied(mut dirty) = self.dirty.entry(after.id()) else { continue };
+            match dirty.get().after == after {
+                true => drop(dirty.remove()),
+                false => dirty.get_mut().before = Some(after),
             }
-        }
-    }
-
-    /// These changes are still to be written.
-    pub(super) fn put_back_unwritten(&mut self, changes: impl Iterator<Item = SubscriptionChange>) {
-        for change in changes {
-            // What has changed since is newer, and is as well over what was before this.
-            let before = change.before.clone();
-            self.dirty.entry(change.after.id()).or_insert(change).before = before;
         }
     }
 
@@ -366,10 +339,11 @@ impl Ledger {
                 continue;
             }
             self.change(id, now, |entry| entry.subscription.expire(now));
-            let entry = self.entries.get_mut(&id);
-            if let Some(entry) = entry.filter(|it| it.due.is_some_and(|due| due <= now)) {
+            let tick = self.tick_of(id);
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            if let Some((_, duty)) = entry.subscription.next(tick, now).filter(|it| it.0 <= now) {
                 entry.busy = true;
-                due.push(entry.turn(id));
+                due.push(entry.turn(id, duty));
                 self.schedule(id, now);
             }
         }
@@ -421,16 +395,9 @@ impl Ledger {
         ids.into_iter().for_each(|id| self.schedule(id, now));
     }
 
-    /// How many changes were written: told before the store is read.
-    pub(super) const fn writes(&self) -> u64 {
-        self.writes
-    }
-
     /// Takes in the subscriptions as the store has them: those that other gateways took or called. What is to be
-    /// written here, was since `writes`, or is being called, stays as it is, but for a later request. Answers whether any
-    /// is new here.
-    pub(super) fn take_in(&mut self, stored: Vec<Subscription>, writes: u64, now: Time) -> bool {
-        self.written.retain(|_, written| *written > writes);
+    /// written here, or is being called, stays as it is, but for a later request. Answers whether any is new here.
+    pub(super) fn take_in(&mut self, stored: Vec<Subscription>, now: Time) -> bool {
         let before = self.entries.len();
         let mut gone: HashSet<SubscriptionId> = self.entries.keys().copied().collect();
         for subscription in stored {

@@ -1,7 +1,6 @@
 //! The one task that follows the change log, lets what is due be done, and takes over what came of
 //! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
-use super::budget::Purpose;
 use super::calls::{self, CallOutcome};
 use super::lanes::{LaneTurn, Lanes};
 use super::ledger::Task;
@@ -13,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, mask_token};
 use tidegate_core::websub::{CallbackAnswer, Duty, Manner, Subscription};
-use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{Epoch, StoreError, in_words};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -66,8 +64,8 @@ struct Worker {
     /// Whether the ticks of all feeds are to be read, because the log does not tell them.
     stale: bool,
     lanes: Lanes,
-    /// The calls in flight, each of which gives its turn back.
-    calls: JoinSet<LaneTurn>,
+    /// The calls in flight, each of which gives its turn back, and tells how many bytes it sent.
+    calls: JoinSet<(LaneTurn, u64)>,
     /// Says when other gateways own feeds.
     owners: Option<watch::Receiver<u64>>,
     /// When subscriptions are read again that other gateways took.
@@ -94,14 +92,14 @@ impl Worker {
             }
             self.read_of_others().await;
             self.start();
-            let is_dirty = self.shared.ledger().is_dirty();
+            let is_dirty = self.shared.ledger.lock().is_dirty();
             if is_dirty && self.shared.store.condition().stop.is_none() {
                 self.shared.flush_or_warn().await;
             }
             let (shared, pause) = (Arc::clone(&self.shared), self.pause());
             tokio::select! {
                 () = cancel.cancelled() => return,
-                Some(Ok(turn)) = self.calls.join_next() => self.lanes.done(&turn),
+                Some(Ok((turn, bytes))) = self.calls.join_next() => self.lanes.done(&turn, bytes),
                 () = shared.wake.notified() => {}
                 () = shared.look.notified() => look = Instant::now(),
                 changed = self.sealed.changed() => if changed.is_err() {
@@ -116,7 +114,7 @@ impl Worker {
     /// How long there is nothing to do.
     fn pause(&self) -> Duration {
         let now = self.shared.clock.now();
-        let next = self.shared.ledger().next().map_or(SLICE, |due| due.since(now));
+        let next = self.shared.ledger.lock().next().map_or(SLICE, |due| due.since(now));
         // Never nothing: a second that has begun is waited for.
         next.clamp(SLICE / 4, SLICE)
     }
@@ -126,13 +124,13 @@ impl Worker {
         let newest = *self.sealed.borrow_and_update();
         if self.stale {
             self.at = newest;
-            let (mut ticks, feeds) = (Vec::new(), self.shared.ledger().feeds());
+            let (mut ticks, feeds) = (Vec::new(), self.shared.ledger.lock().feeds());
             for feed in feeds {
                 ticks.push((self.shared.tick(&feed).await?, feed));
             }
             self.shared.until_shown().await;
             for (tick, feed) in ticks {
-                self.shared.ledger().saw(&feed, tick, self.shared.clock.now());
+                self.shared.ledger.lock().saw(&feed, tick, self.shared.clock.now());
             }
             self.stale = false;
         }
@@ -148,7 +146,7 @@ impl Worker {
             let now = self.shared.clock.now();
             for sealed in read.into_iter().take_while(|sealed| sealed.epoch <= newest) {
                 for change in &sealed.changes {
-                    self.shared.ledger().saw(&change.feed, Some(change.tick), now);
+                    self.shared.ledger.lock().saw(&change.feed, Some(change.tick), now);
                 }
                 self.at = sealed.epoch;
             }
@@ -167,24 +165,27 @@ impl Worker {
         let now = self.shared.clock.now();
         if is_moved {
             // Whoever owns them now tells them what is due.
-            let mut ledger = self.shared.ledger();
+            let mut ledger = self.shared.ledger.lock();
             self.lanes.drain().into_iter().for_each(|id| ledger.release(id, now));
         }
-        let writes = self.shared.ledger().writes();
-        match self.shared.store.subscriptions().await {
+        // Nothing is written meanwhile, so that what is read is as new as what was written here.
+        let writing = self.shared.writing.lock().await;
+        let stored = self.shared.store.subscriptions().await;
+        match stored {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
                 self.read_at = Instant::now() + READ_EVERY * (1 + count / READ_IN_A_SECOND);
                 // Of the feeds of new ones the ticks are not known.
-                self.stale |= self.shared.ledger().take_in(stored, writes, now);
+                self.stale |= self.shared.ledger.lock().take_in(stored, now);
             }
             Err(error) => {
                 self.read_at = Instant::now() + READ_EVERY;
                 tracing::warn!(error = in_words(&error), "the subscriptions could not be read");
             }
         }
+        drop(writing);
         if is_moved {
-            self.shared.ledger().schedule_all(now);
+            self.shared.ledger.lock().schedule_all(now);
         }
     }
 
@@ -193,7 +194,7 @@ impl Worker {
         let mut gone = HashMap::new();
         let feeds = self.shared.store.listed();
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
-        let topics = self.shared.ledger().topics(owns);
+        let topics = self.shared.ledger.lock().topics(owns);
         for topic in topics {
             let found = (self.topics)(TopicRequest::Exists(topic.clone())).await;
             if let Err(NoHubDocument::Gone(why)) = found {
@@ -204,7 +205,7 @@ impl Worker {
         }
         if !gone.is_empty() {
             let reason = |of: &Subscription| gone.get(&of.topic).map(String::as_str);
-            self.shared.ledger().deny(self.shared.clock.now(), reason);
+            self.shared.ledger.lock().deny(self.shared.clock.now(), reason);
         }
     }
 
@@ -217,45 +218,26 @@ impl Worker {
         let now = self.shared.clock.now();
         let feeds = self.shared.store.listed();
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
-        let due = self.shared.ledger().due(now, owns);
+        let due = self.shared.ledger.lock().due(now, owns);
         due.into_iter().for_each(|turn| self.lanes.push(turn));
-        while let Some(turn) = self.lanes.next() {
-            let task = self.shared.ledger().begin(turn.id, now, owns);
+        while let Some(turn) = self.lanes.next(Instant::now()) {
+            let task = self.shared.ledger.lock().begin(turn.id, now, owns);
             let Some(task) = task else {
-                self.lanes.done(&turn);
+                self.lanes.done(&turn, 0);
                 continue;
             };
-            // Whom the operator allows by name needs no protection from this hub.
-            let is_public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
-            let (purpose, instant) = (purpose(&task), Instant::now());
-            let spend =
-                || self.shared.budgets().try_spend(&turn.host, &turn.owner, purpose, instant);
-            if is_public && !spend() {
-                self.shared.ledger().put_off(turn.id, task.duty, None, now);
-                self.lanes.done(&turn);
-                continue;
-            }
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
                 let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));
-                let outcome = call.catch_unwind().await.unwrap_or_else(|_| {
+                let (outcome, bytes) = call.catch_unwind().await.unwrap_or_else(|_| {
                     tracing::error!(host = &*turn.host, "a call of the hub broke off");
-                    CallOutcome::PutOff("the call broke off".to_owned())
+                    (CallOutcome::PutOff("the call broke off".to_owned()), 0)
                 });
                 shared.take_over(&task, outcome, shared.clock.now());
                 shared.flush_or_warn().await;
-                turn
+                (turn, bytes)
             });
         }
-    }
-}
-
-/// Which part of its host's budget a call belongs to.
-fn purpose(task: &Task) -> Purpose {
-    match task.duty {
-        Duty::Deliver => Purpose::Delivery,
-        Duty::Verify(_) if task.subscription.is_unverified() => Purpose::FirstVerification,
-        Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
     }
 }
 
@@ -275,18 +257,18 @@ impl HubShared {
             CallOutcome::Answered(answer, tick) => {
                 log_answer(task.duty, &answer, topic, host);
                 match task.duty {
-                    Duty::Deliver => self.ledger().delivered(id, answer, tick, now),
-                    _ => self.ledger().verified(task, answer, now),
+                    Duty::Deliver => self.ledger.lock().delivered(id, answer, tick, now),
+                    _ => self.ledger.lock().verified(task, answer, now),
                 }
             }
             CallOutcome::PutOff(why) => {
                 // Said once of a topic: the reason may last, and hold for many.
-                if self.ledger().put_off(id, task.duty, Some(&why), now) {
+                if self.ledger.lock().put_off(id, task.duty, &why, now) {
                     tracing::warn!(topic, why, "callbacks are called later");
                 }
             }
             CallOutcome::End { why, of_document } => {
-                let mut ledger = self.ledger();
+                let mut ledger = self.ledger.lock();
                 ledger.release(id, now);
                 let ended = ledger.deny(now, |other| {
                     let has_it = other.manner == Manner::WebSub || !of_document;

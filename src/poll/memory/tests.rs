@@ -1,6 +1,7 @@
 use super::*;
-use tidegate_core::model::{FeedName, FeedSource};
-use tidegate_net::fetch::{FetchAnswer, FetchedDocument};
+use crate::testing::gateway;
+use tidegate_core::model::{FeedName, FeedSource, Format};
+use tidegate_net::fetch::FetchAnswer;
 
 const NOW: Time = Time::from_unix(1_795_191_605);
 const URL: &str = "http://a.example/";
@@ -11,61 +12,13 @@ fn record() -> FeedRecord {
 }
 
 fn state() -> FeedState {
-    FeedState { revision: Revision(3), wire: 10, body: 20, ..blank() }
-}
-
-fn blank() -> FeedState {
-    FeedState {
-        revision: Revision(0),
-        tick: None,
-        window_start: None,
-        complete_start: None,
-        render_revision: 0,
-        updated_at: NOW,
-        format: tidegate_core::model::Format::Rss20,
-        says_complete: false,
-        wire: 0,
-        body: 0,
-        head: 0,
-        site: None,
-        source: 0,
-        character: tidegate_core::model::Character::default(),
-        noise: tidegate_core::model::FeedNoise::default(),
-        hold: None,
-        next_decision_at: None,
-        current: 0,
-        living: 0,
-        tombstones: 0,
-        evictions: tidegate_core::model::Evictions::default(),
-        sync_ids_issued: 0,
-        archives: tidegate_core::model::Chain::default(),
-        deltas_from: 0,
-        source_since: None,
-        upstream_until: None,
-        updates_before: 0,
-        gap: None,
-        flaws: tidegate_core::model::FlawHistory::default(),
-        told: tidegate_core::model::HeadHistory::default(),
-        lineage: tidegate_core::model::Lineage::default(),
-    }
+    let state = FeedState::untouched(Format::Rss20, NOW);
+    FeedState { revision: Revision(3), wire: 10, body: 20, ..state }
 }
 
 fn fetched() -> Fetched {
-    Fetched {
-        announced: None,
-        links: tidegate_core::websub::HubLinks::default(),
-        answer: FetchAnswer::Same,
-        status: 200,
-        validators: Validators { etag: Some("e".into()), ..Validators::default() },
-        freshness: None,
-        final_url: URL.into(),
-        moved_to: None,
-        wire_bytes: 0,
-        notes: Vec::new(),
-        is_handed: false,
-        rate_reset: None,
-        page_links: Vec::new(),
-    }
+    let validators = Validators { etag: Some("e".into()), ..Validators::default() };
+    Fetched { validators, ..gateway::fetched(URL, FetchAnswer::Same) }
 }
 
 #[test]
@@ -97,12 +50,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     let (feed, state) = (record(), state());
     let old = "Thu, 01 Jan 1970 00:00:00 GMT";
     let at = |text: &str| Fetched {
-        answer: FetchAnswer::Document(FetchedDocument {
-            bytes: bytes::Bytes::new(),
-            content_type: None,
-            prints: PRINTS,
-            delta: false,
-        }),
+        answer: gateway::whole_document("", PRINTS),
         validators: Validators { last_modified: Some(text.into()), ..Validators::default() },
         ..fetched()
     };

@@ -214,7 +214,7 @@ fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
     let then = start + 20 * SECOND;
     polite.enqueue("late", a, false, then);
     assert_eq!(next_of(&mut polite, then), Some(("late", Err(580 * SECOND))));
-    assert_eq!(polite.ask_out_of_turn(a, then), Err(580 * SECOND));
+    assert_eq!(polite.paused(a, then), Some(580 * SECOND));
     assert_eq!(next(&mut polite, then), Some("other"));
     polite.enqueue("another", b, false, start + 21 * SECOND);
     // A second host of the domain speaks for all of it.

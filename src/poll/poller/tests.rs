@@ -1,13 +1,14 @@
 //! What a push comes to where polling is behind, whose turn it is to age a feed, and who waits for no turn any more.
 
 use super::*;
+use crate::memory::Memory;
 use crate::testing::double::{JudgeDouble, NOW, StoreDouble, name, record};
 use crate::testing::gateway::{Gateway, Publisher};
 use crate::turns::{JudgeCost, LARGE_ENTRIES};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Format, Snapshot, SubscriptionKeys};
-use tidegate_core::websub::Secret;
+use tidegate_core::websub::{Discovery, Secret};
 use tokio::time::timeout;
 
 /// The polling task takes nothing meanwhile: the queue has room for one command.
@@ -29,21 +30,27 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
     let poller = Poller { commands, bench: Arc::clone(&bench), cancel };
     for feed in ["ash", "birch"] {
-        let keys = SubscriptionKeys { token: feed.to_owned(), secret: "secret".to_owned() };
-        bench.callbacks.open(&name(feed), &keys);
+        let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: "secret".to_owned() };
+        let found = Discovery { hubs: vec!["http://h.example/".into()], topic: "t".to_owned() };
+        let mut memory = Memory::new(&record(feed), NOW);
+        let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
+        memory.state.subscription = Some(Box::new(subscription));
+        bench.table.insert(name(feed), memory);
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");
-    let push = async |token: &str| {
-        poller.pushed(token, Some(signature.clone()), Bytes::from_static(b"news")).await
+    let push = async |feed: &str| {
+        poller
+            .pushed(&format!("token.{feed}"), Some(signature.clone()), Bytes::from_static(b"news"))
+            .await
     };
     assert_eq!(push("ash").await, PushResult::Taken);
     assert_eq!(push("birch").await, PushResult::Busy, "nobody would hear of it");
     assert_eq!(push("ash").await, PushResult::Taken, "that one is heard of anyway");
 
-    let mut heard = |token: &str| {
+    let mut heard = |feed: &str| {
         let command = inbox.try_recv();
         command.map(|command| command(&mut scheduler)).is_ok()
-            && !bench.callbacks.by_token(token).unwrap().is_to_be_told()
+            && !bench.table.get(&name(feed)).unwrap().lock().waits_for_push
     };
     assert_eq!((heard("ash"), heard("birch")), (true, false));
     assert_eq!(push("birch").await, PushResult::Taken, "sent again");

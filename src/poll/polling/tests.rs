@@ -1,8 +1,7 @@
 use super::*;
 use crate::testing::double::{StoreDouble, name, record};
-use crate::testing::gateway::{Gateway, Publisher, eventually};
+use crate::testing::gateway::{Gateway, Publisher, eventually, fetched};
 use tidegate_core::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
-use tidegate_net::fetch::Validators;
 use tidegate_status::WalkOrder;
 
 fn feed(secret: Option<bool>) -> FeedRecord {
@@ -16,34 +15,21 @@ fn feed(secret: Option<bool>) -> FeedRecord {
     }
 }
 
-fn fetched(own: &str) -> Fetched {
-    Fetched {
-        announced: None,
-        links: HubLinks { hubs: vec!["https://hub.example/".into()], own: Some(own.into()) },
-        answer: FetchAnswer::NotModified,
-        status: 304,
-        validators: Validators::default(),
-        freshness: None,
-        final_url: "https://news.example/configured".into(),
-        moved_to: None,
-        wire_bytes: 0,
-        notes: Vec::new(),
-        is_handed: false,
-        rate_reset: None,
-        page_links: Vec::new(),
-    }
+fn not_modified(own: &str) -> Fetched {
+    let links = HubLinks { hubs: vec!["https://hub.example/".into()], own: Some(own.into()) };
+    Fetched { links, ..fetched("https://news.example/configured", FetchAnswer::NotModified) }
 }
 
 #[test]
 fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
     for own in ["https://news.example/configured", "https://news.example/letters/marion"] {
-        let told = |secret| hub(&feed(secret), &fetched(own), &HubLinks::default());
+        let told = |secret| hub(&feed(secret), &not_modified(own), &HubLinks::default());
         assert_eq!(told(None).unwrap().topic, own);
         assert_eq!(told(Some(false)).unwrap().topic, own);
         assert_eq!(told(Some(true)), None, "{own}");
     }
     let keyed = "https://news.example/feed?token=4f8a1c9be27d4f8a1c9be27d";
-    assert_eq!(hub(&feed(None), &fetched(keyed), &HubLinks::default()), None);
+    assert_eq!(hub(&feed(None), &not_modified(keyed), &HubLinks::default()), None);
 }
 
 /// It may be behind the walls by a name of which nobody can tell that.

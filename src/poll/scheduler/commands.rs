@@ -164,12 +164,13 @@ impl PollScheduler {
     }
 
     pub(crate) fn reconfigure(&mut self, settings: PollSettings, services: Services) {
-        self.leave_hubs_beyond(&settings);
         self.bench.hosts.reconfigure(settings.at_once, settings.host_rules());
         self.bench.live.store(Arc::new(LiveConfig { settings: settings.clone(), services }));
         self.settings = settings;
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {
+            self.resume_hub(name);
+            self.watch_hub(name);
             self.bring_forward(name);
             self.try_what_was_mended(name);
         }

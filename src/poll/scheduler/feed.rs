@@ -1,7 +1,7 @@
 //! The feeds that are polled: how each comes, and how it leaves, for the time being or for good.
 
-use super::announced::PushTriggers;
 use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
+use super::pushes::PushTriggers;
 use super::{CommandReply, PollScheduler, START_STEP};
 use crate::backfill::OngoingWalk;
 use crate::domains::is_polled;
@@ -42,8 +42,6 @@ pub(super) struct ScheduledFeed {
     pub(super) probing: Option<TaskAside>,
     /// Walks through its publisher's older documents.
     pub(super) walking: Option<Box<OngoingWalk>>,
-    /// When its hub is to be asked.
-    pub(super) hub_due: Option<Time>,
     /// Gives up the request to its hub when it is dropped.
     pub(super) asking_hub: Option<DropGuard>,
     /// The requests for the subscription that it had last.
@@ -180,7 +178,7 @@ impl PollScheduler {
             }
         }
         if let Some(owned) = &mut self.owned {
-            owned.begin(records);
+            owned.list = records;
         }
         Ok(())
     }
@@ -236,7 +234,6 @@ impl PollScheduler {
         let name = record.name.clone();
         self.insert(record, Some(memory), next, seconds);
         if let Some(feed) = self.feeds.get_mut(&name) {
-            feed.cell.lock().look_again = pending;
             feed.offset = u16::try_from(offset).unwrap_or(u16::MAX);
         }
     }
@@ -264,8 +261,10 @@ impl PollScheduler {
     }
 
     /// Takes in a feed for one round: another gateway owns it.
-    pub(super) fn insert_guest(&mut self, record: Arc<FeedRecord>, memory: Memory) {
+    pub(super) fn insert_guest(&mut self, record: Arc<FeedRecord>, mut memory: Memory) {
         let name = record.name.clone();
+        // Its hub talks to the owner.
+        memory.state.subscription = None;
         let mut feed = self.admit(record, Some(memory));
         feed.after_round().leaving = Some(Departure::Lost);
         self.feeds.insert(name, feed);
@@ -295,7 +294,6 @@ impl PollScheduler {
             hearing: PushTriggers::default(),
             probing: None,
             walking: None,
-            hub_due: None,
             asking_hub: None,
             hub_requests: None,
         })
@@ -326,9 +324,9 @@ impl PollScheduler {
             self.save_aside(name);
         }
         self.unschedule(name);
-        match departure {
-            Departure::Paused | Departure::Removed => self.leave_hub(name),
-            Departure::Moved | Departure::Lost => self.close_callback(name),
+        // Where another gateway polls it, that goes on with its subscription.
+        if matches!(departure, Departure::Paused | Departure::Removed) {
+            self.leave_hub(name);
         }
         let feed = self.feeds.remove(name);
         self.announced.detach(name);
@@ -366,8 +364,7 @@ impl PollScheduler {
         drop(polling);
         if is_walking && feed.walking.as_ref().is_none_or(|walk| walk.is_over()) {
             let followed = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
-            let cancel = self.cancel.child_token();
-            let walking = OngoingWalk::begin(&self.bench, followed, later, cancel);
+            let walking = OngoingWalk::begin(&self.bench, followed, later, &self.cancel);
             feed.walking = Some(Box::new(walking));
         }
     }

@@ -2,11 +2,10 @@
 //! may ask back, and what is polled because of what they push.
 
 use super::{Errand, Finished, HOST_PAUSED, PAUSE_MARGIN, PollScheduler, ScheduledFeed};
-use crate::PollSettings;
-use crate::announced::AnnouncedFeed;
 use crate::domains::behind_list;
 use crate::polling::{BROKE_OFF, PollContext, PollResult};
 use crate::subscribe::{self, Failed};
+use crate::sup::AnnouncedFeed;
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -30,6 +29,14 @@ pub(super) enum HubAsked {
 }
 
 impl ScheduledFeed {
+    /// Moves what is to be asked along with a clock that was set back.
+    pub(super) fn set_hub_back(&mut self, by: Duration) {
+        if let Some(requests) = &mut self.hub_requests {
+            **requests = requests.set_back(by);
+        }
+        self.with_hub(|it| subscriber::set_back(it, by));
+    }
+
     /// Looks at the subscription to its hub, or changes it; `None` where there is none.
     fn with_hub<T>(&self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
         self.cell.lock().memory.state.subscription.as_deref_mut().map(change)
@@ -37,7 +44,7 @@ impl ScheduledFeed {
 }
 
 impl PollScheduler {
-    /// Takes over the subscription of a feed that polling begins with.
+    /// Goes on with the subscription of a feed that polling begins with, or after the settings have changed.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(feed) = self.feeds.get(name) else { return };
         let Some(subscription) = feed.with_hub(|it| it.clone()) else { return };
@@ -49,13 +56,12 @@ impl PollScheduler {
         }
         let reached = self.settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
         let is_named = subscribe::feed_of_token(&subscription.keys.token).as_ref() == Some(name);
-        if reached != Some(&subscription.callbacks) || (self.owned.is_some() && !is_named) {
-            // It calls an address at which nobody answers any more, or that not every gateway knows.
+        if reached != Some(&subscription.callbacks) || !is_named {
+            // It calls an address at which nobody answers any more.
             let found = Discovery { hubs: subscription.hubs, topic: subscription.topic };
             self.begin_anew(name, &found);
             return self.hub_changed(name);
         }
-        self.bench.callbacks.open(name, &subscription.keys);
         self.plan_hub(name);
     }
 
@@ -66,14 +72,6 @@ impl PollScheduler {
         (!found.hubs.is_empty()).then_some(found)
     }
 
-    /// Shuts the callback of a feed that another gateway is to poll, which goes on with its subscription.
-    pub(super) fn close_callback(&mut self, name: &FeedName) {
-        self.forget_hub_request(name);
-        if let Some(feed) = self.feeds.get(name) {
-            feed.with_hub(|it| self.bench.callbacks.shut(&it.keys.token));
-        }
-    }
-
     /// Subscribes to what was found, instead of what is subscribed to.
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.clock.now();
@@ -82,24 +80,9 @@ impl PollScheduler {
             return;
         };
         let Some(feed) = self.feeds.get_mut(name) else { return };
-        self.bench.callbacks.open(name, &keys);
         let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
         let subscription = subscriber::begin(found, keys, base, before, now);
         feed.cell.lock().memory.state.subscription = Some(Box::new(subscription));
-    }
-
-    /// Moves what is to be asked along with a clock that was set back.
-    pub(super) fn set_hubs_back(&mut self, by: Duration) {
-        let names: Vec<_> = self.feeds.keys().cloned().collect();
-        for name in &names {
-            let Some(feed) = self.feeds.get_mut(name) else { continue };
-            if let Some(requests) = &mut feed.hub_requests {
-                **requests = requests.set_back(by);
-            }
-            if feed.with_hub(|it| subscriber::set_back(it, by)).is_some() {
-                self.plan_hub(name);
-            }
-        }
     }
 
     /// Takes in what a poll says of the feed's hub.
@@ -130,7 +113,7 @@ impl PollScheduler {
     }
 
     /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
-    fn watch_hub(&mut self, name: &FeedName) {
+    pub(super) fn watch_hub(&mut self, name: &FeedName) {
         let now = self.clock.now();
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let begun = feed.hearing.polled.unwrap_or(now);
@@ -144,25 +127,9 @@ impl PollScheduler {
 
     /// Has its hub be asked when that is due, unless it is being asked.
     fn plan_hub(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name).filter(|feed| feed.asking_hub.is_none()) else {
-            return;
-        };
-        let next = feed.with_hub(|it| it.next);
-        let old = std::mem::replace(&mut feed.hub_due, next);
-        let errand = |at| (at, Errand::Hub(name.clone()));
-        if let Some(old) = old.map(errand) {
-            self.due.remove(&old);
-        }
-        self.due.extend(next.map(errand));
-    }
-
-    /// Gives up what is due to be asked of a hub, or is being asked.
-    fn forget_hub_request(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.asking_hub = None;
-        if let Some(at) = feed.hub_due.take() {
-            self.due.remove(&(at, Errand::Hub(name.clone())));
-        }
+        let feed = self.feeds.get(name).filter(|feed| feed.asking_hub.is_none());
+        let next = feed.and_then(|feed| feed.with_hub(|it| it.next));
+        self.due.extend(next.map(|at| (at, Errand::Hub(name.clone()))));
     }
 
     /// Takes over the lease of a hub that asked another gateway back, which has stored it.
@@ -181,17 +148,19 @@ impl PollScheduler {
         }
     }
 
-    /// Asks a hub, where that is due.
+    /// Asks a hub, where that is due still.
     pub(super) fn begin_hub(&mut self, name: &FeedName, now: Time) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.hub_due = None;
+        let is_idle = |feed: &&mut Box<ScheduledFeed>| feed.asking_hub.is_none();
+        let Some(feed) = self.feeds.get_mut(name).filter(is_idle) else { return };
+        if feed.with_hub(|it| it.next <= now) != Some(true) {
+            return;
+        }
         let request = feed.with_hub(|it| {
             if !subscriber::due(it, now) {
                 return None;
             }
             if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
                 it.keys.secret.clear();
-                self.bench.callbacks.open(name, &it.keys);
             }
             let token = it.keys.token.clone();
             Some((token, it.address().to_owned(), subscribe::request(it, true)?))
@@ -200,7 +169,7 @@ impl PollScheduler {
             let (record, cell) = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
             let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
             let asking = async move {
-                let _slot = match bench.hosts.slot(&hub).await {
+                let _slot = match bench.hosts.slot(&hub, false).await {
                     Ok(slot) => slot,
                     Err(left) => return HubAsked::PutOff(left),
                 };
@@ -250,7 +219,7 @@ impl PollScheduler {
     /// asked for.
     pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
         let now = self.clock.now();
-        let name = self.bench.callbacks.by_token(token)?.feed.clone();
+        let name = subscribe::feed_of_token(token)?;
         let reply = self.feeds.get(&name)?.with_hub(|it| {
             if it.keys.token != token {
                 return None;
@@ -275,9 +244,10 @@ impl PollScheduler {
     /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
     /// after its last poll than [`ScheduledFeed::push_pause`].
     pub(crate) fn pushed(&mut self, token: &str) {
-        let Some(callback) = self.bench.callbacks.by_token(token) else { return };
-        callback.mark_reported();
-        let name = callback.feed.clone();
+        let Some(name) = subscribe::feed_of_token(token) else { return };
+        if let Some(cell) = self.bench.table.get(&name) {
+            cell.lock().waits_for_push = false;
+        }
         let now = self.clock.now();
         let least = self.feeds.get(&name).map(|feed| self.settings.bounds(&feed.record.options));
         let Some((feed, least)) = self.feeds.get_mut(&name).zip(least) else { return };
@@ -324,47 +294,32 @@ impl PollScheduler {
         covers
     }
 
-    /// Ends the subscriptions to hubs that other settings do not allow.
-    pub(super) fn leave_hubs_beyond(&mut self, settings: &PollSettings) {
-        let is_beyond = |feed: &ScheduledFeed| {
-            feed.with_hub(|it| settings.is_reached_by(it.address())) == Some(false)
-        };
-        let beyond = self.feeds.iter().filter(|(_, feed)| is_beyond(feed));
-        let beyond: Vec<_> = beyond.map(|(name, _)| name.clone()).collect();
-        for name in &beyond {
-            self.leave_hub(name);
-            self.save_aside(name);
-            self.watch_hub(name);
-        }
-    }
-
     /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that
     /// fails its lease runs out, and what it still pushes is answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
-        self.forget_hub_request(name);
         let Some(feed) = self.feeds.get_mut(name) else { return };
+        feed.asking_hub = None;
         let mut polling = feed.cell.lock();
         let Some(left) = polling.memory.state.subscription.take() else { return };
         polling.disbelieved = None;
         drop(polling);
         let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
-        self.bench.callbacks.shut(&left.keys.token);
-        let is_asked = left.is_held(self.clock.now()) && self.may_begin();
+        let is_asked = left.is_held(self.clock.now()) && self.bench.may_poll();
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
-        // It is one more request to that host.
-        if self.bench.hosts.paused(&hub).is_some()
-            || !self.bench.callbacks.leave(&left.keys.token, &left.topic)
-            || self.bench.hosts.ask_out_of_turn(&hub).is_err()
-        {
+        if !self.bench.ending.leave(&left.keys.token, &left.topic) {
             return;
         }
-        let (bench, at) = (Arc::clone(&self.bench), self.clock.now());
-        let cancel = self.cancel.child_token();
+        let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
         self.bench.spawn(async move {
-            cancel.run_until_cancelled(ask(&bench, &record, (hub, request), at)).await;
+            let asking = async {
+                if let Ok(_slot) = bench.hosts.slot(&hub, false).await {
+                    ask(&bench, &record, (hub, request), bench.clock.now()).await;
+                }
+            };
+            cancel.run_until_cancelled(asking).await;
         });
     }
 }

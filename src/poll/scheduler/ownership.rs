@@ -79,7 +79,7 @@ pub(super) struct OwnedFeeds {
     pub(super) gateways: Arc<Gateways>,
     changes: watch::Receiver<u64>,
     /// The feeds as they were when they were last compared.
-    list: Arc<FeedList>,
+    pub(super) list: Arc<FeedList>,
     /// Whether other gateways may own feeds since, so that every feed is compared.
     compares_all: bool,
     compare_at: Instant,
@@ -123,11 +123,6 @@ impl OwnedFeeds {
         }
     }
 
-    /// The feeds were read as they are in this list.
-    pub(super) fn begin(&mut self, list: Arc<FeedList>) {
-        self.list = list;
-    }
-
     /// Waits for what a comparison has found; for ever, where several gateways poll not.
     pub(super) async fn next_event(
         owned: &mut Option<Box<Self>>,
@@ -139,16 +134,12 @@ impl OwnedFeeds {
                 Err(error) => Err(error.to_string()),
             }),
             Ok(()) = owned.changes.changed() => {
-                owned.note_change();
+                owned.compares_all = true;
+                owned.compare_at = Instant::now() + HANDOVER_PAUSE;
                 None
             }
             else => std::future::pending().await,
         }
-    }
-
-    fn note_change(&mut self) {
-        self.compares_all = true;
-        self.compare_at = Instant::now() + HANDOVER_PAUSE;
     }
 }
 
@@ -200,11 +191,6 @@ async fn compare(
 }
 
 impl PollScheduler {
-    /// Whether anything may begin, where several gateways poll: this one is known to live.
-    pub(super) fn may_begin(&self) -> bool {
-        self.owned.as_ref().is_none_or(|owned| owned.gateways.may_poll())
-    }
-
     /// Whether this gateway is the owner of a feed.
     pub(super) fn owns(&self, record: &FeedRecord) -> bool {
         self.owned.as_ref().is_none_or(|owned| owned.gateways.owns(&ownership_key(record)))
@@ -212,7 +198,7 @@ impl PollScheduler {
 
     /// Follows which gateways live, and the list of feeds.
     pub(super) fn follow_gateways(&mut self) {
-        let (now, may_begin) = (Instant::now(), self.may_begin());
+        let (now, may_begin) = (Instant::now(), self.bench.may_poll());
         let Some(owned) = &mut self.owned else { return };
         let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
         if (!may_begin || silent_for > SILENT_AFTER) && owned.gateways.live().len() > 1 {
@@ -321,7 +307,7 @@ impl PollScheduler {
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let has_room = self.asked_for < MAX_ASKED_FOR && self.may_begin();
+        let has_room = self.asked_for < MAX_ASKED_FOR && self.bench.may_poll();
         let refusal = match self.feeds.get_mut(&name) {
             Some(feed) if feed.running.is_some() && feed.waiting() < MAX_WAITING => {
                 feed.after_round().waiting.extend(reply);

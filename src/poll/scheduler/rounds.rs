@@ -176,10 +176,6 @@ impl PollScheduler {
         let is_unsaved = memory.differs_from(before, note.committed)
             || memory.is_unwritten(next.at.since(answered), now);
         polling.memory = *memory;
-        if let Ok(found) = &result {
-            polling.look_again = found.look_again;
-            polling.held = found.held.as_deref().map(Box::from);
-        }
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
         self.bench.table.count(&note);
@@ -211,9 +207,9 @@ impl PollScheduler {
     fn ask_pages(&mut self, name: &FeedName, plan: ProbePlan) {
         let Some(feed) = self.feeds.get_mut(name) else { return };
         let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let (cell, cancel) = (Arc::clone(&feed.cell), self.cancel.child_token());
-        let asking = probe::run(bench, record, cell, plan, cancel.clone());
-        feed.probing = Some(self.bench.spawn_aside(cancel, asking));
+        let cell = Arc::clone(&feed.cell);
+        let asking = |cancel| probe::run(bench, record, cell, plan, cancel);
+        feed.probing = Some(self.bench.spawn_aside(&self.cancel, asking));
     }
 
     /// What was put off until a feed's round was over.

@@ -102,9 +102,6 @@ impl Publisher {
             })
         };
         Ok(Fetched {
-            announced: None,
-            links: tidegate_core::websub::HubLinks::default(),
-            answer,
             status: if known { 304 } else { 200 },
             validators: Validators {
                 etag: Some(etag.to_owned()),
@@ -112,15 +109,40 @@ impl Publisher {
                 answered_by: Some(request.url.clone()),
                 given_to: 0,
             },
-            freshness: None,
-            final_url: request.url.clone(),
             moved_to: text.contains("moved").then(|| "http://new.example/".to_owned()),
             wire_bytes: if known { 0 } else { text.len() as u64 },
-            notes: Vec::new(),
-            is_handed: false,
-            rate_reset: None,
-            page_links: Vec::new(),
+            ..fetched(&request.url, answer)
         })
+    }
+}
+
+/// What comes of a status that is no answer.
+pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchError {
+    FetchError::Status { code, retry_after, redirected_to: None }
+}
+
+/// A whole document.
+pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
+    let (bytes, content_type) = (bytes.into(), None);
+    FetchAnswer::Document(FetchedDocument { bytes, content_type, prints, delta: false })
+}
+
+/// What an address answers, and nothing else.
+pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
+    Fetched {
+        announced: None,
+        links: tidegate_core::websub::HubLinks::default(),
+        answer,
+        status: 200,
+        validators: Validators::default(),
+        freshness: None,
+        final_url: url.to_owned(),
+        moved_to: None,
+        wire_bytes: 1,
+        notes: Vec::new(),
+        is_handed: false,
+        rate_reset: None,
+        page_links: Vec::new(),
     }
 }
 
@@ -198,9 +220,9 @@ impl Gateway {
     }
 
     /// Waits until so many polls of a feed are over.
-    pub async fn polls(&self, feed: &str, polls: u64) {
+    pub async fn polls(&self, feed: &str, polls: usize) {
         let feed = name(feed);
-        eventually(|| self.poller.status(&feed).is_some_and(|s| s.totals.polls() >= polls)).await;
+        eventually(|| self.poller.status(&feed).is_some_and(|s| s.polls.len() >= polls)).await;
     }
 
     pub async fn stop(self) -> Arc<StoreDouble> {

@@ -7,7 +7,7 @@ use tidegate_core::model::{FeedRecord, Interruption, InterruptionKind};
 use tidegate_net::fetch::{Fetch, FetchRequest, Fetched, Services};
 
 fn fails(gateway: &Gateway) {
-    let error = FetchError::Status { code: 503, retry_after: None, redirected_to: None };
+    let error = status_error(503, None);
     gateway.publisher.fails(error);
 }
 
@@ -57,7 +57,7 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     gateway.clock.set(later(20));
     gateway.poller.put(paused.clone()).await.unwrap();
     let status = gateway.status();
-    assert_eq!((status.polls.len(), status.next, status.in_flight), (2, None, false));
+    assert_eq!((status.polls.len(), status.next), (2, None));
     // Nobody knows whether it would have failed while it was not polled.
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
 
@@ -104,7 +104,7 @@ fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services
         let is_handed = is_handed.load(Ordering::SeqCst);
         let fetched = match is_handed {
             true => feeds.reply(&request).map(|fetched| Fetched { is_handed, ..fetched }),
-            false => Err(FetchError::Status { code: 403, retry_after: None, redirected_to: None }),
+            false => Err(status_error(403, None)),
         };
         std::future::ready(fetched)
     }));

@@ -18,7 +18,7 @@ fn store(feeds: &[&str]) -> Arc<StoreDouble> {
 
 fn busy(seconds: u64) -> FetchError {
     let retry_after = Some(Duration::from_secs(seconds));
-    FetchError::Status { code: 429, retry_after, redirected_to: None }
+    status_error(429, retry_after)
 }
 
 fn next(gateway: &Gateway, feed: &str) -> ScheduledPoll {
@@ -90,7 +90,7 @@ async fn a_slow_host_is_asked_at_the_pace_that_its_answers_tell() {
     tokio::time::sleep(6 * MINUTE).await;
     for feed in feeds {
         let status = gateway.poller.status(&name(feed)).unwrap();
-        assert_eq!((status.totals.polls(), status.failures), (1, 0), "{feed}");
+        assert_eq!((status.polls.len(), status.failures), (1, 0), "{feed}");
         assert!(status.polls[0].notes[0].contains("takes few requests"), "{status:?}");
     }
 }
@@ -100,7 +100,7 @@ async fn a_slow_host_is_asked_at_the_pace_that_its_answers_tell() {
 async fn a_feed_that_a_slow_host_refused_is_tried_soon() {
     for retry_after in [Some(Duration::from_secs(60)), None] {
         let publisher = Publisher::new("one");
-        publisher.fails(FetchError::Status { code: 429, retry_after, redirected_to: None });
+        publisher.fails(status_error(429, retry_after));
         let gateway = Gateway::start(&store(&["news"]), &publisher).await;
         gateway.polls("news", 1).await;
         let next = next(&gateway, "news");
@@ -136,11 +136,7 @@ async fn a_walk_speaks_for_its_host_and_waits_for_it() {
 #[tokio::test(start_paused = true)]
 async fn a_walk_keeps_its_pause_when_the_record_changes() {
     let gateway = Gateway::with_news("one").await;
-    gateway.publisher.fails(FetchError::Status {
-        code: 500,
-        retry_after: None,
-        redirected_to: None,
-    });
+    gateway.publisher.fails(status_error(500, None));
     gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
     eventually(|| gateway.publisher.requests() == 2).await;
     for keep in 1..=6 {

@@ -7,10 +7,8 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
-use tidegate_net::fetch::{
-    AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
-};
-use tidegate_net::fetch::{Passing, Services, Validators};
+use tidegate_net::fetch::{AskRequest, Fetch, FetchRequest, PageAnswer, PageFetch};
+use tidegate_net::fetch::{Passing, Services};
 use tidegate_store::{EmbeddedStore, Store};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -173,27 +171,8 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            let document = FetchedDocument {
-                bytes: text.into(),
-                content_type: None,
-                prints: BodyPrints { wire: print, body: print },
-                delta: false,
-            };
-            Ok(Fetched {
-                answer: FetchAnswer::Document(document),
-                status: 200,
-                validators: Validators::default(),
-                freshness: None,
-                final_url: request.url.clone(),
-                moved_to: None,
-                announced: None,
-                links: tidegate_core::websub::HubLinks::default(),
-                wire_bytes: 1,
-                notes: Vec::new(),
-                is_handed: false,
-                rate_reset: None,
-                page_links: Vec::new(),
-            })
+            let prints = BodyPrints { wire: print, body: print };
+            Ok(fetched(&request.url, whole_document(text, prints)))
         }
     }))
 }
@@ -336,7 +315,7 @@ async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
     stage.poll("one").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
     let retry_after = Some(Duration::from_secs(1800));
-    let busy = FetchError::Status { code: 429, retry_after, redirected_to: None };
+    let busy = status_error(429, retry_after);
     *stage.fails.lock().unwrap() = Some(busy);
     stage.poller.poll_now(&name("two")).await.unwrap();
     stage.asked("one").await;

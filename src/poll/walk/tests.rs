@@ -206,5 +206,5 @@ fn what_a_publisher_has_a_say_in_is_bounded() {
     let mut walk = Backfill::begin(NOW);
     fail(&mut walk, &"ä".repeat(2 * MAX_NOTE), (Some(500), Retry::Backoff), NOW);
     let note = walk.note.unwrap();
-    assert!(note.len() <= MAX_NOTE && note.starts_with('ä'), "{}", note.len());
+    assert!(note.chars().count() == MAX_NOTE && note.starts_with('ä'), "{}", note.len());
 }

@@ -225,24 +225,6 @@ impl Consumer {
     }
 }
 
-/// Reads the shortest document in time, but takes for news only what is newer than the newest
-/// update that it has seen so far.
-#[derive(Default)]
-struct Wrong {
-    newest: String,
-    told: HashMap<SupId, String>,
-}
-
-impl Wrong {
-    fn take(&mut self, document: &SupDocument) {
-        let newest = self.newest.clone();
-        for update in document.updates.iter().filter(|update| *update.update > *newest) {
-            self.newest = self.newest.clone().max(update.update.to_string());
-            self.told.insert(update.id.clone(), update.update.to_string());
-        }
-    }
-}
-
 #[test]
 fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
     let mut dice = Dice(0x5_EED0_F5A7);
@@ -256,29 +238,12 @@ fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
         Consumer::new(600, 9, true),
         Consumer::new(300, 20, true),
     ];
-    let mut wrong = Wrong::default();
-    let (mut wrong_checked, mut wrong_missed) = (0, 0);
     let mut now = 0;
     let mut end = None;
     while end.is_none_or(|end| now < end) {
         gateway.second(now, &mut dice);
         for consumer in &mut consumers {
             consumer.second(now, &mut gateway, &mut dice);
-        }
-        if now % 60 == 30
-            && let Some(document) = gateway.answer(60, now)
-        {
-            wrong.take(&document);
-            while let Some(closed) = gateway.log.get(wrong_checked) {
-                if time(gateway.readable[wrong_checked]) > document.updated {
-                    break;
-                }
-                for (feed, tick) in &closed.changes {
-                    let told = wrong.told.get(feed).is_some_and(|t| *t >= tick.update_id());
-                    wrong_missed += usize::from(!told);
-                }
-                wrong_checked += 1;
-            }
         }
         now += 1;
         if gateway.made >= UPDATES && gateway.passing.is_none() && end.is_none() {
@@ -301,5 +266,4 @@ fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
     assert!(on_time.fell_back <= 20 && early.fell_back <= 20, "{}", on_time.fell_back);
     assert!(late.fell_back > 50 && pausing.fell_back > 2);
     assert!(pausing.anew > 0, "nobody was away for longer than the longest period");
-    assert!(wrong_missed > 100, "the wrong reader missed {wrong_missed}");
 }

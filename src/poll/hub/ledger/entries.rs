@@ -1,6 +1,6 @@
 //! The subscriptions of the ledger one by one: their counts, their changes and their queue.
 
-use super::super::lanes::{LaneTurn, Shares, Standing, host_of};
+use super::super::lanes::{LaneTurn, Purpose, Standing, host_of};
 use super::{AskError, Ledger};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::websub::{Duty, Manner, Subscription, SubscriptionId};
+use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::SubscriptionChange;
 use url::Url;
 
@@ -15,7 +16,7 @@ use url::Url;
 pub(super) const UNVERIFIED_PER_HOST: usize = 400;
 /// How long a registration with the cloud waits for the answer about another one of its callback. It
 /// is asked about by itself then.
-const FOLLOWS: Duration = Duration::from_secs(3600);
+pub(super) const FOLLOWS: Duration = Duration::from_secs(3600);
 /// The most requests that do, all hosts together.
 pub(super) const UNVERIFIED: usize = 5000;
 /// How long a call is put off that could not be made here; it grows where the reason may last.
@@ -37,18 +38,23 @@ pub(super) struct SubscriptionEntry {
 }
 
 impl SubscriptionEntry {
-    /// What waits for its turn now.
-    pub(super) fn turn(&self, id: SubscriptionId) -> LaneTurn {
+    /// What waits for its turn now, for a duty.
+    pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
         let of = &self.subscription;
         let standing = match (of.is_in_trouble(), of.is_proven()) {
             (true, _) => Standing::Troubled,
             (false, true) => Standing::Proven,
             (false, false) => Standing::New,
         };
+        let purpose = match duty {
+            Duty::Deliver => Purpose::Delivery,
+            Duty::Verify(_) if of.is_unverified() => Purpose::FirstVerification,
+            Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
+        };
         let client = self.client.as_ref().filter(|_| !of.is_proven());
-        let owner = Arc::clone(client.unwrap_or(&self.host));
-        let in_doubt = of.is_in_trouble() || of.is_unverified();
-        LaneTurn { owner, host: Arc::clone(&self.host), id, standing, in_doubt }
+        let (owner, host) = (Arc::clone(client.unwrap_or(&self.host)), Arc::clone(&self.host));
+        let is_bounded = fetch::check(&of.callback, &AllowPrivate::No).is_ok();
+        LaneTurn { owner, host, id, standing, purpose, is_bounded }
     }
 }
 
@@ -60,11 +66,11 @@ pub(super) struct FeedEntry {
     missing: HashSet<String>,
 }
 
-#[derive(Default)]
-pub(super) struct HostEntry {
-    ids: HashSet<SubscriptionId>,
-    /// Of them those that are not verified, by who asked.
-    unverified: Shares,
+/// A request that is not verified.
+#[derive(PartialEq, Eq)]
+pub(super) struct Unverified {
+    host: Arc<str>,
+    client: Option<Arc<str>>,
 }
 
 impl Ledger {
@@ -81,16 +87,25 @@ impl Ledger {
         if self.entries.len() >= most {
             return full("this hub has no room for another subscription", most);
         }
-        let of_host = self.hosts.get(host);
-        if of_host.is_some_and(|host| host.ids.len() >= per_host) {
+        if self.hosts.get(host).is_some_and(|ids| ids.len() >= per_host) {
             return full("this hub has no room for another callback there", per_host);
         }
-        if of_host.is_some_and(|host| !host.unverified.has_room(client, UNVERIFIED_PER_HOST)) {
+        let is_own = |it: &Unverified| client.is_some() && it.client.as_ref() == client;
+        let (mut own, mut there, mut own_there) = (0, 0, 0);
+        for it in self.unverified.values() {
+            own += usize::from(is_own(it));
+            if it.host == *host {
+                there += 1;
+                own_there += usize::from(is_own(it));
+            }
+        }
+        // Nobody has more than is still free, so that others find room.
+        if own_there >= UNVERIFIED_PER_HOST.saturating_sub(there) {
             let what = "too many requests with callbacks there are not verified yet";
             return full(what, UNVERIFIED_PER_HOST);
         }
-        let is_full = self.unverified.all() >= UNVERIFIED;
-        if !(self.unverified.has_room(client, UNVERIFIED) || is_full && self.evict(now)) {
+        let free = UNVERIFIED.saturating_sub(self.unverified.len());
+        if own >= free && !(free == 0 && self.evict(now)) {
             return full("too many requests are not verified yet", UNVERIFIED);
         }
         Ok(())
@@ -98,9 +113,13 @@ impl Ledger {
 
     /// Drops the oldest request whose callback failed already; says whether there was one.
     fn evict(&mut self, now: Time) -> bool {
-        // One that is being called stays: what is answered would be taken for a later request's.
-        let is_idle = |id: &SubscriptionId| self.entries.get(id).is_some_and(|entry| !entry.busy);
-        let Some(id) = self.tried.iter().map(|(_, id)| *id).find(is_idle) else { return false };
+        let asked = |id: &SubscriptionId| {
+            // One that is being called stays: what is answered would be taken for a later request's.
+            let entry = self.entries.get(id).filter(|entry| !entry.busy)?;
+            let pending = entry.subscription.pending.as_ref().filter(|it| it.attempts > 0)?;
+            Some((pending.asked, *id))
+        };
+        let Some((_, id)) = self.unverified.keys().filter_map(asked).min() else { return false };
         self.change(id, now, |entry| entry.subscription.pending = None);
         true
     }
@@ -112,27 +131,7 @@ impl Ledger {
                 of.manner == Manner::RssCloud && of.callback == *callback && of.is_asked_for()
             })
         };
-        let of_host = self.hosts.get(&host_of(callback)).map(|host| &host.ids);
-        of_host.into_iter().flatten().filter(is_one).copied().collect()
-    }
-
-    /// Has all registrations of a callback but one wait for what is answered about that one.
-    pub(super) fn wait_for_first(&mut self, callback: &Url, now: Time) {
-        let all = self.of_cloud(callback);
-        let asks = |entry: &&SubscriptionEntry| {
-            let pending = entry.subscription.pending.as_ref();
-            entry.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
-        };
-        let asking = all.iter().filter_map(|id| self.entries.get(id)).filter(asks);
-        let first = asking.min_by_key(|entry| (!entry.busy, entry.serial));
-        let first = first.map(|entry| entry.subscription.id());
-        for id in all.into_iter().filter(|id| Some(*id) != first) {
-            self.change(id, now, |entry| {
-                if let Some(pending) = entry.subscription.pending.as_mut().filter(|_| !entry.busy) {
-                    pending.not_before = Some(now.plus(FOLLOWS));
-                }
-            });
-        }
+        self.hosts.get(&host_of(callback)).into_iter().flatten().filter(is_one).copied().collect()
     }
 
     /// Takes note of the time; where the clock was set back, what is due is reckoned anew.
@@ -156,39 +155,20 @@ impl Ledger {
         self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
         let (serial, put_offs, due, busy) = (0, 0, None, false);
         let entry = SubscriptionEntry { subscription, host, client, put_offs, serial, due, busy };
-        self.add_to_counts(id, &entry);
+        self.hosts.entry(Arc::clone(&entry.host)).or_default().insert(id);
         self.entries.insert(id, entry);
+        self.note_unverified(id);
         self.schedule(id, now);
     }
 
-    /// What a subscription counts for: its place among those that failed once, where it is one that is not verified.
-    fn unverified_place(id: SubscriptionId, of: &Subscription) -> Option<(Time, SubscriptionId)> {
-        let pending = of.pending.as_ref().filter(|pending| pending.attempts > 0)?;
-        Some((pending.asked, id))
-    }
-
-    fn add_to_counts(&mut self, id: SubscriptionId, entry: &SubscriptionEntry) {
-        let host = self.hosts.entry(Arc::clone(&entry.host)).or_default();
-        host.ids.insert(id);
-        if entry.subscription.is_unverified() {
-            host.unverified.add(entry.client.as_ref());
-            self.unverified.add(entry.client.as_ref());
-            self.tried.extend(Self::unverified_place(id, &entry.subscription));
-        }
-    }
-
-    fn remove_from_counts(&mut self, id: SubscriptionId, entry: &SubscriptionEntry) {
-        let Some(host) = self.hosts.get_mut(&entry.host) else { return };
-        host.ids.remove(&id);
-        if entry.subscription.is_unverified() {
-            host.unverified.remove(entry.client.as_ref());
-            self.unverified.remove(entry.client.as_ref());
-            if let Some(place) = Self::unverified_place(id, &entry.subscription) {
-                self.tried.remove(&place);
+    /// Notes whether a subscription is one that is not verified.
+    fn note_unverified(&mut self, id: SubscriptionId) {
+        match self.entries.get(&id).filter(|entry| entry.subscription.is_unverified()) {
+            Some(SubscriptionEntry { host, client, .. }) => {
+                let (host, client) = (Arc::clone(host), client.clone());
+                self.unverified.insert(id, Unverified { host, client });
             }
-        }
-        if host.ids.is_empty() {
-            self.hosts.remove(&entry.host);
+            None => drop(self.unverified.remove(&id)),
         }
     }
 
@@ -199,16 +179,14 @@ impl Ledger {
         now: Time,
         edit: impl FnOnce(&mut SubscriptionEntry) -> T,
     ) {
-        let Some(mut entry) = self.entries.remove(&id) else { return };
+        let Some(entry) = self.entries.get_mut(&id) else { return };
         let before = entry.subscription.clone();
-        self.remove_from_counts(id, &entry);
-        edit(&mut entry);
-        self.add_to_counts(id, &entry);
-        let (after, is_over) = (entry.subscription.clone(), entry.subscription.is_over());
-        self.entries.insert(id, entry);
-        if after == before {
+        edit(entry);
+        if entry.subscription == before {
             return self.schedule(id, now);
         }
+        let (after, is_over) = (entry.subscription.clone(), entry.subscription.is_over());
+        self.note_unverified(id);
         let change = SubscriptionChange { before: Some(before), after: after.clone() };
         self.dirty.entry(id).or_insert(change).after = after;
         match is_over {
@@ -217,10 +195,9 @@ impl Ledger {
         }
     }
 
-    /// Whether a subscription is to be written here, was since the store was read, or is being called.
+    /// Whether a subscription is to be written here, or is being called.
     pub(super) fn is_own(&self, id: SubscriptionId) -> bool {
-        let is_busy = || self.entries.get(&id).is_some_and(|entry| entry.busy);
-        self.dirty.contains_key(&id) || self.written.contains_key(&id) || is_busy()
+        self.dirty.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
     }
 
     /// Takes in a subscription as the store has it.
@@ -251,7 +228,13 @@ impl Ledger {
     /// Forgets a subscription.
     pub(super) fn remove(&mut self, id: SubscriptionId) {
         let Some(entry) = self.entries.remove(&id) else { return };
-        self.remove_from_counts(id, &entry);
+        self.unverified.remove(&id);
+        if let Some(ids) = self.hosts.get_mut(&entry.host) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.hosts.remove(&entry.host);
+            }
+        }
         if let Some(due) = entry.due {
             self.queue.remove(&(due, id));
         }
@@ -263,24 +246,20 @@ impl Ledger {
         }
     }
 
-    /// Puts off a call that could not be made here, `why`: for a reason that may last. Nothing is to be written for that.
-    /// Says whether it is the first that this reason keeps from its topic's document.
+    /// Puts off a call that could not be made here, for a reason that may last. Nothing is to be written for that. Says
+    /// whether it is the first that this reason keeps from its topic's document.
     pub(in super::super) fn put_off(
         &mut self,
         id: SubscriptionId,
         duty: Duty,
-        why: Option<&str>,
+        why: &str,
         now: Time,
     ) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        let mut is_first = false;
-        if why.is_some() {
-            entry.put_offs = entry.put_offs.saturating_add(1);
-            let feed = self.feeds.get_mut(&entry.subscription.feed);
-            is_first = feed.is_some_and(|it| it.missing.insert(entry.subscription.topic.clone()));
-        }
-        let pause = PUT_OFF.after(if why.is_some() { entry.put_offs } else { 1 });
-        entry.subscription.put_off(duty, now.plus(pause), why);
+        entry.put_offs = entry.put_offs.saturating_add(1);
+        entry.subscription.put_off(duty, now.plus(PUT_OFF.after(entry.put_offs)), why);
+        let feed = self.feeds.get_mut(&entry.subscription.feed);
+        let is_first = feed.is_some_and(|it| it.missing.insert(entry.subscription.topic.clone()));
         self.release(id, now);
         is_first
     }

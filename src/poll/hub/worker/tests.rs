@@ -1,6 +1,6 @@
 //! Who is called, where many want to be.
 
-use super::super::budget::FIRST_VERIFICATIONS;
+use super::super::lanes::FIRST_VERIFICATIONS;
 use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
 use super::*;
 use crate::testing::owners::{gateway, live};
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, Tick};
 use tidegate_core::websub::{HubRequest, Intent};
-use tidegate_net::fetch::{Call, CallRequest, Called};
+use tidegate_net::fetch::{AllowPrivate, Call, CallRequest, Called};
 use tidegate_store::EmbeddedStore;
 use url::Url;
 
@@ -55,7 +55,7 @@ fn subscribes(callback: &str) -> HubRequest {
 
 async fn asks_as(hub: &Hub, client: Option<&str>, callback: &str) {
     let (news, client) = (FeedName::new("news").unwrap(), client.map(|it| it.parse().unwrap()));
-    hub.ask(&news, subscribes(callback), client).await.unwrap();
+    hub.ask(&news, Manner::WebSub, subscribes(callback), client).await.unwrap();
 }
 
 async fn asks(hub: &Hub, callback: &str) {
@@ -104,7 +104,7 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         }
         sleep(Duration::from_secs(4)).await;
         let feed = FeedName::new("news").unwrap();
-        hub.0.ledger().saw(&feed, Some(Tick::at(NOW)), NOW);
+        hub.0.ledger.lock().saw(&feed, Some(Tick::at(NOW)), NOW);
         hub.0.wake.notify_one();
         eventually(|| seen.lock().unwrap().0 > 0).await;
         let strangers = seen.lock().unwrap().1;
@@ -180,11 +180,11 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
         asks(&hub, &format!("https://reader{number}.example/")).await;
     }
     let feed = FeedName::new("news").unwrap();
-    let cloud = Url::parse("https://cloud.example/").unwrap();
-    hub.register(&feed, TOPIC.to_owned(), cloud, None).await.unwrap();
+    let cloud = subscribes("https://cloud.example/");
+    hub.ask(&feed, Manner::RssCloud, cloud, None).await.unwrap();
     eventually(|| hub.count().active == 201).await;
     asked.lock().unwrap().clear();
-    hub.0.ledger().saw(&feed, Some(Tick::at(NOW)), NOW);
+    hub.0.ledger.lock().saw(&feed, Some(Tick::at(NOW)), NOW);
     hub.0.wake.notify_one();
     let is_denied = |(_, pairs): &&(bool, HashMap<String, String>)| {
         pairs.get("hub.mode").is_some_and(|mode| mode == "denied")

@@ -1,15 +1,14 @@
-//! SUP documents: when they are asked for, and what is polled because of what they tell.
+//! What is polled because of what SUP documents and hubs tell.
 
 use super::{PollScheduler, RunningPoll, ScheduledFeed};
-use crate::announced::AnnouncedFeed;
 use crate::polling::PollResult;
 use crate::reason::PlannedPoll;
 use crate::schedule::{PushSource, phase};
-use crate::sup::Looked;
+use crate::sup::{self, AnnouncedFeed};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time, ToldChange};
 use tidegate_status::PollEnding;
-use tokio::task::{Id, JoinError};
 use tokio::time::Instant;
 
 /// What a feed's SUP document and its hub have to do with its polls.
@@ -30,50 +29,6 @@ pub(super) struct PushTriggers {
 }
 
 impl PollScheduler {
-    /// Asks for the SUP documents that are due.
-    pub(super) fn look_at_documents(&mut self) {
-        if !self.may_begin() {
-            return;
-        }
-        let hosts = &self.bench.hosts;
-        while let Some((address, look)) =
-            self.announced.take_due(Instant::now(), |url| hosts.host(url).name)
-        {
-            // It is one more request to that host.
-            if let Err(left) = hosts.ask_out_of_turn(look.address()) {
-                self.announced.put_off(&address, look, left, Instant::now());
-                continue;
-            }
-            let (fetch, now) = (self.bench.fetch(), self.clock.now());
-            let cancel = self.cancel.child_token();
-            let task = self.looks.spawn(async move {
-                tokio::select! {
-                    () = cancel.cancelled() => None,
-                    looked = look.read_updates(&fetch, now) => Some(looked),
-                }
-            });
-            self.addresses.insert(task.id(), address);
-        }
-    }
-
-    /// Polls what a SUP document lists.
-    pub(super) fn looked(&mut self, done: Result<(Id, Option<Looked>), JoinError>) {
-        let (id, looked) = match done {
-            Ok((id, looked)) => (id, looked),
-            Err(error) => (error.id(), None),
-        };
-        let Some(address) = self.addresses.remove(&id) else { return };
-        if let Some(pause) = looked.as_ref().and_then(Looked::pause) {
-            self.bench.hosts.pause(&pause);
-        }
-        let least = self.settings.min_interval;
-        let now = (Instant::now(), self.clock.now());
-        let wanted = self.announced.looked(&address, looked, least, now);
-        for wanted in wanted {
-            self.want(&wanted);
-        }
-    }
-
     /// Polls a feed because its SUP document lists it, or because nobody tells of its changes any
     /// more.
     pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
@@ -132,7 +87,13 @@ impl PollScheduler {
             return None;
         }
         if let Some(place) = &found.announced {
-            self.announced.attach(name, place.clone(), Instant::now());
+            let (bench, told, cancel) = (&self.bench, &self.told, &self.cancel);
+            self.announced.attach(name, place.clone(), |reader, source| {
+                let following = sup::follow(Arc::clone(bench), reader, source, told.clone());
+                bench.spawn_aside(cancel, |cancel| async move {
+                    cancel.run_until_cancelled(following).await;
+                })
+            });
         }
         let hearing = &mut self.feeds.get_mut(name)?.hearing;
         let new = [EventKind::Created, EventKind::Updated];

@@ -1,0 +1,246 @@
+use super::*;
+use crate::testing::gateway::{fetched, status_error, whole_document};
+use tidegate_core::model::BodyPrints;
+use tokio_util::sync::CancellationToken;
+
+const LEAST: Duration = Duration::from_secs(300);
+const DOCUMENT: &str = "http://a.example/sup.json";
+
+fn feed(name: &str) -> FeedName {
+    FeedName::new(name).unwrap()
+}
+
+fn id(name: &str) -> SupId {
+    SupId::new(name).unwrap()
+}
+
+/// Feeds that share a document, and the time.
+struct Bench {
+    source: SupSource,
+    reader: SupReader,
+    /// The pause before the next reading, in seconds.
+    wait: u64,
+    now: Instant,
+    time: Time,
+}
+
+impl Bench {
+    fn new(feeds: &[&str]) -> Self {
+        let mut source = SupSource::default();
+        for name in feeds {
+            source.feeds.insert(id(name), [(feed(name), PushTrust::default())].into());
+        }
+        let (now, time) = (Instant::now(), Time::from_unix(1_795_191_605));
+        Self { source, reader: SupReader::new(DOCUMENT, LeadScope::default()), wait: 0, now, time }
+    }
+
+    /// The document is asked for when it is time, and this comes of it.
+    fn reads(&mut self, read: Result<Option<SupNews>, SupError>) -> Vec<AnnouncedFeed> {
+        self.pass(self.wait + 1);
+        let now = (self.now, self.time);
+        let (wanted, wait) = self.source.take_in(&mut self.reader, read, LEAST, now);
+        self.wait = wait.as_secs();
+        wanted
+    }
+
+    fn told(&mut self, listed: &[&str], missed: bool) -> Vec<String> {
+        let wanted = self.reads(Ok(Some(told(listed, missed))));
+        wanted.into_iter().map(|wanted| wanted.feed.to_string()).collect()
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        let wait = Duration::from_secs(seconds);
+        (self.now, self.time) = (self.now + wait, self.time.plus(wait));
+    }
+
+    /// A poll that has just begun.
+    fn polled(&mut self, name: &str, poll: PushedPoll) -> bool {
+        self.source.polled((&id(name), &feed(name)), poll, self.now, (self.now, self.time))
+    }
+
+    /// Whether a poll covers the feed that began then.
+    fn covers_since(&mut self, name: &str, begun: Instant) -> bool {
+        let now = (self.now, self.time);
+        self.source.polled((&id(name), &feed(name)), PushedPoll::default(), begun, now)
+    }
+
+    fn covers(&mut self, name: &str) -> bool {
+        self.covers_since(name, self.now)
+    }
+}
+
+fn told(listed: &[&str], missed: bool) -> SupNews {
+    let at = Time::from_unix(0);
+    let update = |name: &&str| (UpdateMember { id: id(name), update: "1".into() }, at);
+    SupNews {
+        updates: listed.iter().map(update).collect(),
+        missed: missed.then_some((at, at)),
+        period: 60,
+        available: [60, 300, 600].map(|p| (p, format!("{DOCUMENT}?seconds={p}"))).into(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
+    let mut bench = Bench::new(&["a", "b"]);
+    assert!(!bench.covers("a"));
+    let before = bench.now;
+    // The first document lists what was read already.
+    assert_eq!(bench.told(&["a"], false), [""; 0]);
+    assert!(!bench.covers_since("a", before));
+    assert!(bench.covers("a") && bench.covers("b") && !bench.covers("stranger"));
+    assert_eq!(bench.told(&["a", "stranger"], false), ["a"]);
+    assert_eq!(bench.reads(Ok(None)), [], "the same document tells nothing");
+    // A gap makes every feed be read again.
+    let covered = bench.now;
+    assert_eq!(bench.told(&["a"], true), ["a", "b"]);
+    assert!(!bench.covers_since("a", covered), "what was read before is not enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_period_that_is_asked_for_is_that_of_polls() {
+    let mut bench = Bench::new(&["a"]);
+    bench.told(&[], false);
+    assert_eq!(bench.reader.address, format!("{DOCUMENT}?seconds=300"));
+    assert_eq!(bench.wait, LEAST.as_secs());
+    bench.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
+    assert_eq!(bench.wait, 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.told(&[], false);
+    let mut waits = Vec::new();
+    for failure in 1..=5 {
+        let wanted = bench.reads(Err(SupError::Defect("it broke".to_owned())));
+        assert_eq!(wanted.len(), if failure == FAILURES_BORNE { 2 } else { 0 }, "{failure}");
+        assert_eq!(bench.covers("a"), failure < FAILURES_BORNE);
+        waits.push(bench.wait);
+    }
+    // Three quick tries; from then on feeds are polled each for itself.
+    assert_eq!(waits, [5, 10, 300, 300, 300]);
+    bench.told(&["a"], false);
+    assert!(bench.covers("a"));
+    // A publisher that says when to come back is not tried quickly.
+    let retry_after = Some(Duration::from_secs(1800));
+    let busy = status_error(503, retry_after);
+    assert_eq!(bench.reads(Err(busy.into())).len(), 2);
+    assert_eq!((bench.covers("a"), bench.wait), (false, 1800));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_out_twice_is_held_against_it_for_that_feed() {
+    let found = PushedPoll { changed: true, told: false, expected: true };
+    let mut bench = Bench::new(&["a", "b"]);
+    bench.told(&[], false);
+    // Listed a little later: the poll was merely faster.
+    assert!(bench.polled("a", found));
+    for expected in [ToldChange::Known, ToldChange::New] {
+        let wanted = bench.reads(Ok(Some(told(&["a"], false))));
+        assert_eq!(wanted[0].told, expected);
+    }
+    // Never listed, twice.
+    for _ in 0..2 {
+        assert!(bench.polled("a", found));
+        for _ in 0..3 {
+            assert_eq!(bench.told(&[], false), [""; 0]);
+        }
+    }
+    assert!(!bench.covers("a") && bench.covers("b"));
+    assert_eq!(bench.told(&["a"], false), ["a"], "what it lists is polled all the same");
+}
+
+#[tokio::test]
+async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
+    let (mut documents, begun) =
+        (FollowedDocuments::default(), std::cell::RefCell::new(Vec::new()));
+    let attach = |documents: &mut FollowedDocuments, name: &str, document: Option<String>| {
+        let place = document.map(|document| SupAnnouncement { document, id: id("x") });
+        let place = place.map(|place| (place, LeadScope::default()));
+        documents.attach(&feed(name), place, |reader, source| {
+            begun.borrow_mut().push((reader.address, source));
+            TaskAside {
+                task: tokio::spawn(async {}),
+                _cancel: CancellationToken::new().drop_guard(),
+            }
+        });
+    };
+    for name in ["a", "b", "a"] {
+        attach(&mut documents, name, Some(DOCUMENT.to_owned()));
+    }
+    // They share an id.
+    let (address, source) = begun.borrow_mut().remove(0);
+    assert_eq!((&*address, source.lock().all("").len()), (DOCUMENT, 2));
+    documents.detach(&feed("a"));
+    assert_eq!(source.lock().all("").len(), 1);
+    // The feed says now that it is announced nowhere.
+    attach(&mut documents, "b", None);
+    assert!(documents.sources.is_empty() && documents.places.is_empty());
+    for n in 0..=MAX_DOCUMENTS {
+        attach(&mut documents, &format!("f{n}"), Some(format!("http://h{n}.example/")));
+    }
+    assert_eq!(begun.borrow().len(), MAX_DOCUMENTS);
+}
+
+/// Its publisher sends it so slowly that no reading ends, or its host is to be left alone.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_read_for_two_periods_covers_nothing() {
+    let mut bench = Bench::new(&["a"]);
+    bench.told(&[], false);
+    let confirmed = bench.now;
+    bench.pass((2 * LEAST + READ_TIME).as_secs() - 1);
+    assert!(bench.covers("a"));
+    bench.pass(1);
+    assert!(!bench.covers("a"));
+    assert_eq!(bench.told(&["a"], false), ["a"]);
+    assert!(bench.covers("a") && bench.covers_since("a", confirmed), "it has told of all since");
+}
+
+/// A document that leads to others must not take its time for each of them.
+#[tokio::test(start_paused = true)]
+async fn reading_has_a_limit_however_many_documents_it_leads_to() {
+    let (mut reader, begun) = (SupReader::new(DOCUMENT, LeadScope::default()), Instant::now());
+    let fetch = Fetch::new(tower::service_fn(|_: FetchRequest| {
+        std::future::pending::<Result<_, FetchError>>()
+    }));
+    let error = reader.read(&fetch, Time::from_unix(0)).await.unwrap_err().to_string();
+    assert_eq!(begun.elapsed(), READ_TIME);
+    assert!(error.contains("did not send its SUP documents within 60 s"), "{error}");
+}
+
+/// A document of a million feeds costs what the feeds that are polled here do. Each is asked for on the word of the feed
+/// that names it, and those that it names on its own as well.
+#[tokio::test(start_paused = true)]
+async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
+    let leads = LeadScope::default().by_answer("http://b.example/feed");
+    let mut reader = SupReader::new(DOCUMENT, leads.clone());
+    reader.keep_only([id("a")].into());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let mut seen = seen.lock();
+        seen.push(request.leads);
+        let listed: Vec<String> = (0..2000).map(|n| format!("[\"x{n}\",\"1\"]")).collect();
+        // The longer one reaches back to the first.
+        let (number, is_longer) = (seen.len(), request.url != DOCUMENT);
+        let (period, since) = if is_longer { (90, 0) } else { (50, 2 * number) };
+        let text = format!(
+            "{{\"period\":{period},\"since_time\":\"2026-11-20T16:0{since}:05Z\",\
+             \"updated_time\":\"2026-11-20T16:0{}:59Z\",\"updates\":[{},[\"a\",\"{number}\"]],\
+             \"available_periods\":{{\"50\":\"{DOCUMENT}\",\"90\":\"http://c.example/\"}}}}",
+            2 * number,
+            listed.join(",")
+        );
+        let prints = BodyPrints { wire: 1, body: 1 };
+        std::future::ready(Ok(fetched(&request.url, whole_document(text, prints))))
+    }));
+    let mut read = async || reader.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
+    assert_eq!(read().await.updates.len(), 1);
+    // There is a gap to the next one, and so the longer one is asked for.
+    let news = read().await;
+    assert_eq!((news.updates.len(), news.missed), (2, None));
+    assert_eq!(reader.follower.remembered(), 1);
+    let by_document = leads.clone().by_answer(DOCUMENT);
+    assert_eq!(asked.lock()[..], [leads.clone(), leads, by_document]);
+}
