@@ -221,6 +221,7 @@ impl AppState {
             hub: settings.hub,
             cloud: settings.cloud,
             absolute: settings.absolute_urls,
+            keeps_new_feed_url: settings.keep_new_feed_url,
             ..Site::new(&settings.public_url, store.endpoint().clone(), settings.dialect)
         });
         let rules = PlaceRules {

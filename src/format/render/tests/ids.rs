@@ -1,11 +1,10 @@
 //! The published id, wherever the native one stands.
 
 use super::build::{Feed, cut, item_as, read_back};
-use tidegate_core::model::Format;
 
 fn rss(item: &str, published: &str) -> Feed {
     let document = format!("<rss version=\"2.0\"><channel><title>T</title>{item}</channel></rss>");
-    let (skeleton, mut entries) = cut(Format::Rss20, &document);
+    let (skeleton, mut entries) = cut(&document);
     Feed::of(skeleton, vec![item_as(entries.remove(0), published)])
 }
 
@@ -77,7 +76,7 @@ fn an_item_without_an_id_gets_one() {
 fn an_atom_id_keeps_its_tags() {
     let document = "<a:feed xmlns:a='http://www.w3.org/2005/Atom'><a:entry>\
                     <a:id xml:lang='en'>old</a:id><a:title>t</a:title></a:entry></a:feed>";
-    let (skeleton, mut entries) = cut(Format::Atom10, document);
+    let (skeleton, mut entries) = cut(document);
     let mut without = entries[0].clone();
     without.xml = "<a:entry><a:title>t</a:title></a:entry>".to_owned();
     (without.slots.id, without.slots.id_element) = (None, None);
