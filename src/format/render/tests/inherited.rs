@@ -190,38 +190,26 @@ fn bases_are_added_at_many_places_in_one_pass() {
     assert_eq!(made.xml.get(made.slots.id.unwrap()), Some("urn:1"));
 }
 
+/// One that the publisher uses otherwise is avoided, or bound again where an entry alone does so; a binding
+/// of our namespace is used.
 #[test]
-fn a_prefix_of_ours_that_the_publisher_uses_otherwise_is_avoided() {
-    let root = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='urn:taken'>";
-    let document = format!("{root}<entry sx:a='1'><id>urn:1</id></entry></feed>");
-    let text = moved(&document, &document).render(ViewKind::Complete);
+fn our_prefix_is_nobody_elses() {
+    let feed = |bound: &str, entry: &str| {
+        format!("<feed xmlns='{ATOM}'{bound}><entry{entry}><id>urn:1</id></entry></feed>")
+    };
+    let taken = " xmlns:sx='urn:taken'";
+    let text =
+        moved(&feed(taken, " sx:a='1'"), &feed(taken, " sx:a='1'")).render(ViewKind::Complete);
     assert!(text.contains(&format!(" xmlns:sx1=\"{SSE}\"")));
     assert!(text.contains("<sx1:sharing ") && text.contains("<entry sx:a='1'><sx1:sync "));
-}
-
-#[test]
-fn a_prefix_of_ours_that_an_entry_binds_otherwise_is_bound_again() {
-    let skeleton = "<feed xmlns='http://www.w3.org/2005/Atom'></feed>";
-    let inherited = "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:sx='urn:taken'>\
-                     <entry sx:a='1'><id>urn:1</id></entry></feed>";
-    let own = "<feed xmlns='http://www.w3.org/2005/Atom'>\
-               <entry xmlns:sx='urn:taken' sx:a='1'><id>urn:1</id></entry></feed>";
-    for document in [inherited, own] {
-        let text = moved(skeleton, document).reader();
+    let own = format!("{taken} sx:a='1'");
+    for document in [feed(taken, " sx:a='1'"), feed("", &own)] {
+        let text = moved(&feed("", ""), &document).reader();
         assert!(text.contains(&format!("<sx:sync xmlns:sx=\"{SSE}\" id=")), "{text}");
-        assert_eq!(
-            text.matches("xmlns:sx=\"urn:taken\"").count()
-                + text.matches("xmlns:sx='urn:taken'").count(),
-            1
-        );
+        assert_eq!(text.replace('"', "'").matches(taken).count(), 1, "{text}");
     }
-}
-
-#[test]
-fn a_publishers_own_binding_of_our_namespace_is_used() {
-    let root = format!("<feed xmlns='{ATOM}' xmlns:s='{SSE}'>");
-    let document = format!("{root}<entry><id>urn:1</id></entry></feed>");
-    let text = moved(&document, &document).render(ViewKind::Complete);
+    let ours = feed(&format!(" xmlns:s='{SSE}'"), "");
+    let text = moved(&ours, &ours).render(ViewKind::Complete);
     assert!(text.contains("<s:sync ") && !text.contains("xmlns:sx"));
 }
 
