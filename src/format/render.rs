@@ -33,7 +33,7 @@ pub use opml::living_outlines;
 pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 
-use collection::{Around, ShownVersion};
+use collection::{EnclosingFeed, ShownVersion};
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
@@ -275,8 +275,8 @@ impl<E> TextSink<E> for String {
 
 impl<'a> Page<'a> {
     /// The document around its items.
-    fn around(&self) -> Around<'a> {
-        Around::new(self.skeleton, &self.addresses.upstream)
+    fn around(&self) -> EnclosingFeed<'a> {
+        EnclosingFeed::new(self.skeleton, &self.addresses.upstream)
     }
 
     /// Whether the view shows an item: a reader would show a tombstone, or blank a saved copy

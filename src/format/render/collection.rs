@@ -122,7 +122,7 @@ impl<'a> ShownVersion<'a> {
     }
 
     /// What it says, in the current format of its own family; a shell where it is deleted.
-    pub fn said(&self, around: Around<'_>) -> SaidVersion<'a> {
+    pub fn markup_in(&self, around: EnclosingFeed<'_>) -> VersionMarkup<'a> {
         let data = &self.version.data;
         let target = own_target(data);
         let seen = self.version.history.topmost().stamp.when();
@@ -132,18 +132,18 @@ impl<'a> ShownVersion<'a> {
             convert::markup(data, &target, seen, || around.bases.base(data))
         };
         let base = around.bases.base(&markup);
-        SaidVersion { shown: *self, markup, base }
+        VersionMarkup { shown: *self, markup, base }
     }
 }
 
 /// The document around items: its title, and where its references lead.
 #[derive(Debug, Clone, Copy)]
-pub struct Around<'a> {
+pub struct EnclosingFeed<'a> {
     pub title: &'a str,
     pub bases: Bases<'a>,
 }
 
-impl<'a> Around<'a> {
+impl<'a> EnclosingFeed<'a> {
     /// The document around a skeleton, which came from an address.
     pub fn new(skeleton: &'a Skeleton, document: &'a str) -> Self {
         let bases = Bases { document, channel: skeleton.link.as_deref() };
@@ -152,13 +152,13 @@ impl<'a> Around<'a> {
 }
 
 /// What a version says in its document.
-pub struct SaidVersion<'a> {
+pub struct VersionMarkup<'a> {
     shown: ShownVersion<'a>,
     pub markup: Cow<'a, Markup>,
     base: Base,
 }
 
-impl SaidVersion<'_> {
+impl VersionMarkup<'_> {
     /// The same in no format.
     pub fn reading(&self) -> Reading {
         Reading::of(&self.markup, &self.base)
@@ -188,7 +188,7 @@ fn own_target(markup: &Markup) -> Target<'static> {
 
 /// What all items of a collection have in common.
 pub struct CollectionItems<'a> {
-    pub around: Around<'a>,
+    pub around: EnclosingFeed<'a>,
     pub dialect: Dialect,
     /// Base and language around them.
     pub base: &'a str,
@@ -204,7 +204,7 @@ pub struct CollectionItems<'a> {
 impl CollectionItems<'_> {
     /// Adds an item.
     pub fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
-        let said = shown.said(self.around);
+        let said = shown.markup_in(self.around);
         let mut element = said.element();
         if let Some(CollectionItem::Pox(nodes)) = said.collection_item() {
             element.children = nodes;

@@ -1,7 +1,7 @@
 //! One item: the publisher's bytes with `sx:sync`, the published id and what they inherited.
 
 use super::base::{self, Added};
-use super::collection::{Around, ShownVersion};
+use super::collection::{EnclosingFeed, ShownVersion};
 use super::convert::{self, Target};
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, kept, tombstone};
@@ -20,7 +20,7 @@ pub struct Entries<'a> {
     /// The prefixes of our elements.
     pub prefixes: &'a Prefixes,
     /// The document around them, of which a base can be made where the publisher names none.
-    pub around: Around<'a>,
+    pub around: EnclosingFeed<'a>,
     /// The language that the document around says for all, where its publisher did not say it as
     /// `xml:lang`.
     pub language: Option<&'a str>,

@@ -4,7 +4,7 @@
 //! in plain members, and whole, with its markup, in `entry`. One that came as JSON has the members
 //! that it came with.
 
-use super::collection::{Around, CollectionItem, ShownVersion};
+use super::collection::{CollectionItem, EnclosingFeed, ShownVersion};
 use super::convert::{self, Category};
 use super::head::{ViewBounds, links};
 use super::{Page, PageWriter};
@@ -89,11 +89,11 @@ pub fn sharing(page: &Page<'_>) -> Map<String, Value> {
 }
 
 /// What a version says, with its sync.
-pub fn item(around: Around<'_>, shown: &ShownVersion<'_>) -> Value {
+pub fn item(around: EnclosingFeed<'_>, shown: &ShownVersion<'_>) -> Value {
     let conflicts = shown.conflicts.iter();
     let conflicts = conflicts.map(|version| self::item(around, &shown.conflict(version)));
     let sync = sync_object(shown.version, conflicts);
-    let said = shown.said(around);
+    let said = shown.markup_in(around);
     let others = match said.collection_item() {
         Some(CollectionItem::Json(mut item)) => {
             item.insert("sync".to_owned(), sync);

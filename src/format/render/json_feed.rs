@@ -114,7 +114,7 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let base = page.around().bases.base(data);
     let own = (data.format == Format::JsonFeed).then(|| own_item(&data.xml, &base)).flatten();
     let mut item = own.unwrap_or_default();
-    let said = shown.said(page.around()).reading();
+    let said = shown.markup_in(page.around()).reading();
     let files = Files::of(&said);
     // One of the two has to be there.
     if !["content_html", "content_text"].iter().any(|name| item.contains_key(*name)) {

@@ -2,7 +2,7 @@
 //! merged, and what is kept of a feed.
 
 use super::base::Bases;
-use super::collection::{Around, CollectionItems, ShownVersion};
+use super::collection::{CollectionItems, EnclosingFeed, ShownVersion};
 use super::convert::{Target, write_entry};
 use super::entry::Entries;
 use super::head::Surroundings;
@@ -69,7 +69,7 @@ impl<'a> KeptItems<'a> {
     pub fn push_collected(&self, out: &mut String, skeleton: &Skeleton, item: &KeptItem) {
         let sharing = (self.prefixes.sharing.as_str(), Some(self.prefixes.sharing_namespace));
         let base = self.context.base.as_deref().unwrap_or_default();
-        let (around, dialect) = (Around::new(skeleton, ""), self.prefixes.dialect);
+        let (around, dialect) = (EnclosingFeed::new(skeleton, ""), self.prefixes.dialect);
         let lang = self.context.lang.as_deref();
         let scope = self.context.namespaces.clone();
         let namespace = self.target.namespace;
@@ -81,7 +81,7 @@ impl<'a> KeptItems<'a> {
         Entries {
             target: self.target,
             prefixes: &self.prefixes,
-            around: Around { title: "", bases: Bases { document: "", channel: None } },
+            around: EnclosingFeed { title: "", bases: Bases { document: "", channel: None } },
             language: None,
             absolute: false,
         }
@@ -99,7 +99,7 @@ impl<'a> KeptItems<'a> {
 /// What a version says as an item of a collection as JSON.
 pub fn members(skeleton: &Skeleton, version: &Version<Markup>) -> Value {
     let shown = ShownVersion { published_id: None, ..ShownVersion::alone(version) };
-    json::item(Around::new(skeleton, ""), &shown)
+    json::item(EnclosingFeed::new(skeleton, ""), &shown)
 }
 
 /// A skeleton that stands by itself around items, each of which is to begin a line. Its references

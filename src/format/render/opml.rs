@@ -172,10 +172,10 @@ fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, Element) {
             (ListPosition::of(entry), outline(entry, own, data.card.link.as_deref()))
         }
         None if shown.version.deleted => {
-            let title = &shown.said(page.around()).markup.card.title;
+            let title = &shown.markup_in(page.around()).markup.card.title;
             (ListPosition::default(), outline_of(title))
         }
-        None => (ListPosition::default(), link(&shown.said(page.around()).reading())),
+        None => (ListPosition::default(), link(&shown.markup_in(page.around()).reading())),
     };
     (place, with_id(said, shown.published_id.unwrap_or_default()))
 }
