@@ -184,6 +184,7 @@ impl Gateway {
             window: config.publish.window,
             history: config.publish.history_links,
             absolute_urls: config.publish.absolute_urls,
+            keep_new_feed_url: config.publish.keep_new_feed_url,
             deltas: config.publish.deltas,
             periods: config.sup.periods.clone(),
             hub: config.websub.hub,

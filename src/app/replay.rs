@@ -12,9 +12,8 @@ use tidegate_judge::identity;
 use tidegate_poll::{Bounds, UpdateRate, replay_interval};
 use tidegate_replay::{
     self as replay, DocumentReport, PrintedEvent, PrintedPending, ReplayTarget, Series, Summary,
-    sentence,
 };
-use tidegate_store::EmbeddedStore;
+use tidegate_store::{EmbeddedStore, in_words};
 
 /// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
 const ENDPOINT: &str = "replay";
@@ -26,7 +25,7 @@ pub fn rule_names() -> impl Iterator<Item = &'static str> {
 
 /// Replays the sources and prints what came of each document.
 pub fn replay(options: &ReplayOptions) -> Result<(), AppError> {
-    let all = replay::read(&options.sources).map_err(|error| AppError::Input(sentence(&error)))?;
+    let all = replay::read(&options.sources).map_err(|error| AppError::Input(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -67,7 +66,7 @@ async fn one(
     print: impl FnMut(DocumentReport),
 ) -> Result<(), AppError> {
     let failed =
-        |error: &dyn std::error::Error| AppError::run("the replay failed", sentence(error));
+        |error: &dyn std::error::Error| AppError::run("the replay failed", in_words(error));
     let first = series.documents.first().map_or(Time::MIN, |d| d.time);
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
     let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
@@ -92,8 +91,8 @@ async fn one(
         interval: &interval,
     };
     replay::series(stage, series, print).await.map_err(|error| match error {
-        replay::ReplayError::Read { .. } => AppError::Input(sentence(&error)),
-        _ => AppError::run("the replay failed", sentence(&error)),
+        replay::ReplayError::Read { .. } => AppError::Input(in_words(&error)),
+        _ => AppError::run("the replay failed", in_words(&error)),
     })
 }
 

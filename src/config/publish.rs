@@ -50,6 +50,11 @@ section! {
         /// converted has no relative references in any case; the sync and the complete view keep the
         /// publisher's bytes.
         absolute_urls: bool = flag(), Preset("false"), at restart;
+        /// `itunes:new-feed-url` stays as the publisher wrote it.
+        ///
+        /// Podcast applications that meet one go to that address for ever. Else it says the address of
+        /// the feed here.
+        keep_new_feed_url: bool = flag(), Preset("false"), at restart;
         /// The most versions outside archives, and the most entries of an archive.
         archive_entries => archives.entries = number(1..=10_000), Preset("20");
         /// The most updates of one item in a day that make a version each.

@@ -33,7 +33,7 @@ pub use opml::living_outlines;
 pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 
-use collection::ShownVersion;
+use collection::{EnclosingFeed, ShownVersion};
 use convert::Target;
 use entry::Entries;
 use head::Surroundings;
@@ -127,6 +127,9 @@ pub struct Addresses {
     /// Whether the reader view writes the publisher's relative references as absolute addresses
     /// (`publish.absolute_urls`).
     pub absolute: bool,
+    /// Whether the publisher's word that its feed has moved (`itunes:new-feed-url`) leads to where it
+    /// says, not to the reader view (`publish.keep_new_feed_url`).
+    pub keeps_new_feed_url: bool,
     /// Of the feeds whose items this one takes over (SSE 1.0 section 2.2.1): each one's name, and
     /// its address.
     pub aggregated: Vec<(String, String)>,
@@ -271,32 +274,9 @@ impl<E> TextSink<E> for String {
 }
 
 impl<'a> Page<'a> {
-    /// A page of these items that says nothing of its own: it is for readers here.
-    fn bare(
-        (container, dialect): (Container, Dialect),
-        (addresses, history): (&'a Addresses, &'a HistoryPlace),
-        (state, skeleton, items): (&'a FeedState, &'a Skeleton, &'a [Item]),
-    ) -> Self {
-        Self {
-            kind: ViewKind::Complete,
-            container,
-            dialect,
-            addresses,
-            state,
-            skeleton,
-            items,
-            deleted: &[],
-            history,
-            since: None,
-            until: None,
-            expires: None,
-            window: None,
-        }
-    }
-
-    /// What the bases of its entries can be made of.
-    fn bases(&self) -> Bases<'a> {
-        Bases { document: &self.addresses.upstream, channel: self.skeleton.link.as_deref() }
+    /// The document around its items.
+    fn around(&self) -> EnclosingFeed<'a> {
+        EnclosingFeed::new(self.skeleton, &self.addresses.upstream)
     }
 
     /// Whether the view shows an item: a reader would show a tombstone, or blank a saved copy
@@ -393,8 +373,7 @@ fn feed<E>(mut to: PageWriter<'_, '_, E>, family: Family) -> Result<(), E> {
     let entries = Entries {
         target: Target { family, namespace },
         prefixes: &prefixes,
-        bases: page.bases(),
-        feed_title: &page.skeleton.title,
+        around: page.around(),
         language: skeleton.context.lang.as_deref().filter(|_| page.skeleton.context.lang.is_none()),
         absolute,
     };

@@ -9,5 +9,5 @@ mod run;
 mod source;
 
 pub use report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending, Summary};
-pub use run::{Interval, ReplayError, ReplayTarget, sentence, series};
+pub use run::{Interval, ReplayError, ReplayTarget, series};
 pub use source::{Recorded, Series, SourceError, read};

@@ -13,7 +13,7 @@ use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_judge::archive;
 use tidegate_judge::record::{self, Observation, ObservationError, Verdict};
 use tidegate_judge::{self as judge, PENDING_SHOWN};
-use tidegate_store::{CommitError, PinnedFeed, Store, StoreError};
+use tidegate_store::{CommitError, PinnedFeed, Store, StoreError, in_words};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Why a replay cannot go on.
@@ -367,17 +367,5 @@ fn note_warnings<'w>(
 }
 
 fn failed(line: DocumentReport, error: &dyn std::error::Error) -> DocumentReport {
-    DocumentReport { outcome: DocumentOutcome::Failed, error: Some(sentence(error)), ..line }
-}
-
-/// An error with what caused it, in one line.
-pub fn sentence(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        words.push_str(": ");
-        words.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    words
+    DocumentReport { outcome: DocumentOutcome::Failed, error: Some(in_words(error)), ..line }
 }

@@ -26,46 +26,20 @@ pub struct Series {
     pub documents: Vec<Recorded>,
 }
 
-/// Why a source cannot be replayed.
+/// Why a source cannot be replayed, in a sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// It cannot be read.
-    #[error("cannot read {path}")]
-    Read {
-        /// What was to be read.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A line of the index is wrong.
-    #[error(
-        "{path}:{line}: {what}; a line is {{\"n\":1,\"time\":\"2026-11-20T16:20:05Z\",\"file\":\"0001.xml\"}}"
-    )]
-    Index {
-        /// The index.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// It has neither an index nor documents.
-    #[error(
-        "{path} has no index.jsonl, and no file whose name ends in .xml, .atom, .rss, .rdf, .json or \
-         .opml"
-    )]
-    Empty {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// More documents than are taken.
-    #[error("{path} lists more than {limit} documents; replay it in parts")]
-    TooMany {
-        /// The index.
-        path: PathBuf,
-        limit: usize,
-    },
+#[error("{0}")]
+pub struct SourceError(String);
+
+impl SourceError {
+    fn unread(path: &Path, why: &std::io::Error) -> Self {
+        Self(format!("cannot read {}: {why}", path.display()))
+    }
+
+    fn too_many(path: &Path) -> Self {
+        let path = path.display();
+        Self(format!("{path} lists more than {DOCUMENTS_LIMIT} documents; replay it in parts"))
+    }
 }
 
 /// The most documents of one series.
@@ -78,6 +52,8 @@ const APART: Duration = Duration::from_secs(3600);
 const DOCUMENTS: &[&str] = &["xml", "atom", "rss", "rdf", "json", "opml"];
 /// The name of the index of a folder.
 const INDEX: &str = "index.jsonl";
+/// A line of it.
+const LINE: &str = "{\"n\":1,\"time\":\"2026-11-20T16:20:05Z\",\"file\":\"0001.xml\"}";
 
 #[derive(Deserialize)]
 struct IndexLine {
@@ -106,7 +82,7 @@ pub fn read(sources: &[PathBuf]) -> Result<Vec<Series>, SourceError> {
 /// The documents of a folder without an index, in the order of their names and as far apart as
 /// files.
 fn unindexed(path: &Path) -> Result<Series, SourceError> {
-    let failed = |source| SourceError::Read { path: path.to_owned(), source };
+    let failed = |why| SourceError::unread(path, &why);
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?.path();
@@ -117,11 +93,15 @@ fn unindexed(path: &Path) -> Result<Series, SourceError> {
             files.push(entry);
         }
         if files.len() > DOCUMENTS_LIMIT {
-            return Err(SourceError::TooMany { path: path.to_owned(), limit: DOCUMENTS_LIMIT });
+            return Err(SourceError::too_many(path));
         }
     }
     if files.is_empty() {
-        return Err(SourceError::Empty { path: path.to_owned() });
+        return Err(SourceError(format!(
+            "{} has no index.jsonl, and no file whose name ends in .xml, .atom, .rss, .rdf, .json or \
+             .opml",
+            path.display()
+        )));
     }
     files.sort();
     let named = files.into_iter().map(|file| {
@@ -148,16 +128,18 @@ fn folder(path: &Path) -> Result<Series, SourceError> {
     if !index.exists() {
         return unindexed(path);
     }
-    let text = std::fs::read_to_string(&index)
-        .map_err(|source| SourceError::Read { path: index.clone(), source })?;
+    let text = std::fs::read_to_string(&index).map_err(|why| SourceError::unread(&index, &why))?;
     let mut documents = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let wrong = |what: String| SourceError::Index { path: index.clone(), line: at + 1, what };
+        let wrong = |what: String| {
+            let (path, line) = (index.display(), at + 1);
+            SourceError(format!("{path}:{line}: {what}; a line is {LINE}"))
+        };
         let read: IndexLine = serde_json::from_str(line).map_err(|e| wrong(e.to_string()))?;
         let time = Time::parse_rfc3339(&read.time).map_err(|e| wrong(e.to_string()))?;
         documents.push(Recorded { n: read.n, time, path: path.join(&read.file), file: read.file });
         if documents.len() > DOCUMENTS_LIMIT {
-            return Err(SourceError::TooMany { path: index, limit: DOCUMENTS_LIMIT });
+            return Err(SourceError::too_many(&index));
         }
     }
     Ok(Series { name: name_of(path), documents })
@@ -170,7 +152,8 @@ mod tests {
     #[test]
     fn a_folder_without_an_index_is_its_documents_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(read(&[folder.path().to_owned()]), Err(SourceError::Empty { .. })));
+        let said = read(&[folder.path().to_owned()]).unwrap_err().to_string();
+        assert!(said.contains("has no index.jsonl"), "{said}");
         for name in ["b.xml", "a.XML", "c.rss", "notes.txt", ".hidden"] {
             std::fs::write(folder.path().join(name), "<rss/>").unwrap();
         }

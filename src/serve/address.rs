@@ -70,6 +70,7 @@ pub(super) struct Site {
     pub(super) cloud: bool,
     /// Whether reader views write relative references as absolute addresses.
     pub(super) absolute: bool,
+    pub(super) keeps_new_feed_url: bool,
     /// The reader whose own it is, below the path of the token.
     pub(super) reader: Option<Arc<KnownReader>>,
     /// The feeds whose reader view has an address of its own.
@@ -97,6 +98,7 @@ impl Site {
             hub: false,
             cloud: false,
             absolute: false,
+            keeps_new_feed_url: false,
             reader: None,
             places: Arc::default(),
         }
@@ -288,6 +290,7 @@ impl Site {
             sup: self.sup.then(|| self.sup(feed)).flatten(),
             hub: self.hub.then(|| self.at("/websub")),
             absolute: self.absolute,
+            keeps_new_feed_url: self.keeps_new_feed_url,
             aggregated: record
                 .options
                 .sharing

@@ -229,6 +229,7 @@ impl AppState {
             hub: config.hub,
             cloud: config.cloud,
             absolute: config.absolute_urls,
+            keeps_new_feed_url: config.keep_new_feed_url,
             ..Site::new(&config.public_url, store.endpoint().clone(), config.dialect)
         });
         let rules = PlaceRules {

@@ -32,6 +32,8 @@ pub struct ServeSettings {
     pub history: LinkForms,
     /// Whether reader views write relative references as absolute addresses.
     pub absolute_urls: bool,
+    /// Whether `itunes:new-feed-url` stays as the publisher wrote it.
+    pub keep_new_feed_url: bool,
     /// Which views are answered with deltas (`publish.deltas`).
     pub deltas: DeltaViews,
     /// The periods of the SUP documents, in seconds (`sup.periods`); where there are none, no

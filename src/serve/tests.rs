@@ -185,6 +185,7 @@ fn settings() -> ServeSettings {
     ServeSettings {
         history: tidegate_format::render::LinkForms::default(),
         absolute_urls: false,
+        keep_new_feed_url: false,
         deltas: tidegate_config::DeltaViews::Sync,
         connections: 1024,
         memory: 128 << 20,

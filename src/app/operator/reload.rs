@@ -117,6 +117,7 @@ mod tests {
         ("publish", "dialect", "\"feedsync\""),
         ("publish", "history_links", "[\"rfc5005\"]"),
         ("publish", "absolute_urls", "true"),
+        ("publish", "keep_new_feed_url", "true"),
         ("publish", "archive_entries", "7"),
         ("publish", "versions_per_day", "7"),
         ("publish", "archives", "7"),

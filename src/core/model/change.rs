@@ -179,33 +179,6 @@ pub struct Change {
     pub seals: Vec<Seal>,
 }
 
-impl Change {
-    /// A change to this state and of nothing else.
-    pub const fn of_state(feed: FeedName, base: Revision, at: Time, state: FeedState) -> Self {
-        Self {
-            feed,
-            base,
-            at,
-            asked_at: None,
-            tick: None,
-            state,
-            skeleton: None,
-            order: None,
-            known: Vec::new(),
-            index: IndexUpdate::NONE,
-            versions: Vec::new(),
-            latest: Vec::new(),
-            conflicts: Vec::new(),
-            kept: None,
-            redacted: Vec::new(),
-            evicted: Vec::new(),
-            reinstated: Vec::new(),
-            events: Vec::new(),
-            seals: Vec::new(),
-        }
-    }
-}
-
 // Entries that were seen only in documents that are held back.
 
 /// An entry of a held document that is no known item. It is no item yet: it becomes one when the

@@ -1,8 +1,6 @@
 //! Feeds as operators configure them.
 
-use super::{
-    EndpointId, Enrolment, FeedAccess, FeedName, IdError, Ignore, ListMember, ShownAddress, Time,
-};
+use super::{EndpointId, Enrolment, FeedAccess, FeedName, Ignore, ListMember, ShownAddress, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -220,16 +218,10 @@ pub enum ConflictPolicy {
     Prefer(EndpointId),
 }
 
-/// Why a text is no [`ConflictPolicy`].
+/// Why a text is no [`ConflictPolicy`], in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// It is none of the words.
-    #[error("{0:?} is unknown; write one of \"keep\", \"winner\", \"prefer:ENDPOINT\"")]
-    Unknown(String),
-    /// What is preferred is no endpoint.
-    #[error("what stands behind \"prefer:\" is the id of an endpoint: {0}")]
-    Endpoint(#[source] IdError),
-}
+#[error("{0}")]
+pub struct PolicyError(String);
 
 /// The word that an endpoint follows.
 const PREFER: &str = "prefer:";
@@ -243,10 +235,16 @@ impl FromStr for ConflictPolicy {
         match (text, text.strip_prefix(PREFER)) {
             ("keep", _) => Ok(Self::Keep),
             ("winner", _) => Ok(Self::Winner),
-            (_, Some(endpoint)) => {
-                EndpointId::new(endpoint).map(Self::Prefer).map_err(PolicyError::Endpoint)
+            (_, Some(endpoint)) => EndpointId::new(endpoint).map(Self::Prefer).map_err(|why| {
+                PolicyError(format!(
+                    "what stands behind \"prefer:\" is the id of an endpoint: {why}"
+                ))
+            }),
+            _ => {
+                let said: String = text.chars().take(SAID).collect();
+                let wanted = "write one of \"keep\", \"winner\", \"prefer:ENDPOINT\"";
+                Err(PolicyError(format!("{said:?} is unknown; {wanted}")))
             }
-            _ => Err(PolicyError::Unknown(text.chars().take(SAID).collect())),
         }
     }
 }

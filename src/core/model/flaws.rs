@@ -196,17 +196,4 @@ mod tests {
             assert_eq!(history, FlawHistory::default());
         }
     }
-
-    mod doubts {
-        use super::super::*;
-
-        #[test]
-        fn a_byte_keeps_them() {
-            let doubts: Doubts = [Doubt::Top, Doubt::PushedOut].into_iter().collect();
-            assert_eq!(Doubts::from_bits(doubts.bits()), doubts);
-            assert_eq!(doubts.iter().collect::<Vec<_>>(), [Doubt::PushedOut, Doubt::Top]);
-            assert_eq!(Doubts::from_bits(0xf8), Doubts::NONE);
-            assert!(Doubts::NONE.is_empty() && !doubts.is_empty());
-        }
-    }
 }

@@ -63,44 +63,10 @@ impl Hash for Ignore {
     }
 }
 
-/// Why a field or a pattern cannot be ignored.
+/// Why a field or a pattern cannot be ignored, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IgnoreError {
-    /// The path is no field's.
-    #[error(
-        "{field:?} is no field; write it as the reasons of events name it, like \"description\" or \"media:group/media:description\""
-    )]
-    Field {
-        /// The path as given.
-        field: String,
-    },
-    /// A text is too long.
-    #[error("the {what} is {length} bytes long, the limit is {limit}")]
-    TooLong {
-        /// Which of the two.
-        what: &'static str,
-        /// Bytes found.
-        length: usize,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// The pattern is no regular expression.
-    #[error("the pattern {pattern:?} is no regular expression: {said}")]
-    Pattern {
-        /// The pattern as given.
-        pattern: String,
-        /// What is wrong with it.
-        said: String,
-    },
-    /// The pattern would take too much memory.
-    #[error("the pattern {pattern:?} is too large when compiled, the limit is {limit} bytes")]
-    TooLarge {
-        /// The pattern as given.
-        pattern: String,
-        /// Bytes allowed.
-        limit: usize,
-    },
-}
+#[error("{0}")]
+pub struct IgnoreError(String);
 
 impl Ignore {
     /// Checks a field's path and, where only a part of its text is noise, the regular expression
@@ -111,7 +77,10 @@ impl Ignore {
         // A namespace in braces has slashes of its own.
         let is_path = field.contains('{') || field.split('/').all(|step| !step.is_empty());
         if field.is_empty() || !is_text || !is_path {
-            return Err(IgnoreError::Field { field: field.to_owned() });
+            return Err(IgnoreError(format!(
+                "{field:?} is no field; write it as the reasons of events name it, like \
+                 \"description\" or \"media:group/media:description\""
+            )));
         }
         let pattern = pattern
             .map(|pattern| {
@@ -146,9 +115,12 @@ impl Ignore {
     }
 }
 
-fn short_enough(what: &'static str, text: &str, limit: usize) -> Result<(), IgnoreError> {
+fn short_enough(what: &str, text: &str, limit: usize) -> Result<(), IgnoreError> {
+    if text.len() <= limit {
+        return Ok(());
+    }
     let length = text.len();
-    if length > limit { Err(IgnoreError::TooLong { what, length, limit }) } else { Ok(()) }
+    Err(IgnoreError(format!("the {what} is {length} bytes long, the limit is {limit}")))
 }
 
 fn compile(pattern: &str) -> Result<Regex, IgnoreError> {
@@ -157,17 +129,19 @@ fn compile(pattern: &str) -> Result<Regex, IgnoreError> {
         .dfa_size_limit(COMPILED_LIMIT)
         .nest_limit(NEST_LIMIT)
         .build();
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(limit) => {
-            IgnoreError::TooLarge { pattern: pattern.to_owned(), limit }
-        }
-        // The first lines draw the pattern with a mark below it; the last one says what is wrong.
-        other => {
-            let told = other.to_string();
-            let last = told.lines().next_back().unwrap_or_default();
-            let said = last.trim_start_matches("error: ").to_owned();
-            IgnoreError::Pattern { pattern: pattern.to_owned(), said }
-        }
+    built.map_err(|error| {
+        let why = match error {
+            regex::Error::CompiledTooBig(limit) => {
+                format!("is too large when compiled, the limit is {limit} bytes")
+            }
+            // The first lines draw the pattern with a mark below it; the last one says what is wrong.
+            other => {
+                let told = other.to_string();
+                let last = told.lines().next_back().unwrap_or_default();
+                format!("is no regular expression: {}", last.trim_start_matches("error: "))
+            }
+        };
+        IgnoreError(format!("the pattern {pattern:?} {why}"))
     })
 }
 
@@ -202,8 +176,8 @@ mod tests {
             assert!(Ignore::new(field, None).is_ok(), "{field}");
         }
         for field in ["", " title", "a//b", "a/", "/a", "a\nb"] {
-            let wrong = matches!(Ignore::new(field, None), Err(IgnoreError::Field { .. }));
-            assert!(wrong, "{field:?}");
+            let said = Ignore::new(field, None).unwrap_err().to_string();
+            assert!(said.contains("is no field"), "{field:?}: {said}");
         }
         let long = Ignore::new(&"a".repeat(FIELD_LIMIT + 1), None).unwrap_err().to_string();
         assert_eq!(long, "the field is 257 bytes long, the limit is 256");

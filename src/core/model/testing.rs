@@ -1,7 +1,8 @@
 //! Values for tests, of this crate and of others.
 
 use super::{
-    Count, History, Interruption, Interruptions, Origin, Stamp, Stub, SyncId, Tick, Time, Update,
+    Change, Count, FeedName, FeedState, History, IndexUpdate, Interruption, Interruptions, Origin,
+    Revision, Stamp, Stub, SyncId, Tick, Time, Update,
 };
 
 impl Stub {
@@ -34,5 +35,32 @@ impl Stub {
 impl FromIterator<Interruption> for Interruptions {
     fn from_iter<I: IntoIterator<Item = Interruption>>(all: I) -> Self {
         Self(all.into_iter().take(Self::LIMIT).collect())
+    }
+}
+
+impl Change {
+    /// A change to this state and of nothing else.
+    pub const fn of_state(feed: FeedName, base: Revision, at: Time, state: FeedState) -> Self {
+        Self {
+            feed,
+            base,
+            at,
+            asked_at: None,
+            tick: None,
+            state,
+            skeleton: None,
+            order: None,
+            known: Vec::new(),
+            index: IndexUpdate::NONE,
+            versions: Vec::new(),
+            latest: Vec::new(),
+            conflicts: Vec::new(),
+            kept: None,
+            redacted: Vec::new(),
+            evicted: Vec::new(),
+            reinstated: Vec::new(),
+            events: Vec::new(),
+            seals: Vec::new(),
+        }
     }
 }

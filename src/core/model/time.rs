@@ -54,11 +54,8 @@ impl Serialize for Time {
 
 /// Why a text is not a date-time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a date-time of the form {wanted}")]
-pub struct TimeError {
-    text: String,
-    wanted: &'static str,
-}
+#[error("{0:?} is not a date-time of the form 2026-11-20T16:20:05Z")]
+pub struct TimeError(String);
 
 impl Time {
     /// The earliest representable time.
@@ -89,7 +86,7 @@ impl Time {
     /// Reads an RFC 3339 date-time with any offset; a fraction of a second is cut off
     /// (READINGS 1, row 6).
     pub fn parse_rfc3339(text: &str) -> Result<Self, TimeError> {
-        let wrong = || TimeError { text: text.to_owned(), wanted: "2026-11-20T16:20:05Z" };
+        let wrong = || TimeError(text.to_owned());
         let timestamp: jiff::Timestamp = text.trim().parse().map_err(|_| wrong())?;
         let whole = timestamp.as_nanosecond().div_euclid(1_000_000_000);
         let seconds = i64::try_from(whole).map_err(|_| wrong())?;
@@ -200,7 +197,7 @@ impl FromStr for Tick {
     fn from_str(text: &str) -> Result<Self, TimeError> {
         match Time::parse_rfc3339(text) {
             Ok(time) if time.to_string() == text => Ok(Self(time)),
-            _ => Err(TimeError { text: text.to_owned(), wanted: "2026-11-20T16:20:05Z" }),
+            _ => Err(TimeError(text.to_owned())),
         }
     }
 }

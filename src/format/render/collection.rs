@@ -4,15 +4,17 @@
 //! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came as
 //! plain XML has what it came with.
 
+use super::base::Bases;
 use super::convert::{self, Reading, Target, read_entry};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
+use super::references::Base;
 use super::scope::base_of;
-use super::{Page, PageWriter, tombstone};
+use super::{Dialect, Page, PageWriter, tombstone};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
-use tidegate_core::model::{Family, Item, ItemStatus, Markup, SyncExtras, Version};
+use tidegate_core::model::{Family, Item, ItemStatus, Markup, Skeleton, SyncExtras, Version};
 use tidegate_core::sync_markup::collection_item::{JSON, NAMESPACE, OF, POX, WORDS, words_hash};
 use tidegate_core::sync_markup::sx;
 use tidegate_core::xml::ns::{ATOM, HISTORY};
@@ -62,8 +64,8 @@ pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
     push_links(out, page, "atom:link");
     push_sharing(out, page, SX);
     out.push('\n');
-    let sharing = (SX, None);
-    let items = CollectionItems { page, base, lang, scope, sharing, namespace: "" };
+    let (around, dialect, sharing) = (page.around(), page.dialect, (SX, None));
+    let items = CollectionItems { around, dialect, base, lang, scope, sharing, namespace: "" };
     to.write_items(|out, item| {
         items.push(out, &ShownVersion::of(page, item));
         out.push('\n');
@@ -120,38 +122,62 @@ impl<'a> ShownVersion<'a> {
     }
 
     /// What it says, in the current format of its own family; a shell where it is deleted.
-    pub fn markup(&self, page: &Page<'_>) -> Cow<'a, Markup> {
+    pub fn markup_in(&self, around: EnclosingFeed<'_>) -> VersionMarkup<'a> {
         let data = &self.version.data;
         let target = own_target(data);
         let seen = self.version.history.topmost().stamp.when();
-        if self.version.deleted && self.published_id.is_some() {
-            let title = &page.skeleton.title;
-            return Cow::Owned(tombstone::shell(self.version, &target, title, self.is_redacted));
-        }
-        convert::markup(data, &target, seen, || page.bases().base(data))
+        let markup = if self.version.deleted && self.published_id.is_some() {
+            Cow::Owned(tombstone::shell(self.version, &target, around.title, self.is_redacted))
+        } else {
+            convert::markup(data, &target, seen, || around.bases.base(data))
+        };
+        let base = around.bases.base(&markup);
+        VersionMarkup { shown: *self, markup, base }
     }
+}
 
+/// The document around items: its title, and where its references lead.
+#[derive(Debug, Clone, Copy)]
+pub struct EnclosingFeed<'a> {
+    pub title: &'a str,
+    pub bases: Bases<'a>,
+}
+
+impl<'a> EnclosingFeed<'a> {
+    /// The document around a skeleton, which came from an address.
+    pub fn new(skeleton: &'a Skeleton, document: &'a str) -> Self {
+        let bases = Bases { document, channel: skeleton.link.as_deref() };
+        Self { title: &skeleton.title, bases }
+    }
+}
+
+/// What a version says in its document.
+pub struct VersionMarkup<'a> {
+    shown: ShownVersion<'a>,
+    pub markup: Cow<'a, Markup>,
+    base: Base,
+}
+
+impl VersionMarkup<'_> {
     /// The same in no format.
-    pub fn says(&self, page: &Page<'_>) -> Reading {
-        let markup = self.markup(page);
-        Reading::of(&markup, &page.bases().base(&markup))
+    pub fn reading(&self) -> Reading {
+        Reading::of(&self.markup, &self.base)
     }
 
     /// The item of a collection that it was made from.
-    pub fn collection_item(&self, page: &Page<'_>) -> Option<CollectionItem> {
-        CollectionItem::from_entry(&self.markup(page))
+    pub fn collection_item(&self) -> Option<CollectionItem> {
+        CollectionItem::from_entry(&self.markup)
     }
 
     /// The same as an element that stands alone.
-    pub fn element(&self, page: &Page<'_>) -> Element {
-        let markup = self.markup(page);
-        let base = page.bases().base(&markup);
-        if convert::read_entry(&markup).is_some() {
-            return convert::whole(&markup, self.published_id, &base);
+    pub fn element(&self) -> Element {
+        let ShownVersion { version, published_id, .. } = self.shown;
+        if convert::read_entry(&self.markup).is_some() {
+            return convert::whole(&self.markup, published_id, &self.base);
         }
-        let seen = self.version.history.topmost().stamp.when();
-        let written = convert::write_card(&markup, &own_target(&markup), seen);
-        convert::whole(&written, self.published_id, &base)
+        let seen = version.history.topmost().stamp.when();
+        let written = convert::write_card(&self.markup, &own_target(&self.markup), seen);
+        convert::whole(&written, published_id, &self.base)
     }
 }
 
@@ -162,7 +188,8 @@ fn own_target(markup: &Markup) -> Target<'static> {
 
 /// What all items of a collection have in common.
 pub struct CollectionItems<'a> {
-    pub page: &'a Page<'a>,
+    pub around: EnclosingFeed<'a>,
+    pub dialect: Dialect,
     /// Base and language around them.
     pub base: &'a str,
     pub lang: Option<&'a str>,
@@ -177,8 +204,9 @@ pub struct CollectionItems<'a> {
 impl CollectionItems<'_> {
     /// Adds an item.
     pub fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
-        let mut element = shown.element(self.page);
-        if let Some(CollectionItem::Pox(nodes)) = shown.collection_item(self.page) {
+        let said = shown.markup_in(self.around);
+        let mut element = said.element();
+        if let Some(CollectionItem::Pox(nodes)) = said.collection_item() {
             element.children = nodes;
         }
         tree::move_namespace(&mut element, "", self.namespace);
@@ -195,8 +223,7 @@ impl CollectionItems<'_> {
         let mut nested = |out: &mut String, version: &Version<Markup>| {
             self.push(out, &shown.conflict(version));
         };
-        let dialect = self.page.dialect;
-        push_sync(out, dialect, self.sharing, shown, &mut nested);
+        push_sync(out, self.dialect, self.sharing, shown, &mut nested);
         for node in &element.children {
             match node {
                 Node::Text(text) => xml::push_text(out, text),

@@ -1,11 +1,12 @@
 //! One item: the publisher's bytes with `sx:sync`, the published id and what they inherited.
 
-use super::base::{self, Added, Bases};
-use super::collection::ShownVersion;
+use super::base::{self, Added};
+use super::collection::{EnclosingFeed, ShownVersion};
 use super::convert::{self, Target};
 use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, kept, tombstone};
 use std::borrow::Cow;
+use std::fmt::Write;
 use tidegate_core::model::{Family, Item, Markup, Shared, Time, Version};
 use tidegate_core::sync::to_091;
 use tidegate_core::sync_markup::{sx, sx091};
@@ -18,10 +19,8 @@ pub struct Entries<'a> {
     pub target: Target<'a>,
     /// The prefixes of our elements.
     pub prefixes: &'a Prefixes,
-    /// What a base can be made of, where the publisher names none.
-    pub bases: Bases<'a>,
-    /// The feed's title.
-    pub feed_title: &'a str,
+    /// The document around them, of which a base can be made where the publisher names none.
+    pub around: EnclosingFeed<'a>,
     /// The language that the document around says for all, where its publisher did not say it as
     /// `xml:lang`.
     pub language: Option<&'a str>,
@@ -66,7 +65,12 @@ impl Entries<'_> {
         let version = shown.version;
         let seen = version.history.topmost().stamp.when();
         let markup = if version.deleted && shown.published_id.is_some() {
-            Cow::Owned(tombstone::shell(version, &self.target, self.feed_title, shown.is_redacted))
+            Cow::Owned(tombstone::shell(
+                version,
+                &self.target,
+                self.around.title,
+                shown.is_redacted,
+            ))
         } else {
             self.converted(&version.data, seen, shown.published_id)
         };
@@ -95,7 +99,7 @@ impl Entries<'_> {
         seen: Option<Time>,
         published_id: Option<&str>,
     ) -> Cow<'m, Markup> {
-        let base = || self.bases.base(data);
+        let base = || self.around.bases.base(data);
         let other = match convert::markup(data, &self.target, seen, base) {
             Cow::Borrowed(markup) if self.absolute => convert::absolute(markup, &base()),
             Cow::Borrowed(markup) if published_id.is_none() => kept::moved(markup, &self.target),
@@ -120,7 +124,8 @@ impl Entries<'_> {
             markup = Cow::Owned(convert::write_card(data, &self.target, seen));
         }
         let attributes = Parts::of(&markup).map_or("", |parts| parts.attributes);
-        let Added { entry, inside } = self.bases.given(&markup, attributes, scope.base.as_deref());
+        let Added { entry, inside } =
+            self.around.bases.given(&markup, attributes, scope.base.as_deref());
         if let Some((places, base)) = inside {
             markup = Cow::Owned(base::with_bases(&markup, &places, &base));
         }
@@ -205,7 +210,7 @@ impl<'s> SplicedEntry<'s> {
             Some(own) => {
                 // Relative to a base that is not around it any more.
                 out.push_str(cut(attributes, 0..own.range.start));
-                xml::push_value(out, &self.entries.bases.own(self.markup, own.value));
+                xml::push_value(out, &self.entries.around.bases.own(self.markup, own.value));
                 out.push_str(cut(attributes, own.range.end..attributes.len()));
             }
         }
@@ -249,10 +254,10 @@ impl<'s> SplicedEntry<'s> {
             let link = self.markup.card.link.as_deref().filter(|link| *link == content.trim());
             // A `link` anywhere in the text counts as one, in a comment too: then the item goes
             // without, which does no harm.
-            let written = format!("<{}link", tag::prefix_of(self.parts.name));
+            let written = format!("<{}", self.named("link"));
             let has_link = !(renamed && is_permalink) || self.markup.xml.contains(&written);
             if let Some(link) = link.filter(|_| !has_link) {
-                self.push_element(out, "link", "", link);
+                xml::push_element(out, &self.named("link"), link);
             }
         }
         out.push_str(id.after);
@@ -272,21 +277,19 @@ impl<'s> SplicedEntry<'s> {
     /// Adds an id element where the entry has none.
     fn push_id(&self, out: &mut String, published: &str) {
         match self.entries.target.family {
-            Family::Atom => self.push_element(out, "id", "", published),
-            Family::Rss => self.push_element(out, "guid", " isPermaLink=\"false\"", published),
+            Family::Atom => xml::push_element(out, &self.named("id"), published),
+            Family::Rss => {
+                let name = self.named("guid");
+                let _ = write!(out, "<{name} isPermaLink=\"false\">");
+                xml::push_text(out, published);
+                let _ = write!(out, "</{name}>");
+            }
         }
     }
 
-    /// Adds an element of the entry's own namespace.
-    fn push_element(&self, out: &mut String, name: &str, attributes: &str, content: &str) {
-        let prefix = tag::prefix_of(self.parts.name);
-        for piece in ["<", prefix, name, attributes, ">"] {
-            out.push_str(piece);
-        }
-        xml::push_text(out, content);
-        for piece in ["</", prefix, name, ">"] {
-            out.push_str(piece);
-        }
+    /// The name of an element of the entry's own namespace.
+    fn named(&self, local: &str) -> String {
+        format!("{}{local}", tag::prefix_of(self.parts.name))
     }
 
     /// The scope inside an entry, for the entries in its `sx:conflicts`.
@@ -302,7 +305,7 @@ impl<'s> SplicedEntry<'s> {
         inside.namespaces.extend(own);
         inside.namespaces.push((&entries.prefixes.sharing, entries.prefixes.sharing_namespace));
         if let Some(own) = self.attribute("xml:base") {
-            inside.base = Some(Cow::Owned(entries.bases.own(markup, own.value)));
+            inside.base = Some(Cow::Owned(entries.around.bases.own(markup, own.value)));
         } else if let Some(base) = base {
             inside.base = Some(Cow::Borrowed(base));
         }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use tidegate_core::model::{Family, Skeleton, Tick, Time};
 use tidegate_core::sup;
+use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, push_attribute, tag};
@@ -48,6 +49,13 @@ impl Surroundings {
             }
         }
         add(slots.root_attributes..slots.root_attributes, declarations);
+        if !page.addresses.keeps_new_feed_url {
+            for place in new_feed_urls(text) {
+                let mut own = String::new();
+                xml::push_text(&mut own, &page.addresses.reader);
+                add(place, own);
+            }
+        }
 
         let mut feed_level = String::new();
         let (name, shown) = match family {
@@ -112,6 +120,16 @@ fn based(skeleton: &Skeleton, document: &str) -> Vec<Edit> {
     let mut absolute = String::new();
     xml::push_value(&mut absolute, &resolve(document, &value));
     vec![Edit { range: start + base.range.start..start + base.range.end, with: absolute.into() }]
+}
+
+/// Where a head says that the feed has moved (`itunes:new-feed-url`): applications that follow it would
+/// leave the gateway.
+fn new_feed_urls(text: &str) -> Vec<Range<usize>> {
+    const NAME: &str = "new-feed-url";
+    let doc = text.contains(NAME).then(|| Doc::read_whole(text)).flatten();
+    let elements = doc.iter().filter_map(Doc::root).flat_map(DocElement::descendants);
+    let said = elements.filter(|element| element.local() == NAME && !element.is_empty_tag());
+    said.map(DocElement::content).collect()
 }
 
 /// Where a prolog has `xml-stylesheet`. These are left out: their references are relative to an

@@ -2,19 +2,19 @@
 //!
 //! An item of a publisher's own JSON Feed keeps its members, those of extensions included.
 
-mod files;
-
 use super::collection::ShownVersion;
-use super::convert::{self, Person, Text};
+use super::convert::{self, Person, Reading, Text};
 use super::head::own_address;
+use super::json::{self, list, object};
+use super::media::of_address;
 use super::references::{Base, absolute_html};
 use super::scope::base_of;
-use super::{Page, PageWriter, json, media};
-use files::Files;
+use super::{Page, PageWriter};
 use serde_json::{Map, Value, json};
 use tidegate_core::model::{Family, Format, Time};
+use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::html::plain_text;
-use tidegate_core::xml::ns::{ATOM, DC, FEED_SYNC};
+use tidegate_core::xml::ns::{ATOM, DC, FEED_SYNC, ITUNES, MEDIA};
 use tidegate_core::xml::tree::Element;
 
 /// The version that is written.
@@ -25,27 +25,21 @@ const ITEMS: &str = "items";
 /// Renders a page, and the items that follow those that it has.
 pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
     let page = to.page;
-    let mut feed = head(page);
-    let mut put = |name: &str, value: Value| feed.insert(name.to_owned(), value);
-    put("version", VERSION.into());
-    put("title", page.skeleton.title.clone().into());
-    put("feed_url", own_address(page).clone().into());
-    if let Some(link) = &page.skeleton.link {
-        put("home_page_url", link.clone().into());
-    }
-    // Archives hold what came before.
-    if let Some(next) = &page.history.previous {
-        put("next_url", next.clone().into());
-    }
-    if let Some(hub) = page.addresses.hub.as_ref().filter(|_| page.history.archive.is_none()) {
-        put("hubs", json!([{ "type": "WebSub", "url": hub }]));
-    }
     let mut sharing = json::sharing(page);
-    if let Some(sharing) = sharing.as_object_mut() {
-        sharing.insert("about".to_owned(), FEED_SYNC.into());
-    }
-    put("_sharing", sharing);
-    put(ITEMS, Value::Null);
+    sharing.insert("about".to_owned(), FEED_SYNC.into());
+    let hub = page.addresses.hub.as_ref().filter(|_| page.history.archive.is_none());
+    let mut feed = head(page);
+    feed.extend(object([
+        ("version", VERSION.into()),
+        ("title", page.skeleton.title.clone().into()),
+        ("feed_url", own_address(page).clone().into()),
+        ("home_page_url", page.skeleton.link.clone().into()),
+        // Archives hold what came before.
+        ("next_url", page.history.previous.clone().into()),
+        ("hubs", list(hub.map(|hub| json!({ "type": "WebSub", "url": hub })))),
+        ("_sharing", sharing.into()),
+    ]));
+    feed.insert(ITEMS.to_owned(), Value::Null);
     let mut before = '{';
     for (name, value) in &feed {
         to.out.text().push(std::mem::replace(&mut before, ','));
@@ -82,9 +76,7 @@ fn head(page: &Page<'_>) -> Map<String, Value> {
         ("language", lang.map(|lang| lang.trim().to_owned())),
     ];
     put_texts(&mut feed, members);
-    if !feed.contains_key("authors") {
-        put_authors(&mut feed, &convert::people(page.skeleton), &base);
-    }
+    put_authors(&mut feed, &convert::people(page.skeleton), &base);
     feed
 }
 
@@ -102,27 +94,27 @@ fn put_texts(
 
 fn put_authors(object: &mut Map<String, Value>, people: &[Person], base: &Base) {
     let authors = people.iter().map(|person| {
-        let mut author = json!({ "name": person.name });
         // The mail of somebody is an address of theirs as well (version 1.1, `authors`).
         let mail = || person.email.as_ref().map(|mail| format!("mailto:{mail}"));
         let url = person.uri.as_deref().map(|uri| base.absolute(uri).into_owned()).or_else(mail);
-        if let (Some(url), Some(author)) = (url, author.as_object_mut()) {
-            author.insert("url".to_owned(), url.into());
-        }
-        author
+        json::object([("name", person.name.clone().into()), ("url", url.into())])
     });
-    let authors: Vec<Value> = authors.collect();
-    if !authors.is_empty() {
-        object.insert("authors".to_owned(), authors.into());
+    put_list(object, "authors", list(authors));
+}
+
+/// Adds a list, where it has anything and there is none.
+fn put_list(object: &mut Map<String, Value>, name: &str, values: Value) {
+    if !values.is_null() {
+        object.entry(name).or_insert(values);
     }
 }
 
 fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let data = &shown.version.data;
-    let base = page.bases().base(data);
+    let base = page.around().bases.base(data);
     let own = (data.format == Format::JsonFeed).then(|| own_item(&data.xml, &base)).flatten();
     let mut item = own.unwrap_or_default();
-    let said = shown.says(page);
+    let said = shown.markup_in(page.around()).reading();
     let files = Files::of(&said);
     // One of the two has to be there.
     if !["content_html", "content_text"].iter().any(|name| item.contains_key(*name)) {
@@ -148,20 +140,14 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
         ("language", said.language.clone()),
     ];
     put_texts(&mut item, texts);
-    if !item.contains_key("authors") {
-        put_authors(&mut item, &said.authors, &base);
-    }
+    put_authors(&mut item, &said.authors, &base);
     let subjects = said.foreign.iter().filter(|element| element.is(DC, "subject"));
     let categories = said.categories.iter().map(|category| category.shown().to_owned());
     let tags = convert::tags(categories.chain(subjects.map(Element::content)));
-    if !tags.is_empty() {
-        item.entry("tags").or_insert_with(|| tags.into());
-    }
-    if !item.contains_key("attachments") && !files.attachments.is_empty() {
-        item.insert("attachments".to_owned(), json!(files.attachments));
-    }
+    put_list(&mut item, "tags", list(tags));
+    put_list(&mut item, "attachments", list(files.attachments.into_iter().map(Attachment::json)));
     item.insert("id".to_owned(), shown.published_id.unwrap_or_default().into());
-    item.insert("_sharing".to_owned(), json::sync_object(shown.version, Vec::new()));
+    item.insert("_sharing".to_owned(), json::sync_object(shown.version, []));
     Value::Object(item)
 }
 
@@ -207,10 +193,7 @@ fn own_item(text: &str, base: &Base) -> Option<Map<String, Value>> {
     }
     let written = item.remove("tags");
     let written = written.iter().filter_map(Value::as_array).flatten();
-    let tags = convert::tags(written.filter_map(Value::as_str));
-    if !tags.is_empty() {
-        item.insert("tags".to_owned(), tags.into());
-    }
+    put_list(&mut item, "tags", list(convert::tags(written.filter_map(Value::as_str))));
     attachments(&mut item, base);
     Some(item)
 }
@@ -248,9 +231,7 @@ fn authors(object: &mut Map<String, Value>, base: &Base) {
     for author in authors.iter_mut().filter_map(Value::as_object_mut) {
         resolve(author, &["url", "avatar"], base);
     }
-    if !authors.is_empty() {
-        object.insert("authors".to_owned(), authors.into());
-    }
+    put_list(object, "authors", list(authors));
 }
 
 /// Attachments have an address and a type.
@@ -262,12 +243,189 @@ fn attachments(item: &mut Map<String, Value>, base: &Base) {
     for attachment in attachments.iter_mut().filter_map(Value::as_object_mut) {
         resolve(attachment, REFERENCES, base);
         let address = attachment.get("url").and_then(Value::as_str).unwrap_or_default();
-        let media = media::of_address(address);
+        let media = of_address(address);
         if !attachment.get("mime_type").is_some_and(|media| media.is_string() && is_said(media)) {
             attachment.insert("mime_type".to_owned(), media.into());
         }
     }
-    if !attachments.is_empty() {
-        item.insert("attachments".to_owned(), attachments.into());
+    put_list(item, "attachments", list(attachments));
+}
+
+// The files and images of an entry: its enclosures, and what Media RSS and the podcasts' module say.
+
+/// The most attachments of one entry.
+const ATTACHMENT_LIMIT: usize = 100;
+/// How deep elements of Media RSS are looked for: in a group, and within a content.
+const DEPTH_LIMIT: usize = 3;
+
+/// What an entry has beside its text.
+struct Files {
+    /// The address of its main image.
+    image: Option<String>,
+    /// `media:description`, which stands in where there is no text.
+    description: Option<Text>,
+    attachments: Vec<Attachment>,
+}
+
+/// An attachment (JSON Feed 1.1, "Attachments").
+struct Attachment {
+    url: String,
+    mime_type: String,
+    title: Option<String>,
+    size_in_bytes: Option<u64>,
+    duration_in_seconds: Option<u64>,
+}
+
+impl Attachment {
+    fn json(self) -> Map<String, Value> {
+        object([
+            ("url", self.url.into()),
+            ("mime_type", self.mime_type.into()),
+            ("title", self.title.into()),
+            ("size_in_bytes", self.size_in_bytes.into()),
+            ("duration_in_seconds", self.duration_in_seconds.into()),
+        ])
+    }
+
+    fn is_played(&self) -> bool {
+        ["audio/", "video/"].iter().any(|kind| self.mime_type.starts_with(kind))
+    }
+}
+
+/// What Media RSS and the podcasts' module say, in order.
+#[derive(Default)]
+struct MediaElements<'a> {
+    thumbnails: Vec<&'a str>,
+    contents: Vec<&'a Element>,
+    descriptions: Vec<&'a Element>,
+    image: Option<&'a str>,
+    duration: Option<u64>,
+}
+
+impl<'a> MediaElements<'a> {
+    fn look(&mut self, element: &'a Element, depth: usize) {
+        if element.namespace == MEDIA {
+            match element.name.as_str() {
+                "thumbnail" => self.thumbnails.extend(element.attribute("url")),
+                "content" => self.contents.push(element),
+                "description" => self.descriptions.push(element),
+                _ => {}
+            }
+            if depth < DEPTH_LIMIT {
+                element.elements().for_each(|child| self.look(child, depth + 1));
+            }
+        } else if element.namespace == ITUNES {
+            match element.name.as_str() {
+                "image" => self.image = self.image.or_else(|| element.attribute("href")),
+                "duration" => self.duration = self.duration.or_else(|| seconds(&element.content())),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Files {
+    /// Of an entry.
+    fn of(entry: &Reading) -> Self {
+        let mut said = MediaElements::default();
+        entry.foreign.iter().for_each(|element| said.look(element, 0));
+        let mut attachments: Vec<Attachment> = Vec::new();
+        let enclosed = entry.enclosures.iter().map(|enclosure| {
+            let length = enclosure.length.as_deref().and_then(number);
+            Attachment {
+                url: enclosure.address.clone(),
+                mime_type: enclosure.media_type().to_owned(),
+                title: enclosure.title.clone(),
+                size_in_bytes: length.filter(|length| *length > 0),
+                duration_in_seconds: None,
+            }
+        });
+        let contents = said.contents.iter().filter_map(|content| {
+            let url = content.attribute("url")?;
+            let media = content.attribute("type").filter(|media| media.contains('/'));
+            let title = content.elements().find(|child| child.name == "title");
+            Some(Attachment {
+                url: url.to_owned(),
+                mime_type: media.unwrap_or_else(|| of_address(url)).to_owned(),
+                title: title.and_then(Element::words),
+                size_in_bytes: content.attribute("fileSize").and_then(number),
+                duration_in_seconds: content.attribute("duration").and_then(seconds),
+            })
+        });
+        enclosed.chain(contents).for_each(|file| add(&mut attachments, file));
+        // The episode's own length, where there is one file to play.
+        let mut played = attachments.iter_mut().filter(|attachment| attachment.is_played());
+        if let (Some(only), None) = (played.next(), played.next()) {
+            only.duration_in_seconds = only.duration_in_seconds.or(said.duration);
+        }
+        let pictures = said.contents.iter().filter(|content| is_image(content));
+        let enclosed = entry.enclosures.iter().filter(|one| one.media_type().starts_with("image/"));
+        let mut images = said
+            .thumbnails
+            .iter()
+            .copied()
+            .chain(said.image)
+            .chain(pictures.filter_map(|picture| picture.attribute("url")))
+            .chain(enclosed.map(|enclosure| enclosure.address.as_str()));
+        let image = images.find(|address| is_address(address)).map(ToOwned::to_owned);
+        let description = said.descriptions.iter().find_map(|description| {
+            let is_html = description.attribute("type") == Some("html");
+            description.words().map(if is_html { Text::Html } else { Text::Plain })
+        });
+        Self { image, description, attachments }
+    }
+}
+
+/// Adds a file, or what is known of it in addition.
+fn add(attachments: &mut Vec<Attachment>, new: Attachment) {
+    if let Some(known) = attachments.iter_mut().find(|known| known.url == new.url) {
+        known.title = known.title.take().or(new.title);
+        known.size_in_bytes = known.size_in_bytes.or(new.size_in_bytes);
+        known.duration_in_seconds = known.duration_in_seconds.or(new.duration_in_seconds);
+    } else if is_address(&new.url) && attachments.len() < ATTACHMENT_LIMIT {
+        attachments.push(new);
+    }
+}
+
+fn is_image(content: &Element) -> bool {
+    let media = content.attribute("type");
+    content.attribute("medium") == Some("image")
+        || media.is_some_and(|media| media.starts_with("image/"))
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+/// A duration as `H:MM:SS`, `M:SS` or seconds; a fraction of a second is left out.
+fn seconds(text: &str) -> Option<u64> {
+    let parts: Vec<&str> = text.trim().split(':').collect();
+    if parts.len() > 3 {
+        return None;
+    }
+    parts.iter().try_fold(0_u64, |sum, part| {
+        let whole = part.trim().split('.').next().unwrap_or_default();
+        sum.checked_mul(60)?.checked_add(whole.parse().ok()?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_seconds() {
+        for (text, read) in [
+            ("1:02:03", Some(3723)),
+            ("62:03", Some(3723)),
+            (" 3723 ", Some(3723)),
+            ("3723.9", Some(3723)),
+            ("1:2:3:4", None),
+            ("soon", None),
+            ("", None),
+            ("99999999999999999999:0", None),
+        ] {
+            assert_eq!(seconds(text), read, "{text:?}");
+        }
     }
 }

@@ -2,17 +2,15 @@
 //! merged, and what is kept of a feed.
 
 use super::base::Bases;
-use super::collection::{CollectionItems, ShownVersion};
+use super::collection::{CollectionItems, EnclosingFeed, ShownVersion};
 use super::convert::{Target, write_entry};
 use super::entry::Entries;
 use super::head::Surroundings;
 use super::scope::{Extensions, Prefixes, Scope, borrow};
-use super::{Addresses, Container, Dialect, HistoryPlace, Page, json};
+use super::{Dialect, json};
 use serde_json::Value;
 use std::borrow::Cow;
-use tidegate_core::model::{
-    Context, Family, FeedState, Markup, Shared, Skeleton, SyncExtras, Time, Version,
-};
+use tidegate_core::model::{Context, Family, Markup, Shared, Skeleton, SyncExtras, Time, Version};
 use tidegate_core::xml::tree;
 
 /// Items in a document, each whole and with its own id, tombstones too.
@@ -71,21 +69,19 @@ impl<'a> KeptItems<'a> {
     pub fn push_collected(&self, out: &mut String, skeleton: &Skeleton, item: &KeptItem) {
         let sharing = (self.prefixes.sharing.as_str(), Some(self.prefixes.sharing_namespace));
         let base = self.context.base.as_deref().unwrap_or_default();
-        within_page(skeleton, self.prefixes.dialect, |page| {
-            let lang = self.context.lang.as_deref();
-            let scope = self.context.namespaces.clone();
-            let namespace = self.target.namespace;
-            CollectionItems { page, base, lang, scope, sharing, namespace }
-                .push(out, &item.shown());
-        });
+        let (around, dialect) = (EnclosingFeed::new(skeleton, ""), self.prefixes.dialect);
+        let lang = self.context.lang.as_deref();
+        let scope = self.context.namespaces.clone();
+        let namespace = self.target.namespace;
+        CollectionItems { around, dialect, base, lang, scope, sharing, namespace }
+            .push(out, &item.shown());
     }
 
     fn entries(&self) -> Entries<'_> {
         Entries {
             target: self.target,
             prefixes: &self.prefixes,
-            bases: Bases { document: "", channel: None },
-            feed_title: "",
+            around: EnclosingFeed { title: "", bases: Bases { document: "", channel: None } },
             language: None,
             absolute: false,
         }
@@ -103,7 +99,7 @@ impl<'a> KeptItems<'a> {
 /// What a version says as an item of a collection as JSON.
 pub fn members(skeleton: &Skeleton, version: &Version<Markup>) -> Value {
     let shown = ShownVersion { published_id: None, ..ShownVersion::alone(version) };
-    within_page(skeleton, Dialect::FeedSync, |page| json::item(page, &shown))
+    json::item(EnclosingFeed::new(skeleton, ""), &shown)
 }
 
 /// A skeleton that stands by itself around items, each of which is to begin a line. Its references
@@ -119,14 +115,6 @@ pub fn write_around(
     out.push('\n');
     out.push_str(after.trim_start());
     out
-}
-
-/// A page around items that are merged, which says nothing of its own.
-fn within_page<T>(skeleton: &Skeleton, dialect: Dialect, render: impl FnOnce(&Page<'_>) -> T) -> T {
-    let (addresses, history) = (Addresses::default(), HistoryPlace::default());
-    let state = FeedState::untouched(skeleton.format, Time::from_unix(0));
-    let (around, within) = ((&addresses, &history), (&state, skeleton, &[][..]));
-    render(&Page::bare((Container::Pox, dialect), around, within))
 }
 
 /// An item of RSS with its own elements in the namespace of another document's; `None` where they

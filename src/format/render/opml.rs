@@ -63,10 +63,21 @@ pub fn write<E>(to: PageWriter<'_, '_, E>) -> Result<(), E> {
 /// The outlines of a list that live, as a list of nothing else: to be read here, not to be
 /// published.
 pub fn living_outlines(state: &FeedState, skeleton: &Skeleton, items: &[Item]) -> String {
-    let around = (&Addresses::default(), &HistoryPlace::default());
-    let within = (state, skeleton, items);
-    let page = Page::bare((Container::Opml, Dialect::Sse091), around, within);
-    super::document(&Page { kind: ViewKind::Reader, ..page })
+    super::document(&Page {
+        kind: ViewKind::Reader,
+        container: Container::Opml,
+        dialect: Dialect::Sse091,
+        addresses: &Addresses::default(),
+        state,
+        skeleton,
+        items,
+        deleted: &[],
+        history: &HistoryPlace::default(),
+        since: None,
+        until: None,
+        expires: None,
+        window: None,
+    })
 }
 
 fn close(out: &mut String, open: &mut usize, depth: usize) {
@@ -161,10 +172,10 @@ fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, Element) {
             (ListPosition::of(entry), outline(entry, own, data.card.link.as_deref()))
         }
         None if shown.version.deleted => {
-            let title = shown.markup(page).card.title.clone();
-            (ListPosition::default(), outline_of(&title))
+            let title = &shown.markup_in(page.around()).markup.card.title;
+            (ListPosition::default(), outline_of(title))
         }
-        None => (ListPosition::default(), link(&shown.says(page))),
+        None => (ListPosition::default(), link(&shown.markup_in(page.around()).reading())),
     };
     (place, with_id(said, shown.published_id.unwrap_or_default()))
 }

@@ -35,9 +35,9 @@ const ADDRESSES: [&str; 9] =
     ["commentRss", "comments", "docs", "icon", "link", "logo", "origLink", "uri", "url"];
 /// Attributes of the formats that are addresses, by local name.
 const STRUCTURAL: [&str; 4] = ["href", "src", "uri", "url"];
-/// The relative references of one element; What stands where an element
-/// around it within names a base of its own is relative to that, and counts only as far as that
-/// base is relative itself.
+
+/// The relative references in one element. Below an inner `xml:base` only that base counts, and only if
+/// it is relative itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// Those of the format that are more than a fragment, by their places in the text.

@@ -212,6 +212,7 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
             window: gate.window,
             history: LinkForms::default(),
             absolute_urls: false,
+            keep_new_feed_url: false,
             deltas: tidegate_config::DeltaViews::All,
             connections: 1024,
             memory: 128 << 20,

@@ -38,14 +38,11 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
     push("link", link);
     push("description", &said("subtitle").unwrap_or_else(|| title.clone()));
     let language = feed.own("lang").or(skeleton.context.lang.as_deref());
-    if let Some(language) = language.filter(|language| !language.is_empty()) {
-        push("language", language);
-    }
-    if let Some(rights) = said("rights") {
-        push("copyright", &rights);
-    }
-    if let Some(generator) = said("generator") {
-        push("generator", &generator);
+    let language = language.filter(|language| !language.is_empty()).map(str::to_owned);
+    for (name, text) in
+        [("language", language), ("copyright", said("rights")), ("generator", said("generator"))]
+    {
+        text.iter().for_each(|text| push(name, text));
     }
     push_people(&mut channel, feed);
     for category in feed.elements().filter(|element| element.is(ATOM, "category")) {
@@ -100,20 +97,16 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
     let mut feed = Element::new(ATOM, "feed");
     let mut push = |name: &str, text: &str| feed.push(Element::new(ATOM, name).text(text));
     let said = |space: &str, name| channel.words_of(space, name);
-    push("title", &skeleton.title);
-    if let Some(rights) = said(own, "copyright").or_else(|| said(DC, "rights")) {
-        push("rights", &rights);
-    }
-    if let Some(generator) = said(own, "generator") {
-        push("generator", &generator);
-    }
     let image = channel.find(own, "image").and_then(|image| image.words_of(own, "url"));
     let cover = || channel.find(ITUNES, "image")?.value("href");
-    if let Some(logo) = image.or_else(|| said(ATOM, "logo")).or_else(cover) {
-        push("logo", &logo);
-    }
-    if let Some(icon) = said(ATOM, "icon") {
-        push("icon", &icon);
+    for (name, text) in [
+        ("title", Some(skeleton.title.clone())),
+        ("rights", said(own, "copyright").or_else(|| said(DC, "rights"))),
+        ("generator", said(own, "generator")),
+        ("logo", image.or_else(|| said(ATOM, "logo")).or_else(cover)),
+        ("icon", said(ATOM, "icon")),
+    ] {
+        text.iter().for_each(|text| push(name, text));
     }
     if let Some(description) = said(own, "description") {
         feed.push(Element::new(ATOM, "subtitle").with("type", "html").text(&description));

@@ -1,15 +1,13 @@
-//! Skeletons and markup for tests, cut out of whole documents with `find`.
+//! Skeletons and markup for tests, as the parser cuts them out of whole documents.
 
 use crate::parse;
 use crate::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind, document};
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
 use quick_xml::reader::NsReader;
-use std::ops::Range;
 use tidegate_core::model::{
-    Card, Context, Count, Deletion, EndpointId, FeedState, Format, History, Item, ItemStatus,
-    Markup, Revision, Shared, Skeleton, SkeletonSlots, Slots, Stamp, SyncId, Tick, Time, Update,
-    Version,
+    Count, Deletion, EndpointId, FeedState, Format, History, Item, ItemStatus, Markup, Revision,
+    Shared, Skeleton, Stamp, SyncId, Tick, Time, Update, Version,
 };
 use tidegate_core::xml::{self, tag};
 
@@ -31,17 +29,17 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Cuts an XML document.
+    /// A document as the parser reads it, which is to be of this format.
     pub fn new(format: Format, document: &str) -> Self {
-        let (skeleton, entries) = cut(format, document);
-        Self::of(skeleton, entries.into_iter().map(item).collect())
+        let feed = Self::read(document);
+        assert_eq!(feed.skeleton.format, format, "{document}");
+        feed
     }
 
     /// A document as the parser reads it.
     pub fn read(document: &str) -> Self {
-        let document = parse::document(document, None, &parse::Limits::default()).unwrap();
-        let items = document.entries.iter().map(|entry| item(parse::own(&document, entry)));
-        Self::of(document.skeleton.clone(), items.collect())
+        let (skeleton, entries) = cut(document);
+        Self::of(skeleton, entries.into_iter().map(item).collect())
     }
 
     /// Puts a feed together.
@@ -107,6 +105,7 @@ pub fn addresses() -> Addresses {
         sup: Some("https://gate.example/sup.json#abc".to_owned()),
         hub: None,
         absolute: false,
+        keeps_new_feed_url: false,
         aggregated: Vec::new(),
         cloud: None,
     }
@@ -175,124 +174,12 @@ pub fn deleted(mut item: Item) -> Item {
 }
 
 /// Cuts a document into its skeleton and its entries.
-pub fn cut(format: Format, document: &str) -> (Skeleton, Vec<Markup>) {
-    let root_at = document
-        .match_indices('<')
-        .find(|(at, _)| document[at + 1..].starts_with(|c: char| c.is_alphabetic()))
-        .map_or(0, |(at, _)| at);
-    let root_attributes = root_at + name_length(&document[root_at..]);
-    let root = tag::name_before(&document[..root_attributes]);
-    let prefix = tag::prefix_of(root);
-    let entry = match format {
-        Format::Atom10 | Format::Atom03 => format!("{prefix}entry"),
-        _ => "item".to_owned(),
-    };
-    let mut context = inherit(&Context::default(), &document[root_attributes..]);
-    if let Some(channel) = document.find("<channel").filter(|_| root == "rss") {
-        context = inherit(&context, &document[channel + "<channel".len()..]);
-    }
-    let mut text = document.to_owned();
-    let mut entries = Vec::new();
-    let mut at_entries = None;
-    while let Some(span) = element(&text, &entry) {
-        entries.push(markup(format, &text[span.clone()], context.clone()));
-        text.replace_range(span.clone(), "");
-        at_entries.get_or_insert(span.start);
-    }
-    let end = ["</channel>", "</feed>", "</a:feed>"].iter().find_map(|end| text.rfind(end));
-    let content = |name: &str| {
-        let open = format!("<{name}>");
-        let start = text.find(&open)? + open.len();
-        Some(start..start + text[start..].find("</")?)
-    };
-    let atom = matches!(format, Format::Atom10 | Format::Atom03);
-    let updated = if atom { format!("{prefix}updated") } else { "lastBuildDate".to_owned() };
-    let slots = SkeletonSlots {
-        root_attributes,
-        version: tag::find(&text[root_attributes..], "version")
-            .filter(|_| root == "rss")
-            .map(|v| v.range.start + root_attributes..v.range.end + root_attributes),
-        entries: at_entries.or(end).unwrap(),
-        updated: content(&updated),
-        id: content(&format!("{prefix}id")).filter(|_| atom),
-    };
-    let title = content(&format!("{prefix}title")).map_or("", |range| &text[range]);
-    let title = xml::plain(title).into_owned();
-    (Skeleton { format, text, slots, context, title, link: None }, entries)
-}
-
-/// Marks one entry.
-pub fn markup(format: Format, xml: &str, context: Context) -> Markup {
-    let attributes = name_length(xml);
-    let name = &xml[1..attributes];
-    let inner = xml.find('>').map(|end| end + 1).filter(|end| !xml[..*end].ends_with("/>"));
-    let prefix = tag::prefix_of(name);
-    let id_name = match format {
-        Format::Atom10 | Format::Atom03 => Some(format!("{prefix}id")),
-        Format::Rss20 | Format::Rss09x => Some("guid".to_owned()),
-        _ => None,
-    };
-    let id_element = id_name.and_then(|name| element(xml, &name));
-    let id = id_element.clone().map(|element| {
-        let end = element.start + xml[element.clone()].find('>').unwrap() + 1;
-        end..element.start + xml[element].rfind("</").unwrap()
-    });
-    let content = |name: &str| {
-        let span = element(xml, &format!("{prefix}{name}"))?;
-        let start = span.start + xml[span.clone()].find('>')? + 1;
-        Some(xml::plain(&xml[start..span.end]).trim().to_owned())
-    };
-    let date = |name: &str| content(name).and_then(|text| Time::parse_rfc3339(&text).ok());
-    let card = Card {
-        title: content("title").unwrap_or_default(),
-        link: content("link").filter(|link| !link.is_empty()),
-        author: content("author").filter(|author| !author.is_empty()),
-        published: date("published").or_else(|| date("issued")).or_else(|| date("dc:date")),
-        updated: date("updated").or_else(|| date("modified")),
-    };
-    Markup {
-        format,
-        xml: xml.to_owned(),
-        context,
-        slots: Slots { attributes, inner, id, id_element },
-        card,
-    }
-}
-
-fn name_length(tag: &str) -> usize {
-    tag.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/')).unwrap()
-}
-
-/// The span of the first element with this name.
-fn element(text: &str, name: &str) -> Option<Range<usize>> {
-    let open = format!("<{name}");
-    let start = text.match_indices(&open).map(|(at, _)| at).find(|at| {
-        text[at + open.len()..].starts_with(|c: char| c.is_whitespace() || c == '>' || c == '/')
-    })?;
-    let tag_end = start + text[start..].find('>')? + 1;
-    if text[..tag_end].ends_with("/>") {
-        return Some(start..tag_end);
-    }
-    let close = format!("</{name}>");
-    Some(start..start + text[start..].find(&close)? + close.len())
-}
-
-fn inherit(outer: &Context, tag: &str) -> Context {
-    let mut context = outer.clone();
-    for attribute in tag::attributes(tag) {
-        let value = xml::plain_value(attribute.value).into_owned();
-        match attribute.name.split_once(':').unwrap_or((attribute.name, "")) {
-            ("xmlns", prefix) => {
-                context.namespaces.retain(|(bound, _)| bound != prefix);
-                context.namespaces.push((prefix.to_owned(), value));
-            }
-            ("xml", "base") => context.base = Some(value),
-            ("xml", "lang") => context.lang = Some(value),
-            _ => {}
-        }
-    }
-    context.namespaces.sort();
-    context
+pub fn cut(document: &str) -> (Skeleton, Vec<Markup>) {
+    let limits = parse::Limits::default();
+    let decoded = parse::decode(document.as_bytes(), None, &limits).unwrap();
+    let document = parse::document(&decoded.text, None, &limits).unwrap();
+    let entries = document.entries.iter().map(|entry| parse::own(&document, entry)).collect();
+    (document.skeleton, entries)
 }
 
 /// Fails unless a text is well-formed XML with one root, whose prefixes are all bound, and without

@@ -286,7 +286,7 @@ fn what_has_no_title_gets_none_and_an_image_stays() {
 fn only_addresses_stand_where_addresses_are_wanted() {
     let rss = "<rss version='2.0'><channel><title>T</title><item><title>x</title><guid>7</guid>\
                <link>not an address</link><category domain='no iri'>c</category></item></channel></rss>";
-    let (skeleton, mut entries) = cut(Format::Rss20, rss);
+    let (skeleton, mut entries) = cut(rss);
     entries[0].card.link = None;
     let mut feed = Feed::of(skeleton, vec![item_as(entries.remove(0), "7")]);
     feed.container = Some(Container::Atom);
@@ -329,6 +329,19 @@ fn absolute_urls_reach_the_reader_view_and_nothing_else() {
         ],
     );
     assert_eq!(super::build::read_back(&text), super::build::read_back(&before));
+}
+
+#[test]
+fn the_publishers_word_that_its_feed_moved_leads_here() {
+    let rss = "<rss version='2.0' xmlns:p='http://www.itunes.com/dtds/podcast-1.0.dtd'><channel>\
+               <title>T</title><p:new-feed-url>https://new.example/</p:new-feed-url></channel></rss>";
+    for container in [Container::Rss, Container::Atom] {
+        let mut feed = Feed::read(rss);
+        feed.container = Some(container);
+        has(&feed.reader(), &[">https://gate.example/feeds/news</p:new-feed-url>"]);
+        feed.addresses.keeps_new_feed_url = true;
+        has(&feed.reader(), &[">https://new.example/</p:new-feed-url>"]);
+    }
 }
 
 /// A feed as the parser reads it, in JSON Feed.

@@ -148,9 +148,7 @@ ZDwvYj4=</content>
 </feed>
 "#;
 
-/// The head of a JSON Feed.
-pub const JSON_HEAD: &str = r#"{"version": "https://jsonfeed.org/version/1.1", "title": "Gulls & <terns>", "home_page_url": "https://pub.example/", "feed_url": "https://pub.example/feed.json", "description": "Birds", "next_url": "https://pub.example/feed-2.json", "hubs": [{"type": "WebSub", "url": "https://hub.example/"}], "language": "en", "authors": [{"name": "Ed", "url": "https://pub.example/ed"}], "items": []}"#;
-/// An item of it, with everything.
-pub const JSON_FULL: &str = r#"{"id": "https://pub.example/g1", "url": "https://pub.example/g1", "external_url": "https://else.example/?a=1&b=2", "title": "A gull", "content_html": "<p>Loud & <b>white</b></p>", "content_text": "Loud", "summary": "Short", "image": "https://pub.example/g.jpg", "date_published": "2026-11-01T10:00:00+01:00", "date_modified": "2026-11-02T10:00:00Z", "tags": ["bird", "sea"], "attachments": [{"url": "https://pub.example/g.mp3", "mime_type": "audio/mpeg", "size_in_bytes": 1234, "title": "Cry"}, {"nothing": 1}], "author": {"name": "Flo"}, "language": "fr"}"#;
-/// An item of it, with little.
-pub const JSON_BARE: &str = r#"{"id": "g2", "content_text": "No <title> & no date"}"#;
+/// A JSON Feed: an item with everything, and one with little.
+pub const JSON: &str = r#"{"version": "https://jsonfeed.org/version/1.1", "title": "Gulls & <terns>", "home_page_url": "https://pub.example/", "feed_url": "https://pub.example/feed.json", "description": "Birds", "next_url": "https://pub.example/feed-2.json", "hubs": [{"type": "WebSub", "url": "https://hub.example/"}], "language": "en", "authors": [{"name": "Ed", "url": "https://pub.example/ed"}], "items": [
+{"id": "https://pub.example/g1", "url": "https://pub.example/g1", "external_url": "https://else.example/?a=1&b=2", "title": "A gull", "content_html": "<p>Loud & <b>white</b></p>", "content_text": "Loud", "summary": "Short", "image": "https://pub.example/g.jpg", "date_published": "2026-11-01T10:00:00+01:00", "date_modified": "2026-11-02T10:00:00Z", "tags": ["bird", "sea"], "attachments": [{"url": "https://pub.example/g.mp3", "mime_type": "audio/mpeg", "size_in_bytes": 1234, "title": "Cry"}, {"nothing": 1}], "author": {"name": "Flo"}, "language": "fr"},
+{"id": "g2", "content_text": "No <title> & no date"}]}"#;

@@ -1,32 +1,13 @@
 //! Golden documents of each format and view, in `tests/golden`.
 
-use super::build::{Feed, deleted, item, read_back};
+use super::build::{Feed, deleted, read_back};
 use super::fixtures;
 use crate::render::ViewKind;
-use tidegate_core::model::{Card, Context, Format, Markup, Skeleton, SkeletonSlots, Slots, Time};
+use tidegate_core::model::{Format, Time};
 
 /// The JSON Feed of the fixtures.
 pub fn json_feed() -> Feed {
-    let skeleton = Skeleton {
-        format: Format::JsonFeed,
-        text: fixtures::JSON_HEAD.to_owned(),
-        slots: SkeletonSlots::default(),
-        context: Context { lang: Some("en".to_owned()), ..Context::default() },
-        title: "Gulls & <terns>".to_owned(),
-        link: Some("https://pub.example/".to_owned()),
-    };
-    let markup = |xml: &str, title: &str| Markup {
-        format: Format::JsonFeed,
-        xml: xml.to_owned(),
-        context: skeleton.context.clone(),
-        slots: Slots::default(),
-        card: Card { title: title.to_owned(), ..Card::default() },
-    };
-    let items = vec![
-        item(markup(fixtures::JSON_FULL, "A gull")),
-        item(markup(fixtures::JSON_BARE, "No <title>")),
-    ];
-    Feed::of(skeleton, items)
+    Feed::new(Format::JsonFeed, fixtures::JSON)
 }
 
 /// The feed of every format.

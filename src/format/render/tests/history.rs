@@ -1,9 +1,8 @@
 //! Archive documents, the links between them, and `fh:complete`.
 
-use super::build::{deleted, read_back};
+use super::build::read_back;
 use super::golden::all;
 use crate::render::{ArchiveDocument, HistoryPlace, LinkForms, ViewKind};
-use tidegate_core::model::Family;
 
 const AT: &str = "https://gate.example/feeds/news";
 
@@ -31,81 +30,44 @@ fn link<'a>(links: &'a [(String, String)], relation: &str) -> Vec<&'a str> {
     found.map(|(_, address)| address.as_str()).collect()
 }
 
+/// An archive between two others, which is nothing to subscribe to; what readers read of a feed with
+/// archives; a feed that lists all that it has.
 #[test]
-fn an_archive_says_so_and_leads_on() {
-    for (name, mut feed) in all() {
-        feed.history = place();
-        let gone = feed.items.pop().unwrap();
-        feed.deleted = vec![deleted(gone)];
-        let text = feed.reader();
-        assert_eq!(text.matches("<fh:archive/>").count(), 1, "{name}: {text}");
-        assert!(text.contains("xmlns:fh=\"http://purl.org/syndication/history/1.0\""), "{name}");
-        assert!(!text.contains("fh:complete"), "{name}");
-        let links = links(&text);
-        for (relation, path) in [
-            ("self", "/archive/c"),
-            ("current", ""),
-            ("prev-archive", "/archive/b"),
-            ("previous", "/archive/b"),
-            ("next-archive", "/archive/d"),
-        ] {
-            assert_eq!(link(&links, relation), [format!("{AT}{path}")], "{name} {relation}");
+fn a_document_says_where_it_stands() {
+    let whole = HistoryPlace { complete: true, ..HistoryPlace::default() };
+    let newest = HistoryPlace { archive: None, ..place() };
+    let older = [("prev-archive", "/archive/b"), ("previous", "/archive/b")];
+    let around = [("self", "/archive/c"), ("current", ""), ("next-archive", "/archive/d")];
+    for (history, kind, mark, leads) in [
+        (place(), ViewKind::Reader, Some("archive"), [&around[..], &older].concat()),
+        (newest, ViewKind::Reader, None, [&[("self", "")][..], &older].concat()),
+        (whole, ViewKind::Complete, Some("complete"), vec![("self", "/complete")]),
+    ] {
+        for (name, mut feed) in all() {
+            feed.history = history.clone();
+            feed.addresses.hub = Some("https://gate.example/websub".to_owned());
+            let text = feed.render(kind);
+            for known in ["archive", "complete"] {
+                let marks = text.matches(&format!("<fh:{known}/>")).count();
+                assert_eq!(marks, usize::from(mark == Some(known)), "{name}: {text}");
+            }
+            let links = links(&text);
+            let relations = around.into_iter().chain(older).map(|(relation, _)| relation);
+            for relation in relations.chain(["next", "first", "last"]) {
+                let leads = leads.iter().filter(|(other, _)| *other == relation);
+                let wanted: Vec<_> = leads.map(|(_, path)| format!("{AT}{path}")).collect();
+                assert_eq!(link(&links, relation), wanted, "{name} {relation}");
+            }
+            for relation in ["hub", "http://api.friendfeed.com/2008/03#sup"] {
+                let is_archive = mark == Some("archive");
+                assert_eq!(link(&links, relation).is_empty(), is_archive, "{name} {relation}");
+            }
+            assert_eq!(read_back(&text).len(), feed.items.len(), "{name}");
+            // What we say is what we believe of others.
+            let limits = crate::parse::Limits::default();
+            let read = crate::parse::document(&text, None, &limits).unwrap();
+            assert_eq!(read.head.complete, mark == Some("complete"), "{name}");
         }
-        // Nothing to subscribe to, and no paging.
-        for relation in ["hub", "http://api.friendfeed.com/2008/03#sup", "next", "first", "last"] {
-            assert!(link(&links, relation).is_empty(), "{name} {relation}");
-        }
-        let is_atom = feed.skeleton.format.family() == Family::Atom;
-        assert_eq!(text.contains("<at:deleted-entry "), is_atom, "{name}");
-        assert_eq!(text.matches("<sx:sync ").count(), feed.items.len(), "{name}");
-        assert_eq!(read_back(&text).len(), feed.items.len(), "{name}");
-    }
-}
-
-#[test]
-fn the_links_are_of_the_forms_that_are_asked_for() {
-    for (name, mut feed) in all() {
-        feed.history = place();
-        feed.history.forms = LinkForms { draft05: true, rfc5005: false };
-        let draft = links(&feed.reader());
-        assert_eq!(link(&draft, "previous").len(), 1, "{name}");
-        assert!(link(&draft, "prev-archive").is_empty() && link(&draft, "next-archive").is_empty());
-        feed.history.forms = LinkForms { draft05: false, rfc5005: true };
-        let rfc = links(&feed.reader());
-        assert!(link(&rfc, "previous").is_empty(), "{name}");
-        assert_eq!((link(&rfc, "prev-archive").len(), link(&rfc, "next-archive").len()), (1, 1));
-        assert_eq!((link(&rfc, "current").len(), link(&draft, "current").len()), (1, 1));
-    }
-}
-
-#[test]
-fn the_reader_view_leads_to_the_newest_archive() {
-    for (name, mut feed) in all() {
-        feed.history = HistoryPlace { archive: None, ..place() };
-        let text = feed.reader();
-        assert!(!text.contains("fh:archive"), "{name}");
-        let links = links(&text);
-        assert_eq!(link(&links, "self"), [AT], "{name}");
-        assert_eq!(link(&links, "prev-archive"), [format!("{AT}/archive/b")], "{name}");
-        assert_eq!(link(&links, "previous"), [format!("{AT}/archive/b")], "{name}");
-        assert!(link(&links, "current").is_empty() && link(&links, "next-archive").is_empty());
-    }
-}
-
-#[test]
-fn a_complete_feed_says_so_without_links_to_archives() {
-    for (name, mut feed) in all() {
-        feed.history = HistoryPlace { complete: true, ..HistoryPlace::default() };
-        let text = feed.render(ViewKind::Complete);
-        assert_eq!(text.matches("<fh:complete/>").count(), 1, "{name}");
-        let links = links(&text);
-        for relation in ["current", "prev-archive", "next-archive", "previous", "next"] {
-            assert!(link(&links, relation).is_empty(), "{name} {relation}");
-        }
-        // What we say is what we believe of others.
-        let limits = crate::parse::Limits::default();
-        let read = crate::parse::document(&text, None, &limits).unwrap();
-        assert!(read.head.complete, "{name}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists as OPML: what they say and where it stands.
 
-use super::build::{Feed, NOW, check_well_formed, item_as, version};
+use super::build::{Feed, NOW, check_well_formed, version};
 use crate::parse::opml::{OpmlLimits, Outline, OutlineList, read};
 use crate::parse::{self, Limits};
 use crate::render::{Container, ViewKind};
@@ -14,16 +14,11 @@ fn feed(outlines: &str) -> Feed {
         "<opml version='2.0'><head><title>Ours</title><ownerId>http://me.example/</ownerId></head>\
          <body>{outlines}</body></opml>"
     );
-    let decoded = parse::decode(text.as_bytes(), None, &Limits::default()).unwrap();
-    let document = parse::document(&decoded.text, None, &Limits::default()).unwrap();
-    let items = document.entries.iter().map(|entry| {
-        let markup = parse::own(&document, entry);
-        let published = entry.native_id.clone().unwrap();
-        let mut item = item_as(markup, &published);
-        item.shared.winner.id = id(entry.title.as_deref().unwrap());
-        item
-    });
-    Feed::of(document.skeleton.clone(), items.collect())
+    let mut feed = Feed::read(&text);
+    for item in &mut feed.items {
+        item.shared.winner.id = id(&item.shared.winner.data.card.title);
+    }
+    feed
 }
 
 fn id(text: &str) -> SyncId {
