@@ -3,7 +3,7 @@
 use super::JudgeInput;
 use super::objections::keeps_everything;
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Order, Time};
+use tidegate_core::model::{Completeness, Entry, ItemStatus, LedgerEntry, Order, Time};
 
 /// Which way a document's entries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,9 @@ const FORGIVING: usize = 8;
 const CLEAR_GROWTH: u32 = 3;
 /// … and must have been seen so often.
 const LEAST_GROWTH: u32 = 2;
+
+/// So many unknown entries that come in at once below the old end were always there; fewer are new.
+const OLDER_LEAST: usize = 5;
 
 /// The last document's order against the new one.
 #[derive(Debug, Clone)]
@@ -59,6 +62,14 @@ pub struct WindowShift {
     pub outgoing: usize,
     /// How many items came in at the old end of the new document that are older than what stayed.
     pub backfill: usize,
+    /// The entries that came in at once below the old end and are older than all that is known; none where they
+    /// are so few that they may be new.
+    pub older: HashSet<usize>,
+    /// The entries of items that stood below the reader view ([`ItemStatus::Older`]) before, by their index, with
+    /// those items.
+    below: HashMap<usize, usize>,
+    /// How many of those items are gone.
+    pub below_gone: usize,
     /// How many places at the old end the window has moved past: all there is gone, but for what
     /// may be pinned there.
     past: usize,
@@ -96,7 +107,13 @@ impl WindowShift {
         let there: HashSet<usize> = scene.matching.pairs.iter().map(|pair| pair.known).collect();
         let kept: Vec<bool> = old.iter().map(|at| there.contains(at)).collect();
         let outgoing = kept.iter().filter(|k| !**k).count();
-        let returned = scene.matching.pairs.iter().filter(|p| !before.contains(&p.known));
+        let is_below = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Older { .. });
+        let pairs = || scene.matching.pairs.iter();
+        let below = pairs().filter(|pair| known.get(pair.known).is_some_and(is_below));
+        let below: HashMap<usize, usize> = below.map(|pair| (pair.entry, pair.known)).collect();
+        let below_gone = known.iter().filter(|known| is_below(known)).count() - below.len();
+        let returned =
+            pairs().filter(|p| !before.contains(&p.known) && !below.contains_key(&p.entry));
         let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
         incoming.extend(&scene.matching.fresh);
         incoming.sort_unstable();
@@ -132,13 +149,18 @@ impl WindowShift {
             incoming,
             outgoing,
             backfill: 0,
+            older: HashSet::new(),
+            below,
+            below_gone,
             past: 0,
             moved: HashSet::new(),
         };
         window.moved = window.moved(scene);
         window.backfill = window.backfill(scene);
         let character = &scene.snapshot.state.character;
-        let never_lost = character.left_end == 0 && window.has_room(character.largest);
+        window.older = window.older(scene);
+        let never_lost =
+            character.left_end == 0 && window.below_gone == 0 && window.has_room(character.largest);
         window.past = window.moved_past(never_lost || keeps_everything(character));
         window
     }
@@ -178,7 +200,10 @@ impl WindowShift {
             0 if self.old.len() < PINNED_LEAST => 0,
             0 => (self.old.len() / PINNED_PART).clamp(1, PINNED_MOST),
         };
-        let (mut stay, mut gone, mut past) = (0, 0, 0);
+        let (mut stay, mut gone, mut past) = (self.below.len(), 0, 0);
+        if stay > pinned {
+            return 0;
+        }
         let count = self.kept.len();
         for step in 0..count {
             let place = if self.direction == Direction::Up { step } else { count - 1 - step };
@@ -253,7 +278,8 @@ impl WindowShift {
     /// The items that stood on the old side of this place and stay, by their index in the ledger.
     pub fn older_that_stay(&self, place: usize) -> impl Iterator<Item = usize> {
         let stays = |at: &usize| self.kept.get(*at) == Some(&true);
-        self.side(place, false).filter(stays).filter_map(|at| self.old.get(at).copied())
+        let older = self.side(place, false).filter(stays);
+        older.filter_map(|at| self.old.get(at).copied()).chain(self.below.values().copied())
     }
 
     /// Whether the item had come in below newer ones that were there before, as where a window
@@ -292,16 +318,54 @@ impl WindowShift {
                 || (self.dated && matches!((date, oldest), (Some(d), Some(o)) if d < o))
         };
         let came = |at: &usize| self.incoming.binary_search(at).is_ok() && is_older(*at);
-        match self.direction {
-            Direction::Up => (0..entries.len()).take_while(came).count(),
-            _ => (0..entries.len()).rev().take_while(came).count(),
+        self.from_old_end(entries.len()).take_while(came).count()
+    }
+
+    /// The entries of the new document from its old end, but for those that stood below the reader view before.
+    fn from_old_end(&self, count: usize) -> impl Iterator<Item = usize> {
+        let runs_up = self.direction == Direction::Up;
+        let all = (0..count).map(move |step| if runs_up { step } else { count - 1 - step });
+        all.filter(|at| !self.below.contains_key(at))
+    }
+
+    /// See [`WindowShift::older`]. An item that left as it was taken, so that no reader was ever shown it, counts as
+    /// an unknown one.
+    fn older(&self, scene: &JudgeInput<'_>) -> HashSet<usize> {
+        let (document, known) = (scene.document, &scene.snapshot.known);
+        // Of a document that was cut it is not known where it ends.
+        let has_end = scene.snapshot.state.character.documents > 0;
+        let is_ordered = has_end && (self.ordered || by_growth(scene) != Direction::None);
+        let is_whole = document.completeness == Completeness::Full && !document.lists_changes();
+        if !is_ordered || !is_whole || !self.kept.contains(&true) {
+            return HashSet::new();
         }
+        let listed = known.iter().filter(|known| known.standing.is_listed());
+        let oldest = listed.filter_map(|known| self.date_of(known)).min();
+        let is_older = |at: usize| {
+            let date = document.entries.get(at).and_then(|entry| self.date_in(entry));
+            date.zip(oldest).is_none_or(|(date, oldest)| date < oldest)
+        };
+        let is_unshown = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Retired { since } if since == known.first_seen);
+        let pairs = scene.matching.pairs.iter();
+        let unshown = pairs.filter(|pair| known.get(pair.known).is_some_and(is_unshown));
+        let fresh = scene.matching.fresh.iter().copied();
+        let unknown: HashSet<usize> = fresh.chain(unshown.map(|pair| pair.entry)).collect();
+        let run = self.from_old_end(document.entries.len());
+        let run: HashSet<usize> =
+            run.take_while(|at| unknown.contains(at) && is_older(*at)).collect();
+        if run.len() < OLDER_LEAST { HashSet::new() } else { run }
+    }
+
+    /// Whether an entry is of an item that readers are not shown: it stands below the old end, and always did.
+    pub fn is_older(&self, entry: usize) -> bool {
+        self.below.contains_key(&entry) || self.older.contains(&entry)
     }
 
     /// How many stood at the old end and are gone, with nothing kept below them; none where it is
     /// unknown which end is the old one.
     pub fn slid_cleanly(&self) -> usize {
         match self.direction {
+            _ if !self.below.is_empty() => 0,
             Direction::Up => self.kept.iter().take_while(|kept| !**kept).count(),
             Direction::Down => self.kept.iter().rev().take_while(|kept| !**kept).count(),
             Direction::None => 0,
@@ -315,14 +379,14 @@ impl WindowShift {
 
     /// Whether all that came would have found room among as many items as a document had at most.
     pub fn has_room(&self, largest: u32) -> bool {
-        let needed = self.old.len() + self.incoming.len();
+        let needed = self.old.len() + self.below.len() + self.incoming.len();
         u32::try_from(needed).is_ok_and(|needed| needed <= largest)
     }
 
     /// How many new items came that nothing which left at the old end made room for.
     pub fn crowding(&self) -> usize {
         let new = self.incoming.len().saturating_sub(self.backfill);
-        new.saturating_sub(self.slid_cleanly())
+        new.saturating_sub(self.slid_cleanly() + self.below_gone)
     }
 }
 

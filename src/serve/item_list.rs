@@ -177,11 +177,11 @@ async fn made(
     // All of a ledger is looked at, where that keeps nobody waiting.
     let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &asked)).await;
     let mut list = found.map_err(|_| StoreError::Closed)?;
-    if is_json {
-        return Ok(answers::text(&list));
-    }
     for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
         item.title = Some(items::stand_in_title(&room, &feed, &item.sync_id).await?);
+    }
+    if is_json {
+        return Ok(answers::text(&list));
     }
     Ok(content((&feed, &query), &list, room.clock.now()).into_string().into())
 }

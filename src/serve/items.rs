@@ -351,6 +351,7 @@ pub(super) fn standing(standing: &ItemStatus) -> (&'static str, Option<Time>) {
         ItemStatus::Redacted { since } => ("redacted", Some(*since)),
         ItemStatus::Discarded { since } => ("discarded", Some(*since)),
         ItemStatus::Evicted { since, .. } => ("evicted", Some(*since)),
+        ItemStatus::Older { since } => ("older", Some(*since)),
     }
 }
 

@@ -78,7 +78,7 @@ struct LifeLine {
 impl LifeLine {
     fn new(known: &LedgerEntry, renames: &[Time]) -> Self {
         let left = match known.standing {
-            ItemStatus::Current => {
+            ItemStatus::Current | ItemStatus::Older { .. } => {
                 known.pending_absence().map(|absence| (LineEnd::Missing, absence.since))
             }
             ItemStatus::Retired { since } => Some((LineEnd::Retired, since)),

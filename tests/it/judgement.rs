@@ -10,6 +10,7 @@ mod ill_formed;
 mod leaps;
 mod let_in;
 mod moved;
+mod older;
 mod order;
 mod probe;
 mod rivals;

@@ -106,9 +106,25 @@ pub enum ItemStatus {
         /// Whether it left as a tombstone.
         deleted: bool,
     },
+    /// In the last full document, and older than all that was known when it came in below its old end: it
+    /// lives in the complete feed, and readers are never shown it.
+    Older {
+        /// Since when; the time of its first sight.
+        since: Time,
+    },
 }
 
 impl ItemStatus {
+    /// Whether its publisher lists it, or takes too short a time without it to conclude anything.
+    pub const fn is_listed(&self) -> bool {
+        matches!(self, Self::Current | Self::Older { .. })
+    }
+
+    /// Whether it is in the complete feed and no tombstone there.
+    pub const fn lives(&self) -> bool {
+        matches!(self, Self::Current | Self::Retired { .. } | Self::Older { .. })
+    }
+
     /// Whether it left the ledger and was no tombstone then.
     pub const fn left_alive(&self) -> bool {
         matches!(self, Self::Evicted { deleted: false, .. })

@@ -174,7 +174,7 @@ impl FeatureIndex {
 
     /// Adds an item of the group. Dates and texts of what is listed no more are no one's own.
     pub(super) fn add_item(&mut self, group: usize, known: &LedgerEntry, is_free: bool) {
-        let is_current = known.standing == ItemStatus::Current;
+        let is_current = known.standing.is_listed();
         for feature in of_item(known) {
             let counts = match feature {
                 Feature::Text(_) => is_current,

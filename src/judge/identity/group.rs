@@ -7,7 +7,7 @@ use super::evidence::Sides;
 use super::is_made_up;
 use super::signs::Basis;
 use std::collections::{HashMap, VecDeque};
-use tidegate_core::model::{ItemStatus, Time};
+use tidegate_core::model::Time;
 use tidegate_core::xml::plain_address::plain_link;
 
 /// Pairs entries and items of the same native id.
@@ -64,7 +64,7 @@ pub(super) fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usiz
     // What stood in the last document comes first, then what was seen last, in the order there.
     items.sort_by_key(|at| {
         let item = sides.snapshot.known.get(*at);
-        let current = item.is_some_and(|k| k.standing == ItemStatus::Current);
+        let current = item.is_some_and(|k| k.standing.is_listed());
         (!current, std::cmp::Reverse(item.map(|k| k.tick)), sides.place(*at))
     });
     if let ([entry], [item]) = (entries, items.as_slice()) {
@@ -73,9 +73,8 @@ pub(super) fn pair_group(sides: &mut Sides<'_>, entries: &[usize], items: &[usiz
     }
     pair_equal(sides, entries, &items, basis);
     // A link that several share, or a title, does not agree with itself where it stands for the id.
-    let is_current = |at: &&usize| {
-        sides.snapshot.known.get(**at).is_some_and(|k| k.standing == ItemStatus::Current)
-    };
+    let is_current =
+        |at: &&usize| sides.snapshot.known.get(**at).is_some_and(|k| k.standing.is_listed());
     let are_several = entries.len() > 1 || items.iter().filter(is_current).count() > 1;
     let are_nameless =
         basis == Basis::SameId && are_several && entries.iter().all(|at| sides.is_nameless(*at));

@@ -13,7 +13,7 @@ use super::group::pair_group;
 use super::is_made_up;
 use super::signs::{AddressSign, Basis, Signs};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Without};
+use tidegate_core::model::{Entry, LedgerEntry, Without};
 use weigh::{OWN, SHARED, Texts};
 
 /// The names of the kinds of sign, as `--without` has them.
@@ -136,9 +136,8 @@ impl Groups {
         let at = *self.entries.get(&entry)?.iter().find(|at| sides.is_entry_free(**at))?;
         let items = || self.items.get(&item).into_iter().flatten();
         let items = || items().copied().filter(|at| sides.is_known_free(*at));
-        let is_current = |at: &usize| {
-            sides.snapshot.known.get(*at).is_some_and(|k| k.standing == ItemStatus::Current)
-        };
+        let is_current =
+            |at: &usize| sides.snapshot.known.get(*at).is_some_and(|k| k.standing.is_listed());
         let known = items().find(is_current).or_else(|| items().next())?;
         let (new, old) = (sides.document.entries.get(at)?, sides.snapshot.known.get(known)?);
         let shown = sides.names.get(at)?;
@@ -191,7 +190,7 @@ impl Groups {
                 signs.place = SHARED;
             }
             if signs.weight() >= ENOUGH {
-                let is_listed = candidate.old.standing == ItemStatus::Current;
+                let is_listed = candidate.old.standing.is_listed();
                 levels.entry((signs.weight(), is_listed)).or_default().push((*pair, signs));
             }
         }

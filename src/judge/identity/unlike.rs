@@ -3,7 +3,7 @@
 use super::features::{Feature, of_entry, of_item};
 use super::{Matching, is_made_up};
 use std::collections::HashSet;
-use tidegate_core::model::{FeedDocument, ItemStatus, Snapshot};
+use tidegate_core::model::{FeedDocument, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that
 /// none bears, and nothing in common with an item that the document does not have. An address or text
@@ -25,7 +25,7 @@ pub fn unlike(snapshot: &Snapshot, document: &FeedDocument<'_>, matching: &Match
         ids.extend([known.native_shown.as_str(), known.published_id.as_str()]);
         ids.extend(known.aliases.iter().map(String::as_str));
         let is_free = !there.contains(&at);
-        let is_current = known.standing == ItemStatus::Current;
+        let is_current = known.standing.is_listed();
         for feature in of_item(known).into_iter().filter(|feature| asked.contains(feature)) {
             let counts = match &feature {
                 Feature::Title(_) => true,

@@ -55,7 +55,9 @@ pub fn delete_missing(
         (ItemStatus::Current, None) if snapshot.state.hold.is_some() => {
             return Err(DeletionError::Held);
         }
-        (ItemStatus::Current, None) => return Err(DeletionError::Listed),
+        (ItemStatus::Current, None) | (ItemStatus::Older { .. }, _) => {
+            return Err(DeletionError::Listed);
+        }
     };
     let why = format!("deleted by the operator: it is {since}");
     let said = EventDetails { seen_gone, ..EventDetails::new(EventKind::Deleted, why) };

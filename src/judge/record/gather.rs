@@ -9,7 +9,7 @@ use super::{Observation, Verdict, local};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
+    FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId, Time,
 };
 use tidegate_core::xml::plain_address::plain_link;
 
@@ -133,7 +133,7 @@ pub fn gather(
         arrange_lists(&mut draft, sources);
     } else {
         draft.state.format = Format::Atom10;
-        arrange(&mut draft);
+        arrange(&mut draft, sources);
     }
     local::begin(&mut draft);
     draft.advance_window();
@@ -157,7 +157,7 @@ impl<'a> IdHolders<'a> {
         let mut holders: HashMap<&str, IdHolder<'_>> = HashMap::new();
         for known in &snapshot.known {
             let is_of_source = matches!(&known.origin, Origin::Feed(feed) if all.contains(feed));
-            let lives = matches!(known.standing, ItemStatus::Current | ItemStatus::Retired { .. });
+            let lives = known.standing.lives();
             let (link, is_there) = (known.link.as_deref(), is_of_source && lives);
             holders.entry(&known.published_id).or_insert(IdHolder {
                 id: &known.id,
@@ -300,9 +300,28 @@ fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSou
     }
 }
 
-/// The order of the reader view: by update, the newest first.
-fn arrange(draft: &mut ChangeDraft<'_>) {
-    let order = by_update(draft).into_iter().map(|known| known.id.clone()).collect();
+/// The order of the reader view: by update, the newest first. Undated posts of a source's first document say
+/// nothing of when they are from: they stand below all others, in their source's order.
+fn arrange(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource]) {
+    let made = |known: &LedgerEntry| match &known.origin {
+        Origin::Feed(feed) => Some((feed.clone(), known.history.iter().last()?.stamp.when()?)),
+        _ => None,
+    };
+    let mut first_looks: HashMap<FeedName, Time> = HashMap::new();
+    for (feed, made) in draft.ledger().filter_map(made) {
+        first_looks.entry(feed).and_modify(|first| *first = made.min(*first)).or_insert(made);
+    }
+    let is_undated = |known: &LedgerEntry| {
+        let is_bare = known.published.is_none() && known.updated.is_none();
+        let is_of_first_look = |(feed, made)| first_looks.get(&feed) == Some(&made);
+        is_bare && known.updates.value() == 1 && made(known).is_some_and(is_of_first_look)
+    };
+    let (undated, dated): (Vec<_>, Vec<_>) =
+        by_update(draft).into_iter().partition(|known| is_undated(known));
+    let mut undated: HashSet<&SyncId> = undated.into_iter().map(|known| &known.id).collect();
+    let shown = sources.iter().flat_map(|source| &source.current);
+    let below: Vec<&SyncId> = shown.filter(|id| undated.remove(*id)).collect();
+    let order = dated.into_iter().map(|known| &known.id).chain(below).cloned().collect();
     draft.set_order(order);
 }
 

@@ -162,9 +162,9 @@ fn judge_plain<'a>(
                 // The next look reads the complete feed again.
                 draft.state.upstream_until.clone_from(&whole.state.upstream_until);
             }
-            let mut taken = DocumentIntake::new(draft, scene, shared);
+            let mut taken = DocumentIntake::new(draft, scene, &window, shared);
             taken.fresh(&news, Vec::new());
-            taken.order_while_held(&window);
+            taken.order_while_held();
             return Ok(taken.draft.into_verdict(Some(reason)));
         }
         HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs),
@@ -175,17 +175,17 @@ fn judge_plain<'a>(
     if found > ITEMS_LIMIT {
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
-    let mut taken = DocumentIntake::new(draft, scene, shared);
+    let mut taken = DocumentIntake::new(draft, scene, &window, shared);
     taken.moved = super::outline_moves::moved(snapshot, document, &pairs);
     for (pair, compared) in pairs {
         taken.pair(pair, compared);
     }
     taken.fresh(&fresh, left);
     if document.completeness == Completeness::Full && !document.lists_changes() {
-        taken.missing(&window);
+        taken.missing();
     }
     rate_limited::come_out(&mut taken.draft, snapshot);
-    taken.document(&window, prints);
+    taken.document(prints);
     Ok(taken.draft.into_verdict(None))
 }
 
@@ -210,6 +210,8 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, Observa
 struct DocumentIntake<'a> {
     draft: ChangeDraft<'a>,
     scene: JudgeInput<'a>,
+    window: &'a WindowShift,
+    /// The items that readers are shown, by their entries.
     ids: HashMap<usize, SyncId>,
     /// The keys in use; gathered when the first item goes by another.
     new_ids: Option<NewIds>,
@@ -223,10 +225,11 @@ impl<'a> DocumentIntake<'a> {
     fn new(
         draft: ChangeDraft<'a>,
         scene: JudgeInput<'a>,
+        window: &'a WindowShift,
         shared: Option<&'a SharedSplit<'a>>,
     ) -> Self {
         let (ids, moved) = (HashMap::new(), HashSet::new());
-        Self { draft, scene, ids, new_ids: None, moved, shared }
+        Self { draft, scene, window, ids, new_ids: None, moved, shared }
     }
 
     fn pair(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry<'_>>) {
@@ -240,7 +243,17 @@ impl<'a> DocumentIntake<'a> {
         if known.is_redacted() {
             return;
         }
-        self.ids.insert(pair.entry, known.id.clone());
+        let standing = match known.standing {
+            ItemStatus::Older { since } | ItemStatus::Retired { since }
+                if self.window.is_older(pair.entry) =>
+            {
+                ItemStatus::Older { since }
+            }
+            _ => ItemStatus::Current,
+        };
+        if standing == ItemStatus::Current {
+            self.ids.insert(pair.entry, known.id.clone());
+        }
         if pair.basis.is_rename() {
             self.rename(pair, entry, known);
         }
@@ -262,7 +275,7 @@ impl<'a> DocumentIntake<'a> {
             self.draft.change(pair.known, |item| item.noise.held = false);
         }
         // What is missing and slides off before it is there again has gone as well.
-        if known.absence.is_some() || known.standing != ItemStatus::Current {
+        if known.absence.is_some() || known.standing != standing {
             self.draft.change(pair.known, |item| item.came = round.aged);
         }
         let said = match (&known.standing, changes.is_empty()) {
@@ -279,17 +292,18 @@ impl<'a> DocumentIntake<'a> {
         };
         if let Some(said) = said {
             let markup = tidegate_format::parse::own(document, entry);
-            if self.draft.update(pair.known, ItemStatus::Current, Some(markup), said) {
+            if self.draft.update(pair.known, standing.clone(), Some(markup), said) {
                 return;
             }
         }
-        if known.absence.is_some() || known.standing != ItemStatus::Current {
+        let is_back = standing == ItemStatus::Current && known.standing != standing;
+        if known.absence.is_some() || known.standing != standing {
             self.draft.change(pair.known, |item| {
                 item.absence = None;
-                item.standing = ItemStatus::Current;
+                item.standing = standing;
             });
         }
-        if matches!(known.standing, ItemStatus::Retired { .. }) {
+        if is_back && matches!(known.standing, ItemStatus::Retired { .. }) {
             let said =
                 EventDetails::new(EventKind::Returned, "it is in the document again, unchanged");
             self.draft.event(pair.known, said);
@@ -352,6 +366,13 @@ impl<'a> DocumentIntake<'a> {
             };
             let Ok(known) = ids.newcomer(&self.draft, entry, native) else { continue };
             let markup = tidegate_format::parse::own(document, entry);
+            if self.window.is_older(*at) {
+                let standing = ItemStatus::Older { since: known.first_seen };
+                let reason = "it came in below the old end, and is older than all that was known";
+                let said = EventDetails::new(EventKind::Backfilled, reason);
+                self.draft.create(LedgerEntry { standing, ..known }, markup, said);
+                continue;
+            }
             self.ids.insert(*at, known.id.clone());
             self.draft.create(known, markup, EventDetails::new(EventKind::Created, reason));
         }
@@ -363,8 +384,15 @@ impl<'a> DocumentIntake<'a> {
         }
     }
 
-    fn missing(&mut self, window: &WindowShift) {
-        for missing in crate::missing(&self.scene, window) {
+    fn missing(&mut self) {
+        let there: HashSet<usize> = self.scene.matching.pairs.iter().map(|p| p.known).collect();
+        for (at, known) in self.scene.snapshot.known.iter().enumerate() {
+            if let (ItemStatus::Older { since }, false) = (&known.standing, there.contains(&at)) {
+                let standing = ItemStatus::Retired { since: *since };
+                self.draft.change(at, |item| item.standing = standing);
+            }
+        }
+        for missing in crate::missing(&self.scene, self.window) {
             let observations = missing.absence.observations;
             let absence = &missing.absence;
             let waits = !conclude(&mut self.draft, missing.known, absence, observations);
@@ -375,14 +403,14 @@ impl<'a> DocumentIntake<'a> {
     }
 
     /// The order while a document is held: what was let in stands at the new end.
-    fn order_while_held(&mut self, window: &WindowShift) {
+    fn order_while_held(&mut self) {
         let old = self.draft.old_order().iter().cloned();
         let listed = (0..self.scene.document.entries.len()).filter_map(|at| self.ids.get(&at));
         let listed = listed.cloned();
         let order: Vec<SyncId> = if let Some(parts) = self.shared {
             let listed = shared::listed(parts, &self.ids);
             shared::order(&mut self.draft, &listed, false, false)
-        } else if window.direction == Direction::Up {
+        } else if self.window.direction == Direction::Up {
             old.chain(listed).collect()
         } else {
             listed.chain(old).collect()
@@ -391,7 +419,7 @@ impl<'a> DocumentIntake<'a> {
     }
 
     /// The order, the skeleton and the feed's state.
-    fn document(&mut self, window: &WindowShift, prints: BodyPrints) {
+    fn document(&mut self, prints: BodyPrints) {
         let document = self.scene.document;
         // That of everything, whatever part of it is judged.
         let old = self.draft.old_order();
@@ -447,7 +475,7 @@ impl<'a> DocumentIntake<'a> {
                 draft.state_changed = true;
             }
             if self.shared.is_none_or(|parts| !parts.is_all_shared()) {
-                character::learn(&mut draft.state.character, &self.scene, window);
+                character::learn(&mut draft.state.character, &self.scene, self.window);
             }
         }
     }

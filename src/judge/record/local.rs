@@ -389,7 +389,9 @@ impl At<'_> {
     fn commit(&self, draft: &mut ChangeDraft<'_>, item: Own, said: EventDetails) {
         let is_deleted = item.winner.deleted;
         let standing = match (&self.known.standing, is_deleted) {
-            (ItemStatus::Retired { .. }, false) => self.known.standing.clone(),
+            (ItemStatus::Retired { .. } | ItemStatus::Older { .. }, false) => {
+                self.known.standing.clone()
+            }
             (_, false) => ItemStatus::Current,
             (_, true) if self.known.is_deleted() => self.known.standing.clone(),
             (_, true) => ItemStatus::Deleted { since: self.round.now },

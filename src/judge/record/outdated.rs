@@ -3,9 +3,7 @@
 use crate::diff;
 use crate::identity;
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{
-    FeedDocument, Ignore, ItemStatus, LedgerEntry, Markup, Snapshot, SyncId,
-};
+use tidegate_core::model::{FeedDocument, Ignore, LedgerEntry, Markup, Snapshot, SyncId};
 use tidegate_format::parse;
 
 /// The items that a document is compared with, listed or named in it, and that are fingerprinted by
@@ -24,7 +22,7 @@ pub fn outdated(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> Vec
     let is_compared = |known: &&LedgerEntry| {
         is_old(known)
             && !same.contains(&known.bytes)
-            && (known.standing == ItemStatus::Current || names.contains(&known.native_shown))
+            && (known.standing.is_listed() || names.contains(&known.native_shown))
     };
     snapshot.known.iter().filter(is_compared).map(|known| known.id.clone()).collect()
 }

@@ -9,7 +9,7 @@ use crate::identity::signs::{AddressSign, Signs};
 use crate::identity::wording::{continues, is_hardly_reworded, is_reworded};
 use std::collections::HashSet;
 use std::time::Duration;
-use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Without};
+use tidegate_core::model::{Entry, LedgerEntry, Without};
 use tidegate_core::xml::plain_address::{day, plain_link};
 use tidegate_core::xml::units;
 
@@ -77,7 +77,7 @@ impl Groups {
     ) -> Option<Signs> {
         let CandidatePair { new, old, .. } = candidate;
         let is_on = |rule: &str| !without.has(rule);
-        let is_listed = old.standing == ItemStatus::Current;
+        let is_listed = old.standing.is_listed();
         let mut signs = Signs::default();
         let theirs = new.title.as_deref().unwrap_or_default();
         let (title, former) = (plain_title(theirs), plain_title(&old.title));
@@ -226,7 +226,7 @@ fn is_copy(other: &LedgerEntry, item: &LedgerEntry) -> bool {
         plain_title(&item.title).is_some_and(|title| plain_title(&other.title) == Some(title));
     let has_link = item.link.is_some() && link(item) == link(other);
     let has_date = item.published.is_some() && item.published == other.published;
-    other.standing != ItemStatus::Current
+    !other.standing.is_listed()
         && [title, has_link, has_date].into_iter().filter(|is_same| *is_same).count() >= 2
 }
 
