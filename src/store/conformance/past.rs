@@ -90,6 +90,7 @@ async fn shown(store: &dyn Store, select: PastSelect, seconds: i64) -> Vec<Strin
         let standing = match item.standing {
             ItemStatus::Current => "",
             ItemStatus::Retired { .. } => " retired",
+            ItemStatus::Older { .. } => " older",
             ItemStatus::Deleted { .. } => " deleted",
             ItemStatus::Redacted { .. } => " redacted",
             ItemStatus::Discarded { .. } => " discarded",
