@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The gateway in front of a whole site, which pelican makes and nginx serves: a crawl through it equals a crawl of
-# nginx but for the feeds, it hands on what a proxy should and nothing else, and newsboat follows the site's feeds.
+# nginx but for the feeds, and newsboat follows the site's feeds.
 #
-#     origin.sh [crawl|headers|streams|abuses|subscribe|feeds|readers|many]…
+#     origin.sh [crawl|readers]…
 #
 # Needs nginx and newsboat (in CI they are installed, elsewhere the script passes without), python3 and TIDEGATE_BIN
 # (default: the release build). pelican goes to a folder of its own.

@@ -15,7 +15,7 @@ import traceback
 
 import stage
 
-PARTS = ["crawl", "headers", "streams", "abuses", "subscribe", "feeds", "readers", "many"]
+PARTS = ["crawl", "readers"]
 
 
 def main():
