@@ -1,10 +1,10 @@
 //! An upstream with a WebSub hub: subscribed to, believed as far as it has shown, and a reason to
 //! poll now.
 
-use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, calls, posts, pushes};
+use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, posts, pushes};
 use serde_json::Value;
 use std::time::Duration;
-use tidegate_core::websub::{HubRequest, Intent, Secret, Verification};
+use tidegate_core::websub::{HubRequest, Intent, Secret};
 
 const SITE: &str = "http://gateway.example";
 const LEASE: u64 = 90_000;
