@@ -58,6 +58,16 @@ async fn tombstones_go_when_they_were_kept_long_enough() {
     stage.stop().await;
 }
 
+/// By how many seconds a feed is said to be ahead, and whether the overview says so.
+async fn told_ahead(stage: &Stage) -> (i64, bool) {
+    let metrics = stage.net.text("http://gateway.example/metrics").await;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("tidegate_tick_lead_seconds "));
+    let ahead: i64 = line.unwrap().parse().unwrap();
+    assert_eq!(stage.status().await["tick_lead"].as_i64().unwrap_or(0), ahead);
+    let overview = stage.net.text("http://gateway.example/").await;
+    (ahead, overview.contains(" days ahead: the clock was ahead then"))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wall_clock_that_leaps_ages_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,9 +86,13 @@ async fn a_wall_clock_that_leaps_ages_nothing() {
     stage.publishes(&list);
     stage.poll_alone().await;
     assert_eq!(kept(&state(&stage).await), before);
+    // Nothing tells while it is ahead; once it is right again, how far ahead the feed is.
+    assert_eq!(told_ahead(&stage).await, (0, false));
     let (tick, shown) = (state(&stage).await.tick, state(&stage).await.updated_at);
     // And back: nothing moves backwards, and what is old goes when its time has passed.
     stage.turn_back(DAY.as_secs() * 365);
+    let (ahead, is_shown) = told_ahead(&stage).await;
+    assert!(ahead > 364 * 86_400 && is_shown, "{ahead}");
     list.extend(posts(15..=15));
     stage.publishes(&list);
     stage.poll_alone().await;
