@@ -83,7 +83,6 @@ def of_running_gateway(program, promtool):
     for name, expected in [
         ("tidegate_feeds_polled", 2), ("tidegate_feeds_failing", 1), ("tidegate_feeds_stale", 0),
         ("tidegate_feeds_held", 0), ("tidegate_store_up", 1), ("tidegate_store_takes_in", 1),
-        ("tidegate_certificate_failures", 0),
     ]:
         if value(metrics, name) != expected:
             faults.append(f"{name} is {value(metrics, name)}, not {expected}")
