@@ -163,11 +163,3 @@ def until(condition, wait=stage.WAIT, pause=0.05):
     while not (found := condition()) and time.monotonic() < end:
         time.sleep(pause)
     return found
-
-
-def table(rows, head):
-    """Prints rows of texts, one below the other."""
-    rows = [head, *[[str(cell) for cell in row] for row in rows]]
-    widths = [min(max(len(row[n]) for row in rows), 60) for n in range(len(head))]
-    for row in rows:
-        print("  ".join(cell[:60].ljust(width) for cell, width in zip(row, widths)).rstrip())
