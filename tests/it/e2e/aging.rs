@@ -91,11 +91,11 @@ async fn a_wall_clock_that_leaps_ages_nothing() {
     let (tick, shown) = (state(&stage).await.tick, state(&stage).await.updated_at);
     // And back: nothing moves backwards, and what is old goes when its time has passed.
     stage.turn_back(DAY.as_secs() * 365);
-    let (ahead, is_shown) = told_ahead(&stage).await;
-    assert!(ahead > 364 * 86_400 && is_shown, "{ahead}");
     list.extend(posts(15..=15));
     stage.publishes(&list);
     stage.poll_alone().await;
+    let (ahead, is_shown) = told_ahead(&stage).await;
+    assert!(ahead > 364 * 86_400 && is_shown, "{ahead}");
     let after = state(&stage).await;
     assert!(after.tick > tick && after.updated_at > shown);
     assert_eq!(kept(&after), before);
