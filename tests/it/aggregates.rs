@@ -44,7 +44,9 @@ fn publishes(publisher: &Publisher, posts: &[(u32, String)]) {
 /// An RSS feed of these guids and titles.
 fn rss(title: &str, items: &[(String, String, String)]) -> Answer {
     let item = |(guid, title, more): &(String, String, String)| {
-        format!("<item><title>{title}</title><guid isPermaLink=\"false\">{guid}</guid>{more}</item>")
+        format!(
+            "<item><title>{title}</title><guid isPermaLink=\"false\">{guid}</guid>{more}</item>"
+        )
     };
     let items: String = items.iter().map(item).collect();
     let xml = format!(

@@ -1,6 +1,6 @@
 //! What goes with time, in a running gateway: by time that has run, whatever the wall clock is set to.
 
-use crate::e2e::support::{FEED, Format, Stage, post, posts};
+use crate::e2e::support::{FEED, Format, Stage, TOKEN, post, posts};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
 
@@ -64,7 +64,9 @@ async fn told_ahead(stage: &Stage) -> (i64, bool) {
     let line = metrics.lines().find_map(|line| line.strip_prefix("tidegate_tick_lead_seconds "));
     let ahead: i64 = line.unwrap().parse().unwrap();
     assert_eq!(stage.status().await["tick_lead"].as_i64().unwrap_or(0), ahead);
-    let overview = stage.net.text("http://gateway.example/").await;
+    // What everybody sees is kept for some seconds.
+    let overview = stage.net.get("http://gateway.example/").bearer_auth(TOKEN).send().await;
+    let overview = overview.unwrap().text().await.unwrap();
     (ahead, overview.contains(" days ahead: the clock was ahead then"))
 }
 
