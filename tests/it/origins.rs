@@ -426,24 +426,6 @@ async fn everything_else_is_passed_on() {
     front.gateway.stop().await.unwrap();
 }
 
-/// The first bytes of either body arrive before the last are sent.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_are_handed_on_as_they_come() {
-    let site = Site::start().await;
-    let front = Front::through(&site).await;
-    let (send, parts) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
-    send.send(Ok("first")).await.unwrap();
-    let body = stream::unfold(parts, async |mut parts| Some((parts.recv().await?, parts)));
-    let body = reqwest::Body::wrap_stream(body);
-    let asked = front.ask(reqwest::Method::POST, "/said-back").body(body).send();
-    let mut said = tokio::time::timeout(Duration::from_secs(10), asked).await.unwrap().unwrap();
-    assert_eq!(said.chunk().await.unwrap().unwrap(), "first");
-    send.send(Ok("last")).await.unwrap();
-    drop(send);
-    assert_eq!(said.text().await.unwrap(), "last");
-    front.gateway.stop().await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_feeds_are_answered_where_nothing_is_passed_on() {
     let site = Site::start().await;

@@ -1,6 +1,7 @@
-//! Requests that an origin gets nothing of.
+//! Requests that an origin gets nothing of, and what it gets of bodies.
 
 use crate::origins::{Front, HOST, Site};
+use futures_util::stream;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -122,5 +123,23 @@ async fn no_request_is_hidden_in_another() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let asked = site.asked.lock().unwrap().clone();
     assert!(asked.iter().all(|target| target == "/upload"), "{asked:?}");
+    front.gateway.stop().await.unwrap();
+}
+
+/// The first bytes of either body arrive before the last are sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_are_handed_on_as_they_come() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    let (send, parts) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
+    send.send(Ok("first")).await.unwrap();
+    let body = stream::unfold(parts, async |mut parts| Some((parts.recv().await?, parts)));
+    let body = reqwest::Body::wrap_stream(body);
+    let asked = front.ask(reqwest::Method::POST, "/said-back").body(body).send();
+    let mut said = tokio::time::timeout(Duration::from_secs(10), asked).await.unwrap().unwrap();
+    assert_eq!(said.chunk().await.unwrap().unwrap(), "first");
+    send.send(Ok("last")).await.unwrap();
+    drop(send);
+    assert_eq!(said.text().await.unwrap(), "last");
     front.gateway.stop().await.unwrap();
 }
