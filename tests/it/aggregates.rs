@@ -1,9 +1,7 @@
 //! One feed out of several: a plain one, one of the gateway's own, and an aggregate of aggregates.
 
-use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use crate::e2e::support::publisher::{Answer, Publisher};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate_config as config;
@@ -15,62 +13,47 @@ use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
 use tidegate_serve::PutFeed;
 use tidegate_store::Select;
 
-/// A publisher of two plain feeds: one in Atom, one in RSS.
-struct Publisher {
-    atom: Arc<Mutex<Vec<(u32, String)>>>,
-    broken: Arc<Mutex<bool>>,
-    port: u16,
+/// A publisher of two plain feeds, one in Atom and one in RSS, with these posts in the first.
+async fn publisher() -> (Publisher, Vec<(u32, String)>) {
+    let publisher = Publisher::start().await;
+    let posts: Vec<_> = (1..=4).rev().map(|n| (n, format!("Text {n}"))).collect();
+    publishes(&publisher, &posts);
+    let casts = [1, 2].map(|n| {
+        let date = format!("<pubDate>0{n} Jan 2026 06:00:00 GMT</pubDate>");
+        (format!("cast-{n}"), format!("Cast {n}"), date)
+    });
+    publisher.set("/rss", rss("Casts &amp; more", &casts));
+    (publisher, posts)
 }
 
-impl Publisher {
-    async fn start() -> Self {
-        let posts = (1..=4).rev().map(|n| (n, format!("Text {n}"))).collect::<Vec<_>>();
-        let (atom, broken) = (Arc::new(Mutex::new(posts)), Arc::new(Mutex::new(false)));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (held, fails) = (Arc::clone(&atom), Arc::clone(&broken));
-        let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
-            let (posts, fails) = (held.lock().unwrap().clone(), *fails.lock().unwrap());
-            async move {
-                if uri.path() == "/rss" {
-                    if fails {
-                        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-                    }
-                    let items: String = (1..=2)
-                        .map(|n| {
-                            format!(
-                                "<item><title>Cast {n}</title><guid isPermaLink=\"false\">cast-{n}</guid>\
-                                 <pubDate>0{n} Jan 2026 06:00:00 GMT</pubDate></item>"
-                            )
-                        })
-                        .collect();
-                    let xml = format!(
-                        "<rss version=\"2.0\"><channel><title>Casts &amp; more</title>\
-                         <link>http://casts.example/</link><description>d</description>{items}\
-                         </channel></rss>"
-                    );
-                    return ([("content-type", "application/rss+xml")], xml).into_response();
-                }
-                let entries: String = posts
-                    .iter()
-                    .map(|(n, text)| {
-                        format!(
-                            "<entry><id>urn:post:{n}</id><title>Post {n}</title><content>{text}\
-                             </content><updated>2026-01-0{n}T00:00:00Z</updated></entry>"
-                        )
-                    })
-                    .collect();
-                let xml = format!(
-                    "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:n</id>\
-                     <author><name>Ned</name></author>\
-                     <updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"
-                );
-                ([("content-type", "application/atom+xml")], xml).into_response()
-            }
-        });
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { atom, broken, port }
-    }
+fn publishes(publisher: &Publisher, posts: &[(u32, String)]) {
+    let entry = |(n, text): &(u32, String)| {
+        format!(
+            "<entry><id>urn:post:{n}</id><title>Post {n}</title><content>{text}</content>\
+             <updated>2026-01-0{n}T00:00:00Z</updated></entry>"
+        )
+    };
+    let entries: String = posts.iter().map(entry).collect();
+    let xml = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:n</id>\
+         <author><name>Ned</name></author><updated>2026-01-01T00:00:00Z</updated>{entries}</feed>"
+    );
+    publisher.set("/atom", Answer::document("application/atom+xml", xml));
+}
+
+/// An RSS feed of these guids and titles.
+fn rss(title: &str, items: &[(String, String, String)]) -> Answer {
+    let item = |(guid, title, more): &(String, String, String)| {
+        format!(
+            "<item><title>{title}</title><guid isPermaLink=\"false\">{guid}</guid>{more}</item>"
+        )
+    };
+    let items: String = items.iter().map(item).collect();
+    let xml = format!(
+        "<rss version=\"2.0\"><channel><title>{title}</title><link>http://site.example/</link>\
+         <description>d</description>{items}</channel></rss>"
+    );
+    Answer::document("application/rss+xml", xml)
 }
 
 fn name(feed: &str) -> FeedName {
@@ -83,23 +66,26 @@ struct Stage {
 }
 
 impl Stage {
-    async fn start(port: u16) -> Self {
+    async fn start(publisher: &Publisher) -> Self {
+        Self::of(&format!(
+            "[[feed]]\nname = \"news\"\nurl = \"{}\"\ncomplete = true\ndeletions = \"eager\"\n\
+             [[feed]]\nname = \"casts\"\nurl = \"{}\"\n\
+             [[feed]]\nname = \"own\"\nlocal = true\ntitle = \"Our own\"\n\
+             [[aggregate]]\nname = \"both\"\ntitle = \"Both of them\"\nsources = [\"news\", \"own\"]\n\
+             [[aggregate]]\nname = \"all\"\nsources = [\"both\", \"casts\"]\n",
+            publisher.address("/atom"),
+            publisher.address("/rss")
+        ))
+        .await
+    }
+
+    async fn of(feeds: &str) -> Self {
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
              endpoint = \"gate.example\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-             min_interval = \"1d\"\n\
-             [[feed]]\nname = \"news\"\nurl = \"http://127.0.0.1:{port}/atom\"\ncomplete = true\n\
-             deletions = \"eager\"\n\
-             [[feed]]\nname = \"casts\"\nurl = \"http://127.0.0.1:{port}/rss\"\n\
-             [[feed]]\nname = \"own\"\nlocal = true\ntitle = \"Our own\"\n\
-             [[aggregate]]\nname = \"both\"\ntitle = \"Both of them\"\nsources = [\"news\", \"own\"]\n\
-             [[aggregate]]\nname = \"all\"\nsources = [\"both\", \"casts\"]\n"
+             min_interval = \"1d\"\n{feeds}"
         );
-        Self::of(&text).await
-    }
-
-    async fn of(text: &str) -> Self {
-        let config = config::check("t.toml", text).unwrap_or_else(|f| panic!("{f}")).config;
+        let config = config::check("t.toml", &text).unwrap_or_else(|f| panic!("{f}")).config;
         let _ = rustls::crypto::ring::default_provider().install_default();
         let gateway = Gateway::start(&config, Outside::default()).await.unwrap();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -148,33 +134,18 @@ impl Stage {
 /// Ids of one feed need not be ids in another. A post that two feeds of one site have is one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn posts_of_one_id_are_told_apart() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let app = axum::Router::new().fallback(move |uri: axum::http::Uri| async move {
-        let own = uri.path().trim_matches('/').to_owned();
-        let items: String = [("1", own.as_str()), ("2", "shared"), ("3", own.as_str())]
-            .map(|(guid, place)| {
-                format!(
-                    "<item><title>{place} {guid}</title><guid isPermaLink=\"false\">{guid}</guid>\
-                     <link>http://site.example/{place}/{guid}</link></item>"
-                )
-            })
-            .concat();
-        let xml = format!(
-            "<rss version=\"2.0\"><channel><title>{own}</title><link>http://site.example/</link>\
-             <description>d</description>{items}</channel></rss>"
-        );
-        ([("content-type", "application/rss+xml")], xml).into_response()
-    });
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
-         endpoint = \"gate.example\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         min_interval = \"1d\"\n\
-         [[feed]]\nname = \"cat\"\nurl = \"http://127.0.0.1:{port}/cat\"\n\
-         [[feed]]\nname = \"tiger\"\nurl = \"http://127.0.0.1:{port}/tiger\"\n\
-         [[aggregate]]\nname = \"all\"\nsources = [\"cat\", \"tiger\"]\n"
-    );
+    let publisher = Publisher::start().await;
+    let mut text = String::new();
+    for own in ["cat", "tiger"] {
+        let items = [("1", own), ("2", "shared"), ("3", own)].map(|(guid, place)| {
+            let link = format!("<link>http://site.example/{place}/{guid}</link>");
+            (guid.to_owned(), format!("{place} {guid}"), link)
+        });
+        publisher.set(&format!("/{own}"), rss(own, &items));
+        let url = publisher.address(&format!("/{own}"));
+        text.push_str(&format!("[[feed]]\nname = \"{own}\"\nurl = \"{url}\"\n"));
+    }
+    text.push_str("[[aggregate]]\nname = \"all\"\nsources = [\"cat\", \"tiger\"]\n");
     let stage = Stage::of(&text).await;
     for feed in ["cat", "tiger"] {
         stage.poll(feed).await;
@@ -197,8 +168,8 @@ async fn posts_of_one_id_are_told_apart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_aggregate_is_what_its_sources_are() {
-    let publisher = Publisher::start().await;
-    let stage = Stage::start(publisher.port).await;
+    let (publisher, mut posts) = publisher().await;
+    let stage = Stage::start(&publisher).await;
     for feed in ["news", "casts"] {
         stage.poll(feed).await;
     }
@@ -243,11 +214,9 @@ async fn an_aggregate_is_what_its_sources_are() {
     assert_eq!(all.matches("</source>").count(), 7, "{all}");
 
     // An edit, and a deletion.
-    {
-        let mut posts = publisher.atom.lock().unwrap();
-        posts[0].1 = "Another text".to_owned();
-        posts.remove(2);
-    }
+    posts[0].1 = "Another text".to_owned();
+    posts.remove(2);
+    publishes(&publisher, &posts);
     stage.poll("news").await;
     stage
         .until("the deletion", async || !stage.titles("all").await.contains(&"Post 2".to_owned()))
@@ -258,9 +227,10 @@ async fn an_aggregate_is_what_its_sources_are() {
     assert!(stage.get("/feeds/all").await.contains("Another text"));
 
     // A source that fails leaves the others, and its own items.
-    *publisher.broken.lock().unwrap() = true;
+    publisher.set("/rss", Answer::status(500));
     stage.poll("casts").await;
-    publisher.atom.lock().unwrap().insert(0, (5, "Text 5".to_owned()));
+    posts.insert(0, (5, "Text 5".to_owned()));
+    publishes(&publisher, &posts);
     stage.poll("news").await;
     stage
         .until("the new post", async || stage.titles("all").await.contains(&"Post 5".to_owned()))
@@ -304,10 +274,10 @@ async fn an_aggregate_is_what_its_sources_are() {
 /// texts all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_aggregate_goes_on_after_a_source_was_purged() {
-    let publisher = Publisher::start().await;
-    let stage = Stage::start(publisher.port).await;
+    let (publisher, mut posts) = publisher().await;
+    let stage = Stage::start(&publisher).await;
     let operator = stage.gateway.operator();
-    let url = format!("http://127.0.0.1:{}/atom", publisher.port);
+    let url = publisher.address("/atom");
     let daily = PutFeed {
         adds_feeds: false,
         url,
@@ -326,7 +296,8 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     };
     stage.gateway.store().put_feed(&digest).await.unwrap();
     for text in ["One", "Two words", "Three words now"] {
-        publisher.atom.lock().unwrap()[0].1 = text.to_owned();
+        posts[0].1 = text.to_owned();
+        publishes(&publisher, &posts);
         stage.poll("daily").await;
     }
     let newest = async || {
@@ -339,13 +310,15 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     let before = stage.items("digest", Select::All).await;
 
     operator.delete(&name("daily"), true).await.unwrap();
-    publisher.atom.lock().unwrap()[0].1 = "After the purge".to_owned();
+    posts[0].1 = "After the purge".to_owned();
     // What the first document does not have comes later, with an id that was published as well.
-    let oldest = publisher.atom.lock().unwrap().pop().unwrap();
+    let oldest = posts.pop().unwrap();
+    publishes(&publisher, &posts);
     operator.put(&name("daily"), daily).await.unwrap();
     stage.poll("daily").await;
     stage.until("the text after the purge", async || says("After the purge").await).await;
-    publisher.atom.lock().unwrap().push((oldest.0, "The oldest, mended".to_owned()));
+    posts.push((oldest.0, "The oldest, mended".to_owned()));
+    publishes(&publisher, &posts);
     stage.poll("daily").await;
     stage
         .until("the oldest post", async || {

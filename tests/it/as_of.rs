@@ -7,13 +7,11 @@ use crate::support;
 use site::{READER, Site};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use support::Gate;
-use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
+use tidegate_core::model::{FeedName, FeedOptions, Item, SyncId, Time};
 use tidegate_replay::{self as replay, DocumentReport, Recorded, ReplayTarget, Series};
-use tidegate_store::{EmbeddedStore, Past, PastSelect, Select, Store};
+use tidegate_store::{Past, PastSelect, Select, Store};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
@@ -217,103 +215,4 @@ fn a_feed_of_our_own_is_answered_as_it_was() {
     let series = own(folder.path());
     let compared = runtime().block_on(compare(&series));
     assert_eq!(compared, 60);
-}
-
-/// What versions take: as the publisher wrote them, each packed alone, and as they are stored.
-#[derive(Default)]
-struct Cost {
-    versions: u64,
-    written: u64,
-    alone: u64,
-    stored: u64,
-}
-
-/// About what is stored of a version: its text, what it inherits, its card, and some numbers.
-fn record(markup: &Markup) -> Vec<u8> {
-    let Markup { xml, context, card, .. } = markup;
-    let names = context.namespaces.iter().flat_map(|(prefix, name)| [prefix, name]);
-    let more = [&context.base, &context.lang, &card.link, &card.author].into_iter().flatten();
-    let texts = [xml].into_iter().chain(names).chain(more).chain([&card.title]);
-    let mut record = vec![0; 24];
-    texts.for_each(|text| record.extend_from_slice(text.as_bytes()));
-    record
-}
-
-/// Replays a series into a store on disk; what all versions cost, and those that have a successor.
-async fn cost(series: &Series) -> (Cost, Cost) {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = Arc::new(ManualClock::at(Time::from_unix(support::START)));
-    let endpoint = EndpointId::own("gate.example").unwrap();
-    let store = EmbeddedStore::on_disk(folder.path(), Some(endpoint), clock).unwrap();
-    let feed = FeedName::new("news").unwrap();
-    run(&store, &feed, series, drop).await;
-    let (mut all, mut outdated) = (Cost::default(), Cost::default());
-    let Some(snapshot) = store.snapshot(&feed).await.unwrap() else { return (all, outdated) };
-    let mut newest = 0;
-    for known in &snapshot.known {
-        let notes = store.versions(&feed, &known.id, usize::MAX).await.unwrap();
-        let live = notes.iter().filter(|note| !note.deleted);
-        for (place, note) in live.enumerate() {
-            let found = store.version(&feed, &known.id, note.updates).await.unwrap().unwrap();
-            let record = record(&found.markup.unwrap());
-            let written = u64::try_from(record.len()).unwrap();
-            let packed = zstd::bulk::compress(&record, 3).unwrap().len() + 6;
-            let alone = u64::try_from(packed.min(record.len())).unwrap();
-            all.versions += 1;
-            all.written += written;
-            all.alone += alone;
-            if place > 0 {
-                outdated.versions += 1;
-                outdated.written += written;
-                outdated.alone += alone;
-            } else {
-                newest += alone;
-            }
-        }
-    }
-    let held = store.holdings(&feed).await.unwrap();
-    all.stored = held.version_bytes;
-    outdated.stored = held.version_bytes.saturating_sub(newest);
-    println!(
-        "{:24} {:6} versions {:9} bytes written {:9} alone {:9} stored; {:5} outdated {:7} alone; \
-         {:5} documents of the past {:7}",
-        series.name,
-        all.versions,
-        all.written,
-        all.alone,
-        all.stored,
-        outdated.versions,
-        outdated.alone,
-        held.documents,
-        held.document_bytes,
-    );
-    (all, outdated)
-}
-
-/// Slow, for it writes every commit to disk: `cargo test --test it as_of:: -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement; takes minutes"]
-fn versions_cost_less_than_each_alone() {
-    let Some(series) = corpus() else { return };
-    let (mut all, mut outdated) = (Cost::default(), Cost::default());
-    for series in &series {
-        let (one, old) = runtime().block_on(cost(series));
-        for (sum, one) in [(&mut all, one), (&mut outdated, old)] {
-            sum.versions += one.versions;
-            sum.written += one.written;
-            sum.alone += one.alone;
-            sum.stored += one.stored;
-        }
-    }
-    for (name, cost) in [("all versions", &all), ("those with a successor", &outdated)] {
-        let per = |bytes: u64| bytes / cost.versions.max(1);
-        println!(
-            "{name}: {}, each {} bytes as written, {} packed alone, {} stored",
-            cost.versions,
-            per(cost.written),
-            per(cost.alone),
-            per(cost.stored)
-        );
-    }
-    assert!(all.stored < all.alone, "differences save nothing");
 }

@@ -1,17 +1,12 @@
 //! A gateway in front of a gateway: the second asks the first which feeds have changed (SUP), and
-//! reads only those; or it is told by the first one's hub (WebSub). And what it does with publishers
-//! whose SUP documents cannot be relied on.
+//! reads only those; or it is told by the first one's hub (WebSub).
 //!
 //! `TIDEGATE_CHAIN_FEEDS` sets how many feeds; a hundred where it is not set.
 
-use axum::http::StatusCode;
-use axum::response::IntoResponse;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use crate::e2e::support::{Answer, Publisher};
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate_config as config;
-use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::FeedName;
 
 /// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.
@@ -35,62 +30,17 @@ fn document(text: &str) -> String {
     xml + "</channel></rss>"
 }
 
-/// What a publisher does with its SUP document.
-#[derive(Clone, Copy, PartialEq)]
-enum Sup {
-    None,
-    /// It lists nothing, whatever changes.
-    Empty,
-    Broken,
+/// A publisher of these feeds, whose newest post says what is set here.
+async fn publisher(feeds: &[String]) -> Publisher {
+    let publisher = Publisher::start().await;
+    for feed in feeds {
+        says(&publisher, feed, "first");
+    }
+    publisher
 }
 
-/// A publisher of feeds whose newest post says what is set here.
-struct Publisher {
-    says: Arc<Mutex<BTreeMap<String, String>>>,
-    sup: Arc<Mutex<Sup>>,
-    port: u16,
-}
-
-impl Publisher {
-    async fn start(sup: Sup) -> Self {
-        let says = Arc::new(Mutex::new(BTreeMap::<String, String>::new()));
-        let sup = Arc::new(Mutex::new(sup));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (texts, kind) = (Arc::clone(&says), Arc::clone(&sup));
-        let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
-            let (path, kind) = (uri.path().to_owned(), *kind.lock().unwrap());
-            let text = texts.lock().unwrap().get(&path).cloned().unwrap_or("first".to_owned());
-            async move {
-                if path == "/sup" {
-                    if kind == Sup::Broken {
-                        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-                    }
-                    let now = SystemClock.now();
-                    let since = now.minus(Duration::from_secs(11));
-                    let json = format!(
-                        "{{\"period\":1,\"since_time\":\"{since}\",\"updated_time\":\"{now}\",\
-                         \"updates\":[]}}"
-                    );
-                    return ([("content-type", "application/json")], json).into_response();
-                }
-                let mut answer =
-                    ([("content-type", "application/rss+xml")], document(&text)).into_response();
-                if kind != Sup::None {
-                    let id = path.trim_start_matches('/');
-                    let sup = format!("http://127.0.0.1:{port}/sup#{id}");
-                    answer.headers_mut().insert("x-sup-id", sup.parse().unwrap());
-                }
-                answer
-            }
-        });
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { says, sup, port }
-    }
-
-    fn set(&self, feed: &str, text: &str) {
-        self.says.lock().unwrap().insert(format!("/{feed}"), text.to_owned());
-    }
+fn says(publisher: &Publisher, feed: &str, text: &str) {
+    publisher.set(&format!("/{feed}"), Answer::document("application/rss+xml", document(text)));
 }
 
 async fn gateway(feeds: &[String], address: impl Fn(&str) -> String, tables: &str) -> Gateway {
@@ -157,11 +107,10 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let count = std::env::var("TIDEGATE_CHAIN_FEEDS").ok().and_then(|n| n.parse().ok());
     let feeds: Vec<String> = (0..count.unwrap_or(100)).map(|n| format!("feed-{n}")).collect();
-    let publisher = Publisher::start(Sup::None).await;
-    let upstream = publisher.port;
+    let publisher = publisher(&feeds).await;
     let first = gateway(
         &feeds,
-        |feed| format!("http://127.0.0.1:{upstream}/{feed}"),
+        |feed| publisher.address(&format!("/{feed}")),
         "[sup]\nperiods = [\"1s\", \"2s\", \"1h\"]\n[websub]\nhub = false",
     )
     .await;
@@ -199,7 +148,7 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
     // Two change: both are read soon, and nothing else is.
     let sup_asked = asked(&first, SUP_ROUTE).await;
     for feed in [&feeds[3], &feeds[7]] {
-        publisher.set(feed, "a new text, which is another one altogether");
+        says(&publisher, feed, "a new text, which is another one altogether");
         first.operator().poll_now(&name(feed)).await.unwrap();
     }
     for feed in [&feeds[3], &feeds[7]] {
@@ -220,38 +169,13 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_document_that_breaks_is_noticed() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let feeds: Vec<String> = ["birch", "elm"].map(str::to_owned).into();
-    let publisher = Publisher::start(Sup::Empty).await;
-    let port = publisher.port;
-    let gateway = gateway(&feeds, |feed| format!("http://127.0.0.1:{port}/{feed}"), "").await;
-    ready(&gateway, &feeds).await;
-    let left = async |feed: &str| why(&gateway, feed).await.contains(LEFT);
-    for feed in &feeds {
-        until("a feed that is left to its SUP document", async || left(feed).await).await;
-    }
-
-    // It cannot be read any more, and then again.
-    *publisher.sup.lock().unwrap() = Sup::Broken;
-    until("the others are polled by themselves", async || {
-        !left("birch").await && !left("elm").await
-    })
-    .await;
-    *publisher.sup.lock().unwrap() = Sup::Empty;
-    until("the document is back", async || left("birch").await && left("elm").await).await;
-    gateway.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_gateways_hub_tells_the_second_of_a_change() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let feeds: Vec<String> = ["ash", "birch"].map(str::to_owned).into();
-    let publisher = Publisher::start(Sup::None).await;
-    let upstream = publisher.port;
+    let publisher = publisher(&feeds).await;
     // SUP documents are of an hour: what arrives sooner was pushed.
     let tables = "[sup]\nperiods = [\"1h\", \"2h\"]\n[websub]\nprivate_callbacks = true";
-    let first = gateway(&feeds, |feed| format!("http://127.0.0.1:{upstream}/{feed}"), tables).await;
+    let first = gateway(&feeds, |feed| publisher.address(&format!("/{feed}")), tables).await;
     ready(&first, &feeds).await;
     let at = first.address();
     let second = gateway(&feeds, |feed| format!("http://{at}/feeds/{feed}"), tables).await;
@@ -265,7 +189,7 @@ async fn the_first_gateways_hub_tells_the_second_of_a_change() {
     }
     let polls = asked(&first, FEED_ROUTE).await;
     for text in ["a new text, which is another one altogether", "and then one more of that kind"] {
-        publisher.set("ash", text);
+        says(&publisher, "ash", text);
         first.operator().poll_now(&name("ash")).await.unwrap();
         let published = format!("http://{}/feeds/ash", second.address());
         until("the change", async || {

@@ -1,23 +1,19 @@
 //! `tidegate compact`: what was redacted or pruned is in no file of the data folder any more, nobody who
-//! reads the gateway can tell, and an end by force at any moment loses nothing.
-//!
-//! `TIDEGATE_KILLS` sets how many times it is killed; a few where it is not set.
+//! reads the gateway can tell.
 
 mod search;
 
-use crate::support::process;
-
-use process::Process;
+use crate::support::gateways::Paper;
+use crate::support::process::Process;
 use reqwest::Method;
 use search::{Found, search};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::{Command, Output};
+use std::sync::Arc;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::FeedName;
 use tidegate_store::portable::ExportDigest;
 use tidegate_store::{EmbeddedStore, Epoch, Retention, Store};
-use tokio::time::Instant;
 
 /// In the text that is redacted, which is easy to compress.
 const SMOOTH: &str = "smooth xylophone";
@@ -51,18 +47,7 @@ fn feed(posts: &[(u32, String)]) -> String {
     )
 }
 
-async fn publisher(document: Arc<Mutex<String>>) -> u16 {
-    let app = axum::Router::new().fallback(move || {
-        let document = document.lock().unwrap().clone();
-        async move { ([("content-type", "application/atom+xml")], document) }
-    });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    port
-}
-
-pub fn tidegate(folder: &Path, args: &[&str]) -> Output {
+fn tidegate(folder: &Path, args: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_tidegate");
     Command::new(program).current_dir(folder).args(args).output().unwrap()
 }
@@ -145,7 +130,7 @@ async fn answers(gateway: &Process, ids: &[String]) -> Vec<(String, String)> {
 struct Gate {
     folder: tempfile::TempDir,
     data: PathBuf,
-    document: Arc<Mutex<String>>,
+    paper: Paper,
     posts: Vec<(u32, String)>,
 }
 
@@ -154,17 +139,17 @@ impl Gate {
         let folder = tempfile::tempdir().unwrap();
         let posts: Vec<_> =
             (1..=posts).map(|n| (n, format!("; text of {n}: {}", noise(n.into(), 30)))).collect();
-        let document = Arc::new(Mutex::new(feed(&posts)));
-        let upstream = publisher(Arc::clone(&document)).await;
+        let paper = Paper::start("application/atom+xml", &feed(&posts)).await;
         let config = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
              [store]\npath = \"data\"\n[polling]\nallow_private = true\n\
              host_spacing = \"0s\"\nmin_interval = \"1d\"\nmax_interval = \"1d\"\n[[feed]]\n\
-             name = \"news\"\nurl = \"http://127.0.0.1:{upstream}/\"\n"
+             name = \"news\"\nurl = \"{}\"\n",
+            paper.url
         );
         std::fs::write(folder.path().join("t.toml"), config).unwrap();
         let data = folder.path().join("data");
-        Self { folder, data, document, posts }
+        Self { folder, data, paper, posts }
     }
 
     async fn start(&self) -> Process {
@@ -174,7 +159,7 @@ impl Gate {
     /// The publisher writes another text for a post.
     async fn write(&mut self, gateway: &Process, n: usize, text: String) {
         self.posts[n - 1].1 = text;
-        *self.document.lock().unwrap() = feed(&self.posts);
+        self.paper.print(&feed(&self.posts));
         gateway.poll("news").await;
     }
 
@@ -267,36 +252,6 @@ async fn what_was_taken_out_is_in_no_file() {
     gateway.stop().await;
     compact(gate.folder.path());
     assert!(!gate.found("compacted again").has_any(&GONE));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_end_by_force_loses_nothing() {
-    let gate = Gate::new(400).await;
-    let gateway = gate.start().await;
-    gateway.poll("news").await;
-    gateway.stop().await;
-    let before = kept(&gate.data).await;
-    let began = Instant::now();
-    compact(gate.folder.path());
-    let whole = began.elapsed();
-    let kills: u32 = std::env::var("TIDEGATE_KILLS").ok().map_or(12, |n| n.parse().unwrap());
-    for n in 0..kills {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-            .current_dir(gate.folder.path())
-            .args(["compact", "-c", "t.toml"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // Later and later, the last ones about when it is done.
-        std::thread::sleep(whole * (n + 1) / kills);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(kept(&gate.data).await, before, "kill {n}");
-        let left = std::fs::read_dir(&gate.data).unwrap().map(|entry| entry.unwrap().file_name());
-        let left: Vec<_> = left.collect();
-        assert!(left.iter().all(|name| !name.to_string_lossy().contains("compact")), "{left:?}");
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use crate::support::gateways::{self, Paper};
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::HashSet;
-use tidegate_core::model::{Decision, Deletions, EventKind, FeedName, ItemStatus, SyncId};
+use tidegate_core::model::{Decision, Deletions, EventKind, ItemStatus, SyncId};
 use tidegate_store::{Select, Store};
 
 /// Items that the publisher lists at a time.
@@ -348,13 +348,6 @@ async fn a_copy_knows_what_left() {
     assert_eq!(stub(&gate, 3).await, Some(left));
 }
 
-#[tokio::test]
-async fn a_purge_leaves_nothing_of_it() {
-    let gate = after(40).await;
-    gate.store.purge_feed(&gate.feed).await.unwrap();
-    assert!(stub(&gate, 3).await.is_none());
-}
-
 /// Over HTTP: a publisher whose documents turn over wholly brings more than the feed keeps.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_gateway_keeps_within_its_limit() {
@@ -378,68 +371,4 @@ async fn a_running_gateway_keeps_within_its_limit() {
     assert_eq!(report.counts.get(&EventKind::Created), None, "{report:?}");
     assert!(gateways::get(&gateway, "").await.contains("The story of day 5<"));
     gateway.stop().await.unwrap();
-}
-
-/// Over HTTP: who has an item that left learns that its publisher took it away, and so does an aggregate.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_subscriber_learns_that_what_left_was_deleted() {
-    let days = |from: u32, to: u32| (from..=to).rev().map(post).collect::<Vec<Post>>();
-    let paper = Paper::start("application/atom+xml", &atom(SITE, &days(1, 600))).await;
-    let more = "items = 1000\n[[aggregate]]\nname = \"all\"\nsources = [\"news\"]\n";
-    let gateway = gateways::gateway("gate.example", &paper.url, more).await;
-    gateways::poll(&gateway).await;
-    let sync = gateways::get(&gateway, "/sync").await;
-    let id = sync_of(&sync, "The story of day 5<");
-    for to in [1200, 1800] {
-        paper.print(&atom(SITE, &days(to - 599, to)));
-        gateways::poll(&gateway).await;
-    }
-    assert!(!gateways::get(&gateway, "/complete").await.contains(&id));
-
-    let sync = gateways::get(&gateway, "/sync").await;
-    let until = between(&sync, " until=\"", "\"").to_owned();
-    let current = days(1201, 1800);
-    paper.print(&saying(&current, [5]));
-    let report = gateway.operator().poll_now(&gateways::name()).await.unwrap();
-    assert_eq!(report.counts.get(&EventKind::Deleted), Some(&1), "{report:?}");
-    let news = gateways::get(&gateway, &format!("/sync?since={until}")).await;
-    assert_eq!(news.matches("<entry").count(), 1, "{news}");
-    let shell = between(&news, "<entry", "</entry>");
-    let sync = between(shell, "<sx:sync ", "</sx:sync>");
-    assert!(sync.contains(&id) && sync.contains("updates=\"2\""), "{sync}");
-    assert!(sync.contains("deleted=\"true\""), "{sync}");
-    assert_eq!(sync.matches("<sx:history ").count(), 2, "{sync}");
-    assert!(between(&news, " until=\"", "\"") > until.as_str());
-    assert!(shell.contains(&format!("<id>{}</id>", post(5).id)), "{shell}");
-    assert!(shell.contains(">Deleted</title>"), "{shell}");
-    let complete = gateways::get(&gateway, "/complete").await;
-    assert!(between(&complete, &id, "</sx:sync>").contains("deleted=\"true\""));
-    let reader = gateways::get(&gateway, "").await;
-    let said = format!(":deleted-entry ref=\"{}\"", post(5).id);
-    assert!(reader.contains(&said) && !reader.contains(&id), "{said}");
-
-    let (all, id) = (FeedName::new("all").unwrap(), SyncId::new(&id).unwrap());
-    let mut is_deleted = false;
-    for _ in 0..1500 {
-        let item = gateway.store().item(&all, &id).await.unwrap();
-        is_deleted = item.is_some_and(|item| item.shared.winner.deleted);
-        if is_deleted {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert!(is_deleted);
-    gateway.stop().await.unwrap();
-}
-
-/// The sync id of the item of a title, in a view of Atom.
-fn sync_of(view: &str, title: &str) -> String {
-    let entry = view.split("<entry").find(|entry| entry.contains(title)).unwrap();
-    between(between(entry, "<sx:sync ", ">"), "id=\"", "\"").to_owned()
-}
-
-/// What stands between the first `from` and the `to` that follows.
-fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
-    let (_, after) = text.split_once(from).unwrap_or_else(|| panic!("{from}: {text}"));
-    after.split_once(to).unwrap_or_else(|| panic!("{to}: {after}")).0
 }

@@ -15,7 +15,7 @@ use publisher::{Act, Publisher};
 use site::{Held, READER, SYNC, Site};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use support::Gate;
+use support::{Dice, Gate};
 use tidegate_core::model::{Deletions, Time};
 use tidegate_judge::archive::Policy;
 use tidegate_store::Store;
@@ -290,37 +290,23 @@ proptest! {
     }
 }
 
-/// A small generator of our own: the same thousand polls in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
+/// A step of the same polls in every run.
+fn rolled(dice: &mut Dice) -> Step {
+    let mut acts = Vec::new();
+    for _ in 0..dice.roll(3) {
+        let byte = dice.byte();
+        acts.push(match dice.roll(12) {
+            0..4 => Act::Publish(1 + byte % 3),
+            4 => Act::Publish(8 + byte % 10),
+            5..8 => Act::Edit(byte),
+            8 => Act::Delete(byte),
+            9 => Act::Drop(byte),
+            10 => Act::Rename(byte),
+            _ => Act::Restore,
+        });
     }
-
-    fn byte(&mut self) -> u8 {
-        u8::try_from(self.roll(256)).unwrap()
-    }
-
-    fn step(&mut self) -> Step {
-        let mut acts = Vec::new();
-        for _ in 0..self.roll(3) {
-            let byte = self.byte();
-            acts.push(match self.roll(12) {
-                0..4 => Act::Publish(1 + byte % 3),
-                4 => Act::Publish(8 + byte % 10),
-                5..8 => Act::Edit(byte),
-                8 => Act::Delete(byte),
-                9 => Act::Drop(byte),
-                10 => Act::Rename(byte),
-                _ => Act::Restore,
-            });
-        }
-        let hours = i64::try_from(1 + self.roll(30)).unwrap();
-        Step { acts, hours, visitors: [false; 4], newcomer: false, older: false, redacted: None }
-    }
+    let hours = i64::try_from(1 + dice.roll(30)).unwrap();
+    Step { acts, hours, visitors: [false; 4], newcomer: false, older: false, redacted: None }
 }
 
 /// An archive without its link to the next one, and that link.
@@ -342,7 +328,7 @@ fn an_archive_never_changes_but_for_its_link_to_the_next() {
         let mut resealed = 0;
         let polls = support::sample(0..1000, 4).len();
         for poll in 0..polls {
-            world.step(&dice.step()).await;
+            world.step(&rolled(&mut dice)).await;
             let mut redacted = None;
             if poll % 40 == 39 {
                 let tags = world.tags(&known).await;
@@ -438,43 +424,4 @@ fn an_entry_stays_in_the_subscription_document_until_its_archive_can_be_reached(
         assert_eq!(sealed.deletions, reader.deletions, "also while it is in the window");
         world.check_newcomers().await;
     });
-}
-
-/// A store of a program that knew no archives is taken as it is: the next change that is shown seals
-/// all that it has, retired items and tombstones included.
-#[test]
-fn a_store_from_before_archives_is_sealed_from_its_beginning() {
-    block_on(async {
-        let mut dice = Dice(11);
-        let (publisher, site) = (Publisher::new(6, false), Site::new(before().await).await);
-        let (last, rss, redacted) = (None, false, BTreeSet::new());
-        let mut world = World { publisher, site, last, rss, redacted };
-        for _ in 0..40 {
-            world.step(&dice.step()).await;
-        }
-        let state = world.site.gate.store_state().await;
-        assert_eq!((state.archives.next, state.archives.newest.clone()), (0, None));
-        assert!(state.living > state.current && state.tombstones > 0, "{state:?}");
-        world.site.gate.before_archives = false;
-        world.publisher.act(&Act::Publish(1));
-        world.site.gate.later(1);
-        world.poll().await;
-        let after = world.site.gate.store_state().await.archives;
-        assert_eq!(
-            after.next,
-            u64::from((state.living + state.tombstones + 1).div_ceil(4)),
-            "{state:?}"
-        );
-        assert_eq!(after.unsealed, 0);
-        world.check_newcomers().await;
-    });
-}
-
-/// A gateway that knows no archives yet.
-async fn before() -> Gate {
-    let mut gate = Gate::new().await;
-    gate.before_archives = true;
-    gate.archives = Policy { entries: 4, ..Policy::default() };
-    gate.options.deletions = Deletions::Eager;
-    gate
 }

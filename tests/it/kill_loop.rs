@@ -5,13 +5,12 @@
 
 use crate::support::process;
 
-use process::{Process, TOKEN};
+use process::Process;
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::process::Child;
 
 /// A feed that is different at every request: posts are added, edited and lost.
 fn document(step: u64) -> String {
@@ -49,20 +48,6 @@ async fn publisher() -> u16 {
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     port
-}
-
-async fn start(data: &std::path::Path, upstream: u16) -> (Child, String) {
-    let upstream = format!("http://127.0.0.1:{upstream}/feed.xml");
-    let arguments: [&OsStr; 6] = [
-        "--allow-private".as_ref(),
-        "-l".as_ref(),
-        "127.0.0.1:0".as_ref(),
-        "-d".as_ref(),
-        data.as_os_str(),
-        upstream.as_ref(),
-    ];
-    let process = Process::start(data.parent().unwrap(), &arguments).await;
-    (process.child, process.address)
 }
 
 /// What one gateway has shown or acknowledged so far; nothing of it may go back.
@@ -103,64 +88,67 @@ impl Shown {
     }
 }
 
+/// Goes on reading the changes behind a place: the change log loses nothing and says nothing twice.
+async fn follow(process: &Process, after: &mut String, seen: &mut Vec<String>) -> Option<usize> {
+    let address = format!("{}/changes?after={after}&wait=0", process.address);
+    let answer = process.client.get(address).send().await.ok()?;
+    assert_eq!(answer.status(), 200, "after {after}");
+    let next = answer.headers()["x-tidegate-after"].to_str().unwrap().to_owned();
+    let text = answer.text().await.ok()?;
+    let before = seen.len();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let changes = line["changes"].as_array().unwrap().iter();
+        seen.extend(
+            changes.map(|one| format!("{} {} {}", line["epoch"], one["feed"], one["tick"])),
+        );
+    }
+    *after = next;
+    Some(seen.len() - before)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_goes_back_when_it_is_killed() {
     let kills: u32 = std::env::var("TIDEGATE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let upstream = publisher().await;
-    let client = reqwest_client();
+    let config = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+         [[feed]]\nname = \"churn\"\nurl = \"http://127.0.0.1:{}/feed.xml\"\n",
+        publisher().await
+    );
+    std::fs::write(folder.path().join("t.toml"), config).unwrap();
     let mut shown = Shown::default();
+    let (mut after, mut seen) = ("0".to_owned(), Vec::new());
     let mut acknowledged = 0;
     let mut seed = u64::from(std::process::id());
     for round in 0..kills {
-        let (mut child, address) = start(&data, upstream).await;
-        let name = feed_name(&client, &address).await;
-        let complete = format!("{address}/feeds/{name}/complete");
+        let mut process = Process::configured(folder.path()).await;
         if round > 0 {
-            let text = client.get(&complete).send().await.unwrap().text().await.unwrap();
-            shown.check(&text, round);
+            shown.check(&process.get("/feeds/churn/complete").await, round);
         }
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let pause = Duration::from_millis(150 + (seed >> 33) % 700);
         let churn = async {
             loop {
-                let poll = client
-                    .post(format!("{address}/api/v1/feeds/{name}/poll"))
-                    .bearer_auth(TOKEN)
-                    .send()
-                    .await;
-                let Ok(answer) = poll else { return };
-                let Ok(report) = answer.text().await else { return };
-                let Ok(report) = serde_json::from_str::<serde_json::Value>(&report) else { return };
-                assert_eq!(report["error"], serde_json::Value::Null, "{report}");
+                let report = process.poll("churn").await;
                 let until = report["until"].as_str().unwrap().to_owned();
                 assert!(until >= shown.until, "until went from {} to {until}", shown.until);
                 shown.until = until;
                 acknowledged += 1;
                 // What is shown must not go back either.
-                let Ok(answer) = client.get(&complete).send().await else { return };
-                let Ok(text) = answer.text().await else { return };
-                if text.trim_end().ends_with("</rss>") {
-                    shown.check(&text, round);
-                }
+                shown.check(&process.get("/feeds/churn/complete").await, round);
+                follow(&process, &mut after, &mut seen).await;
             }
         };
         let _ = tokio::time::timeout(pause, churn).await;
-        child.kill().await.unwrap();
+        process.child.kill().await.unwrap();
     }
     assert!(acknowledged > u64::from(kills) / 2, "only {acknowledged} polls were acknowledged");
-}
-
-fn reqwest_client() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().build().unwrap()
-}
-
-async fn feed_name(client: &reqwest::Client, address: &str) -> String {
-    let list =
-        client.get(format!("{address}/api/v1/feeds")).bearer_auth(TOKEN).send().await.unwrap();
-    let list: serde_json::Value = serde_json::from_str(&list.text().await.unwrap()).unwrap();
-    let feeds = list.as_array().cloned().or_else(|| list["feeds"].as_array().cloned()).unwrap();
-    feeds[0]["name"].as_str().unwrap().to_owned()
+    let process = Process::configured(folder.path()).await;
+    while follow(&process, &mut after, &mut seen).await.unwrap() > 0 {}
+    let (mut after, mut all) = ("0".to_owned(), Vec::new());
+    while follow(&process, &mut after, &mut all).await.unwrap() > 0 {}
+    assert_eq!(seen, all, "by who came back after each kill, and by who reads all at the end");
+    assert!(all.len() > kills as usize, "only {} changes", all.len());
+    process.stop().await;
 }

@@ -206,24 +206,6 @@ async fn reasons(gate: &Gateway) -> Vec<String> {
     events.into_iter().map(|event| event.reason).collect()
 }
 
-/// Nothing is concluded from what a list that is cut off does not say.
-#[tokio::test]
-async fn a_list_that_is_cut_off_deletes_nothing() {
-    let nodes = two_folders();
-    let whole = list(&nodes);
-    let paper = Paper::start("text/x-opml", &whole).await;
-    let gate = gateway("one.example", &paper.url, EAGER).await;
-    poll(&gate).await;
-    let before = texts(&get(&gate, "").await);
-    for end in ["</body>", "<outline text=\"Deep\"", "Gamma", "<outline text=\"Tech\""] {
-        paper.print(whole.split_once(end).unwrap().0);
-        poll(&gate).await;
-        assert_eq!(texts(&get(&gate, "").await), before, "up to {end}");
-    }
-    assert!(items(&gate).await.values().all(|said| !said.1));
-    gate.stop().await.unwrap();
-}
-
 /// A gateway behind another one: by any container the outlines stand where they stood, with their
 /// ids and histories.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -338,31 +320,6 @@ async fn deciding(url: &str) -> Gateway {
     );
     let config = tidegate_config::check("t.toml", &text).unwrap().config;
     Gateway::start(&config, tidegate::app::Outside::default()).await.unwrap()
-}
-
-/// A list that is sorted anew has the same outlines, in another order: nothing is new, and nothing gone.
-#[tokio::test]
-async fn a_list_sorted_anew_loses_and_makes_nothing() {
-    let folders = [
-        Folder("News", vec![Feed("Alpha"), Feed("Beta"), Feed("Eta")]),
-        Folder("Tech", vec![Feed("Gamma"), Feed("Alpha"), Feed("Delta")]),
-    ];
-    let [one, other] = folders.clone();
-    let paper = Paper::start("text/x-opml", &list(&folders)).await;
-    let gate = gateway("one.example", &paper.url, EAGER).await;
-    poll(&gate).await;
-    let before = items(&gate).await;
-    for nodes in [vec![other, one], folders.to_vec()] {
-        paper.print(&list(&nodes));
-        poll(&gate).await;
-        let after = items(&gate).await;
-        assert!(before.keys().eq(after.keys()), "{after:?}");
-        assert!(after.values().all(|said| !said.1), "{after:?}");
-        assert_eq!(outlines(&get(&gate, "").await), outlines(&list(&nodes)));
-    }
-    let changed = items(&gate).await.into_iter().filter(|(id, said)| before[id] != *said).count();
-    assert!(changed <= 2, "only folders moved");
-    gate.stop().await.unwrap();
 }
 
 /// One list out of two: their outlines one behind the other, each where it stood, though both have a

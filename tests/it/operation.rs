@@ -228,13 +228,23 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     let text = |size: &str| format!("[store]\nmax_size = \"{size}\"\n");
     write(folder, &text("1GiB"));
     let process = start(folder, &[]).await;
-    let put = async |name: &str| {
-        let call = process.client.put(format!("{}/api/v1/feeds/{name}", process.address));
-        let call = call.bearer_auth(TOKEN).body("{\"local\": true}");
-        let answer = call.send().await.unwrap();
+    let call = async |method: &str, path: &str, body: &str| {
+        let url = format!("{}{path}", process.address);
+        let call = process.client.request(method.parse().unwrap(), url).bearer_auth(TOKEN);
+        let kind = if path == "/websub" { "x-www-form-urlencoded" } else { "json" };
+        let call = call.header("content-type", format!("application/{kind}"));
+        let answer = call.body(body.to_owned()).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     };
+    let put =
+        async |name: &str| call("PUT", &format!("/api/v1/feeds/{name}"), "{\"local\": true}").await;
     assert_eq!(put("first").await.0, 201);
+    let news = "{\"url\": \"http://127.0.0.1:1/feed.xml\"}";
+    assert_eq!(call("PUT", "/api/v1/feeds/news", news).await.0, 201);
+    let items = "/api/v1/feeds/first/items";
+    let (_, made) = call("POST", items, "{\"title\": \"One\"}").await;
+    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    let item = format!("{items}/{}", made["sync_id"].as_str().unwrap());
     write(folder, &text("1KiB"));
     process.signal("HUP").await;
     logged(folder, "the configuration was read again", 1).await;
@@ -247,8 +257,22 @@ async fn a_folder_at_its_limit_takes_nothing_new_in_until_the_limit_is_raised() 
     for line in ["tidegate_store_takes_in 0", "tidegate_store_max_size_bytes 1024"] {
         assert!(metrics.contains(line), "{line}");
     }
-    // Reading goes on.
-    process.get("/feeds/first").await;
+    let subscription = format!(
+        "hub.mode=subscribe&hub.callback=http://127.0.0.1:1/&hub.topic={}/feeds/first",
+        process.address
+    );
+    for (method, path, body, refused) in [
+        ("POST", items, "{\"title\": \"Two\"}", 507),
+        ("PUT", &*item, "{\"title\": \"Changed\"}", 507),
+        ("POST", "/api/v1/feeds/news/poll", "", 507),
+        ("POST", "/websub", &subscription, 503),
+    ] {
+        let (status, said) = call(method, path, body).await;
+        assert!(status == refused && said.contains("store.max_size"), "{path}: {status} {said}");
+    }
+    // Reading goes on, and so does what takes nothing in.
+    assert!(process.get("/feeds/first").await.contains("One"));
+    assert_eq!(call("DELETE", &item, "").await.0, 200);
     write(folder, "");
     process.signal("HUP").await;
     logged(folder, "the configuration was read again", 2).await;

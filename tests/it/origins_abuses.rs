@@ -1,17 +1,25 @@
-//! Requests that an origin gets nothing of.
+//! Requests that an origin gets nothing of, and what it gets of bodies.
 
 use crate::origins::{Front, HOST, Site};
+use futures_util::stream;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+/// The first line of what answers these bytes.
+async fn sent(front: &Front, bytes: &str) -> String {
+    let mut socket = TcpStream::connect(front.gateway.address()).await.unwrap();
+    socket.write_all(bytes.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 4096];
+    let read = tokio::time::timeout(Duration::from_secs(10), socket.read(&mut answer));
+    let read = read.await.unwrap_or_else(|_| panic!("no answer to {bytes:?}")).unwrap_or(0);
+    let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
 /// What a request answers that is sent as it is written.
 async fn raw(front: &Front, head: &str) -> String {
-    let mut socket = TcpStream::connect(front.gateway.address()).await.unwrap();
-    socket.write_all(format!("{head}\r\nconnection: close\r\n\r\n").as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    socket.read_to_end(&mut answer).await.unwrap();
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    answer.lines().next().unwrap_or_default().to_owned()
+    sent(front, &format!("{head}\r\nconnection: close\r\n\r\n")).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,5 +53,93 @@ async fn what_leads_elsewhere_is_refused() {
     let elsewhere =
         raw(&front, &format!("GET http://evil.example/ HTTP/1.1\r\nhost: {HOST}")).await;
     assert!(site.asked.lock().unwrap().is_empty(), "{elsewhere}");
+    front.gateway.stop().await.unwrap();
+}
+
+/// What two servers could read as one request or as two is refused, or one request to both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_request_is_hidden_in_another() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    let hidden = format!("GET /hidden HTTP/1.1\r\nhost: {HOST}\r\n\r\n");
+    let (inner, whole) = (hidden.len(), hidden.len() + 5);
+    let post = |path: &str, lines: &str, body: &str| {
+        format!("POST {path} HTTP/1.1\r\nhost: {HOST}\r\n{lines}\r\n\r\n{body}{hidden}")
+    };
+    let chunked = "transfer-encoding: chunked";
+    let lengths =
+        ["+5", "-1", "0x10", "1 6", "", "1e1", "99999999999999999999999", "5\x0b", "0, 5"];
+    let codings =
+        ["xchunked", "chunked, identity", "\x0bchunked", "gzip, x", "chunked\0", "\"chunked\"", ""];
+    let lines = [
+        "transfer-encoding : chunked",
+        " transfer-encoding: chunked",
+        "transfer-encoding\0: chunked",
+        "x: y\r\n transfer-encoding: chunked",
+        "x: y\rtransfer-encoding: chunked",
+        "x: y\0z",
+        "x y: z",
+        ": z",
+        "no colon",
+        "x(: y",
+        "content-length : 5",
+        "transfer-encoding: chunked\r\ntransfer-encoding: identity",
+    ];
+    let refused = lengths
+        .iter()
+        .map(|value| post("/x", &format!("content-length: {value}"), ""))
+        .chain([post("/x", &format!("content-length: 0\r\ncontent-length: {inner}"), "")])
+        .chain(
+            codings
+                .iter()
+                .map(|value| format!("transfer-encoding: {value}"))
+                .chain(lines.iter().map(|&line| line.to_owned()))
+                .map(|line| post("/x", &format!("{line}\r\ncontent-length: {whole}"), "0\r\n\r\n")),
+        )
+        .chain([post("/x", chunked, "0\r\n\r\n").replace("HTTP/1.1\r\nhost", "HTTP/1.0\r\nhost")])
+        .chain(
+            ["GET /x", "GET /x HTTP/2.0", "GE(T /x HTTP/1.1"]
+                .map(|line| format!("{line}\r\nhost: {HOST}\r\n\r\n")),
+        );
+    for request in refused {
+        let status = sent(&front, &request).await;
+        assert!(["", "4", "5"].contains(&status.get(9..10).unwrap_or("")), "{request:?}: {status}");
+        assert!(!site.asked.lock().unwrap().contains(&"/x".to_owned()), "{request:?}: {status}");
+    }
+    // A body that is broken in the middle is one to the site as well.
+    for size in
+        ["0x5", "+5", "5 5", "", "g", "FFFFFFFFFFFFFFFFF", "10000000000000005", "5\0", "4", "6"]
+    {
+        let body = format!("{size}\r\nwords\r\n0\r\n\r\n");
+        let status = sent(&front, &post("/upload", chunked, &body)).await;
+        assert!(!status.contains(" 200 "), "{size:?}: {status}");
+    }
+    // Read as chunked, whatever length is said beside it, and nothing behind it is a request.
+    for (first, second) in [(chunked, "content-length: 100"), ("content-length: 100", chunked)] {
+        sent(&front, &post("/upload", &format!("{first}\r\n{second}"), "0\r\n\r\n")).await;
+    }
+    let length = format!("content-length: {inner}\r\nconnection: close");
+    sent(&front, &post("/upload", &length, "")).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let asked = site.asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|target| target == "/upload"), "{asked:?}");
+    front.gateway.stop().await.unwrap();
+}
+
+/// The first bytes of either body arrive before the last are sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_are_handed_on_as_they_come() {
+    let site = Site::start().await;
+    let front = Front::through(&site).await;
+    let (send, parts) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
+    send.send(Ok("first")).await.unwrap();
+    let body = stream::unfold(parts, async |mut parts| Some((parts.recv().await?, parts)));
+    let body = reqwest::Body::wrap_stream(body);
+    let asked = front.ask(reqwest::Method::POST, "/said-back").body(body).send();
+    let mut said = tokio::time::timeout(Duration::from_secs(10), asked).await.unwrap().unwrap();
+    assert_eq!(said.chunk().await.unwrap().unwrap(), "first");
+    send.send(Ok("last")).await.unwrap();
+    drop(send);
+    assert_eq!(said.text().await.unwrap(), "last");
     front.gateway.stop().await.unwrap();
 }

@@ -7,17 +7,11 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse as _;
 use reqwest::{StatusCode, header};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tidegate_core::model::FeedName;
 
-const KEY: &str = "premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
 const CLOSED: &str = "the site says that this is not for everybody (Cache-Control: private)";
-/// More feeds than the requests of one client make within an hour.
-const MANY: usize = 25;
-
 /// A site of feeds, one at every path.
 struct ManyFeeds {
     url: String,
@@ -100,26 +94,6 @@ async fn what_turns_private_is_taken_by_no_poll() {
     front.gateway.stop().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_with_a_key_makes_no_feed() {
-    let site = ManyFeeds::start().await;
-    for passes in ["true", "\"redirect\""] {
-        let front = site.front(passes).await;
-        for _ in 0..2 {
-            let answer = front.get(&format!("/{KEY}")).send().await.unwrap();
-            match answer.status() {
-                StatusCode::OK => assert!(!answer.text().await.unwrap().contains("sx:sync")),
-                status => assert_eq!(status, StatusCode::TEMPORARY_REDIRECT),
-            }
-        }
-        let (status, said) = subscribe(&front, &format!("{}{KEY}", site.url)).await;
-        assert_eq!(status, StatusCode::FORBIDDEN);
-        assert!(said.contains("a key in it"), "{said}");
-        assert!(front.feeds().await.is_empty());
-        front.gateway.stop().await.unwrap();
-    }
-}
-
 /// The gateway looks by itself, so that what a client says of himself is in no feed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_header_of_a_client_is_told_to_the_site_for_a_feed() {
@@ -138,83 +112,5 @@ async fn no_header_of_a_client_is_told_to_the_site_for_a_feed() {
         assert!(told[0].contains_key(header), "it is passed on");
         assert!(!told[1].contains_key(header), "{header}");
     }
-    front.gateway.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_client_makes_so_many_feeds_however_it_spells_them() {
-    let site = ManyFeeds::start().await;
-    let front = site.front("true").await;
-    for spelled in ["/atom.xml", "/%61tom.xml", "/%61%74%6f%6D.xml", "/atom%2Exml"] {
-        assert!(front.made(spelled).await.contains("sx:sync"), "{spelled}");
-    }
-    // What leads to the same, or is made up, is a feed where a page announced it.
-    for made_up in ["//atom.xml", "/atom.xml;a=1", "/atom.xml?a=1"] {
-        assert!(!front.text(made_up).await.contains("sx:sync"), "{made_up}");
-        assert_eq!(site.headers(made_up).len(), 1, "{made_up}");
-    }
-    assert_eq!(front.feeds().await.len(), 1);
-    // Nobody makes it one by looking.
-    let look = format!("http://{}/subscribe", front.gateway.address());
-    let typed = [("url", format!("{}atom.xml?a=1", site.url))];
-    let look = reqwest::Url::parse_with_params(&look, typed).unwrap();
-    let found = reqwest::get(look).await.unwrap().text().await.unwrap();
-    assert!(found.contains("\"address\":null"), "{found}");
-    assert!(!front.text("/atom.xml?a=1").await.contains("sx:sync"));
-    for number in 0..MANY {
-        let path = format!("/{number}.xml");
-        front.text(&path).await;
-        // The next one waits for its turn, or is the site's.
-        if number < 19 {
-            front.made(&path).await;
-        }
-    }
-    let made = front.feeds().await.len();
-    assert_eq!(made, 20);
-    let metrics = format!("http://{}/metrics", front.gateway.address());
-    let metrics = reqwest::get(metrics).await.unwrap().text().await.unwrap();
-    let counted = "tidegate_origin_requests_total{origin=\"blog\",outcome=\"unmade\"} ";
-    let unmade = metrics.lines().find_map(|line| line.strip_prefix(counted)?.parse::<u32>().ok());
-    // One that comes before the feed of the one before is made is counted as well.
-    assert!(unmade >= Some(6), "{metrics}");
-    let (status, said) = subscribe(&front, &format!("{}one-more.xml?a=1", site.url)).await;
-    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{said}");
-    assert_eq!(front.feeds().await.len(), made);
-    front.gateway.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn feeds_that_one_client_filled_a_site_with_give_way() {
-    let site = ManyFeeds::start().await;
-    let front = site.front_of("true", 3).await;
-    let base = format!("http://{}", front.gateway.address());
-    let is_enriched = async |last: u8, path: &str| {
-        let client = reqwest::Client::builder().local_address(IpAddr::from([127, 0, 0, last]));
-        let client = client.build().unwrap();
-        for _ in 0..20 {
-            let asked = client.get(format!("{base}{path}")).header(header::HOST, HOST);
-            if asked.send().await.unwrap().text().await.unwrap().contains("sx:sync") {
-                return true;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        false
-    };
-    for (path, is_made) in [("/1.xml", true), ("/2.xml", true), ("/3.xml", true), ("/4.xml", false)]
-    {
-        assert_eq!(is_enriched(2, path).await, is_made, "{path}");
-    }
-    assert!(
-        is_enriched(3, "/feed.xml").await,
-        "the site has no place for what another one asks for"
-    );
-    let feeds = front.feeds().await;
-    assert_eq!(feeds.len(), 3);
-    assert!(feeds.contains_key(&format!("{}feed.xml", site.url)), "{feeds:?}");
-    // What gave way is as if it had never been made, and takes no place from another client.
-    assert!(is_enriched(3, "/feed.xml").await);
-    let gone = (1..=3).find(|n| !feeds.contains_key(&format!("{}{n}.xml", site.url))).unwrap();
-    assert!(!is_enriched(2, &format!("/{gone}.xml")).await);
-    assert_eq!(front.feeds().await.keys().len(), 3);
     front.gateway.stop().await.unwrap();
 }

@@ -5,8 +5,8 @@ use crate::origins::{ATOM, Front, HOST, TOKEN, typed};
 use crate::support::{self, Post, post};
 use axum::extract::Request;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
-use reqwest::{Client, Method, StatusCode, header};
+use axum::response::Response;
+use reqwest::{Client, Method, StatusCode};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -111,48 +111,5 @@ async fn no_client_says_what_a_site_is_called_in_a_feed() {
     assert_eq!(forwarded[0], Some(format!("for=127.0.0.1;{own}")));
     assert_eq!((&forwarded[1], &forwarded[before]), (&Some(own.clone()), &Some(own)));
     assert_eq!(site.told("x-forwarded-for")[1], None);
-    front.gateway.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_site_that_redirects_to_its_own_name_is_asked_by_it() {
-    let site = NamingSite::start(|request, before| match text_of(request, "host") {
-        Some(host) if host == HOST => named_feed(&host, 3 + before),
-        _ => {
-            let to = format!("http://{HOST}{}", request.uri());
-            (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
-        }
-    })
-    .await;
-    // As it is without the key.
-    let front = site.front("").await;
-    let moved = front.ask(Method::GET, "/atom.xml").send().await.unwrap();
-    assert_eq!(moved.status(), StatusCode::MOVED_PERMANENTLY);
-    front.gateway.stop().await.unwrap();
-    site.asked.lock().unwrap().clear();
-    let front = site.front("send_host = true\n").await;
-    assert!(front.made("/atom.xml").await.contains("sx:sync"));
-    let before = site.told("host").len();
-    poll(&front).await;
-    let entry = format!("http://{HOST}/entry-{}", before + 3);
-    assert!(text(&front, "/atom.xml").await.contains(&entry));
-    assert_eq!(site.told("host"), vec![Some(HOST.to_owned()); before + 1]);
-    front.gateway.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_browsers_language_is_not_that_of_the_feed() {
-    let site = NamingSite::start(|request, _| {
-        let language = text_of(request, "accept-language").unwrap_or_default();
-        named_feed(if language.starts_with("de") { "de.example" } else { "en.example" }, 3)
-    })
-    .await;
-    let front = site.front("").await;
-    let asked = front.ask(Method::GET, "/atom.xml").header("accept-language", "de");
-    let first = asked.send().await.unwrap().text().await.unwrap();
-    assert!(first.contains("http://de.example/entry-1"), "{first}");
-    let made = front.made("/atom.xml").await;
-    assert!(made.contains("http://en.example/entry-1") && !made.contains("de.example"), "{made}");
-    assert_eq!(site.told("accept-language")[..2], [Some("de".to_owned()), None]);
     front.gateway.stop().await.unwrap();
 }

@@ -6,42 +6,6 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_subscribe_by_address_where_the_site_is_admitted() {
-    let site = Site::start().await;
-    let other = Site::start().await;
-    let front =
-        Front::start(&format!("[[allow]]\nurl = \"{}\"\nfeeds = 1\n", site.url), None).await;
-    let at = format!("http://{}/subscribe", front.gateway.address());
-    let look = |url: String| {
-        let address = reqwest::Url::parse_with_params(&at, [("url", url)]).unwrap();
-        front.client.get(address).send()
-    };
-    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
-    let refused = look(other.url.clone()).await.unwrap();
-    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-    assert!(other.asked.lock().unwrap().is_empty(), "nothing was asked");
-    let feed = format!("{}atom.xml", site.url);
-    let found = json(&look(feed.clone()).await.unwrap().bytes().await.unwrap());
-    assert_eq!(found["feeds"][0]["url"], feed.as_str());
-    assert_eq!(found["feeds"][0]["address"], serde_json::Value::Null);
-    assert!(front.feeds().await.is_empty(), "looking makes no feed");
-    let body = format!("url={feed}");
-    let form = "application/x-www-form-urlencoded";
-    let made = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
-    assert_eq!(made.status(), StatusCode::OK);
-    let made = json(&made.bytes().await.unwrap());
-    let address = made["feeds"][0]["address"].as_str().unwrap().to_owned();
-    assert!(address.starts_with("http://gw.example/feeds/"), "{address}");
-    let here = address.replace("http://gw.example", &format!("http://{}", front.gateway.address()));
-    assert!(front.client.get(here).send().await.unwrap().text().await.unwrap().contains("sx:sync"));
-    // One is all that the site may get.
-    let body = format!("url={}no-ids.xml", site.url);
-    let full = front.client.post(&at).header("content-type", form).body(body).send().await.unwrap();
-    assert_eq!(full.status(), StatusCode::CONFLICT);
-    front.gateway.stop().await.unwrap();
-}
-
 /// What is said of one feed.
 async fn feed_of(request: RequestBuilder) -> Value {
     let answer = request.send().await.unwrap();

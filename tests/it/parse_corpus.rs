@@ -67,35 +67,13 @@ fn every_document_parses_or_says_why_and_comes_back_whole() {
     files(&corpus.join("single"), &mut paths);
     paths.sort();
     assert!(paths.len() > 100, "the corpus is not there");
-    let mut report = String::new();
     for path in &paths {
         let bytes = std::fs::read(path).unwrap();
         let limits = Limits::default();
-        let name = path.strip_prefix(&corpus).unwrap().display();
-        let line = match decode(&bytes, None, &limits) {
-            Err(error) => format!("{name}\tERR\t0\t{error}\n"),
-            Ok(decoded) => match document(&decoded.text, None, &limits) {
-                Err(error) => format!("{name}\tERR\t0\t{error}\n"),
-                Ok(parsed) => {
-                    check(path, &parsed);
-                    let warnings: Vec<_> = parsed.warnings.iter().map(|w| &w.message).collect();
-                    format!(
-                        "{name}\t{}\t{}\t{}\t{}\t{warnings:?}\n",
-                        parsed.format.name(),
-                        parsed.entries.len(),
-                        decoded.encoding,
-                        match &parsed.completeness {
-                            Completeness::Salvaged(reason) => reason.as_str(),
-                            _ => "full",
-                        },
-                    )
-                }
-            },
-        };
-        report.push_str(&line);
-    }
-    if let Some(file) = std::env::var_os("TIDEGATE_CORPUS_REPORT") {
-        std::fs::write(file, report).unwrap();
+        let Ok(decoded) = decode(&bytes, None, &limits) else { continue };
+        if let Ok(parsed) = document(&decoded.text, None, &limits) {
+            check(path, &parsed);
+        }
     }
 }
 

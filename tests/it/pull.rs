@@ -4,11 +4,10 @@
 mod bench;
 use crate::e2e::support::publisher;
 
-use crate::e2e::support::post::{Format, Post, post, posts};
-use bench::{Bench, Dice, pull, said, shared, titles};
+use crate::e2e::support::post::{Format, Post, posts};
+use bench::{Bench, pull, said, shared, titles};
 use publisher::{Answer, Publisher};
 use std::path::Path;
-use tidegate_core::model::EventKind;
 
 const SYNC: &str = "/feeds/news/sync";
 const READER: &str = "/feeds/news";
@@ -102,83 +101,6 @@ async fn a_replica_of_the_reader_view_goes_back_to_its_beginning() {
     // A newcomer reads the same.
     bench.pull(READER, "b").await;
     assert_eq!(titles(&bench.copy("b")), bench.titles().await.0);
-}
-
-/// The older items of a publisher are in nobody's reader view and in everybody's replica.
-#[tokio::test]
-async fn older_items_of_a_publisher_reach_every_replica() {
-    let mut bench = Bench::new(Format::Rss20, "backfill = true").await;
-    let link = |posts: &[Post], older: &str| {
-        let link = format!(
-            "<atom:link xmlns:atom=\"http://www.w3.org/2005/Atom\" rel=\"prev-archive\" href=\"{older}\"/>"
-        );
-        let text = Format::Rss20.document(posts);
-        Answer::document(
-            "application/rss+xml",
-            text.replacen("<item>", &format!("{link}<item>"), 1),
-        )
-    };
-    bench.publisher.set("/older", link(&posts(4..=9), "/oldest"));
-    let oldest = Format::Rss20.document(&posts(1..=3));
-    bench.publisher.set("/oldest", Answer::document("application/rss+xml", oldest));
-    let mut newest = posts(10..=12);
-    newest[0].extra = "</item><atom:link xmlns:atom=\"http://www.w3.org/2005/Atom\" \
-        rel=\"prev-archive\" href=\"/older\"/><item><title>Post 9</title>\
-        <guid isPermaLink=\"false\">http://publisher.example/2026/the-story-of-day-9</guid>"
-        .to_owned();
-    bench.posts(&newest).await;
-    for _ in 0..500 {
-        if bench.events().await.iter().filter(|kind| **kind == EventKind::Backfilled).count() == 8 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    let (all, current) = bench.titles().await;
-    assert_eq!((all.len(), current.len()), (12, 4));
-    bench.pull(READER, "reader").await;
-    assert_eq!(titles(&bench.copy("reader")), all);
-    bench.pull(SYNC, "sync").await;
-    assert_eq!(titles(&bench.copy("sync")), all);
-    compare(&bench, "sync").await;
-}
-
-/// Months of a publisher's life, pulled now and then.
-#[tokio::test]
-async fn whatever_happens_the_replica_is_what_the_gateway_knows() {
-    let mut resets = 0;
-    for seed in 1..=6 {
-        let mut dice = Dice(seed);
-        let format = Format::BOTH[usize::try_from(seed % 2).unwrap()];
-        let mut bench = Bench::new(format, "deletions = \"eager\"").await;
-        let mut blog = posts(1..=10);
-        let mut day = 10;
-        bench.posts(&blog).await;
-        for _ in 0..60 {
-            let at = usize::try_from(dice.roll(blog.len() as u64)).unwrap();
-            match dice.roll(8) {
-                0..=2 => {
-                    day += 1;
-                    blog.insert(0, post(day));
-                    blog.truncate(10);
-                }
-                3..=4 => {
-                    blog[at].text = format!("Edit {} is unlike all others.", dice.roll(1 << 30))
-                }
-                5 if blog.len() > 6 => drop(blog.remove(at)),
-                6 => bench.hours(24 * dice.roll(40)),
-                _ => {}
-            }
-            bench.posts(&blog).await;
-            if dice.roll(5) == 0 {
-                let pulled = bench.pull(SYNC, "a").await;
-                resets += u32::from(pulled.outcome.was_out_of_sync);
-                compare(&bench, "a").await;
-            }
-        }
-        bench.pull(SYNC, "a").await;
-        compare(&bench, "a").await;
-    }
-    assert!(resets > 0, "somebody was away for too long");
 }
 
 /// A publisher's document with a link to an older one.

@@ -1,50 +1,16 @@
 //! Gateways in a row, each in front of the next: what the first one makes of a plain feed passes
 //! through untouched, ids, histories and tombstones.
 
-use crate::support::gateways;
-
-use axum::response::IntoResponse;
-use gateways::{gateway, name, poll};
+use crate::e2e::support::{Answer, Format, Publisher, post, posts};
+use crate::support::gateways::{gateway, name, poll};
+use crate::support::sharing::{document, entry};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::app::Gateway;
 use tidegate_core::model::{Count, History, Item, ItemStatus, Origin};
 use tidegate_store::Select;
 
-/// A publisher of one plain feed, which lists everything.
-struct Publisher {
-    posts: Arc<Mutex<Vec<(u32, String)>>>,
-    port: u16,
-}
-
-impl Publisher {
-    async fn start() -> Self {
-        let posts = Arc::new(Mutex::new(
-            (1..=6).rev().map(|n| (n, format!("Text of post {n}"))).collect::<Vec<_>>(),
-        ));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let held = Arc::clone(&posts);
-        let app = axum::Router::new().fallback(move || {
-            let posts = held.lock().unwrap().clone();
-            async move {
-                let mut xml = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title>\
-                     <id>urn:news</id><updated>2026-01-01T00:00:00Z</updated>"
-                    .to_owned();
-                for (n, text) in posts {
-                    xml.push_str(&format!(
-                        "<entry><id>urn:post:{n}</id><title>Post {n}</title>\
-                         <updated>2026-01-{n:02}T00:00:00Z</updated><content>{text}</content></entry>"
-                    ));
-                }
-                ([("content-type", "application/atom+xml")], xml + "</feed>").into_response()
-            }
-        });
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { posts, port }
-    }
-}
+const ATOM: &str = "application/atom+xml";
 
 /// What an item is to those who share it.
 type Shared = (Count, bool, History, String, String);
@@ -74,7 +40,10 @@ async fn reader(gateway: &Gateway) -> Vec<String> {
 
 async fn row(kind: &str) {
     let publisher = Publisher::start().await;
-    let url = format!("http://127.0.0.1:{}/", publisher.port);
+    let mut listed = posts(1..=6);
+    let says = |posts: &[_]| Answer::document(ATOM, Format::Atom10.document(posts));
+    publisher.set("/feed", says(&listed));
+    let url = publisher.address("/feed");
     let more = "complete = true\ndeletions = \"eager\"\n";
     let first = gateway("one.example", &url, more).await;
     let address = |gateway: &Gateway| format!("http://{}/feeds/news{kind}", gateway.address());
@@ -95,12 +64,10 @@ async fn row(kind: &str) {
     assert!(known.iter().all(|known| known.origin == Origin::Upstream));
 
     // An edit, a deletion and a new post.
-    {
-        let mut posts = publisher.posts.lock().unwrap();
-        posts[1].1 = "Another text".to_owned();
-        posts.remove(3);
-        posts.insert(0, (7, "Text of post 7".to_owned()));
-    }
+    listed[1].text = "Another text".to_owned();
+    listed.remove(3);
+    listed.insert(0, post(7));
+    publisher.set("/feed", says(&listed));
     for gateway in all {
         tokio::time::sleep(Duration::from_millis(1100)).await;
         poll(gateway).await;
@@ -110,7 +77,7 @@ async fn row(kind: &str) {
     for gateway in all {
         assert_eq!(items(gateway).await, origin, "{}", gateway.address());
         let readers = reader(gateway).await;
-        assert!(!readers.contains(&"urn:post:3".to_owned()) && readers.len() == 6, "{readers:?}");
+        assert!(!readers.contains(&post(3).id.unwrap()) && readers.len() == 6, "{readers:?}");
     }
     // What is at rest stays so: no version, no write.
     let before = states(&all).await;
@@ -152,46 +119,19 @@ async fn three_in_a_row_by_the_reader_view() {
 /// document that names it stays the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_complete_feed_that_fails_is_asked_for_again() {
-    let entry = |id: &str| {
-        format!(
-            "<entry><sx:sync id=\"x.{id}\" updates=\"1\"><sx:history sequence=\"1\" by=\"REO\" \
-             when=\"2026-01-01T00:00:00Z\"/></sx:sync><id>urn:{id}</id><title>{id}</title>\
-             <updated>2026-01-01T00:00:00Z</updated></entry>"
-        )
+    let publisher = Publisher::start().await;
+    let answer = |sharing: &str, names: &[&'static str]| {
+        let entries = names.iter().map(|name| entry(name, name, 1, &[(1, "REO", 0)]).markup());
+        Answer::document(ATOM, document(sharing, &entries.collect::<Vec<_>>()))
     };
-    let document = |sharing: String, entries: String| {
-        format!(
-            "<feed xmlns=\"http://www.w3.org/2005/Atom\" \
-             xmlns:sx=\"http://www.microsoft.com/schemas/sse\"><title>L</title><id>urn:l</id>\
-             <updated>2026-01-01T00:00:00Z</updated>{sharing}{entries}</feed>"
-        )
-    };
-    let fails = Arc::new(Mutex::new(true));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let all =
-        document("<sx:sharing since=\"s0\" until=\"s5\"/>".to_owned(), entry("a") + &entry("b"));
-    let related = format!("<sx:related link=\"http://127.0.0.1:{port}/all\" type=\"complete\"/>");
-    let partial = document(
-        format!("<sx:sharing since=\"s1\" until=\"s5\">{related}</sx:sharing>"),
-        entry("a"),
-    );
-    let is_failing = Arc::clone(&fails);
-    let app = axum::Router::new().fallback(move |uri: axum::http::Uri| {
-        let text = if uri.path() == "/all" { all.clone() } else { partial.clone() };
-        let fails = uri.path() == "/all" && *is_failing.lock().unwrap();
-        async move {
-            if fails {
-                return axum::http::StatusCode::SERVICE_UNAVAILABLE.into_response();
-            }
-            ([("content-type", "application/atom+xml")], text).into_response()
-        }
-    });
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let gateway = gateway("one.example", &format!("http://127.0.0.1:{port}/partial"), "").await;
+    let all = publisher.address("/all");
+    let related = format!("<sx:related link=\"{all}\" type=\"complete\"/>");
+    let sharing = format!("<sx:sharing since=\"s1\" until=\"s5\">{related}</sx:sharing>");
+    publisher.set("/partial", answer(&sharing, &["a"]));
+    let gateway = gateway("one.example", &publisher.address("/partial"), "").await;
     poll(&gateway).await;
     assert_eq!(items(&gateway).await.len(), 1);
-    *fails.lock().unwrap() = false;
+    publisher.set("/all", answer("<sx:sharing since=\"s0\" until=\"s5\"/>", &["a", "b"]));
     poll(&gateway).await;
     assert_eq!(items(&gateway).await.len(), 2);
     gateway.stop().await.unwrap();

@@ -7,7 +7,6 @@ use crate::support::sharing as publisher;
 use publisher::*;
 use support::{Gate, Post, kinds};
 use tidegate_core::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
-use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
 use tidegate_store::{Select, Store};
 
@@ -219,19 +218,6 @@ async fn conflicts_have_bounds() {
     assert!(verdict.notes[0].contains("are not kept"), "{:?}", verdict.notes);
     let kept = item(&gate, "x.a").await.shared.conflicts;
     assert!(kept.len() > 40 && kept.len() < 90 && kept.len() <= Conflicting::LIMIT);
-}
-
-/// What entries inherit counts for each of them.
-#[test]
-fn a_small_document_takes_no_great_memory() {
-    let entries: String = posts(0..2_000).concat();
-    let text = format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\" xmlns:sx=\"http://www.microsoft.com/schemas/sse\" \
-         xml:lang=\"{}\">{entries}</feed>",
-        "x".repeat(1_000_000)
-    );
-    let document = parse::document(&text, None, &Limits::default()).unwrap();
-    assert_eq!(document.entries.len(), 2_000);
 }
 
 fn name(text: &str) -> FeedName {

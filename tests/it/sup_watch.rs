@@ -99,36 +99,6 @@ async fn ids_are_named_where_a_list_says_what_they_mean() {
 }
 
 #[tokio::test]
-async fn a_gap_is_filled_from_a_longer_period_or_told() {
-    let says = vec![
-        document(60, "10:00:00", "10:01:10", "[\"a\",\"1\"]"),
-        document(60, "10:04:00", "10:05:10", "[\"b\",\"1\"]"),
-        document(60, "12:00:00", "12:01:10", ""),
-        document(300, "10:00:10", "10:05:10", "[\"b\",\"1\"],[\"c\",\"1\"]"),
-        document(300, "11:56:00", "12:01:10", ""),
-    ];
-    let address = publisher(Arc::new(Mutex::new(says))).await;
-    let mut child = tidegate(&["--every", "1s", &address]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut told = Vec::new();
-    while told.len() < 4 {
-        let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await;
-        told.push(line.expect("it says more").unwrap().unwrap());
-    }
-    assert_eq!(
-        told,
-        [
-            "2026-11-20T10:01:10Z a 1",
-            "2026-11-20T10:05:10Z b 1",
-            "2026-11-20T10:05:10Z c 1",
-            "2026-11-20T12:01:10Z changes after 2026-11-20T10:05:10Z may be missing: no document \
-             reaches back that far",
-        ]
-    );
-    child.kill().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_document_leads_to_no_private_address_but_its_own() {
     let says = |text: String| Arc::new(Mutex::new(vec![text]));
     let away = publisher(says(document(300, "10:00:00", "10:05:10", "[\"secret\",\"1\"]"))).await;

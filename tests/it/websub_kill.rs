@@ -1,38 +1,23 @@
 //! Subscribers in another process than the gateway, which is killed at each moment that matters:
 //! while a callback is asked, and while a document is being delivered. What was taken is not lost.
 
-use crate::support::process;
-#[allow(dead_code)]
-use crate::websub::callback;
-
-use callback::{Agrees, Callback, Takes};
-use process::{Process, TOKEN};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::support::gateways::Paper;
+use crate::support::process::{Process, TOKEN};
+use crate::websub::callback::{Agrees, Callback, Takes};
 use std::time::Duration;
 use tidegate_core::websub::Secret;
 
-/// A publisher whose document has as many posts as it is told.
-async fn publisher(posts: Arc<AtomicU64>) -> u16 {
-    let app = axum::Router::new().fallback(move || {
-        let posts = posts.load(Ordering::SeqCst);
-        async move {
-            let item = |n| {
-                format!(
-                    "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
-                     <pubDate>01 Jan 2026 {n:02}:00:00 GMT</pubDate></item>"
-                )
-            };
-            let items: String = (1..=posts).rev().map(item).collect();
-            let channel = "<title>Churn</title><link>http://churn.example/</link>";
-            let text = format!("<rss version=\"2.0\"><channel>{channel}{items}</channel></rss>");
-            ([("content-type", "application/rss+xml")], text)
-        }
-    });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    port
+/// A document with so many posts.
+fn document(posts: u32) -> String {
+    let item = |n| {
+        format!(
+            "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
+             <pubDate>01 Jan 2026 {n:02}:00:00 GMT</pubDate></item>"
+        )
+    };
+    let items: String = (1..=posts).rev().map(item).collect();
+    let channel = "<title>Churn</title><link>http://churn.example/</link>";
+    format!("<rss version=\"2.0\"><channel>{channel}{items}</channel></rss>")
 }
 
 async fn until(what: &str, is: impl Fn() -> bool) {
@@ -48,12 +33,12 @@ async fn until(what: &str, is: impl Fn() -> bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
-    let posts = Arc::new(AtomicU64::new(1));
-    let upstream = publisher(Arc::clone(&posts)).await;
+    let paper = Paper::start("application/rss+xml", &document(1)).await;
     let config = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
          [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
-         max_interval = \"1d\"\n[websub]\nprivate_callbacks = true\n[[feed]]\nname = \"news\"\nurl = \"http://127.0.0.1:{upstream}/\"\n"
+         max_interval = \"1d\"\n[websub]\nprivate_callbacks = true\n[[feed]]\nname = \"news\"\nurl = \"{}\"\n",
+        paper.url
     );
     std::fs::write(folder.path().join("t.toml"), config).unwrap();
     let callback = Callback::start().await;
@@ -78,7 +63,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     callback.takes(Takes::Hangs);
     let gateway = Process::configured(folder.path()).await;
     until("it was asked again", || callback.verifications().len() == 2).await;
-    posts.store(2, Ordering::SeqCst);
+    paper.print(&document(2));
     gateway.poll("news").await;
     until("a delivery is under way", || callback.deliveries().len() == 1).await;
     gateway.kill().await;
@@ -101,7 +86,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     }
     gateway.kill().await;
     let gateway = Process::configured(folder.path()).await;
-    posts.store(3, Ordering::SeqCst);
+    paper.print(&document(3));
     gateway.poll("news").await;
     until("the next change has come", || callback.deliveries().len() == 3).await;
     assert!(callback.deliveries()[2].text().contains("Post 3"));

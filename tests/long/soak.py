@@ -1,6 +1,6 @@
 """Small feeds that change all the time, and clients that read them: what memory does meanwhile.
 
-    soak.py --bin PATH/TO/tidegate [--feeds N] [--clients N] [--minutes N] [--plot FILE.svg]
+    soak.py --bin PATH/TO/tidegate [--feeds N] [--clients N] [--minutes N]
 
 Each feed changes once a minute: an entry comes, the oldest goes, one is edited. Exit status 1 where a
 reader was not served, or where resident memory ends above the limit.
@@ -75,24 +75,6 @@ async def watch(gateway, began, ended, seen):
         await asyncio.sleep(10)
 
 
-def plot(seen, path):
-    """Resident memory over time, as a drawing."""
-    width, height, left = 800, 300, 50
-    last, most = max(seen[-1][0], 1), max(value for _, value in seen) * 1.1
-    place = lambda at, value: f"{left + at / last * (width - left):.1f},{height - value / most * height:.1f}"
-    line = " ".join(place(at, value) for at, value in seen)
-    marks = "".join(
-        f'<text x="0" y="{height - value / most * height:.0f}">{value:.0f} MB</text>'
-        for value in (most / 4, most / 2, most * 3 / 4)
-    )
-    path.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + 20}" '
-        f'font-family="sans-serif" font-size="12"><rect width="{width}" height="{height + 20}" '
-        f'fill="white"/><polyline fill="none" stroke="black" points="{line}"/>{marks}'
-        f'<text x="{left}" y="{height + 16}">resident memory over {last / 60:.0f} minutes</text></svg>'
-    )
-
-
 async def soak(given, site, gateway, names, faults, seen):
     began = time.monotonic()
     ended = began + given.minutes * 60
@@ -111,7 +93,6 @@ def main():
     arguments.add_argument("--feeds", type=int, default=200)
     arguments.add_argument("--clients", type=int, default=50)
     arguments.add_argument("--minutes", type=float, default=60)
-    arguments.add_argument("--plot", type=pathlib.Path)
     given = arguments.parse_args()
 
     site, faults, seen = stage.Site(), [], []
@@ -134,8 +115,6 @@ def main():
             print(f"the data folder takes {folder >> 20} MB")
             if seen[-1][1] > LIMIT:
                 faults.append(f"{seen[-1][1]} MB are resident at the end, the limit is {LIMIT}")
-            if given.plot:
-                plot(seen, given.plot)
         finally:
             gateway.end()
     return stage.status(faults)

@@ -7,15 +7,13 @@ hostile markup runs, loads or is not shown as text.
 import html
 import json
 import re
-import subprocess
 import sys
 import tempfile
+import time
 from urllib.parse import quote
 
-from browser_stage import FLAGS, MARK, WAIT, Gateway, Publisher, given, status
-
-# How often a run of the browser that hangs is begun again.
-BROWSER_TRIES = 3
+from browser_pipe import Browser, free_the_pipe
+from browser_stage import MARK, Gateway, Publisher, given, status
 
 # How the pictures begin that pages draw themselves.
 OWN_PICTURES = {"about": '<svg viewBox="0 0 ', "dashboard": '<svg class="spark" viewBox="0 0 '}
@@ -77,39 +75,6 @@ def editions(origin):
     ]
 
 
-class Browser:
-    def __init__(self, program, out):
-        self.program, self.out = program, out
-
-    def run(self, address, *more):
-        for attempt in range(BROWSER_TRIES):
-            with tempfile.TemporaryDirectory() as profile:
-                command = [
-                    self.program, *FLAGS, "--enable-logging=stderr",
-                    "--virtual-time-budget=3000", f"--user-data-dir={profile}", *more, address,
-                ]
-                try:
-                    return subprocess.run(
-                        command, capture_output=True, text=True, timeout=WAIT, check=True,
-                    )
-                except subprocess.TimeoutExpired:
-                    if attempt + 1 == BROWSER_TRIES:
-                        raise
-
-    def look(self, address):
-        """The page as the browser has it, and what its console says."""
-        done = self.run(address, "--dump-dom")
-        console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-        return done.stdout, console
-
-    def picture(self, address, name, size, *more):
-        path = self.out / f"{name}.png"
-        path.unlink(missing_ok=True)
-        self.run(address, f"--screenshot={path}", f"--window-size={size}", *more)
-        if path.stat().st_size < 5_000:
-            raise RuntimeError(f"{path} shows nothing")
-
-
 def check(name, page, console, wanted, faults):
     """Hostile markup is text: no element and no attribute of it came to be."""
     def fault(said):
@@ -131,23 +96,26 @@ def check(name, page, console, wanted, faults):
 
 def main():
     call = given()
+    free_the_pipe()
     origin = Publisher.open()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
         all_editions = editions(origin)
         Publisher.document = all_editions[0]
         gateway = Gateway(call.bin, origin, folder, "[polling]\nallow_private = true\n")
+        browser = Browser(call.browser, profile)
         try:
             for edition in all_editions:
                 Publisher.document = edition
                 gateway.poll()
-            faults = look_around(gateway, Browser(call.browser, call.out))
+            faults = look_around(gateway, browser, call.out)
         finally:
+            browser.end()
             gateway.end()
     faults += [f"the browser asked the publisher for {path}" for path in Publisher.asked]
     return status(faults)
 
 
-def look_around(gateway, browser):
+def look_around(gateway, browser, out):
     reader = gateway.ask("/feeds/harbour")
     sync_id = re.search(r'sync id="([^"]+)"', reader).group(1)
     address = f"/feeds/harbour/items/{sync_id}"
@@ -170,14 +138,22 @@ def look_around(gateway, browser):
     }
     faults = []
     for name, (path, wanted) in pages.items():
-        page, console = browser.look(gateway.base + path)
-        check(name, page, console, wanted, faults)
-    for name in ["versions", "difference", "hostile-difference", "dashboard", "about", "items", "recent", "changes", "error"]:
-        path = gateway.base + pages[name][0]
-        browser.picture(path, name, "1180,1300")
-        browser.picture(path, f"{name}-dark", "1180,1300", "--force-dark-mode")
-        browser.picture(path, f"{name}-phone", "500,1400")
-    print(f"{len(pages)} pages looked at; pictures in {browser.out}")
+        browser.console.clear()
+        browser.go(gateway.base + path)
+        # What hostile markup began had the time to end.
+        time.sleep(0.3)
+        page = browser.value("document.documentElement.outerHTML")
+        # That its console is heard at all, and what it says of other addresses than its own.
+        browser.value("console.log('heard')")
+        said = [line for line in browser.console if f'"url": "{gateway.base}{path}"' not in line]
+        if "'heard'" not in (heard := said.pop()).replace('"', "'"):
+            faults.append(f"{name}: the console is not heard: {heard}")
+        check(name, page, said, wanted, faults)
+        for way, width, dark in [("", 1180, False), ("-dark", 1180, True), ("-phone", 500, False)]:
+            browser.picture(out / f"{name}{way}.png", width, 1300, dark)
+            if (out / f"{name}{way}.png").stat().st_size < 5_000:
+                faults.append(f"the picture {name}{way} shows nothing")
+    print(f"{len(pages)} pages looked at; pictures in {out}")
     return faults
 
 

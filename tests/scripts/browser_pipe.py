@@ -35,12 +35,12 @@ class Browser:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
         self.to, self.source = os.fdopen(here[1], "wb"), os.fdopen(there[0], "rb")
-        self.number, self.buffer, self.session = 0, b"", None
+        self.number, self.buffer, self.session, self.console = 0, b"", None, []
         targets = self.call("Target.getTargets")["targetInfos"]
         page = next(target for target in targets if target["type"] == "page")
         attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
         self.session = attached["sessionId"]
-        for domain in ["Page", "DOM", "Runtime"]:
+        for domain in ["Page", "DOM", "Runtime", "Log"]:
             self.call(f"{domain}.enable")
 
     def call(self, method, **params):
@@ -52,6 +52,8 @@ class Browser:
         self.to.flush()
         while True:
             answer = self.read()
+            if answer.get("method") in ("Runtime.consoleAPICalled", "Log.entryAdded"):
+                self.console.append(json.dumps(answer["params"]))
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
@@ -67,7 +69,7 @@ class Browser:
         return json.loads(message)
 
     def value(self, expression):
-        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in done:
             raise RuntimeError(f"{expression}: {done['exceptionDetails']}")
         return done["result"].get("value")

@@ -6,17 +6,12 @@ they are called and answer. Standard library only. The programs beside it import
 
 import argparse
 import http.server
-import json
 import pathlib
-import re
-import subprocess
-import sys
 import threading
-import urllib.request
 
-TOKEN = "a-token-for-the-browser"
-# How long anything may take, in seconds.
-WAIT = 60
+import stage
+from stage import TOKEN, WAIT, status  # noqa: F401  for the programs beside it
+
 # Written by whatever hostile markup runs.
 MARK = "hostile-ran"
 # A browser without a window, which asks for nothing of its own accord.
@@ -55,45 +50,22 @@ class Publisher(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Gateway:
+class Gateway(stage.Gateway):
     """The gateway with one feed, `harbour`. `settings` and `feed` are lines of its configuration:
     of everything but the server and the feed, and of the feed beside its name and address."""
 
-    def __init__(self, program, origin, folder, settings="", feed="", listen="127.0.0.1:0"):
-        config = pathlib.Path(folder) / "tidegate.toml"
-        config.write_text(
-            f'[server]\nlisten = "{listen}"\nadmin_token = "{TOKEN}"\n{settings}'
-            f'[[feed]]\nname = "harbour"\nurl = "{origin}/feed"\n{feed}'
-        )
-        self.process = subprocess.Popen(
-            [program, "serve", "--config", config, "--data", config.with_name("data")],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )
-        line = self.process.stdout.readline()
-        self.base = re.fullmatch(r"listening on (http://\S+)\n", line).group(1)
+    def __init__(self, program, origin, folder, settings="", feed=""):
+        harbour = f'[[feed]]\nname = "harbour"\nurl = "{origin}/feed"\n{feed}'
+        super().__init__(program, folder, settings + harbour)
 
     def ask(self, path, method="GET", body=None, accept="*/*"):
-        headers = {
-            "authorization": f"Bearer {TOKEN}", "content-type": "application/json",
-            "accept": accept,
-        }
-        data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(self.base + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=WAIT) as answer:
-            return answer.read().decode()
+        return super().ask(path, method, body, {"accept": accept}).decode()
 
     def api(self, path, method="GET", body=None):
-        return json.loads(self.ask("/api/v1/feeds/harbour" + path, method, body))
+        return self.feed("harbour", path, method, body)
 
     def poll(self):
-        report = self.api("/poll", "POST")
-        if report["error"]:
-            raise RuntimeError(report["error"])
-        return report
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(timeout=WAIT)
+        return super().poll("harbour")
 
 
 def given():
@@ -103,10 +75,3 @@ def given():
     arguments.add_argument("--browser", required=True)
     arguments.add_argument("--out", required=True, type=pathlib.Path)
     return arguments.parse_args()
-
-
-def status(faults):
-    """Prints what is not as it should be, and answers the exit status."""
-    for fault in faults:
-        print(fault, file=sys.stderr)
-    return 1 if faults else 0

@@ -32,7 +32,7 @@ COMMANDS = "docs/cli.md"
 # What the lines of `text` blocks begin with that are commands.
 WORDS = r"(cargo|cd|certbot|curl|docker|find|install|kubectl|mv|nginx|pg_dump|psql|runuser|sudo|systemctl|tidegate|umask) "
 # Those that run elsewhere or nowhere: other programs, an installed gateway, a database (postgres.sh), sites that are made
-# up (origin.sh, nginx.sh), what is in conflict or held (forms.sh, film.sh), and what is answered.
+# up (origin.sh, nginx.sh), what is in conflict or held (forms.sh), and what is answered.
 ELSEWHERE = (
     r"(cargo|certbot|docker|kubectl|pg_dump|psql|sudo) |(cd|find|install|runuser|systemctl) .*tidegate|systemctl .*nginx"
     r"|curl .*https://[a-z.]*(blog|gw|feeds)\.example|curl .*/(hold|delete)$|umask .*feeds\.example|.* && nginx"

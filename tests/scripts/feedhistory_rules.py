@@ -8,19 +8,13 @@ rule is broken, or where none of the cases came up that the rules are about.
 """
 
 import argparse
-import http.server
-import json
-import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
-import threading
-import time
-import urllib.error
-import urllib.request
 import xml.etree.ElementTree as ET
+
+import stage
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 HISTORY = "{http://purl.org/syndication/history/1.0}"
@@ -33,11 +27,8 @@ KNOWN = RFC5005 | {"alternate", "enclosure", "hub", "related", "self", "via"}
 # Of paged feeds; beside archive links none may stand but the draft's `previous`.
 PAGING = {"first", "last", "next"}
 
-TOKEN = "token-of-this-test"
 WINDOW = 6
 ENTRIES = 4
-START_WAIT = 30
-REQUEST_WAIT = 20
 
 
 class Publisher:
@@ -92,68 +83,6 @@ class Publisher:
             "<link rel='next' href='http://publisher.example/page2'/>"
             f"<updated>2026-01-01T00:00:00Z</updated>{entries}{gone}</feed>"
         ).encode()
-
-
-def serve(publisher):
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            body = publisher.document(self.path.strip("/"))
-            self.send_response(200)
-            self.send_header("Content-Type", "application/atom+xml")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
-
-
-class Gateway:
-    def __init__(self, binary, folder, upstream):
-        config = os.path.join(folder, "tidegate.toml")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(
-                f'[server]\nadmin_token = "{TOKEN}"\n'
-                f'[store]\npath = "{folder}/data"\n'
-                "[polling]\nallow_private = true\n"
-                f"[publish]\narchive_entries = {ENTRIES}\n"
-                f'[[feed]]\nname = "news"\nurl = "{upstream}/news"\ndeletions = "eager"\n'
-                f'[[feed]]\nname = "all"\nurl = "{upstream}/all"\ndeletions = "eager"\n'
-            )
-        command = [binary, "serve", "-c", config, "-l", "127.0.0.1:0"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        line = self.process.stdout.readline()
-        found = re.search(r"listening on (http://\S+)", line)
-        if not found:
-            sys.exit(f"the gateway said {line!r}")
-        self.at = found.group(1)
-
-    def read(self, address):
-        url = address if address.startswith("http") else self.at + address
-        with urllib.request.urlopen(url, timeout=REQUEST_WAIT) as answer:
-            return answer.read()
-
-    def poll(self, name):
-        request = urllib.request.Request(
-            f"{self.at}/api/v1/feeds/{name}/poll",
-            method="POST",
-            headers={"Authorization": f"Bearer {TOKEN}"},
-        )
-        with urllib.request.urlopen(request, timeout=REQUEST_WAIT) as answer:
-            report = json.load(answer)
-        if report["error"]:
-            sys.exit(f"the poll failed: {report['error']}")
-        return report
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(START_WAIT)
 
 
 class Rules:
@@ -241,6 +170,10 @@ class Document:
         self.is_archive, self.is_complete = is_archive, is_complete
 
 
+def read(gateway, address):
+    return gateway.ask(address.removeprefix(gateway.base))
+
+
 def without_next(body):
     return re.sub(rb'<link rel="next-archive"[^>]*/>', b"", body)
 
@@ -255,8 +188,8 @@ def rises(rules, past, address, body, updated):
 
 def look(gateway, rules, name, past):
     """Reads everything of a feed; `past` is what was read before. How many archives are new."""
-    reader = f"{gateway.at}/feeds/{name}"
-    body = gateway.read(reader)
+    reader = f"{gateway.base}/feeds/{name}"
+    body = read(gateway, reader)
     shown = rules.document(body, reader)
     rules.demand(not shown.is_archive and not shown.is_complete, reader, "it is marked")
     rules.demand(not any(s.deleted for s in shown.states.values()), reader, "it shows a tombstone")
@@ -265,7 +198,7 @@ def look(gateway, rules, name, past):
     chain, newer, document, new = [], None, shown, 0
     address = shown.links.get("prev-archive")
     while address:
-        body = gateway.read(address)
+        body = read(gateway, address)
         later, document = document, rules.document(body, address)
         chain.append(document)
         rules.demand(document.is_archive, address, "it is not marked as an archive")
@@ -294,7 +227,7 @@ def look(gateway, rules, name, past):
         for ref in document.gone:
             held.pop(ref, None)
     complete = f"{reader}/complete"
-    body = gateway.read(complete)
+    body = read(gateway, complete)
     whole = rules.document(body, complete)
     rises(rules, past, complete, body, whole.updated)
     living = {id: state.said for id, state in whole.states.items() if not state.deleted}
@@ -309,7 +242,7 @@ def look(gateway, rules, name, past):
     rules.demand(found == living, complete, f"not what the archives lead to: {found} {living}")
 
     sync = f"{reader}/sync"
-    body = gateway.read(sync)
+    body = read(gateway, sync)
     window = rules.document(body, sync)
     rises(rules, past, sync, body, window.updated)
     rules.demand(not window.is_archive and not window.is_complete, sync, "it is marked")
@@ -328,20 +261,23 @@ def main():
     arguments.add_argument("--rounds", type=int, default=60)
     arguments = arguments.parse_args()
     publisher, rules, past = Publisher(), Rules(), {"news": {}, "all": {}}
-    server = serve(publisher)
-    upstream = f"http://127.0.0.1:{server.server_address[1]}"
+    site = stage.Site()
+    settings = f"[polling]\nallow_private = true\n[publish]\narchive_entries = {ENTRIES}\n" + "".join(
+        f'[[feed]]\nname = "{name}"\nurl = "{site.base}/{name}"\ndeletions = "eager"\n' for name in past
+    )
     archives, burst, deleted = 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        gateway = Gateway(os.path.abspath(arguments.bin), folder, upstream)
+        gateway = stage.Gateway(arguments.bin, folder, settings)
         try:
             for turn in range(arguments.rounds):
                 for name in past:
+                    site.documents[f"/{name}"] = publisher.document(name)
                     gateway.poll(name)
                     new, archives, dead = look(gateway, rules, name, past[name])
                     burst, deleted = max(burst, new), max(deleted, dead)
                 publisher.change(turn)
         finally:
-            gateway.stop()
+            gateway.end()
     for broken in rules.broken[:20]:
         print(broken)
     print(

@@ -1,19 +1,40 @@
-"""Uses every form of every page with a real browser, as a person does: types, chooses, clicks. Standard library only;
-exit status 1 where a form does nothing, or a button was seen and not used. Prints the forms.
+"""Uses every form of every page with a real browser, as a person does: types, chooses, clicks; and looks at each page,
+and at those that the demonstration tells of, with axe-core. Standard library only; exit status 1 where a form does
+nothing, a button was seen and not used, or axe-core finds something. Prints the forms.
 
     forms.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
 """
 
+import base64
+import hashlib
 import html
+import io
 import json
+import queue
+import re
+import subprocess
 import sys
+import tarfile
 import tempfile
+import threading
+import time
+import urllib.request
 
 from browser_pipe import Browser, free_the_pipe
-from browser_stage import MARK, TOKEN, Gateway, Publisher, given, status
+from browser_stage import MARK, TOKEN, WAIT, Gateway, Publisher, given, status
 from forms_conflicts import contest, decide, keep_winners, write_anew
 
 API = "/api/v1/feeds/notices"
+AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz"
+AXE_SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+# The ways in which each page is looked at: its width, and whether it is dark.
+WAYS = [(1180, False), (1180, True), (500, False), (500, True)]
+# How long the demonstration may take to tell its stories, in seconds, and what their pages must say.
+STORY_WAIT = 180
+STORIES = {
+    "new": "Version", "edit": "", "noise": "no news", "rename": "", "scroll-off": "", "deletion": "deleted",
+    "broken": "", "held": "", "hold over": "", "conflict": "Keep the winner", "all seen": "",
+}
 # The buttons of the page that the browser has, each as its form is sent: method, path, class, name and value.
 BUTTONS = """
 const said = button => {
@@ -58,6 +79,60 @@ class Person(Browser):
 
     def unfold(self, button):
         self.click(f"details:has({button}) summary")
+
+
+class Look:
+    """axe-core, fetched once, and what it finds."""
+
+    def __init__(self, browser, out):
+        self.browser, self.out, self.faults = browser, out, []
+        path = out / "axe-core-4.14.1.js"
+        if not path.exists():
+            with urllib.request.urlopen(AXE, timeout=WAIT) as answer:
+                packed = answer.read()
+            if base64.b64encode(hashlib.sha512(packed).digest()).decode() != AXE_SHA512:
+                raise RuntimeError(f"{AXE} is not what it was")
+            with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+                path.write_bytes(archive.extractfile("package/axe.min.js").read())
+        self.program = path.read_text()
+
+    def __call__(self, name, *words):
+        """Looks at the page that the browser has, in all ways; it must have these words."""
+        for width, dark in WAYS:
+            way = f"{name}{'-phone' if width < 1000 else ''}{'-dark' if dark else ''}"
+            self.browser.picture(self.out / f"{way}.png", width, 1300, dark)
+            self.browser.value(self.program + "; true")
+            found = self.browser.value("axe.run().then(done => done.violations.map(v => [v.id, v.help, v.nodes[0].html]))")
+            for rule, said, element in found:
+                self.faults.append(f"{way}: {rule}: {said}: {element[:200]}")
+            if (wide := self.browser.value("document.documentElement.scrollWidth - window.innerWidth")) > 0:
+                self.faults.append(f"{way}: the page is {wide} pixels wider than the window")
+        self.browser.picture(self.out / f"{name}.png")
+        text = self.browser.value("document.body.innerText")
+        self.faults += [f"{name}: {wanted!r} is not there" for wanted in words if wanted not in text]
+
+
+def demonstration(program, look):
+    """Goes to each page that the demonstration tells of."""
+    demo = subprocess.Popen(
+        [program, "demo", "--listen", "127.0.0.1:0", "--every", "2s"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )
+    lines, missing, end = queue.Queue(), dict(STORIES), time.monotonic() + STORY_WAIT
+    threading.Thread(target=lambda: [lines.put(line) for line in demo.stdout], daemon=True).start()
+    try:
+        while missing:
+            line = lines.get(timeout=max(0.1, end - time.monotonic()))
+            said = re.fullmatch(r" *\d+:\d\d  (\S+(?: \S+)*) {2,}(\S.*)  (http://\S+)\n", line)
+            if said and said.group(1) in missing:
+                title = re.search(r"“([^”]*)”", said.group(2))
+                look.browser.go(said.group(3))
+                look(f"demo-{said.group(1)}", *filter(None, [missing.pop(said.group(1)), title and title.group(1)]))
+    except queue.Empty:
+        yield f"the demonstration told nothing of: {', '.join(missing)}"
+    finally:
+        demo.terminate()
+        demo.wait(timeout=WAIT)
 
 
 def document(entries):
@@ -235,7 +310,25 @@ def sign_out(gateway, browser):
         yield "who signed out can act still"
 
 
-def walk(gateway, browser, origin, out):
+def visit(gateway, browser, look):
+    """The pages that have no form of their own, or another one."""
+    listed = json.loads(gateway.ask("/feeds/notices/items?show=edited", accept="application/json"))
+    item = f"/feeds/notices/items/{listed['items'][0]['sync_id']}"
+    for name, path in [
+        ("overview", "/"), ("overview-search", "/?q=nothing&show=problems"), ("recent", "/recent"),
+        ("items", "/feeds/notices/items"), ("item", item), ("difference", f"{item}?diff=1..2"),
+        ("changes", "/feeds/notices/changes?as=html"), ("conflicts", "/feeds/notices/conflicts"),
+        ("not-found", "/feeds/nobody"), ("bad-query", "/?page=x"), ("about", "/feeds/notices/about"),
+        # Who opens a feed in a browser gets a page.
+        ("feed", "/feeds/notices"),
+    ]:
+        browser.go(gateway.base + path)
+        look(name)
+    if browser.value("document.contentType") != "text/html":
+        yield "a browser that goes to a feed gets no page"
+
+
+def walk(gateway, browser, origin, out, look):
     """Goes from page to page, and yields what is wrong."""
     sync_id = contest(gateway)
     yield from decide(gateway, browser, out)
@@ -245,22 +338,19 @@ def walk(gateway, browser, origin, out):
     set_up(gateway, origin)
     yield from look_for(gateway, browser)
     subscribe(gateway, browser, origin)
-    yield from sign_in(gateway, browser, lambda _: None)
-    yield from act_on_feed(gateway, browser, lambda _: None)
+    yield from visit(gateway, browser, look)
+    yield from sign_in(gateway, browser, look)
+    yield from act_on_feed(gateway, browser, look)
     yield from keep_winners(gateway, browser, sync_id)
     act_on_items(gateway, browser, sync_id)
-    add(gateway, browser, out, origin, lambda _: None)
+    add(gateway, browser, out, origin, look)
+    browser.go(gateway.base + "/session")
+    look("session")
     yield from sign_out(gateway, browser)
     for button in sorted(browser.seen):
         print(f"{'used' if button in browser.used else 'NOT USED':8} {button}    first seen at {browser.seen[button]}")
         if button not in browser.used:
             yield f"nobody used the button {button} of {browser.seen[button]}"
-
-
-def settings(origin):
-    return (
-        f'[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n[[allow]]\nurl = "{origin}/"\n'
-    )
 
 
 def main():
@@ -269,10 +359,15 @@ def main():
     origin = Publisher.open()
     feed = 'local = true\ntitle = "Notices of the harbour"\n'
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as profile:
-        gateway = Gateway(call.bin, origin, folder, settings(origin), feed)
+        gateway = Gateway(
+            call.bin, origin, folder,
+            f'[polling]\nallow_private = true\nhost_spacing = "0s"\nmin_interval = "1h"\n[[allow]]\nurl = "{origin}/"\n',
+            feed,
+        )
         browser = Person(call.browser, profile)
         try:
-            faults = list(walk(gateway, browser, origin, call.out))
+            look = Look(browser, call.out)
+            faults = [*walk(gateway, browser, origin, call.out, look), *demonstration(call.bin, look), *look.faults]
         finally:
             browser.end()
             gateway.end()

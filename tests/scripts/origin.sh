@@ -1,25 +1,16 @@
 #!/usr/bin/env bash
-# The gateway in front of a whole site, which pelican makes and nginx serves: a crawl through it equals a crawl of
-# nginx but for the feeds, it hands on what a proxy should and nothing else, and newsboat follows the site's feeds.
+# The gateway in front of a whole site, which nginx serves: a crawl through it equals a crawl of nginx but for the feeds.
 #
-#     origin.sh [crawl|headers|streams|abuses|subscribe|feeds|readers|many]…
-#
-# Needs nginx and newsboat (in CI they are installed, elsewhere the script passes without), python3 and TIDEGATE_BIN
-# (default: the release build). pelican goes to a folder of its own.
+# Needs nginx (in CI it is installed, elsewhere the script passes without), python3 and TIDEGATE_BIN (default: the release
+# build).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 bin=${TIDEGATE_BIN:-${CARGO_TARGET_DIR:-target}/release/tidegate}
 nginx=$(PATH=$PATH:/usr/sbin command -v nginx || true)
-if [ -z "$nginx" ] || ! command -v newsboat >/dev/null; then
-    echo 'no nginx or no newsboat here'
+if [ -z "$nginx" ]; then
+    echo 'no nginx here'
     [ -z "${CI:-}" ] || exit 1
     exit 0
 fi
-source tests/scripts/venv.bash
-if ! python=$(pinned_python pelican 4.12.0); then
-    echo 'pelican cannot be installed here'
-    [ -z "${CI:-}" ] || exit 1
-    exit 0
-fi
-exec "$python" -B tests/scripts/origin_run.py --bin "$bin" --nginx "$nginx" "$@"
+exec python3 -B tests/scripts/origin_crawl.py --bin "$bin" --nginx "$nginx"

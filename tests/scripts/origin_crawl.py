@@ -1,13 +1,23 @@
-"""A crawl through the gateway against one of nginx itself: equal but for the feeds, which are the gateway's."""
+"""A crawl through the gateway against one of nginx itself: equal but for the feeds, which are the gateway's.
 
+    origin_crawl.py --bin PATH/TO/tidegate --nginx PATH/TO/nginx
+
+Exit status 1 where something is not as it should be.
+"""
+
+import argparse
 import gzip
 import json
+import pathlib
 import re
+import sys
+import tempfile
 import urllib.parse
 import xml.etree.ElementTree
 
 import origin_site
 import origin_stage as lab
+import stage
 
 # What belongs to one connection, to the moment, or to the way.
 OF_THE_WAY = {"connection", "keep-alive", "transfer-encoding", "date", "via"}
@@ -140,7 +150,7 @@ def redirects(gate):
 
 def feeds(gate, static):
     """Each feed three times: its first answer, the second, and the enriched one."""
-    faults, rows = [], []
+    faults = []
     public, ours = gate.base, host(gate)
     for path, kind in origin_site.FEEDS.items():
         original = lab.ask(static.base, path)
@@ -151,9 +161,6 @@ def feeds(gate, static):
             and is_enriched(answer, kind)
             and answer,
             ENRICHED_WITHIN,
-        )
-        rows.append(
-            (path, first.status, is_enriched(first, kind), second.status, is_enriched(second, kind), bool(third))
         )
         if (first.status, second.status) != (200, 200) or not third:
             faults.append(f"{path}: {first.status}, {second.status}, enriched: {bool(third)}: {first.body[:200]}")
@@ -182,7 +189,6 @@ def feeds(gate, static):
         if lab.ask(gate.base, f"/feeds/{name}/sync", gate.base.removeprefix("http://")).status != 200:
             faults.append(f"{path}: /feeds/{name}/sync is not there")
         faults += conditional(gate, path, kind, third)
-    lab.table(rows, ("feed", "first", "enriched", "second", "enriched", "in the end"))
     return faults
 
 
@@ -205,15 +211,12 @@ def conditional(gate, path, kind, answer):
 
 
 def run(given, folder):
-    static = lab.Static(given.nginx, folder / "nginx", folder / "site/output")
-    (folder / "site").mkdir()
-    source = origin_site.Source(folder / "site", static.base)
-    source.make()
-    gate = None
+    static = lab.Static(given.nginx, folder / "nginx", folder / "site")
+    files, gate = origin_site.make(folder / "site", static.base), None
     try:
         static.begin()
         gate = lab.gateway(given.bin, folder / "gateway", lab.origin(f"{static.base}/"))
-        yield from crawl(gate, static, source.files())
+        yield from crawl(gate, static, files)
         yield from redirects(gate)
         yield from feeds(gate, static)
         # Nothing but the feeds became one.
@@ -224,3 +227,14 @@ def run(given, folder):
         if gate:
             gate.end()
         static.end()
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--bin", required=True)
+    arguments.add_argument("--nginx", required=True)
+    with tempfile.TemporaryDirectory() as folder:
+        return stage.status(list(run(arguments.parse_args(), pathlib.Path(folder))))
+
+
+sys.exit(main())

@@ -21,17 +21,6 @@ import stage
 CADDYFILE = stage.pathlib.Path(__file__).resolve().parents[2] / "deploy/caddy/Caddyfile"
 
 
-def certificate(folder):
-    """A certificate for localhost and its key."""
-    files = folder / "chain.pem", folder / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-out", files[0], "-keyout", files[1]],
-        check=True, capture_output=True,
-    )
-    return files
-
-
 def start_nginx(program, folder, port, gateway, tls):
     folder.mkdir()
     server = nginx_stage.server(f"127.0.0.1:{port}", gateway, tls=tls)
@@ -92,19 +81,20 @@ def wait_for(port, trusted):
 def check(name, start, program, folder, given):
     folder = folder / name
     folder.mkdir()
-    tls, port = certificate(folder), stage.free_port()
+    stage.certify(folder, "localhost")
+    tls, trusted, port = (folder / "host.pem", folder / "host.key"), folder / "ca.pem", stage.free_port()
     settings = f'public_url = "https://localhost:{port}"\ntrusted_proxies = ["127.0.0.1"]'
     feed = '[polling]\nallow_private = true\n[[feed]]\nname = "news"\nlocal = true\n'
     gateway = stage.Gateway(given.bin, folder, feed, settings)
     proxy = None
     try:
         proxy = start(program, folder / "proxy", port, gateway.base, tls)
-        status, _ = wait_for(port, tls[0])
-        listed = ask(port, tls[0], "/sup.json", {"Forwarded": "for=192.0.2.9"})[1]
+        status, _ = wait_for(port, trusted)
+        listed = ask(port, trusted, "/sup.json", {"Forwarded": "for=192.0.2.9"})[1]
         if status != 200 or f"https://localhost:{port}/sup.json" not in listed:
             return [f"{name}: {status}, {listed[:400]}"]
         # An event goes out while the stream is open.
-        connection = connect(port, tls[0])
+        connection = connect(port, trusted)
         connection.request("GET", "/events")
         stream = connection.getresponse()
         gateway.feed("news", "/items", "POST", {"title": "through the proxy"})

@@ -81,26 +81,6 @@ async fn credentials_reach_the_publisher_and_are_shown_nowhere() {
     stage.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credentials_do_not_follow_a_redirect_to_another_origin() {
-    let mut stage = Stage::with(Format::Rss20, &secrets(), "").await;
-    let other = Publisher::start().await;
-    let document = Format::Rss20.document(&posts(1..=5));
-    other.set("/moved", Answer::document("application/rss+xml", document));
-    stage.answers(Answer::redirect(301, &other.address("/moved")));
-    for _ in 0..2 {
-        assert_ne!(stage.poll().await.outcome, "failed");
-        for name in ["x-api-key", "cookie", "authorization"] {
-            assert_eq!(sent(&other, name), None, "{name}");
-        }
-        assert_eq!(sent(&other, "user-agent").as_deref(), Some("our reader"));
-    }
-    other.set("/moved", Answer::status(403));
-    let said = stage.poll().await.error.unwrap();
-    assert!(said.contains("the credentials of this feed go to http://127.0.0.1:"), "{said}");
-    stage.stop().await;
-}
-
 /// A feed beside the first one, at the same address.
 fn second(stage: &Stage, more: &Value) -> Value {
     let mut body = json!({ "url": stage.publisher.address("/feed") });
@@ -125,33 +105,6 @@ async fn feeds_of_one_address_share_no_answer() {
     assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer two"));
     assert_eq!(stage.poll().await.outcome, "not_modified");
     assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer one"));
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_credentials_are_polled_with_at_once_and_without_the_validators_of_the_old_ones() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    let document = Format::Rss20.document(&posts(1..=5));
-    let answer = Answer::document("application/rss+xml", document).with("etag", "\"1\"");
-    stage.answers(answer);
-    stage.poll().await;
-    let put = |body: Value| stage.admin("PUT", "/feeds/other", Some(body));
-    assert_eq!(put(second(&stage, &json!({ "bearer": "one" }))).await.0, 201);
-    let poll = || stage.admin("POST", "/feeds/other/poll", None);
-    poll().await;
-    assert_eq!(poll().await.1["outcome"], "not_modified");
-    let asked = stage.publisher.requests();
-    assert_eq!(put(second(&stage, &json!({ "bearer": "two" }))).await.0, 200);
-    // Nothing but the change asks for it.
-    for _ in 0..400 {
-        if stage.publisher.requests() > asked {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    assert_eq!(stage.publisher.requests(), asked + 1);
-    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer two"));
-    assert_eq!(sent(&stage.publisher, "if-none-match"), None);
     stage.stop().await;
 }
 
@@ -253,22 +206,6 @@ async fn a_secret_in_a_file_is_read_at_each_poll() {
     let said = error.unwrap();
     assert!(said.starts_with("the secret bearer of the feed cannot be used: the file "), "{said}");
     assert_eq!(stage.publisher.requests(), asked, "nothing is asked without it");
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_challenge_of_a_protection_service_is_named() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    stage.posts(&posts(1..=5)).await;
-    for answer in [
-        Answer::status(403).with("cf-mitigated", "challenge"),
-        Answer::document("text/html", "<!DOCTYPE html><script>window._cf_chl_opt={}</script>"),
-    ] {
-        stage.answers(answer);
-        let said = stage.poll().await.error.unwrap();
-        assert!(said.contains("the challenge of Cloudflare"), "{said}");
-        assert!(said.contains("set a cookie or a user_agent"), "{said}");
-    }
     stage.stop().await;
 }
 

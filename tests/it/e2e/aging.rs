@@ -1,6 +1,6 @@
 //! What goes with time, in a running gateway: by time that has run, whatever the wall clock is set to.
 
-use crate::e2e::support::{FEED, Format, Stage, post, posts};
+use crate::e2e::support::{FEED, Format, Stage, TOKEN, post, posts};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
 
@@ -58,6 +58,18 @@ async fn tombstones_go_when_they_were_kept_long_enough() {
     stage.stop().await;
 }
 
+/// By how many seconds a feed is said to be ahead, and whether the overview says so.
+async fn told_ahead(stage: &Stage) -> (i64, bool) {
+    let metrics = stage.net.text("http://gateway.example/metrics").await;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("tidegate_tick_lead_seconds "));
+    let ahead: i64 = line.unwrap().parse().unwrap();
+    assert_eq!(stage.status().await["tick_lead"].as_i64().unwrap_or(0), ahead);
+    // What everybody sees is kept for some seconds.
+    let overview = stage.net.get("http://gateway.example/").bearer_auth(TOKEN).send().await;
+    let overview = overview.unwrap().text().await.unwrap();
+    (ahead, overview.contains(" days ahead: the clock was ahead then"))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wall_clock_that_leaps_ages_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,12 +88,16 @@ async fn a_wall_clock_that_leaps_ages_nothing() {
     stage.publishes(&list);
     stage.poll_alone().await;
     assert_eq!(kept(&state(&stage).await), before);
+    // Nothing tells while it is ahead; once it is right again, how far ahead the feed is.
+    assert_eq!(told_ahead(&stage).await, (0, false));
     let (tick, shown) = (state(&stage).await.tick, state(&stage).await.updated_at);
     // And back: nothing moves backwards, and what is old goes when its time has passed.
     stage.turn_back(DAY.as_secs() * 365);
     list.extend(posts(15..=15));
     stage.publishes(&list);
     stage.poll_alone().await;
+    let (ahead, is_shown) = told_ahead(&stage).await;
+    assert!(ahead > 364 * 86_400 && is_shown, "{ahead}");
     let after = state(&stage).await;
     assert!(after.tick > tick && after.updated_at > shown);
     assert_eq!(kept(&after), before);

@@ -166,38 +166,6 @@ async fn an_operator_begins_and_stops_a_walk() {
 }
 
 #[tokio::test]
-async fn what_is_absent_ends_a_walk_through_archives_and_is_said() {
-    let mut stage = Stage::with(Format::Rss20, "backfill = true", "").await;
-    publishes_archives(&stage, Format::Rss20);
-    stage.publisher.set("/archive/2", Answer::status(404));
-    stage.poll_alone().await;
-    let walk = ended(&stage).await;
-    assert_eq!((&walk["state"], &walk["items"]), (&json!("stopped"), &json!(5)), "{walk}");
-    assert!(walk["note"].as_str().unwrap().contains("404"), "{walk}");
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn pages_are_taken_in_until_they_end() {
-    let mut stage = Stage::with(Format::Atom10, "", "").await;
-    let pages = [posts(11..=15), posts(6..=11), posts(1..=5)];
-    stage.answers(linked(Format::Atom10, &pages[0], &[("next", "/feed?page=2")]));
-    let second = linked(Format::Atom10, &pages[1], &[("next", "?page=3"), ("previous", "/feed")]);
-    stage.publisher.set("/feed?page=2", second);
-    let third = linked(Format::Atom10, &pages[2], &[("next", "?page=4"), ("previous", "?page=2")]);
-    stage.publisher.set("/feed?page=3", third.clone());
-    // This one answers whatever lies behind its end with the last page, which leads on and on.
-    stage.publisher.set("/feed?page=4", third);
-    stage.poll().await;
-    begins(&stage).await;
-    let walk = ended(&stage).await;
-    assert_eq!((&walk["state"], &walk["layout"]), (&json!("done"), &json!("pages")), "{walk}");
-    assert_eq!((&walk["items"], &walk["documents"]), (&json!(10), &json!(3)), "{walk}");
-    assert_eq!(stage.poll().await.reader, "");
-    stage.end().await;
-}
-
-#[tokio::test]
 async fn numbered_pages_of_wordpress_are_taken_in() {
     let mut stage = Stage::with(Format::Rss20, "", "").await;
     let page = |days| {
@@ -217,21 +185,6 @@ async fn numbered_pages_of_wordpress_are_taken_in() {
     assert_eq!((&walk["state"], &walk["layout"]), (&json!("done"), &json!("numbered")), "{walk}");
     assert_eq!((&walk["items"], &walk["documents"]), (&json!(10), &json!(2)), "{walk}");
     assert_eq!(stage.poll().await.reader, "");
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn a_feed_that_leads_nowhere_is_done_at_once() {
-    let mut stage = Stage::with(Format::Rss20, "backfill = true", "").await;
-    stage.posts(&posts(1..=5)).await;
-    let walk = ended(&stage).await;
-    assert_eq!((&walk["state"], &walk["documents"]), (&json!("done"), &json!(0)), "{walk}");
-    stage.end().await;
-    let mut stage = Stage::with(Format::Rss20, "backfill = true\ncomplete = true", "").await;
-    publishes_archives(&stage, Format::Rss20);
-    stage.poll().await;
-    let walk = ended(&stage).await;
-    assert_eq!((&walk["state"], &walk["documents"]), (&json!("done"), &json!(0)), "{walk}");
     stage.end().await;
 }
 

@@ -38,40 +38,6 @@ async fn one_new_post_is_one_entry() {
     }
 }
 
-/// A ranking says with its order what no list of new entries can.
-#[tokio::test]
-async fn another_order_of_the_same_is_the_whole_document() {
-    let mut stage = Stage::new(Format::Atom10).await;
-    let mut ranking = posts(1..=6);
-    stage.posts(&ranking).await;
-    ranking.swap(0, 3);
-    stage.posts(&ranking).await;
-    assert_eq!(stage.followers.answers(), (0, 2));
-    stage.end().await;
-}
-
-/// As the operator says, the order is that of dates, which every reader sees.
-#[tokio::test]
-async fn an_order_by_dates_needs_not_be_told() {
-    let mut stage = Stage::with(Format::Atom10, "order = \"newest-first\"", "").await;
-    let mut posts = posts(1..=6);
-    stage.posts(&posts).await;
-    posts.swap(0, 3);
-    stage.posts(&posts).await;
-    assert_eq!(stage.followers.answers(), (1, 1));
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn a_feed_that_lists_everything_is_read_whole() {
-    let mut stage = Stage::with(Format::Atom10, "complete = true", "").await;
-    stage.posts(&posts(1..=6)).await;
-    stage.posts(&posts(1..=7)).await;
-    assert_eq!(stage.followers.answers(), (0, 2));
-    assert_eq!(stage.thrifty.saved, 1, "a subscriber hears of deletions");
-    stage.end().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tags_outlive_a_restart() {
     let folder = tempfile::tempdir().unwrap();

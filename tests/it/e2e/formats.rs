@@ -84,19 +84,3 @@ async fn foreign_markup_and_cdata_come_through() {
     }
     stage.end().await;
 }
-
-#[tokio::test]
-async fn what_an_upstream_shares_is_its_own() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    let mut all = posts(1..=3);
-    all[0].extra = "<sx:sync xmlns:sx=\"http://www.microsoft.com/schemas/sse\" id=\"theirs\" \
-                    updates=\"7\" deleted=\"true\"><sx:history sequence=\"7\" by=\"somebody\"/>\
-                    </sx:sync>"
-        .to_owned();
-    let step = stage.posts(&all).await;
-    // A tombstone from birth: readers see nothing of it, and who shares it has it as it is.
-    assert_eq!(step.reader, "new: Post 2, Post 1");
-    assert!(stage.subscriber.known().contains_key("theirs"));
-    assert_eq!(stage.subscriber.item("Post 2").0, 1);
-    stage.end().await;
-}

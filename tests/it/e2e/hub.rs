@@ -1,10 +1,10 @@
 //! An upstream with a WebSub hub: subscribed to, believed as far as it has shown, and a reason to
 //! poll now.
 
-use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, calls, posts, pushes};
+use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, posts, pushes};
 use serde_json::Value;
 use std::time::Duration;
-use tidegate_core::websub::{HubRequest, Intent, Secret, Verification};
+use tidegate_core::websub::{HubRequest, Intent, Secret};
 
 const SITE: &str = "http://gateway.example";
 const LEASE: u64 = 90_000;
@@ -181,86 +181,6 @@ async fn a_push_is_a_reason_to_poll_now_and_a_wrong_one_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_is_renewed_before_it_is_over_and_a_denial_is_shown() {
-    let hub = Hub::start().await;
-    let (mut stage, request) = subscribed(&hub, "").await;
-    let until_first =
-        until(&stage, |hub| hub["state"] == "subscribed").await["lease_until"].clone();
-    stage.later(Duration::from_secs(LEASE / 3 * 2 + 60));
-    let again = hub.asked(2).await;
-    assert_eq!(again, request, "the same callback, topic and secret");
-    assert_eq!(hub_of(&stage).await["state"], "renewing");
-    assert_eq!(hub.verifies(&stage.net, &again, LEASE).await.0, 200);
-    let renewed = until(&stage, |hub| hub["state"] == "subscribed").await;
-    assert_ne!(renewed["lease_until"], until_first);
-
-    let reason = Some("<b>no</b> more".to_owned());
-    let denied = Verification::Denied { topic: request.topic.clone(), reason };
-    assert_eq!(calls(&stage.net, &request.callback, &denied).await.0, 200);
-    let said = until(&stage, |hub| hub["state"] == "denied").await;
-    assert!(said["words"].as_str().unwrap().contains("it said no: <b>no</b> more"), "{said}");
-    assert_eq!(said["lease_until"], Value::Null);
-    let page = stage.net.text(&format!("{SITE}/feeds/{FEED}/about")).await;
-    assert!(page.contains("it said no: &lt;b&gt;no&lt;/b&gt; more"), "{page}");
-    stage.hours(24);
-    assert_eq!(hub.requests(), 2, "it is left alone");
-    stage.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hub_that_fails_gives_way_to_the_next() {
-    let (broken, hub) = (Hub::start().await, Hub::start().await);
-    broken.answers(500);
-    let mut stage = Stage::new(Format::Atom10).await;
-    publishes(&stage, &[&broken, &hub], &posts(1..=5));
-    stage.poll().await;
-    broken.asked(1).await;
-    let said = until(&stage, |hub| hub["words"].as_str().is_some_and(|w| w.contains("500"))).await;
-    assert_eq!(said["hub"], hub.address());
-    stage.later(Duration::from_secs(10));
-    let request = hub.asked(1).await;
-    assert_eq!(hub.verifies(&stage.net, &request, LEASE).await.0, 200);
-    let said = until(&stage, |hub| hub["state"] == "subscribed").await;
-    assert_eq!(
-        (&said["hub"], &said["others"][0]),
-        (&hub.address().into(), &broken.address().into())
-    );
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_hub_is_not_relied_on_for_a_week() {
-    let hub = Hub::start().await;
-    let polling = "[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         min_interval = \"1h\"\nmax_interval = \"365d\"\n";
-    let (mut stage, request) = subscribed(&hub, polling).await;
-    push(&mut stage, &hub, &request, 6).await;
-    let why = async |stage: &Stage| stage.status().await["next_poll"]["why"].to_string();
-    let relied_on = "its hub tells of changes; polled every 4 h all the same";
-    assert!(why(&stage).await.contains(relied_on), "{}", why(&stage).await);
-
-    // Two changes that nobody told of; a quarter of an hour after each it is plain.
-    for newest in 7..=8 {
-        stage.later(Duration::from_secs(900));
-        publishes(&stage, &[&hub], &posts(1..=newest));
-        stage.poll_alone().await;
-        assert!(why(&stage).await.contains("its hub tells"), "{}", why(&stage).await);
-    }
-    stage.later(Duration::from_secs(900));
-    stage.poll_alone().await;
-    assert!(!why(&stage).await.contains("its hub tells"));
-    let said = hub_of(&stage).await;
-    assert!(said["words"].as_str().unwrap().contains("polls go on as without it"), "{said}");
-    let dashboard = stage.net.text(&format!("{SITE}/")).await;
-    assert!(dashboard.contains("its hub is not believed"), "{dashboard}");
-
-    // What it pushes has the feed polled all the same.
-    push(&mut stage, &hub, &request, 9).await;
-    assert!(!hub_of(&stage).await["distrusted_until"].is_null());
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_keeps_the_subscription() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::start().await;
@@ -316,37 +236,4 @@ async fn a_hub_that_is_not_named_any_more_is_left() {
     assert_eq!(hub_of(&stage).await, Value::Null);
     assert_eq!(pushes(&stage.net, &request, signed(&request, ""), "").await, 410);
     stage.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hub_that_comes_and_goes_is_asked_no_more_often_than_another() {
-    const MOST: usize = 24;
-    let hub = Hub::start().await;
-    let mut stage = Stage::new(Format::Atom10).await;
-    let topic = stage.publisher.address("/feed");
-    // The same posts in another document each time.
-    let names = |stage: &Stage, turn: usize, is_named: bool| {
-        let text = format!("{}<!-- {turn} {is_named} -->", Format::Atom10.document(&posts(1..=5)));
-        let own = format!("<{topic}>; rel=\"self\"");
-        let links = if is_named { format!("{own}, <{}>; rel=hub", hub.address()) } else { own };
-        stage.answers(Answer::document(Format::Atom10.media_type(), text).with("link", &links));
-    };
-    for turn in 1..=MOST + 2 {
-        names(&stage, turn, true);
-        stage.poll_alone().await;
-        if turn <= MOST {
-            hub.asked(turn).await;
-        }
-        names(&stage, turn, false);
-        stage.poll_alone().await;
-        assert_eq!(hub_of(&stage).await, Value::Null, "{turn}");
-    }
-    names(&stage, 0, true);
-    stage.poll_alone().await;
-    let limit = |hub: &Value| hub["words"].as_str().is_some_and(|it| it.contains("24 times in a"));
-    assert_eq!(until(&stage, limit).await["state"], "waiting");
-    assert_eq!(hub.requests(), MOST);
-    stage.hours(25);
-    hub.asked(MOST + 1).await;
-    stage.stop().await;
 }

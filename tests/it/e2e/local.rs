@@ -92,8 +92,12 @@ async fn a_local_feed_lives_through_the_api_alone() {
     create(&stage, "diary", "today").await;
     let diary = stage.net.text("http://gateway.example/feeds/diary").await;
     assert_eq!(feed_titles(&diary), ["A diary", "today"]);
-    let wrong = json!({ "local": true, "shares_with": ["nobody"] });
-    assert_eq!(stage.admin("PUT", "/feeds/diary", Some(wrong)).await.0, 400);
+    for other in ["nobody", "diary"] {
+        let wrong = json!({ "local": true, "shares_with": [other] });
+        let (status, said) = stage.admin("PUT", "/feeds/diary", Some(wrong)).await;
+        let there_is = format!("shares_with: there is no other feed {other}");
+        assert!(status == 400 && said.to_string().contains(&there_is), "{said}");
+    }
     stage.stop().await;
 }
 

@@ -100,42 +100,6 @@ async fn a_mistyped_address_wipes_nothing() {
     second.stage.stop().await;
 }
 
-#[tokio::test]
-async fn a_new_address_that_is_meant_is_believed_in_time() {
-    let mut second = Second::new(1..=6).await;
-    let comments: Vec<Post> = (20..=27).rev().map(unlike).collect();
-    second.serves("/comments", &comments);
-    second.moves_to("/comments").await;
-    assert!(second.poll().await.0["held"].is_string());
-    let mut told = Vec::new();
-    for _ in 0..3 {
-        second.stage.hours(3);
-        told.push(second.poll().await.1);
-    }
-    told.retain(|told| !told.is_empty());
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("new: Unlike 27,") && told[0].ends_with("Post 1"), "{told:?}");
-    second.stage.stop().await;
-}
-
-#[tokio::test]
-async fn a_move_to_https_and_another_host_waits_for_nothing() {
-    let mut second = Second::new(1..=8).await;
-    let ids = second.reader.current.clone();
-    let to = |text: &str| text.replace("http://publisher", "https://www.publisher");
-    let moved: Vec<Post> = posts(1..=9)
-        .into_iter()
-        .map(|p| Post { id: p.id.as_deref().map(to), link: to(&p.link), ..p })
-        .collect();
-    second.serves("/new", &moved);
-    second.moves_to("/new").await;
-    let (report, seen) = second.poll().await;
-    assert_eq!(report["held"], json!(null));
-    assert_eq!(seen, "new: Post 9");
-    assert_eq!(second.reader.current[1..], ids[..]);
-    second.stage.stop().await;
-}
-
 /// The decision is stored, though no poll follows.
 #[tokio::test]
 async fn a_hold_of_a_paused_feed_is_released() {
@@ -160,38 +124,6 @@ fn doubtful(days: std::ops::RangeInclusive<u32>) -> Vec<Post> {
         p.link = post(1).link;
     }
     posts
-}
-
-#[tokio::test]
-async fn posts_seen_only_while_held_come_out_when_an_operator_releases() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    stage.compares_payloads = false;
-    stage.posts(&posts(1..=8)).await;
-    stage.hours(1);
-    let anew = |days| -> Vec<Post> {
-        let posts = doubtful(days).into_iter();
-        posts.map(|p| Post { text: format!("Anew. {}", p.text), ..p }).collect()
-    };
-    assert!(stage.posts(&anew(2..=9)).await.held.is_some());
-    let status = stage.status().await;
-    assert_eq!(status["hold"]["kept"], 1);
-    assert!(status["hold"]["words"].as_str().unwrap().contains("are kept: 1"), "{status}");
-    let mut next = anew(3..=10);
-    next.retain(|p| p.day != 9);
-    assert!(stage.posts(&next).await.held.is_some());
-    stage.hours(1);
-    let release = Some(json!({ "action": "release" }));
-    let (code, status) = stage.admin("POST", "/feeds/news/hold", release).await;
-    assert_eq!((code, &status["hold"]), (200, &json!(null)), "{status}");
-    let step = stage.poll().await;
-    // What came and went is in the feed's history, and is no tombstone.
-    assert_eq!(step.events, "created 2, updated 6, retired 3");
-    assert!(stage.subscriber.living().contains(&"Post 9".to_owned()));
-    assert!(step.reader.starts_with("new: Post 10; changed: Post 8,"), "{}", step.reader);
-    assert!(step.reader.ends_with("gone: Post 2, Post 1"), "{}", step.reader);
-    stage.polls(4, 12).await;
-    assert_eq!(stage.subscriber.living().len(), 10);
-    stage.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

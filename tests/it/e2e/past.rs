@@ -174,61 +174,6 @@ async fn a_view_of_the_past_is_what_it_was() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sync_view_of_the_past_is_the_window_of_then() {
-    for format in Format::BOTH {
-        let mut stage = Stage::with(format, "deletions = \"eager\"", "").await;
-        let mut moments = Vec::new();
-        let path = format!("/feeds/{FEED}/sync");
-        let mut all = posts(1..=6);
-        for turn in 0..4 {
-            all[turn].text = format!("It was otherwise, as was found on day {turn}.");
-            if turn == 2 {
-                all.remove(4);
-            }
-            stage.posts(&all).await;
-            stage.hours(24 * 5);
-            moments.push((stage.now(), page(&stage, &path, "*/*").await.1));
-        }
-        for (at, said) in &moments {
-            let (status, then) = page(&stage, &format!("{path}?{}", as_of(*at)), "*/*").await;
-            assert_eq!(status, 200, "{then}");
-            assert_eq!(entries(&then), entries(said), "{at}");
-            let bound = |text: &str, name: &str| {
-                let at = text.split_once(&format!("{name}=\"")).unwrap().1;
-                at.split_once('"').unwrap().0.to_owned()
-            };
-            assert_eq!(bound(&then, "until"), bound(said, "until"));
-            assert!(bound(&then, "since") <= bound(said, "since"));
-            assert!(!then.contains("rel=\"hub\"") && then.contains("rel=\"current\""));
-        }
-        let (at, said) = &moments[2];
-        assert!(said.contains("deleted=\"true\""), "{said}");
-        assert_eq!(said.contains(":deleted-entry "), format == Format::Atom10, "{said}");
-        // What had come after a tick, then.
-        let (_, first) = page(&stage, &format!("{path}?{}", as_of(moments[0].0)), "*/*").await;
-        let until = first.split_once("until=\"").unwrap().1.split_once('"').unwrap().0;
-        let query = format!("{}&since={until}", as_of(*at));
-        let (status, part) = page(&stage, &format!("{path}?{query}"), "*/*").await;
-        assert_eq!(status, 200);
-        assert!(part.contains(&format!("sharing since=\"{until}\"")), "{part}");
-        assert!(entries(&part).len() < entries(said).len() && !entries(&part).is_empty());
-        assert!(part.contains(&format!("{PUBLIC}{path}?{}", query.replace('&', "&amp;"))));
-        // Who knew more than the gateway did then starts again.
-        let query = format!("{}&since={}", as_of(moments[0].0), stage.now());
-        let (_, none) = page(&stage, &format!("{path}?{query}"), "*/*").await;
-        assert!(entries(&none).is_empty(), "{none}");
-        stage.end().await;
-    }
-}
-
-/// The entries and deletions of a document, as it has them.
-fn entries(text: &str) -> Vec<&str> {
-    let lines = text.lines().map(str::trim);
-    let starts = ["<entry", "<item", "<at:deleted-entry"];
-    lines.filter(|line| starts.iter().any(|start| line.starts_with(start))).collect()
-}
-
 /// Everything that the gateway answers of the feed.
 async fn everything(stage: &Stage, first: Time, ids: &[String]) -> String {
     let mut all = String::new();

@@ -2,19 +2,8 @@
 //! readers see nothing twice, nothing falsely new and nothing vanish that is there.
 
 use crate::e2e::support::{Answer, FEED, Followers, Format, Post, Stage, Subscriber, post};
-use crate::support::sample;
+use crate::support::{Dice, sample};
 use std::collections::BTreeSet;
-
-/// Numbers that look random and are the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
 
 /// What the publisher has in its window, newest first, and what it took out of it.
 struct Blog {

@@ -37,33 +37,6 @@ async fn everything_goes_on_after_a_restart() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn validators_outlive_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
-    let body = Format::Rss20.document(&posts(1..=5));
-    stage.answers(Answer::document("application/rss+xml", body).with("etag", "\"kept\""));
-    stage.poll().await;
-    stage.restart().await;
-    let step = stage.poll().await;
-    assert_eq!(step.outcome, "not_modified", "{step:?}");
-    stage.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_gateways_before_one_publisher_mint_different_ids() {
-    let mut known = Vec::new();
-    for _ in 0..2 {
-        let folder = tempfile::tempdir().unwrap();
-        let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
-        stage.posts(&posts(1..=5)).await;
-        known.push(stage.subscriber.known());
-        stage.end().await;
-    }
-    assert_eq!((known[0].len(), known[1].len()), (5, 5));
-    assert!(known[0].keys().all(|id| !known[1].contains_key(id)), "{known:?}");
-}
-
 #[tokio::test]
 async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
     let mut stage = Stage::new(Format::Rss20).await;
@@ -89,15 +62,6 @@ async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
     let (status, _) = stage.admin("GET", "/feeds/other", None).await;
     assert_eq!(status, 200);
     stage.end().await;
-}
-
-#[tokio::test]
-async fn what_needs_a_restart_is_named() {
-    let stage = Stage::new(Format::Rss20).await;
-    let mut config = stage.config().clone();
-    config.publish.absolute_urls = !config.publish.absolute_urls;
-    assert_eq!(stage.gateway().reload(&config).await.unwrap(), ["publish.absolute_urls"]);
-    stage.stop().await;
 }
 
 #[tokio::test]
@@ -132,53 +96,6 @@ async fn a_feed_is_added_changed_and_deleted_by_the_api() {
     assert_eq!(status, 204);
     let address = "http://gateway.example/feeds/second";
     assert_eq!(stage.net.get(address).send().await.unwrap().status(), 410);
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn a_new_url_keeps_the_history() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    stage.posts(&posts(1..=6)).await;
-    let before = stage.state().await;
-    let mut config = stage.config().clone();
-    config.feeds[0].url = Some(stage.publisher.address("/moved").parse().unwrap());
-    let document = Format::Rss20.document(&posts(2..=7));
-    stage.publisher.set("/moved", Answer::document("application/rss+xml", document));
-    stage.hours(1);
-    stage.gateway().reload(&config).await.unwrap();
-    let step = stage.poll().await;
-    assert_eq!((step.held, step.error), (None, None));
-    assert_eq!(step.events, "created 1, retired 1");
-    assert_eq!(step.reader, "new: Post 7; gone: Post 1");
-    let after = stage.state().await.unwrap();
-    assert!(before.unwrap().iter().all(|(id, sync)| after.get(id) == Some(sync)));
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn administration_needs_the_token() {
-    let stage = Stage::new(Format::Rss20).await;
-    let address = "http://gateway.example/api/v1/feeds/news/poll";
-    let without = stage.net.request(reqwest::Method::POST, address).send().await.unwrap();
-    assert_eq!(without.status(), 401);
-    let wrong = stage.net.request(reqwest::Method::POST, address).bearer_auth("wrong");
-    assert_eq!(wrong.send().await.unwrap().status(), 401);
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hold_outlives_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
-    stage.posts(&posts(1..=10)).await;
-    stage.hours(1);
-    assert!(stage.posts(&[]).await.held.is_some());
-    stage.hours(12);
-    stage.restart().await;
-    let step = stage.poll().await;
-    assert!(step.held.is_some() && step.events.is_empty(), "{step:?}");
-    let steps = stage.polls(4, 4).await;
-    assert_eq!(steps[3].held, None, "{steps:?}");
     stage.end().await;
 }
 

@@ -88,29 +88,3 @@ async fn who_is_away_for_longer_is_out_of_sync_and_recovers() {
         stage.end_with_sleeper(1).await;
     }
 }
-
-#[tokio::test]
-async fn an_until_of_the_future_starts_again() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    stage.posts(&posts(1..=4)).await;
-    let future = "2031-01-01T00:00:00Z";
-    let (since, _) = bounds(&sync_view(&stage, &format!("?since={future}")).await);
-    assert!(since.as_str() > future, "{since}");
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn since_answers_with_what_came_after_it() {
-    let mut stage = Stage::new(Format::Rss20).await;
-    let mut untils = Vec::new();
-    for newest in 4..=9 {
-        stage.hours(1);
-        untils.push(stage.posts(&posts(newest - 3..=newest)).await.until);
-    }
-    for (at, until) in untils.iter().enumerate() {
-        let text = sync_view(&stage, &format!("?since={until}")).await;
-        assert_eq!(text.matches("<item").count(), untils.len() - at - 1, "{until}");
-        assert_eq!(bounds(&text), (until.clone(), untils[untils.len() - 1].clone()));
-    }
-    stage.end().await;
-}

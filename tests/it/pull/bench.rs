@@ -105,12 +105,6 @@ impl Bench {
         let current = both.pop().unwrap();
         (both.pop().unwrap(), current)
     }
-
-    /// Everything that happened, as kinds.
-    pub async fn events(&self) -> Vec<tidegate_core::model::EventKind> {
-        let events = self.gateway.store().events(&self.news, 500).await.unwrap();
-        events.into_iter().map(|event| event.kind).collect()
-    }
 }
 
 /// Pulls from an address.
@@ -155,15 +149,4 @@ pub fn titles(into: &Path) -> Vec<String> {
         living.map(|entry| entry.title.as_deref().unwrap().to_owned()).collect();
     titles.sort();
     titles
-}
-
-/// Numbers that look random and are the same each time.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{
-    BodyPrints, Chain, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, LedgerEntry,
+    BodyPrints, Decision, EndpointId, EventKind, FeedName, FeedOptions, Item, LedgerEntry,
     Snapshot, SyncId, Time, VERSIONS_PER_DAY,
 };
 use tidegate_format::parse::{self, Limits};
@@ -73,6 +73,21 @@ pub fn sample<T>(all: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
     all.into_iter().step_by(if is_all { 1 } else { every }).collect()
 }
 
+/// Numbers that look random and are the same each time.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        u8::try_from(self.roll(256)).unwrap()
+    }
+}
+
 pub const SITE: &str = "http://publisher.example/";
 
 /// One feed in a memory store.
@@ -90,8 +105,6 @@ pub struct Gate {
     pub window: Duration,
     pub tombstones: Duration,
     pub archives: tidegate_judge::archive::Policy,
-    /// Commits as a program did that knew no archives.
-    pub before_archives: bool,
     /// Commits as a program does that makes fingerprints by another scheme, with other texts for the
     /// same bytes.
     pub other_scheme: bool,
@@ -116,7 +129,6 @@ impl Gate {
             window: Duration::from_secs(30 * 24 * 3600),
             tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
             archives: tidegate_judge::archive::Policy::default(),
-            before_archives: false,
             other_scheme: false,
             same: 0,
         }
@@ -275,11 +287,6 @@ impl Gate {
 
     pub async fn commit(&mut self, verdict: &Verdict) {
         if let Some(mut change) = verdict.change.clone() {
-            if self.before_archives {
-                change.seals.clear();
-                let unsealed = change.state.living + change.state.tombstones;
-                change.state.archives = Chain { unsealed, ..Chain::default() };
-            }
             if self.other_scheme {
                 for known in &mut change.known {
                     known.noise.scheme = 0;

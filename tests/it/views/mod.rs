@@ -2,7 +2,6 @@
 
 pub mod containers;
 pub mod expat;
-pub mod form;
 pub mod links;
 
 use super::support;
@@ -268,7 +267,7 @@ fn compare(
         ..Compared::default()
     };
     for (name, text) in [("reader", &reader), ("sync", &sync)] {
-        if let Some(flaw) = form::flaw(text) {
+        if let Some(flaw) = flaw(text) {
             all.differences.push(format!("the {name} view is not well-formed: {flaw}"));
         }
     }
@@ -280,6 +279,11 @@ fn compare(
     reader_view(wanted, &current, &reader, &former_ids(lines), &mut all);
     sync_view(&current, &window, &reader, &sync, &mut all);
     all
+}
+
+/// What is wrong with a document (XML 1.0 and Namespaces in XML); `None` where it is well-formed.
+fn flaw(text: &str) -> Option<String> {
+    roxmltree::Document::parse(text).err().map(|error| error.to_string())
 }
 
 /// The current items with upstream's ids and titles, in upstream's order.

@@ -97,7 +97,7 @@ impl Callback {
         let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let server = tokio::spawn(serve(listener, router));
+        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { port, script, server }
     }
 
@@ -130,22 +130,6 @@ impl Callback {
     /// The verifications and denials so far.
     pub fn verifications(&self) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.method == Method::GET).collect()
-    }
-}
-
-async fn serve(listener: tokio::net::TcpListener, router: Router) {
-    use hyper_util::rt::{TokioExecutor, TokioIo};
-    use tower::ServiceExt as _;
-    while let Ok((stream, _)) = listener.accept().await {
-        let router = router.clone();
-        tokio::spawn(async move {
-            let service =
-                hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                    router.clone().oneshot(request)
-                });
-            let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-        });
     }
 }
 

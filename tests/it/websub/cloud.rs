@@ -84,43 +84,6 @@ async fn a_reader_registers_answers_and_is_told_for_25_hours() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_answer_or_asks_wrongly_is_not_registered() {
-    let stage = stage_of_rss("").await;
-    let callback = Callback::start().await;
-    callback.agrees(Agrees::Wrongly);
-    let at = callback.host_and_port();
-    let port = at.rsplit_once(':').unwrap().1;
-    let news = topic("/feeds/news");
-    let right = [("port", port), ("path", "/"), ("domain", "127.0.0.1"), ("protocol", "http-post")];
-    let with = |more: &[(&'static str, &str)]| -> Vec<(String, String)> {
-        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        right.iter().chain(more).map(owned).collect()
-    };
-    for (form, said) in [
-        (with(&[]), "url1 is missing"),
-        (with(&[("url1", "https://other.example/feed")]), "no feed of this gateway"),
-        (with(&[("url1", &news), ("url2", &topic("/feeds/none"))]), "no feed of that name"),
-        (with(&[("url1", &news), ("protocol", "xml-rpc")]), "not &quot;xml-rpc&quot;"),
-        (with(&[("url1", &news), ("domain", "10.0.0.1:1/<x>")]), "no address of the web"),
-    ] {
-        let form: Vec<(&str, &str)> = form.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let answer = register(&stage, &form).await;
-        assert!(answer.contains("success=\"false\""), "{answer}");
-        assert!(answer.contains(said), "{said}: {answer}");
-    }
-    assert!(callback.seen().is_empty());
-    let form = with(&[("url1", &news)]);
-    let form: Vec<(&str, &str)> = form.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    assert!(register(&stage, &form).await.contains("success=\"true\""));
-    stage
-        .until("it is dropped", async || {
-            stage.seen().await["subscriptions"] == serde_json::json!([])
-        })
-        .await;
-    assert_eq!(callback.seen().len(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cloud_that_is_switched_off_is_not_there() {
     let stage = stage_of_rss("[websub]\nrsscloud = false\n").await;
     let (_, headers, document) = stage.get("/feeds/news").await;

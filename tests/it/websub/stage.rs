@@ -1,9 +1,10 @@
 //! A publisher, a whole gateway with its hub in front of it, and what subscribers do.
 
 use super::callback::Callback;
+use crate::e2e::support::publisher::{Answer, Publisher};
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
-use std::sync::{Arc, Mutex};
+use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
 use tidegate_config::{self as config, Config};
@@ -23,7 +24,7 @@ pub struct Stage {
     config: Config,
     gateway: Option<Gateway>,
     client: reqwest::Client,
-    document: Arc<Mutex<String>>,
+    publisher: Publisher,
     _folder: tempfile::TempDir,
 }
 
@@ -82,7 +83,7 @@ impl Stage {
             config,
             gateway: None,
             client: reqwest::Client::builder().no_proxy().build().unwrap(),
-            document: Arc::default(),
+            publisher: Publisher::start().await,
             _folder: folder,
         };
         stage.start().await;
@@ -114,41 +115,24 @@ impl Stage {
 
     /// What the publisher says from now on.
     pub fn says(&self, entries: &[&str]) {
-        *self.document.lock().unwrap() = document(entries);
+        self.says_text(&document(entries));
     }
 
     pub fn says_text(&self, text: &str) {
-        text.clone_into(&mut self.document.lock().unwrap());
+        self.publisher.set("/feed", Answer::document("application/atom+xml", text));
     }
 
     /// Adds a feed of this publisher.
     pub async fn add(&self, name: &str) {
-        let document = Arc::clone(&self.document);
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let url = format!("http://{}/feed", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-            while let Ok((mut socket, _)) = listener.accept().await {
-                let body = document.lock().unwrap().clone();
-                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/atom+xml\r\n";
-                let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-                let mut read = [0; 4096];
-                let _ = socket.read(&mut read).await;
-                let _ = socket.write_all(answer.as_bytes()).await;
-                let _ = socket.shutdown().await;
-            }
-        });
-        let put = self.client.put(self.at(&format!("/api/v1/feeds/{name}"))).bearer_auth(TOKEN);
-        let put = put.body(format!("{{\"url\":\"{url}\"}}")).send().await.unwrap();
-        assert_eq!(put.status(), 201);
+        let url = self.publisher.address(&format!("/feed?of={name}"));
+        let put = self.admin("PUT", &format!("/feeds/{name}"), json!({ "url": url })).await;
+        assert_eq!(put.0, 201);
     }
 
     /// Polls a feed now; a later second than before, so that its tick is a later one.
     pub async fn poll(&mut self, name: &str) -> Value {
         self.later(1);
-        let call = self.client.post(self.at(&format!("/api/v1/feeds/{name}/poll")));
-        let answer = call.bearer_auth(TOKEN).send().await.unwrap();
-        serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+        self.admin("POST", &format!("/feeds/{name}/poll"), Value::Null).await.1
     }
 
     /// The publisher says these, and the gateway takes it in.
@@ -161,12 +145,10 @@ impl Stage {
 
     /// Makes a feed private.
     pub async fn hides(&self, name: &str) {
-        let at = self.at(&format!("/api/v1/feeds/{name}"));
-        let shown = self.client.get(&at).bearer_auth(TOKEN).send().await.unwrap();
-        let shown: Value = serde_json::from_str(&shown.text().await.unwrap()).unwrap();
-        let put = serde_json::json!({ "url": shown["url"], "private": true });
-        let put = self.client.put(&at).bearer_auth(TOKEN).body(put.to_string());
-        assert_eq!(put.send().await.unwrap().status(), 200);
+        let path = format!("/feeds/{name}");
+        let shown = self.admin("GET", &path, Value::Null).await.1;
+        let put = json!({ "url": shown["url"], "private": true });
+        assert_eq!(self.admin("PUT", &path, put).await.0, 200);
     }
 
     /// Reads the configuration again, without its readers.
@@ -176,8 +158,7 @@ impl Stage {
     }
 
     pub async fn delete(&self, name: &str) {
-        let call = self.client.delete(self.at(&format!("/api/v1/feeds/{name}")));
-        assert_eq!(call.bearer_auth(TOKEN).send().await.unwrap().status(), 204);
+        assert_eq!(self.admin("DELETE", &format!("/feeds/{name}"), Value::Null).await.0, 204);
     }
 
     /// A call of the administration with a body, unless that is null: the status, and what is answered.
@@ -232,8 +213,7 @@ impl Stage {
 
     /// What administration sees of the hub.
     pub async fn seen(&self) -> Value {
-        let call = self.client.get(self.at("/api/v1/subscriptions")).bearer_auth(TOKEN);
-        serde_json::from_str(&call.send().await.unwrap().text().await.unwrap()).unwrap()
+        self.admin("GET", "/subscriptions", Value::Null).await.1
     }
 
     pub async fn active(&self) -> u64 {

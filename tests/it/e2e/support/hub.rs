@@ -8,29 +8,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::websub::{HubRequest, Verification};
 use tokio::task::JoinHandle;
-use url::Url;
-
-#[derive(Default)]
-struct Script {
-    status: u16,
-    asked: Vec<HubRequest>,
-}
 
 /// The hub. It ends with the value.
 pub struct Hub {
-    script: Arc<Mutex<Script>>,
+    asked: Arc<Mutex<Vec<HubRequest>>>,
     address: String,
     task: JoinHandle<()>,
 }
 
 impl Hub {
     pub async fn start() -> Self {
-        let script = Arc::new(Mutex::new(Script { status: 202, asked: Vec::new() }));
-        let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&script));
+        let asked = Arc::default();
+        let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&asked));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}/hub", listener.local_addr().unwrap());
         let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { script, address, task }
+        Self { asked, address, task }
     }
 
     /// Its address.
@@ -38,20 +31,15 @@ impl Hub {
         &self.address
     }
 
-    /// Sets what it answers.
-    pub fn answers(&self, status: u16) {
-        self.script.lock().unwrap().status = status;
-    }
-
     /// How often it was asked for something.
     pub fn requests(&self) -> usize {
-        self.script.lock().unwrap().asked.len()
+        self.asked.lock().unwrap().len()
     }
 
     /// Waits until it was asked for the `n`th time, and tells for what.
     pub async fn asked(&self, n: usize) -> HubRequest {
         for _ in 0..1000 {
-            if let Some(asked) = self.script.lock().unwrap().asked.get(n - 1) {
+            if let Some(asked) = self.asked.lock().unwrap().get(n - 1) {
                 return asked.clone();
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -64,7 +52,8 @@ impl Hub {
         let (intent, topic) = (request.intent, request.topic.clone());
         let challenge = "a challenge & more".to_owned();
         let said = Verification::Intent { intent, topic, challenge, lease: Some(lease) };
-        calls(net, &request.callback, &said).await
+        let answer = net.get(said.address(&request.callback).as_str()).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
     }
 }
 
@@ -72,12 +61,6 @@ impl Drop for Hub {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// Calls a callback back.
-pub async fn calls(net: &Net, callback: &Url, said: &Verification) -> (u16, String) {
-    let answer = net.get(said.address(callback).as_str()).send().await.unwrap();
-    (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
 /// Pushes a body, with its signature under the secret of the request, or another one.
@@ -91,8 +74,7 @@ pub async fn pushes(net: &Net, request: &HubRequest, signature: Option<String>, 
     push.send().await.unwrap().status().as_u16()
 }
 
-async fn answer(State(script): State<Arc<Mutex<Script>>>, body: Bytes) -> StatusCode {
-    let mut script = script.lock().unwrap();
-    script.asked.push(HubRequest::read(&body).unwrap());
-    StatusCode::from_u16(script.status).unwrap()
+async fn answer(State(asked): State<Arc<Mutex<Vec<HubRequest>>>>, body: Bytes) -> StatusCode {
+    asked.lock().unwrap().push(HubRequest::read(&body).unwrap());
+    StatusCode::ACCEPTED
 }

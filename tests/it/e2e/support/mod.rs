@@ -11,7 +11,7 @@ mod stage;
 mod subscriber;
 
 pub use follower::Followers;
-pub use hub::{Hub, calls, pushes};
+pub use hub::{Hub, pushes};
 pub use net::{PUBLIC, header};
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};

@@ -85,8 +85,6 @@ impl Answer {
 #[derive(Default)]
 struct Script {
     answers: HashMap<String, Answer>,
-    /// What it answers to HEAD where that differs from GET.
-    heads: HashMap<String, Answer>,
     /// What its pages answer that have no answer of their own.
     pages: Option<Answer>,
     asked: Vec<(String, HeaderMap)>,
@@ -126,11 +124,6 @@ impl Publisher {
     /// Sets what a path answers from now on; what is set for a path with a query goes before it.
     pub fn set(&self, path: &str, answer: Answer) {
         self.script.lock().unwrap().answers.insert(path.to_owned(), answer);
-    }
-
-    /// Sets what a path answers to HEAD alone.
-    pub fn set_head(&self, path: &str, answer: Answer) {
-        self.script.lock().unwrap().heads.insert(path.to_owned(), answer);
     }
 
     /// Sets what all pages answer that have no answer of their own; 503 until then.
@@ -176,9 +169,7 @@ async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> R
     let mut script = script.lock().unwrap();
     let whole = request.uri().path_and_query().map_or("/", |whole| whole.as_str()).to_owned();
     let path = request.uri().path();
-    let is_head = request.method() == http::Method::HEAD;
-    let own = script.heads.get(path).filter(|_| is_head);
-    let own = own.or_else(|| script.answers.get(&whole)).or_else(|| script.answers.get(path));
+    let own = script.answers.get(&whole).or_else(|| script.answers.get(path));
     let page = script.pages.as_ref().filter(|_| path.starts_with(PAGES));
     let answer = own.or(page).cloned().unwrap_or_else(|| Answer::status(503));
     script.asked.push((whole, request.headers().clone()));
