@@ -1,21 +1,22 @@
-//! The feed element: what is an entry, what is the head, what is left for the skeleton.
+//! The feed element: what is an entry, what is the head, and the document around its entries.
 
 pub(super) mod frame;
-mod skeleton;
 
 use super::dialect::{FeedDialect, is_of_the_document, no_feed, relation};
-use super::entry;
 use super::head::HeadBuilder;
 use super::sync_markup::{SyncReader, read_sharing};
-use super::{Limits, ParseError, completeness};
-use skeleton::Plan;
+use super::{Limits, ParseError, completeness, entry};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegate_core::model::{Context, Entry, EntryTombstone, FeedDocument, Flaw};
+use tidegate_core::model::{
+    Context, Entry, EntryTombstone, FeedDocument, Flaw, Head, Skeleton, SkeletonSlots,
+};
+use tidegate_core::xml::address::has_scheme;
 use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units};
+use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{self, cut, is_blank, trimmed};
+use tidegate_core::xml::{self, cut, is_blank, push_namespace, trimmed};
 use url::Url;
 
 /// A document that is being read.
@@ -104,14 +105,10 @@ fn is_channel(element: DocElement<'_, '_>, dialect: FeedDialect) -> bool {
 
 /// The repairs that are no entry's.
 fn repairs_of_head(repairs: &[Repair], units: &[Unit]) -> Vec<Repair> {
-    let mut of_head = Vec::new();
-    let mut at = 0;
-    for unit in units {
-        of_head.extend_from_slice(repairs.get(at..unit.repairs.start).unwrap_or_default());
-        at = unit.repairs.end;
-    }
-    of_head.extend_from_slice(repairs.get(at..).unwrap_or_default());
-    of_head
+    let starts = std::iter::once(0).chain(units.iter().map(|unit| unit.repairs.end));
+    let ends = units.iter().map(|unit| unit.repairs.start).chain([repairs.len()]);
+    let between = starts.zip(ends).filter_map(|(start, end)| repairs.get(start..end));
+    between.flatten().copied().collect()
 }
 
 impl<'t, 'a> FeedReader<'t, 'a> {
@@ -277,7 +274,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         let (sharing, expires) = sharing.unzip();
         head.hints.expires = expires.flatten();
         let mut edits = self.doc.edits(repairs, &self.taken_out);
-        skeleton::take_out_entries(text, &self.entry_spans, &mut edits);
+        take_out_entries(text, &self.entry_spans, &mut edits);
         let is_cut = self.findings.is_cut;
         let skeleton = self.plan.skeleton((edits, invented), dialect, &head, (title, is_cut));
         let mut warnings = self.findings.warnings;
@@ -328,4 +325,130 @@ impl<'t, 'a> FeedReader<'t, 'a> {
 /// What an element's text is taken as.
 pub(super) fn owned(text: Cow<'_, str>) -> Option<String> {
     (!text.is_empty()).then(|| text.into_owned())
+}
+
+/// What of the document around its entries is spliced.
+struct Plan<'t, 'a> {
+    root: DocElement<'t, 'a>,
+    /// Where the document begins.
+    start: usize,
+    /// The first channel.
+    channel: Option<DocElement<'t, 'a>>,
+    /// The first entry in the feed or a channel; byte offset into the document.
+    first_entry: Option<usize>,
+    /// What is in scope in the feed or the last channel.
+    context: Context,
+    updated: Option<Range<usize>>,
+    id: Option<Range<usize>>,
+}
+
+/// Takes entries out, and the white space between two of them.
+fn take_out_entries(text: &str, spans: &[Range<usize>], edits: &mut Vec<Edit>) {
+    let first = edits.len();
+    for span in spans {
+        match edits.get_mut(first..).and_then(<[Edit]>::last_mut) {
+            Some(last) if is_blank(cut(text, last.range.end..span.start)) => {
+                last.range.end = span.end;
+            }
+            _ => edits.push(Edit { range: span.clone(), with: Cow::Borrowed("") }),
+        }
+    }
+}
+
+impl<'t, 'a> Plan<'t, 'a> {
+    /// The plan of a document that begins at the byte `start`.
+    fn new(root: DocElement<'t, 'a>, start: usize) -> Self {
+        let context = root.inner_context();
+        Self { root, start, channel: None, first_entry: None, context, updated: None, id: None }
+    }
+
+    /// Takes note of an own element of the head.
+    fn note(&mut self, dialect: FeedDialect, element: DocElement<'_, '_>) {
+        let slot = match element.local() {
+            "updated" | "modified" if dialect.is_atom() => &mut self.updated,
+            "lastBuildDate" if !dialect.is_atom() => &mut self.updated,
+            "id" if dialect.is_atom() => &mut self.id,
+            _ => return,
+        };
+        slot.get_or_insert(element.content());
+    }
+
+    /// Behind the root's name.
+    fn root_name_end(&self) -> usize {
+        self.root.span().start + 1 + self.root.name().len()
+    }
+
+    /// Cuts the skeleton out. `title`: to show, and whether the document is cut.
+    fn skeleton(
+        self,
+        (mut list, invented): (Vec<Edit>, Vec<(String, String)>),
+        dialect: FeedDialect,
+        head: &Head,
+        (title, is_cut): (String, bool),
+    ) -> Skeleton {
+        let doc = self.root.doc();
+        let text = doc.text();
+        let span = 0..text.len();
+        let container = self.channel.unwrap_or(self.root);
+        let end = container.span().end;
+        if container.is_empty_tag() {
+            // Its end tag comes before those of elements around it.
+            let tag = Edit { range: end..end, with: format!("</{}>", container.name()).into() };
+            list.splice(0..0, [Edit { range: end.saturating_sub(2)..end, with: ">".into() }, tag]);
+        }
+        let mut edit = |range, with: Cow<'static, str>| list.push(Edit { range, with });
+        edit(0..self.start, "".into());
+        let root_end = self.root.span().end;
+        if !is_blank(cut(text, root_end..text.len())) {
+            edit(root_end..text.len(), "".into());
+        }
+        let root_name_end = self.root_name_end();
+        let mut context = self.context.clone();
+        if !invented.is_empty() {
+            let mut declared = String::new();
+            for (prefix, uri) in &invented {
+                push_namespace(&mut declared, prefix, uri);
+            }
+            edit(root_name_end..root_name_end, declared.into());
+            context.namespaces.extend(invented);
+            context.namespaces.sort();
+        }
+        list.extend(doc.drop_forbidden(&span));
+        let edits = Edits::new(span, list);
+        let range = |range: Range<usize>| edits.before(range.start)..edits.behind(range.end);
+        let content_end = container.content().end;
+        let entries = match self.first_entry {
+            Some(first) => edits.behind(first),
+            None if container.is_empty_tag() => edits.before(content_end),
+            None => edits.behind(content_end).saturating_sub(inserted(container, is_cut)),
+        };
+        let version = self.root.attributes().find(|a| a.name() == "version");
+        let version = version.filter(|_| self.root.local() == "rss").map(|a| a.place());
+        let slots = SkeletonSlots {
+            root_attributes: edits.before(root_name_end),
+            // Quotes that it had to be given are not part of the value.
+            version: version.map(|v| edits.behind(v.start)..edits.before(v.end)),
+            entries,
+            updated: self.updated.map(range),
+            id: self.id.map(range),
+        };
+        Skeleton {
+            format: dialect.format,
+            text: edits.apply(text).into_owned(),
+            slots,
+            context,
+            title,
+            link: head.link.clone().filter(|link| has_scheme(link)),
+        }
+    }
+}
+
+/// Bytes of the end tags that are inserted where a container ends that has none of its own: a cut
+/// closes the elements around it, too.
+fn inserted(container: DocElement<'_, '_>, is_cut: bool) -> usize {
+    if container.has_end_tag() {
+        return 0;
+    }
+    let closed = container.ancestors().take(if is_cut { usize::MAX } else { 1 });
+    closed.map(|element| element.name().len() + "</>".len()).sum()
 }

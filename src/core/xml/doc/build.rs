@@ -3,8 +3,8 @@
 use super::start_tag::{OpenElement, WrittenAttribute};
 use super::tokens::{Pending, Token, has_forbidden, reader};
 use super::{
-    Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind,
-    characters, index, offset,
+    Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind, content,
+    index, offset,
 };
 use crate::model::Flaw;
 use crate::xml::ns::NamespaceScope;
@@ -368,7 +368,7 @@ impl<'a> Builder<'a> {
     /// Reads the reference that a text begins with, repairs it where XML does not know it, and
     /// answers how long it is.
     pub(super) fn reference(&mut self, text: &str, at: usize) -> usize {
-        let name = characters::spelled(text);
+        let name = content::spelled(text);
         let span = at..at + name.map_or(1, |name| name.len() + 2);
         match name.map_or(Reference::Bare, reference) {
             Reference::Fine(_) => {}

@@ -1,8 +1,7 @@
 //! What an `sx:sync` element says: of SSE 1.0 or FeedSync, which are read as equal (SSE 1.0
 //! sections 2.4 to 2.6; READINGS 1, row 1), and of SSE 0.91 (its sections 2.3 to 2.5 and 5).
 
-use super::conflict::dialect_of_item;
-use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, sync_of};
+use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, dialect_of_item, sync_of};
 use crate::parse::dialect::FeedDialect;
 use std::fmt::Display;
 use tidegate_core::model::{
