@@ -336,6 +336,12 @@ impl<'t, 'a> DocElement<'t, 'a> {
         }
     }
 
+    /// The URI of its namespace, in its canonical spelling; empty where it is in none, `None` where
+    /// nothing declares its prefix.
+    pub fn uri(self) -> Option<Cow<'a, str>> {
+        self.binding(split_name(self.name()).0)
+    }
+
     /// The base of relative references in it.
     pub fn base(self) -> Option<Cow<'t, Url>> {
         match self.joined_base() {

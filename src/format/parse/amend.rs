@@ -10,7 +10,7 @@ use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::{ATOM, ATOM03, Ns, OUTLINE_PREFIX, RDF};
 use tidegate_core::xml::tag::prefix_of;
-use tidegate_core::xml::{push_attribute, push_namespace, push_text};
+use tidegate_core::xml::{push_attribute, push_namespace, push_text, push_value};
 use url::Url;
 
 /// What an entry shall say; what is `None` stays.
@@ -145,21 +145,14 @@ impl<'t, 'a> Amended<'t, 'a> {
         let before = self.own("title").map(DocElement::all_text).unwrap_or_default();
         self.replace(self.own("title"), "title", "", title)?;
         // An outline says in its attributes what it is called where that is not its text.
-        let Some(outline) = self.child(Ns::Named(OUTLINE_PREFIX), "outline") else {
-            return Some(());
-        };
-        let is_name = |name: &str, value: &str| {
-            name == "text" || name == "title" && value.trim() == before.trim()
-        };
-        let mut tag = format!("<{}", outline.name());
-        push_declarations(&mut tag, outline);
-        for attribute in outline.attributes() {
-            let value = attribute.value();
-            let is_called = is_name(attribute.name(), &value);
-            push_attribute(&mut tag, attribute.name(), if is_called { title } else { &value });
-        }
-        tag.push_str(if outline.is_empty_tag() { "/>" } else { ">" });
-        self.edit(outline.span().start..outline.content().start, tag);
+        let outline = self.child(Ns::Named(OUTLINE_PREFIX), "outline");
+        let named = outline.into_iter().flat_map(DocElement::attributes).filter(|attribute| {
+            attribute.name() == "text"
+                || attribute.name() == "title" && attribute.value().trim() == before.trim()
+        });
+        let mut value = String::new();
+        push_value(&mut value, title);
+        named.for_each(|attribute| self.edit(attribute.place(), value.clone()));
         Some(())
     }
 

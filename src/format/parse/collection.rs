@@ -379,8 +379,7 @@ impl ItemWriter<'_> {
         self.go_to(element);
         self.out.push("<");
         self.out.push(element.name());
-        let (prefix, _) = split_name(element.name());
-        self.out.bind(prefix, &element.binding(prefix).unwrap_or_default());
+        self.out.bind(split_name(element.name()).0, &element.uri().unwrap_or_default());
         for attribute in element.attributes().filter(|a| !a.name().contains(':')) {
             self.out.attribute(attribute.name(), &attribute.value());
         }

@@ -58,7 +58,7 @@ pub(super) fn read<'a>(
         dialect,
         findings,
         head: HeadBuilder::default(),
-        plan: Plan::new(root, start),
+        plan: Plan::new(root, dialect, start),
         entries: Vec::new(),
         tombstones: Vec::new(),
         taken_out: Vec::new(),
@@ -134,7 +134,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
                 continue;
             } else if is_in_head {
                 if element.has_end_tag() && self.dialect.owns(element.ns()) {
-                    self.plan.note(self.dialect, element);
+                    self.plan.note(element);
                 }
                 self.head.child(self.dialect, element);
             }
@@ -256,7 +256,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
     ) -> Result<FeedDocument<'a>, ParseError> {
         let (text, dialect) = (self.doc.text(), self.dialect);
         self.check_end();
-        let (mut head, title) = self.head.finish();
+        let mut head = self.head.finish();
         head.language = head.language.or_else(|| self.plan.context.lang.clone());
         let is_unlikely = dialect.root == Ns::None && dialect.is_atom() && head.title.is_none();
         let is_missing = !dialect.is_atom() && self.plan.channel.is_none();
@@ -275,8 +275,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         head.hints.expires = expires.flatten();
         let mut edits = self.doc.edits(repairs, &self.taken_out);
         take_out_entries(text, &self.entry_spans, &mut edits);
-        let is_cut = self.findings.is_cut;
-        let skeleton = self.plan.skeleton((edits, invented), dialect, &head, (title, is_cut));
+        let skeleton = self.plan.skeleton(edits, invented, &head, self.findings.is_cut);
         let mut warnings = self.findings.warnings;
         let has_sharing = self.taken_out.iter().any(|element| element.ns().is_sync_markup());
         warnings.extend(self.sync.finish(&mut self.entries, has_sharing));
@@ -330,6 +329,7 @@ pub(super) fn owned(text: Cow<'_, str>) -> Option<String> {
 /// What of the document around its entries is spliced.
 struct Plan<'t, 'a> {
     root: DocElement<'t, 'a>,
+    dialect: FeedDialect,
     /// Where the document begins.
     start: usize,
     /// The first channel.
@@ -357,17 +357,26 @@ fn take_out_entries(text: &str, spans: &[Range<usize>], edits: &mut Vec<Edit>) {
 
 impl<'t, 'a> Plan<'t, 'a> {
     /// The plan of a document that begins at the byte `start`.
-    fn new(root: DocElement<'t, 'a>, start: usize) -> Self {
+    fn new(root: DocElement<'t, 'a>, dialect: FeedDialect, start: usize) -> Self {
         let context = root.inner_context();
-        Self { root, start, channel: None, first_entry: None, context, updated: None, id: None }
+        Self {
+            root,
+            dialect,
+            start,
+            channel: None,
+            first_entry: None,
+            context,
+            updated: None,
+            id: None,
+        }
     }
 
     /// Takes note of an own element of the head.
-    fn note(&mut self, dialect: FeedDialect, element: DocElement<'_, '_>) {
+    fn note(&mut self, element: DocElement<'_, '_>) {
         let slot = match element.local() {
-            "updated" | "modified" if dialect.is_atom() => &mut self.updated,
-            "lastBuildDate" if !dialect.is_atom() => &mut self.updated,
-            "id" if dialect.is_atom() => &mut self.id,
+            "updated" | "modified" if self.dialect.is_atom() => &mut self.updated,
+            "lastBuildDate" if !self.dialect.is_atom() => &mut self.updated,
+            "id" if self.dialect.is_atom() => &mut self.id,
             _ => return,
         };
         slot.get_or_insert(element.content());
@@ -378,13 +387,13 @@ impl<'t, 'a> Plan<'t, 'a> {
         self.root.span().start + 1 + self.root.name().len()
     }
 
-    /// Cuts the skeleton out. `title`: to show, and whether the document is cut.
+    /// Cuts the skeleton out with these edits and made up bindings. `is_cut`: whether the document is.
     fn skeleton(
         self,
-        (mut list, invented): (Vec<Edit>, Vec<(String, String)>),
-        dialect: FeedDialect,
+        mut list: Vec<Edit>,
+        invented: Vec<(String, String)>,
         head: &Head,
-        (title, is_cut): (String, bool),
+        is_cut: bool,
     ) -> Skeleton {
         let doc = self.root.doc();
         let text = doc.text();
@@ -433,11 +442,11 @@ impl<'t, 'a> Plan<'t, 'a> {
             id: self.id.map(range),
         };
         Skeleton {
-            format: dialect.format,
+            format: self.dialect.format,
             text: edits.apply(text).into_owned(),
             slots,
             context,
-            title,
+            title: head.title.clone().unwrap_or_default(),
             link: head.link.clone().filter(|link| has_scheme(link)),
         }
     }

@@ -314,7 +314,7 @@ fn as_item(conflict: DocElement<'_, '_>, markup: Markup) -> Markup {
     let (name, prefix) = (item.name(), split_name(item.name()).0);
     let Markup { xml, mut context, slots, .. } = markup;
     let content = slots.inner.and_then(|at| Some(xml.get(at..)?.rsplit_once("</")?.0));
-    if let Some(uri) = item.binding(prefix).filter(|uri| !uri.is_empty())
+    if let Some(uri) = item.uri().filter(|uri| !uri.is_empty())
         && !context.namespaces.iter().any(|(bound, _)| bound == prefix)
     {
         context.namespaces.push((prefix.to_owned(), uri.into_owned()));

@@ -65,7 +65,7 @@ impl<'a> Builder<'a> {
         };
         let Some(found) = found else {
             if self.open.is_empty() {
-                return self.remove_around(span.clone());
+                return self.remove_around(span);
             }
             let name = name.chars().take(40).collect::<String>();
             self.unbalanced(span.start, format!("the end tag </{name}> closes nothing"));
@@ -207,7 +207,7 @@ impl<'a> Builder<'a> {
         }
         let after = span.start + 1;
         if self.open.is_empty() {
-            self.remove_around(span.start..after);
+            self.remove_around(&(span.start..after));
         } else {
             self.findings.fault(span.start, "a '<' that begins no tag is taken for itself");
             self.replace(span.start..after, "&lt;");

@@ -217,8 +217,7 @@ impl<'a> Builder<'a> {
     fn spell(&mut self, written: &WrittenAttribute<'a>) {
         if !written.spaced {
             let why = "an attribute without white space before it is given some";
-            self.findings.flaw(Flaw::Tags, written.start, why);
-            self.replace(written.start..written.start, " ");
+            self.mend(Flaw::Tags, written.start..written.start, " ", why);
         }
         let place = &written.value;
         match written.form {
@@ -234,9 +233,8 @@ impl<'a> Builder<'a> {
     }
 
     fn take_out(&mut self, written: &WrittenAttribute<'a>, why: &'static str) {
-        self.findings.flaw(Flaw::Tags, written.start, why);
         let quote = usize::from(written.form == Form::Quoted);
-        self.replace(written.start..written.value.end + quote, "");
+        self.mend(Flaw::Tags, written.start..written.value.end + quote, "", why);
     }
 
     /// Repairs what XML does not know in the value of an attribute.

@@ -188,7 +188,7 @@ fn extra(element: DocElement<'_, '_>, attributes: &[&str], known: &[&str]) -> Op
     let mut scope = vec![(String::new(), "urn:around".to_owned())];
     for child in element.children().filter(|child| !is_known(child)) {
         // A prefix that nothing declares means nothing elsewhere.
-        if child.binding(split_name(child.name()).0).is_some()
+        if child.uri().is_some()
             && let Some(child) = tree::of(child, &[])
         {
             tree::write(&mut extra.elements, &child, &mut scope);
