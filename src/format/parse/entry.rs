@@ -26,14 +26,23 @@ pub(super) fn too_much(what: &str, limit: usize) -> String {
     format!("an entry has more than {limit} {what}")
 }
 
+/// What the entries of a document are read from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntrySource<'t, 'a> {
+    pub doc: &'t Arc<Doc<'a>>,
+    pub dialect: FeedDialect,
+    pub limits: &'t Limits,
+    /// Bindings of prefixes that the document does not declare.
+    pub invented: &'t [(String, String)],
+}
+
 /// Reads an entry that inherits `context`; and how many bytes its projection takes beside its text,
 /// at most.
 pub(super) fn read<'a>(
-    doc: &Arc<Doc<'a>>,
+    EntrySource { doc, dialect, limits, .. }: EntrySource<'_, 'a>,
     entry: DocElement<'_, 'a>,
     repairs: &[Repair],
     context: Arc<Context>,
-    (dialect, limits): (FeedDialect, &Limits),
 ) -> Result<(Entry<'a>, usize), String> {
     let span = entry.span();
     if span.len() > limits.entry {

@@ -3,9 +3,10 @@
 pub(super) mod frame;
 
 use super::dialect::{FeedDialect, is_of_the_document, no_feed, relation};
+use super::entry::{self, EntrySource};
 use super::head::HeadBuilder;
 use super::sync_markup::{SyncReader, read_sharing};
-use super::{Limits, ParseError, completeness, entry};
+use super::{Limits, ParseError, completeness};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,9 +22,7 @@ use url::Url;
 
 /// A document that is being read.
 struct FeedReader<'t, 'a> {
-    doc: &'t Arc<Doc<'a>>,
-    limits: &'t Limits,
-    dialect: FeedDialect,
+    source: EntrySource<'t, 'a>,
     findings: Findings,
     head: HeadBuilder,
     plan: Plan<'t, 'a>,
@@ -52,10 +51,9 @@ pub(super) fn read<'a>(
         let what = "a text without any element".to_owned();
         return Err(ParseError::NotAFeed { what, at: 0 });
     };
+    let source = EntrySource { doc: &doc, dialect, limits, invented: &invented };
     let mut reader = FeedReader {
-        doc: &doc,
-        limits,
-        dialect,
+        source,
         findings,
         head: HeadBuilder::default(),
         plan: Plan::new(root, dialect, start),
@@ -63,7 +61,7 @@ pub(super) fn read<'a>(
         tombstones: Vec::new(),
         taken_out: Vec::new(),
         entry_spans: Vec::new(),
-        sync: SyncReader::new(&doc, dialect, limits, invented.clone()),
+        sync: SyncReader::new(source),
     };
     if start > 0 {
         let why = "what stands before the document is passed over";
@@ -71,8 +69,8 @@ pub(super) fn read<'a>(
     }
     reader.read_head(root, &units);
     let head_repairs = repairs_of_head(&repairs, &units);
-    reader.read_entries(units, dropped, &repairs, &invented)?;
-    reader.finish(&head_repairs, invented, url)
+    reader.read_entries(units, dropped, &repairs)?;
+    reader.finish(&head_repairs, url)
 }
 
 /// The local name of entries in the document of a root.
@@ -114,29 +112,29 @@ fn repairs_of_head(repairs: &[Repair], units: &[Unit]) -> Vec<Repair> {
 impl<'t, 'a> FeedReader<'t, 'a> {
     /// Reads the elements around the entries.
     fn read_head(&mut self, root: DocElement<'t, 'a>, units: &[Unit]) {
-        if self.dialect.root == Ns::None && self.dialect.is_atom() {
+        if self.source.dialect.root == Ns::None && self.source.dialect.is_atom() {
             let why = "the feed stands in no namespace and is taken for Atom";
             self.findings.warn(root.span().start, why);
         }
         let mut units = units.iter().map(|unit| unit.node).peekable();
         let mut next = root.id;
-        while let Some(element) = self.doc.element(next) {
+        while let Some(element) = self.source.doc.element(next) {
             next = element.behind();
             if units.next_if_eq(&element.id).is_some() {
                 continue;
             }
             let around = element.parent();
-            let is_in_head = around.is_some_and(|around| is_container(around, self.dialect));
-            if is_container(element, self.dialect) {
+            let is_in_head = around.is_some_and(|around| is_container(around, self.source.dialect));
+            if is_container(element, self.source.dialect) {
                 self.open_container(element);
             } else if around.is_some() && self.is_taken_out(element, is_in_head) {
                 self.taken_out.push(element);
                 continue;
             } else if is_in_head {
-                if element.has_end_tag() && self.dialect.owns(element.ns()) {
+                if element.has_end_tag() && self.source.dialect.owns(element.ns()) {
                     self.plan.note(element);
                 }
-                self.head.child(self.dialect, element);
+                self.head.child(self.source.dialect, element);
             }
             next = element.id + 1;
         }
@@ -154,7 +152,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
     /// the feed's own children.
     fn is_taken_out(&mut self, element: DocElement<'t, 'a>, is_in_head: bool) -> bool {
         let (ns, local) = (element.ns(), element.local());
-        let is_own = self.dialect.owns(ns);
+        let is_own = self.source.dialect.owns(ns);
         match (ns, local) {
             (Ns::Sx | Ns::Sx091, _) => true,
             (Ns::History, local) => {
@@ -165,11 +163,11 @@ impl<'t, 'a> FeedReader<'t, 'a> {
                 self.tombstone(element);
                 true
             }
-            (_, "cloud") => is_own && !self.dialect.is_atom(),
-            (_, "items") => is_own && self.dialect.is_rdf(),
-            (_, "link") if is_in_head && self.dialect.is_atom_link(element) => {
+            (_, "cloud") => is_own && !self.source.dialect.is_atom(),
+            (_, "items") => is_own && self.source.dialect.is_rdf(),
+            (_, "link") if is_in_head && self.source.dialect.is_atom_link(element) => {
                 let lang = self.plan.context.lang.as_deref();
-                self.head.link(element, lang, self.limits);
+                self.head.link(element, lang, self.source.limits);
                 is_of_the_document(&relation(element))
             }
             _ => false,
@@ -177,7 +175,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
     }
 
     fn tombstone(&mut self, element: DocElement<'_, '_>) {
-        let limit = self.limits.head_values;
+        let limit = self.source.limits.head_values;
         if self.tombstones.len() == limit {
             let at = element.span().start;
             self.findings.warn(at, format!("tombstones beyond {limit} are passed over"));
@@ -194,25 +192,23 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         units: Vec<Unit>,
         dropped: Vec<(Range<usize>, NodeId)>,
         repairs: &[Repair],
-        invented: &[(String, String)],
     ) -> Result<(), ParseError> {
         let (mut cost, mut nodes) = (0_usize, Vec::new());
         // Entries that inherit the same share it.
         let mut context = Arc::new(Context::default());
         for unit in units {
-            let Some(element) = self.doc.element(unit.node) else { continue };
+            let Some(element) = self.source.doc.element(unit.node) else { continue };
             let span = element.span();
-            if self.entries.len() >= self.limits.entries {
-                let limit = self.limits.entries;
+            if self.entries.len() >= self.source.limits.entries {
+                let limit = self.source.limits.entries;
                 return Err(ParseError::Limit { what: "entries", limit, at: span.start });
             }
             let repairs = repairs.get(unit.repairs).unwrap_or_default();
-            let read = (self.dialect, self.limits);
-            let own = element.context(invented);
+            let own = element.context(self.source.invented);
             if own != *context {
                 context = Arc::new(own);
             }
-            match entry::read(self.doc, element, repairs, Arc::clone(&context), read) {
+            match entry::read(self.source, element, repairs, Arc::clone(&context)) {
                 Ok((mut entry, more)) => {
                     cost = cost.saturating_add(more);
                     entry.sync = self.sync.read(element, repairs, unit.is_sound);
@@ -224,13 +220,17 @@ impl<'t, 'a> FeedReader<'t, 'a> {
             self.note_entry(span, element.parent());
         }
         for (span, parent) in dropped {
-            self.note_entry(span, self.doc.element(parent));
+            self.note_entry(span, self.source.doc.element(parent));
         }
         self.entry_spans.sort_by_key(|span| span.start);
-        let limit = self.limits.projection;
+        let limit = self.source.limits.projection;
         // What an entry costs is known without its fields, and then too high.
         let exact = |nodes: Vec<NodeId>| -> usize {
-            nodes.into_iter().filter_map(|id| self.doc.element(id)).map(entry::exact_cost).sum()
+            nodes
+                .into_iter()
+                .filter_map(|id| self.source.doc.element(id))
+                .map(entry::exact_cost)
+                .sum()
         };
         if cost > limit && exact(nodes) > limit {
             let at = self.entries.last().map_or(0, |entry| entry.span.start);
@@ -241,7 +241,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
 
     /// Takes note of the place of an entry, which is no part of the skeleton.
     fn note_entry(&mut self, span: Range<usize>, parent: Option<DocElement<'t, 'a>>) {
-        if parent.is_some_and(|parent| is_container(parent, self.dialect)) {
+        if parent.is_some_and(|parent| is_container(parent, self.source.dialect)) {
             let first = self.plan.first_entry.get_or_insert(span.start);
             *first = span.start.min(*first);
         }
@@ -251,10 +251,10 @@ impl<'t, 'a> FeedReader<'t, 'a> {
     fn finish(
         mut self,
         repairs: &[Repair],
-        invented: Vec<(String, String)>,
         url: Option<&Url>,
     ) -> Result<FeedDocument<'a>, ParseError> {
-        let (text, dialect) = (self.doc.text(), self.dialect);
+        let EntrySource { doc, dialect, invented, .. } = self.source;
+        let text = doc.text();
         self.check_end();
         let mut head = self.head.finish();
         head.language = head.language.or_else(|| self.plan.context.lang.clone());
@@ -273,9 +273,9 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         let sharing = read_sharing(&self.taken_out, is_head, url);
         let (sharing, expires) = sharing.unzip();
         head.hints.expires = expires.flatten();
-        let mut edits = self.doc.edits(repairs, &self.taken_out);
+        let mut edits = doc.edits(repairs, &self.taken_out);
         take_out_entries(text, &self.entry_spans, &mut edits);
-        let skeleton = self.plan.skeleton(edits, invented, &head, self.findings.is_cut);
+        let skeleton = self.plan.skeleton(edits, invented.to_vec(), &head, self.findings.is_cut);
         let mut warnings = self.findings.warnings;
         let has_sharing = self.taken_out.iter().any(|element| element.ns().is_sync_markup());
         warnings.extend(self.sync.finish(&mut self.entries, has_sharing));
@@ -299,13 +299,13 @@ impl<'t, 'a> FeedReader<'t, 'a> {
     /// What stands behind the root's end is passed over; entries there are not believed, but they
     /// show that the document is not whole.
     fn check_end(&mut self) {
-        let text = self.doc.text();
+        let text = self.source.doc.text();
         let end = self.plan.root.span().end;
         let rest = cut(text, end..text.len());
         if is_blank(rest) {
             return;
         }
-        let entry = format!("<{}", self.dialect.entry());
+        let entry = format!("<{}", self.source.dialect.entry());
         let has_entries = memchr::memmem::find_iter(rest.as_bytes(), entry.as_bytes()).any(|at| {
             matches!(
                 rest.as_bytes().get(at + entry.len()),

@@ -10,7 +10,8 @@ mod tests;
 mod version;
 
 use super::dialect::FeedDialect;
-use super::{Limits, entry, markup_of};
+use super::entry::{self, EntrySource};
+use super::markup_of;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tidegate_core::model::{
     EndpointId, Entry, EntrySync, Format, Incoming, Markup, Shared, Sharing, Slots, SyncExtras,
     SyncFault, SyncId, SyncMarkupError, Time, Warning,
 };
-use tidegate_core::xml::doc::{Doc, DocElement, Repair};
+use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{split_name, trimmed};
 use url::Url;
@@ -36,11 +37,7 @@ const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
 
 /// Reads the `sx:sync` of the entries of one document.
 pub(super) struct SyncReader<'a, 'r> {
-    doc: &'r Arc<Doc<'a>>,
-    limits: &'r Limits,
-    dialect: FeedDialect,
-    /// Bindings of prefixes that the document does not declare.
-    invented: Vec<(String, String)>,
+    source: EntrySource<'r, 'a>,
     /// The place of the first entry with each sync id.
     first: HashMap<SyncId, usize>,
     repeated: HashMap<SyncId, SyncMarkupError>,
@@ -54,17 +51,9 @@ pub(super) struct SyncReader<'a, 'r> {
 }
 
 impl<'a, 'r> SyncReader<'a, 'r> {
-    pub fn new(
-        doc: &'r Arc<Doc<'a>>,
-        dialect: FeedDialect,
-        limits: &'r Limits,
-        invented: Vec<(String, String)>,
-    ) -> Self {
+    pub fn new(source: EntrySource<'r, 'a>) -> Self {
         Self {
-            doc,
-            limits,
-            dialect,
-            invented,
+            source,
             first: HashMap::new(),
             repeated: HashMap::new(),
             repaired: Vec::new(),
@@ -136,11 +125,11 @@ impl<'a, 'r> SyncReader<'a, 'r> {
                     );
                     self.warn(element.span().start, message);
                 }
-                let shared = version::read(element, sync, self.dialect)?;
+                let shared = version::read(element, sync, self.source.dialect)?;
                 (shared, None, extras.unwrap_or_default())
             }
             None => {
-                let read = version::read_091(element, self.dialect)?;
+                let read = version::read_091(element, self.source.dialect)?;
                 let (shared, conflict) =
                     read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
                 (shared, Some(conflict), SyncExtras::default())
@@ -163,29 +152,31 @@ impl<'a, 'r> SyncReader<'a, 'r> {
 
     /// Reads one of the conflicts of an entry that has these repairs.
     fn conflict(&self, item: DocElement<'_, 'a>, repairs: &[Repair]) -> SyncResult<Markup> {
-        let dialect = dialect_of_item(item, self.dialect).unwrap_or(self.dialect);
-        let context = item.context(&self.invented);
+        let own = self.source.dialect;
+        let dialect = dialect_of_item(item, own).unwrap_or(own);
+        let context = item.context(self.source.invented);
         let span = item.span();
         let is_within = |repair: &&Repair| span.contains(&repair.range().start);
         let repairs: Vec<Repair> = repairs.iter().filter(is_within).copied().collect();
-        let read = entry::read(self.doc, item, &repairs, context.into(), (dialect, self.limits));
-        let read = read.map_err(|why| fault(item, SyncFault::Conflict(why)))?;
-        let markup = markup_of(dialect.format, &read.0);
+        let source = EntrySource { dialect, ..self.source };
+        let (entry, _) = entry::read(source, item, &repairs, context.into())
+            .map_err(|why| fault(item, SyncFault::Conflict(why)))?;
+        let markup = markup_of(dialect.format, &entry);
         Ok(if item.ns().is_sync_markup() { as_item(item, markup) } else { markup })
     }
 
     /// Counts some of what an entry has.
     fn weigh(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> SyncResult<()> {
         self.weight = self.weight.saturating_add(bytes);
-        if self.weight > self.limits.sync {
+        if self.weight > self.source.limits.sync {
             let what = "bytes in the conflicts of all items and what they inherit";
-            return Err(fault(entry, SyncFault::TooMany { what, limit: self.limits.sync }));
+            return Err(fault(entry, SyncFault::TooMany { what, limit: self.source.limits.sync }));
         }
         Ok(())
     }
 
     fn warn(&mut self, offset: usize, message: String) {
-        if self.warnings.len() < self.limits.markup.warnings {
+        if self.warnings.len() < self.source.limits.markup.warnings {
             self.warnings.push(Warning { offset, message });
         }
     }

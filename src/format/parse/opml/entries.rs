@@ -344,8 +344,13 @@ fn ids(list: &OutlineList) -> Vec<String> {
     let mut names: Vec<Names<'_>> = Vec::with_capacity(list.outlines.len());
     for outline in &list.outlines {
         let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
-        let path = around.with(outline.text().unwrap_or_default());
-        names.push(Names::of(list, outline, &path));
+        let text = outline.text().unwrap_or_default();
+        let path = around.with(text);
+        let (own, way) = match address(outline) {
+            Some(address) => (Cow::Borrowed(address), path.with(address)),
+            None => (Cow::Owned(OutlinePath::default().with(text).id(0)), path.clone()),
+        };
+        names.push(Names { given: list.ours(outline, ID), own, made: way.id(0), way });
         paths.push(path);
     }
     let mut holders: HashMap<&str, (&str, usize)> = HashMap::new();
@@ -389,19 +394,6 @@ struct Names<'a> {
     way: OutlinePath,
     /// The first id that is made of that.
     made: String,
-}
-
-impl<'a> Names<'a> {
-    /// Of an outline; `path`: the way to it by the texts.
-    fn of(list: &OutlineList, outline: &'a Outline, path: &OutlinePath) -> Self {
-        let text = || OutlinePath::default().with(outline.text().unwrap_or_default()).id(0);
-        let (own, way) = match address(outline) {
-            Some(address) => (Cow::Borrowed(address), path.with(address)),
-            None => (Cow::Owned(text()), path.clone()),
-        };
-        let made = way.id(0);
-        Self { given: list.ours(outline, ID), own, way, made }
-    }
 }
 
 /// The address of what an outline is, where it is more than a text.
