@@ -23,8 +23,8 @@ use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{split_name, trimmed};
 use url::Url;
-use version::{SyncResult, fault};
-pub(super) use version::{flag, number, stamp};
+use version::fault;
+pub(super) use version::{SyncResult, item_091, lost_091, push_within, sync_id};
 
 /// What is said of an entry whose sync markup is not valid, behind why.
 const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
@@ -33,7 +33,7 @@ const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
 pub const UPDATE_LIMIT: usize = 1_000;
 /// The most conflicts of an item.
 pub const CONFLICT_LIMIT: usize = 100;
-const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
+pub(super) const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
 
 /// Reads the `sx:sync` of the entries of one document.
 pub(super) struct SyncReader<'a, 'r> {

@@ -4,10 +4,11 @@ use super::{
     HEAD, OpmlError, OpmlLimits, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList,
 };
 use crate::parse::out::Lines;
-use crate::parse::sync_markup::{CONFLICT_LIMIT, UPDATE_LIMIT, flag, number, stamp};
+use crate::parse::sync_markup::{
+    MOST_CONFLICTS, SyncResult, item_091, lost_091, push_within, sync_id,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tidegate_core::model::{SyncId, SyncMarkupError};
 use tidegate_core::sync::{Conflict091, Item091};
 use tidegate_core::xml::doc::{Doc, DocElement, DocLimits, Findings, LimitReached, NodeId};
 use tidegate_core::xml::ns::Ns;
@@ -248,7 +249,7 @@ impl<'t, 'a> ListReader<'t, 'a> {
                 if let Some(outline) = outline {
                     outline.has_invalid_sync = true;
                 }
-                let message = format!("an sx:sync is not taken: {error}");
+                let message = format!("an sx:sync is not taken: {}", error.fault);
                 let line = self.lines.line(at);
                 self.list.invalid.get_or_insert(OpmlProblem { line, message: message.clone() });
                 message
@@ -300,26 +301,19 @@ fn value<'a>(element: DocElement<'_, 'a>, name: &str) -> Option<Cow<'a, str>> {
 }
 
 /// Reads an `sx:sync`: what it says, or the first thing that is wrong.
-fn read_sync(sync: DocElement<'_, '_>) -> Result<Item091<(), String>, String> {
-    let described = |error: SyncMarkupError| error.fault.to_string();
-    let flag = |name| flag(sync, name, true).map_err(described).map(Option::unwrap_or_default);
-    let id = value(sync, "id").ok_or("it has no id")?;
-    Ok(Item091 {
-        id: SyncId::new(&id).map_err(|error| error.to_string())?,
-        version: number(sync, "sx:sync", "version").map_err(described)?,
-        deleted: flag("deleted")?,
-        conflict: flag("conflict")?,
-        last: {
-            let last = parts(sync, "history").next().ok_or("it has no sx:history")?;
-            stamp(last, "sx:history", true).map_err(described)?
-        },
-        updates: read_all(sync, ("update", UPDATE_LIMIT), |one| stamp(one, "sx:update", true))?,
-        conflicts: read_all(sync, ("conflict", CONFLICT_LIMIT), lost)?,
-        data: (),
-    })
+fn read_sync(sync: DocElement<'_, '_>) -> SyncResult<Item091<(), String>> {
+    let mut read = item_091(sync, sync_id(sync)?, (), parts)?;
+    for conflict in parts(sync, "conflict") {
+        push_within(&mut read.conflicts, MOST_CONFLICTS, conflict, || {
+            let (version, edit) = lost_091(conflict)?;
+            let data = cut(conflict.doc().text(), conflict.content()).to_owned();
+            Ok(Conflict091 { version, edit, data })
+        })?;
+    }
+    Ok(read)
 }
 
-/// The elements of a name that belong to an `sx:sync`: not what was kept of a conflict, nor
+/// The elements of a name that belong to an `sx:sync` or a part of it: not what was kept of a conflict, nor
 /// outlines behind one that is not closed.
 fn parts<'t, 'a>(
     sync: DocElement<'t, 'a>,
@@ -327,26 +321,4 @@ fn parts<'t, 'a>(
 ) -> impl Iterator<Item = DocElement<'t, 'a>> {
     let is_of_others = |element| is_outline(element) || is_sharing(element, "conflict");
     sync.within(is_of_others).filter(move |element| is_sharing(*element, name))
-}
-
-/// Reads all elements of a name, of which there are at most so many.
-fn read_all<T>(
-    sync: DocElement<'_, '_>,
-    (name, limit): (&'static str, usize),
-    read: impl Fn(DocElement<'_, '_>) -> Result<T, SyncMarkupError>,
-) -> Result<Vec<T>, String> {
-    let all = parts(sync, name).enumerate().map(|(before, element)| {
-        if before >= limit {
-            return Err(format!("it has more than {limit} {name}s"));
-        }
-        read(element).map_err(|error| error.fault.to_string())
-    });
-    all.collect()
-}
-
-/// Reads an `sx:conflict`.
-fn lost(conflict: DocElement<'_, '_>) -> Result<Conflict091<String>, SyncMarkupError> {
-    let data = cut(conflict.doc().text(), conflict.content()).to_owned();
-    let version = number(conflict, "sx:conflict", "version")?;
-    Ok(Conflict091 { version, edit: stamp(conflict, "sx:conflict", true)?, data })
 }

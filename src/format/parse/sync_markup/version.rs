@@ -81,7 +81,7 @@ pub(super) fn read_091<'t, 'a>(
     dialect: FeedDialect,
 ) -> SyncResult<Option<(Shared<DocElement<'t, 'a>>, bool)>> {
     let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
-    let read = item_091(item, sync)?;
+    let read: Item091<_, ()> = item_091(sync, sync_id(sync)?, item, children_091)?;
     let (id, is_contested) = (read.id.clone(), read.conflict);
     let mut shared = from_091(read, |_| None);
     let lists = children(sync, Ns::Sx091, "conflicts");
@@ -92,13 +92,22 @@ pub(super) fn read_091<'t, 'a>(
     Ok(Some((shared, is_contested)))
 }
 
-/// An item without its conflicts.
-fn item_091<'t, 'a>(
-    item: DocElement<'t, 'a>,
+fn children_091<'t, 'a>(
+    element: DocElement<'t, 'a>,
+    local: &'static str,
+) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    children(element, Ns::Sx091, local)
+}
+
+/// An item without its conflicts. `parts`: the elements of a name that belong to its `sx:sync` or a
+/// part of that.
+pub(in crate::parse) fn item_091<'t, 'a, D, C, I: Iterator<Item = DocElement<'t, 'a>>>(
     sync: DocElement<'t, 'a>,
-) -> SyncResult<Item091<DocElement<'t, 'a>, ()>> {
-    let id = sync_id(sync)?;
-    let history = children(sync, Ns::Sx091, "history").next();
+    id: SyncId,
+    data: D,
+    parts: impl Fn(DocElement<'t, 'a>, &'static str) -> I,
+) -> SyncResult<Item091<D, C>> {
+    let history = parts(sync, "history").next();
     let history = history.ok_or_else(|| fault(sync, SyncFault::NoHistory))?;
     let mut read = Item091 {
         id,
@@ -108,13 +117,18 @@ fn item_091<'t, 'a>(
         last: stamp(history, HISTORY, true)?,
         updates: Vec::new(),
         conflicts: Vec::new(),
-        data: item,
+        data,
     };
-    for element in children(history, Ns::Sx091, "update") {
+    for element in parts(history, "update") {
         let most = (UPDATE_LIMIT, "sx:update in one sx:history");
         push_within(&mut read.updates, most, element, || stamp(element, UPDATE, true))?;
     }
     Ok(read)
+}
+
+/// The `version` of an `sx:conflict`, and its most recent update.
+pub(in crate::parse) fn lost_091(conflict: DocElement<'_, '_>) -> SyncResult<(Count, Stamp)> {
+    Ok((number(conflict, CONFLICT, "version")?, stamp(conflict, CONFLICT, true)?))
 }
 
 /// The version of the item `id` that an `sx:conflict` stands for: the item in it, without conflicts
@@ -124,10 +138,12 @@ fn conflict_091<'t, 'a>(
     id: &SyncId,
     dialect: FeedDialect,
 ) -> SyncResult<Version<DocElement<'t, 'a>>> {
-    let (version, edit) = (number(element, CONFLICT, "version")?, stamp(element, CONFLICT, true)?);
+    let (version, edit) = lost_091(element)?;
     let item = element.children().find(|item| dialect_of_item(*item, dialect).is_some());
-    let inside = match item {
-        Some(item) => sync_of(item, Ns::Sx091)?.map(|sync| item_091(item, sync)).transpose()?,
+    let inside: Option<Item091<_, ()>> = match item {
+        Some(item) => sync_of(item, Ns::Sx091)?
+            .map(|sync| item_091(sync, sync_id(sync)?, item, children_091))
+            .transpose()?,
         None => None,
     };
     // What stands in it is for each application to say (section 5.2): it may be no version of the
@@ -227,13 +243,13 @@ fn required(
     element.attribute(attribute).map(Into::into).ok_or_else(missing)
 }
 
-fn sync_id(sync: DocElement<'_, '_>) -> SyncResult<SyncId> {
+pub(in crate::parse) fn sync_id(sync: DocElement<'_, '_>) -> SyncResult<SyncId> {
     let id = required(sync, SYNC, "id")?;
     SyncId::new(&id).map_err(|error| invalid(sync, (SYNC, "id"), &id, error))
 }
 
 /// A required number of updates or sequence.
-pub(in crate::parse) fn number(
+fn number(
     element: DocElement<'_, '_>,
     name: &'static str,
     attribute: &'static str,
@@ -246,7 +262,7 @@ pub(in crate::parse) fn number(
 
 /// An optional boolean. SSE 1.0 knows `true` and `false`, "all other values are invalid" (section
 /// 2.4); in SSE 0.91 an empty one is as good as none (section 2.3).
-pub(in crate::parse) fn flag(
+fn flag(
     sync: DocElement<'_, '_>,
     attribute: &'static str,
     is_091: bool,
@@ -269,11 +285,7 @@ pub(in crate::parse) fn flag(
 
 /// The `when` and `by` of an element, one of which must be there. In SSE 0.91 an empty one is as
 /// good as none (section 2.4), and dates are those of RFC 822.
-pub(in crate::parse) fn stamp(
-    element: DocElement<'_, '_>,
-    name: &'static str,
-    is_091: bool,
-) -> SyncResult<Stamp> {
+fn stamp(element: DocElement<'_, '_>, name: &'static str, is_091: bool) -> SyncResult<Stamp> {
     let value = |name| element.attribute(name).filter(|text| !is_091 || !text.trim().is_empty());
     let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
     let date = |text: &str| match is_091 {
@@ -294,7 +306,7 @@ pub(in crate::parse) fn stamp(
 }
 
 /// Adds one more of what an element has, of which there may be so many.
-fn push_within<T>(
+pub(in crate::parse) fn push_within<T>(
     list: &mut Vec<T>,
     (limit, what): (usize, &'static str),
     element: DocElement<'_, '_>,
