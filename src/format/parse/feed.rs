@@ -17,7 +17,7 @@ use tidegate_core::xml::address::has_scheme;
 use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, Findings, NodeId, Repair, Unit, Units};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{self, cut, is_blank, push_namespace, trimmed};
+use tidegate_core::xml::{self, cut, find_tag, is_blank, push_namespace, trimmed};
 use url::Url;
 
 /// A document that is being read.
@@ -305,13 +305,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         if is_blank(rest) {
             return;
         }
-        let entry = format!("<{}", self.source.dialect.entry());
-        let has_entries = memchr::memmem::find_iter(rest.as_bytes(), entry.as_bytes()).any(|at| {
-            matches!(
-                rest.as_bytes().get(at + entry.len()),
-                Some(b' ' | b'\n' | b'\r' | b'\t' | b'>')
-            )
-        });
+        let has_entries = find_tag(text, end, self.source.dialect.entry()).is_some();
         if has_entries {
             self.findings.fault(end, "entries stand behind the end of the feed");
         } else if !rest.trim_start().starts_with("<!--") {
