@@ -5,9 +5,9 @@
 //! beside the text. Faults that every reader tolerates only warn; those that put the borders of
 //! elements in doubt are also [`Findings::fault`]. A strict reader takes a document without flaws.
 
+mod attributes;
 mod build;
 mod content;
-mod guess;
 mod recover;
 mod repair;
 mod start_tag;

@@ -28,7 +28,7 @@ pub(super) fn too_much(what: &str, limit: usize) -> String {
 
 /// What the entries of a document are read from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EntrySource<'t, 'a> {
+pub(super) struct DocumentSource<'t, 'a> {
     pub doc: &'t Arc<Doc<'a>>,
     pub dialect: FeedDialect,
     pub limits: &'t Limits,
@@ -39,7 +39,7 @@ pub(super) struct EntrySource<'t, 'a> {
 /// Reads an entry that inherits `context`; and how many bytes its projection takes beside its text,
 /// at most.
 pub(super) fn read<'a>(
-    EntrySource { doc, dialect, limits, .. }: EntrySource<'_, 'a>,
+    DocumentSource { doc, dialect, limits, .. }: DocumentSource<'_, 'a>,
     entry: DocElement<'_, 'a>,
     repairs: &[Repair],
     context: Arc<Context>,

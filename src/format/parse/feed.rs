@@ -3,7 +3,7 @@
 pub(super) mod frame;
 
 use super::dialect::{FeedDialect, is_of_the_document, no_feed, relation};
-use super::entry::{self, EntrySource};
+use super::entry::{self, DocumentSource};
 use super::head::HeadBuilder;
 use super::sync_markup::{SyncReader, read_sharing};
 use super::{Limits, ParseError, completeness};
@@ -22,7 +22,7 @@ use url::Url;
 
 /// A document that is being read.
 struct FeedReader<'t, 'a> {
-    source: EntrySource<'t, 'a>,
+    source: DocumentSource<'t, 'a>,
     findings: Findings,
     head: HeadBuilder,
     plan: Plan<'t, 'a>,
@@ -51,7 +51,7 @@ pub(super) fn read<'a>(
         let what = "a text without any element".to_owned();
         return Err(ParseError::NotAFeed { what, at: 0 });
     };
-    let source = EntrySource { doc: &doc, dialect, limits, invented: &invented };
+    let source = DocumentSource { doc: &doc, dialect, limits, invented: &invented };
     let mut reader = FeedReader {
         source,
         findings,
@@ -253,7 +253,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         repairs: &[Repair],
         url: Option<&Url>,
     ) -> Result<FeedDocument<'a>, ParseError> {
-        let EntrySource { doc, dialect, invented, .. } = self.source;
+        let DocumentSource { doc, dialect, invented, .. } = self.source;
         let text = doc.text();
         self.check_end();
         let mut head = self.head.finish();

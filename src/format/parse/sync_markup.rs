@@ -10,7 +10,7 @@ mod tests;
 mod version;
 
 use super::dialect::FeedDialect;
-use super::entry::{self, EntrySource};
+use super::entry::{self, DocumentSource};
 use super::markup_of;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -24,7 +24,7 @@ use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{split_name, trimmed};
 use url::Url;
 use version::fault;
-pub(super) use version::{SyncResult, item_091, lost_091, push_within, sync_id};
+pub(super) use version::{SyncResult, checked_id, item_091, lost_091, push_within};
 
 /// What is said of an entry whose sync markup is not valid, behind why.
 const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
@@ -37,7 +37,7 @@ pub(super) const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in 
 
 /// Reads the `sx:sync` of the entries of one document.
 pub(super) struct SyncReader<'a, 'r> {
-    source: EntrySource<'r, 'a>,
+    source: DocumentSource<'r, 'a>,
     /// The place of the first entry with each sync id.
     first: HashMap<SyncId, usize>,
     repeated: HashMap<SyncId, SyncMarkupError>,
@@ -51,7 +51,7 @@ pub(super) struct SyncReader<'a, 'r> {
 }
 
 impl<'a, 'r> SyncReader<'a, 'r> {
-    pub fn new(source: EntrySource<'r, 'a>) -> Self {
+    pub fn new(source: DocumentSource<'r, 'a>) -> Self {
         Self {
             source,
             first: HashMap::new(),
@@ -158,7 +158,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         let span = item.span();
         let is_within = |repair: &&Repair| span.contains(&repair.range().start);
         let repairs: Vec<Repair> = repairs.iter().filter(is_within).copied().collect();
-        let source = EntrySource { dialect, ..self.source };
+        let source = DocumentSource { dialect, ..self.source };
         let (entry, _) = entry::read(source, item, &repairs, context.into())
             .map_err(|why| fault(item, SyncFault::Conflict(why)))?;
         let markup = markup_of(dialect.format, &entry);

@@ -184,14 +184,15 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self) -> BuiltDoc<'a> {
-        self.doc.uris = self.scope.take_uris();
+        let (uris, invented) = self.scope.into_parts();
+        self.doc.uris = uris;
         BuiltDoc {
             doc: self.doc,
             findings: self.findings,
             units: self.units,
             dropped: self.dropped,
             repairs: self.repairs,
-            invented: self.scope.invented(),
+            invented,
         }
     }
 

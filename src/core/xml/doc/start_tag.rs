@@ -1,8 +1,8 @@
 //! Start tags: attributes, namespaces, base and language.
 
 use super::RepairKind;
+use super::attributes::{Broken, TagCursor};
 use super::build::Builder;
-use super::guess::{Broken, TagCursor};
 use super::{DocAttributeSpan, DocNode, LimitReached, NodeId, index, offset};
 use crate::model::Flaw;
 use crate::xml::ns::{Ns, is_reserved};

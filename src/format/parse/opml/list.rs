@@ -5,7 +5,7 @@ use super::{
 };
 use crate::parse::out::Lines;
 use crate::parse::sync_markup::{
-    MOST_CONFLICTS, SyncResult, item_091, lost_091, push_within, sync_id,
+    MOST_CONFLICTS, SyncResult, checked_id, item_091, lost_091, push_within,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -302,7 +302,8 @@ fn value<'a>(element: DocElement<'_, 'a>, name: &str) -> Option<Cow<'a, str>> {
 
 /// Reads an `sx:sync`: what it says, or the first thing that is wrong.
 fn read_sync(sync: DocElement<'_, '_>) -> SyncResult<Item091<(), String>> {
-    let mut read = item_091(sync, sync_id(sync)?, (), parts)?;
+    let id = value(sync, "id").unwrap_or_default();
+    let mut read = item_091(sync, checked_id(sync, &id)?, (), parts)?;
     for conflict in parts(sync, "conflict") {
         push_within(&mut read.conflicts, MOST_CONFLICTS, conflict, || {
             let (version, edit) = lost_091(conflict)?;

@@ -243,9 +243,12 @@ fn required(
     element.attribute(attribute).map(Into::into).ok_or_else(missing)
 }
 
-pub(in crate::parse) fn sync_id(sync: DocElement<'_, '_>) -> SyncResult<SyncId> {
-    let id = required(sync, SYNC, "id")?;
-    SyncId::new(&id).map_err(|error| invalid(sync, (SYNC, "id"), &id, error))
+fn sync_id(sync: DocElement<'_, '_>) -> SyncResult<SyncId> {
+    checked_id(sync, &required(sync, SYNC, "id")?)
+}
+
+pub(in crate::parse) fn checked_id(sync: DocElement<'_, '_>, id: &str) -> SyncResult<SyncId> {
+    SyncId::new(id).map_err(|error| invalid(sync, (SYNC, "id"), id, error))
 }
 
 /// A required number of updates or sequence.
