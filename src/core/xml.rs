@@ -22,6 +22,6 @@ pub use escape::{
     plain, plain_value, push_attribute, push_element, push_namespace, push_text, push_value,
 };
 pub use text::{
-    collapsed, cut, declared_prefix, has_units, is_blank, is_char, is_name, is_space, shortened,
-    split_name, trim, trimmed, units,
+    collapsed, cut, declared_prefix, find_tag, has_units, is_blank, is_char, is_name, is_space,
+    shortened, split_name, trim, trimmed, units,
 };

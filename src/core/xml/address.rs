@@ -1,6 +1,6 @@
 //! Addresses in documents (RFC 3986): schemes, references made absolute, percent-encoding.
 
-use crate::xml::trim;
+use crate::xml::trimmed;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::borrow::Cow;
 use url::Url;
@@ -65,10 +65,7 @@ pub fn is_web(address: &str) -> bool {
 /// The address that a reference leads to: as it is written where it is absolute or where there is
 /// no base to resolve it against. `None` where it is empty.
 pub fn resolve<'a>(reference: Cow<'a, str>, base: Option<&Url>) -> Option<Cow<'a, str>> {
-    let reference = match reference {
-        Cow::Borrowed(text) => Cow::Borrowed(trim(text)),
-        Cow::Owned(text) => Cow::Owned(trim(&text).to_owned()),
-    };
+    let reference = trimmed(reference);
     if reference.is_empty() {
         return None;
     }

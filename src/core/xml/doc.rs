@@ -5,27 +5,25 @@
 //! beside the text. Faults that every reader tolerates only warn; those that put the borders of
 //! elements in doubt are also [`Findings::fault`]. A strict reader takes a document without flaws.
 
+mod attributes;
 mod build;
-mod characters;
-mod context;
-mod guess;
+mod content;
 mod recover;
 mod repair;
 mod start_tag;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod walk;
 
 use super::ns::{self, Ns};
 use super::{cut, split_name};
 pub use build::{BuiltDoc, Unit, Units};
-pub(super) use characters::resolved;
+pub(super) use content::resolved;
+pub use content::{Walk, WalkStep};
 pub use repair::{Findings, Repair, RepairKind};
 use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
-pub use walk::{Walk, WalkStep};
 
 /// How much of a document is read. A limit that is met inside an entry costs that entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,11 +251,17 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The elements in it, in order.
     pub fn children(self) -> impl Iterator<Item = Self> {
+        self.within(|_| true)
+    }
+
+    /// The elements within it in document order, but for those within one of which `is_passed` is
+    /// true.
+    pub fn within(self, is_passed: impl Fn(Self) -> bool) -> impl Iterator<Item = Self> {
         let mut next = self.id + 1;
         std::iter::from_fn(move || {
-            let child = if next < self.node.next { self.doc.element(next)? } else { return None };
-            next = child.node.next;
-            Some(child)
+            let found = if next < self.node.next { self.doc.element(next)? } else { return None };
+            next = if is_passed(found) { found.node.next } else { next + 1 };
+            Some(found)
         })
     }
 
@@ -315,7 +319,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The namespace declarations in scope in it, in order of prefix.
     pub fn scope(self) -> Vec<(String, String)> {
-        context::pairs(self.declarations_in_scope())
+        content::pairs(self.declarations_in_scope())
     }
 
     /// The namespace URI that a prefix is bound to in it, in its canonical spelling; empty for the
@@ -330,6 +334,12 @@ impl<'t, 'a> DocElement<'t, 'a> {
             Some(declaration) => Some(declaration.declared_uri()),
             None => prefix.is_empty().then_some(Cow::Borrowed("")),
         }
+    }
+
+    /// The URI of its namespace, in its canonical spelling; empty where it is in none, `None` where
+    /// nothing declares its prefix.
+    pub fn uri(self) -> Option<Cow<'a, str>> {
+        self.binding(split_name(self.name()).0)
     }
 
     /// The base of relative references in it.

@@ -320,11 +320,6 @@ impl<'a> NamespaceScope<'a> {
         Ns::Other(number)
     }
 
-    /// The namespace URIs of [`Ns::Other`], by its number.
-    pub fn take_uris(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.uris)
-    }
-
     /// What a prefix means. `None`: undeclared.
     pub fn resolve(&self, prefix: &str) -> Option<Ns> {
         let bound = |all: &[Binding<'_>]| {
@@ -350,10 +345,11 @@ impl<'a> NamespaceScope<'a> {
         self.invented.len()
     }
 
-    /// The declarations that were made up, as (prefix, URI).
-    pub fn invented(&self) -> Vec<(String, String)> {
-        let made_up = self.invented.iter();
-        made_up.map(|b| (b.prefix.to_owned(), b.uri.clone().into_owned())).collect()
+    /// The namespace URIs of [`Ns::Other`] by its number, and the declarations that were made up, as
+    /// (prefix, URI).
+    pub fn into_parts(self) -> (Vec<String>, Vec<(String, String)>) {
+        let made_up = self.invented.into_iter();
+        (self.uris, made_up.map(|b| (b.prefix.to_owned(), b.uri.into_owned())).collect())
     }
 }
 

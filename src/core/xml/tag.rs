@@ -33,12 +33,7 @@ pub fn find<'a>(text: &'a str, name: &str) -> Option<TagAttribute<'a>> {
 
 /// The namespace that the attributes in `text` bind a prefix to.
 pub fn declared<'a>(text: &'a str, prefix: &str) -> Option<Cow<'a, str>> {
-    let own = attributes(text).find(|attribute| {
-        let rest = attribute.name.strip_prefix("xmlns");
-        rest.is_some_and(|rest| {
-            if prefix.is_empty() { rest.is_empty() } else { rest.strip_prefix(':') == Some(prefix) }
-        })
-    });
+    let own = attributes(text).find(|own| super::declared_prefix(own.name) == Some(prefix));
     own.map(|own| super::plain_value(own.value))
 }
 

@@ -37,6 +37,14 @@ pub fn collapsed(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(words.collect::<Vec<_>>().join(" "))
 }
 
+/// Where a start tag of this name seems to begin in a text, at `from` or later.
+pub fn find_tag(text: &str, from: usize, name: &str) -> Option<usize> {
+    let (bytes, wanted) = (text.as_bytes(), format!("<{name}"));
+    let found = memchr::memmem::find_iter(bytes.get(from..)?, wanted.as_bytes());
+    let is_end = |at: usize| bytes.get(at).is_some_and(|byte| is_space(*byte) || *byte == b'>');
+    found.map(|at| at + from).find(|at| is_end(at + wanted.len()))
+}
+
 /// Whether a text is nothing but white space.
 pub fn is_blank(text: &str) -> bool {
     text.bytes().all(is_space)

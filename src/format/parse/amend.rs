@@ -8,9 +8,9 @@ use std::ops::Range;
 use tidegate_core::model::{Entry, FeedDocument, Format, Markup, Time};
 use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::edits::{Edit, Edits};
-use tidegate_core::xml::ns::{Ns, OUTLINE_PREFIX};
+use tidegate_core::xml::ns::{ATOM, ATOM03, Ns, OUTLINE_PREFIX, RDF};
 use tidegate_core::xml::tag::prefix_of;
-use tidegate_core::xml::{push_attribute, push_namespace, push_text};
+use tidegate_core::xml::{push_attribute, push_namespace, push_text, push_value};
 use url::Url;
 
 /// What an entry shall say; what is `None` stays.
@@ -84,16 +84,11 @@ fn object(text: &str, amendment: &Amendment) -> Option<String> {
 
 /// The smallest document around the entry, with what the entry inherits.
 fn around(markup: &Markup) -> Option<String> {
-    let mut text = small_document(markup)?;
     let mut attributes = if markup.format == Format::Opml { mark() } else { String::new() };
     for (name, value) in [("xml:base", &markup.context.base), ("xml:lang", &markup.context.lang)] {
-        if let Some(value) = value {
-            push_attribute(&mut attributes, name, value);
-        }
+        value.iter().for_each(|value| push_attribute(&mut attributes, name, value));
     }
-    let behind_name = text.find(' ')?;
-    text.insert_str(behind_name, &attributes);
-    Some(text)
+    document_around(markup, &attributes)
 }
 
 /// The document with the entry amended.
@@ -150,21 +145,14 @@ impl<'t, 'a> Amended<'t, 'a> {
         let before = self.own("title").map(DocElement::all_text).unwrap_or_default();
         self.replace(self.own("title"), "title", "", title)?;
         // An outline says in its attributes what it is called where that is not its text.
-        let Some(outline) = self.child(Ns::Named(OUTLINE_PREFIX), "outline") else {
-            return Some(());
-        };
-        let is_name = |name: &str, value: &str| {
-            name == "text" || name == "title" && value.trim() == before.trim()
-        };
-        let mut tag = format!("<{}", outline.name());
-        push_declarations(&mut tag, outline);
-        for attribute in outline.attributes() {
-            let value = attribute.value();
-            let is_called = is_name(attribute.name(), &value);
-            push_attribute(&mut tag, attribute.name(), if is_called { title } else { &value });
-        }
-        tag.push_str(if outline.is_empty_tag() { "/>" } else { ">" });
-        self.edit(outline.span().start..outline.content().start, tag);
+        let outline = self.child(Ns::Named(OUTLINE_PREFIX), "outline");
+        let named = outline.into_iter().flat_map(DocElement::attributes).filter(|attribute| {
+            attribute.name() == "text"
+                || attribute.name() == "title" && attribute.value().trim() == before.trim()
+        });
+        let mut value = String::new();
+        push_value(&mut value, title);
+        named.for_each(|attribute| self.edit(attribute.place(), value.clone()));
         Some(())
     }
 
@@ -274,44 +262,43 @@ fn push_declarations(out: &mut String, element: DocElement<'_, '_>) {
     }
 }
 
-/// Such a document; `None` where the entry's slots do not fit its text.
+/// The smallest document around an entry; `None` where the entry's slots do not fit its text.
 pub(super) fn small_document(markup: &Markup) -> Option<String> {
-    let xml = markup.xml.as_str();
     if markup.format == Format::JsonFeed {
+        let item = markup.xml.as_str();
         return Some(format!(
-            "{{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"\",\"items\":[{xml}]}}"
+            "{{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"\",\"items\":[{item}]}}"
         ));
     }
-    let attributes = markup.slots.attributes;
-    let (start, rest) = (xml.get(..attributes)?, xml.get(attributes..)?);
+    document_around(markup, "")
+}
+
+/// The same of XML whose root has these attributes.
+fn document_around(markup: &Markup, attributes: &str) -> Option<String> {
+    let (start, rest) = markup.xml.split_at_checked(markup.slots.attributes)?;
     let is_bare = markup.namespace().is_empty();
     // The root bears a prefix of its own where its format has a namespace, so that it binds nothing
     // that the entry might use. An entry of Atom in no namespace is one in a feed of none alone.
-    let (before, after) = match markup.format {
-        Format::Atom03 if is_bare => ("<feed version=\"0.3\">", "</feed>"),
-        Format::Atom10 if is_bare => ("<feed>", "</feed>"),
-        Format::Atom03 => (
-            "<around:feed version=\"0.3\" xmlns:around=\"http://purl.org/atom/ns#\">",
-            "</around:feed>",
-        ),
-        Format::Atom10 | Format::JsonFeed | Format::Opml => {
-            ("<around:feed xmlns:around=\"http://www.w3.org/2005/Atom\">", "</around:feed>")
-        }
-        Format::Rss20 => ("<rss version=\"2.0\"><channel>", "</channel></rss>"),
-        Format::Rss09x => ("<rss version=\"0.92\"><channel>", "</channel></rss>"),
-        Format::Rss10 | Format::Rss090 => (
-            "<around:RDF xmlns:around=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">",
-            "</around:RDF>",
-        ),
+    let (root, version, namespace) = match markup.format {
+        Format::Atom03 if is_bare => ("feed", "0.3", None),
+        Format::Atom10 if is_bare => ("feed", "", None),
+        Format::Atom03 => ("around:feed", "0.3", Some(ATOM03)),
+        Format::Atom10 | Format::JsonFeed | Format::Opml => ("around:feed", "", Some(ATOM)),
+        Format::Rss20 => ("rss", "2.0", None),
+        Format::Rss09x => ("rss", "0.92", None),
+        Format::Rss10 | Format::Rss090 => ("around:RDF", "", Some(RDF)),
     };
-    let mut text = String::with_capacity(xml.len() + before.len() + after.len() + 256);
-    text.push_str(before);
-    text.push_str(start);
+    let mut text = format!("<{root}{attributes}");
+    if !version.is_empty() {
+        push_attribute(&mut text, "version", version);
+    }
+    namespace.iter().for_each(|namespace| push_namespace(&mut text, "around", namespace));
+    let (open, close) = if root == "rss" { ("<channel>", "</channel>") } else { ("", "") };
+    text.extend([">", open, start]);
     for (prefix, namespace) in &markup.context.namespaces {
         push_namespace(&mut text, prefix, namespace);
     }
-    text.push_str(rest);
-    text.push_str(after);
+    text.extend([rest, close, "</", root, ">"]);
     Some(text)
 }
 

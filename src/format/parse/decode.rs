@@ -125,7 +125,8 @@ fn choose<'a>(
         }
         warn(&mut warnings, format!("the bytes are malformed under the declared {label:?}"));
         // It is what the feed was read as, and the next authority may admit any bytes.
-        if before.is_some_and(|before| before.names(encoding) && before.explains(bytes)) {
+        let is_same = |before: Before<'_>| before.charset.eq_ignore_ascii_case(encoding.name());
+        if before.is_some_and(|before| is_same(before) && before.explains(bytes)) {
             return read(encoding, bytes, warnings);
         }
         declared = declared.or(Some(encoding));
@@ -245,10 +246,6 @@ fn declaration(bytes: &[u8]) -> Option<String> {
 }
 
 impl Before<'_> {
-    fn names(&self, encoding: &'static Encoding) -> bool {
-        self.charset.eq_ignore_ascii_case(encoding.name())
-    }
-
     /// Whether bytes that no authority explains can be what they were before, with some of them
     /// bad.
     fn explains(&self, bytes: &[u8]) -> bool {

@@ -162,25 +162,24 @@ pub(super) fn take_better<T>(
     }
 }
 
-/// The relations of links that are true of the document itself alone: those that name it, its hub,
-/// its SUP document, or its neighbours (RFC 5005, READINGS 3).
-const OF_THE_DOCUMENT: [&str; 11] = [
-    "self",
-    "hub",
-    "current",
-    "first",
-    "last",
-    "next",
-    "prev",
-    "previous",
-    "prev-archive",
-    "next-archive",
-    sup::RELATION,
-];
-
-/// Whether a link of this relation has no meaning in another document of the same entries.
+/// Whether a link of this relation has no meaning in another document of the same entries: it names
+/// the document itself, its hub, its SUP document, or its neighbours (RFC 5005, READINGS 3).
 pub fn is_of_the_document(relation: &str) -> bool {
-    OF_THE_DOCUMENT.iter().any(|own| own.eq_ignore_ascii_case(relation.trim()))
+    let relation = relation.trim().to_ascii_lowercase();
+    relation.eq_ignore_ascii_case(sup::RELATION)
+        || matches!(
+            relation.as_str(),
+            "self"
+                | "hub"
+                | "current"
+                | "first"
+                | "last"
+                | "next"
+                | "prev"
+                | "previous"
+                | "prev-archive"
+                | "next-archive"
+        )
 }
 
 /// How far an HTML page is searched for its title, in bytes.

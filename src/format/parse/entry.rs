@@ -1,34 +1,48 @@
-//! One entry: its markup, its canonical projection and what it means.
-
-mod meaning;
-mod projection;
+//! One entry: its markup, what its elements mean, and its canonical projection, read from the tree of
+//! its document.
 
 use super::Limits;
-use super::dialect::FeedDialect;
-use meaning::Meaning;
-pub(super) use meaning::plain_title;
-pub(super) use projection::{FIELD_COST, exact_cost};
-use projection::{fields, measure};
+use super::dialect::{FeedDialect, page_rank, relation, take_better};
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
-use tidegate_core::model::{Context, Entry, Projection, Slots};
-use tidegate_core::xml::doc::{Doc, DocElement, Repair};
+use tidegate_core::model::{Context, Entry, Field, Projection, Slots, Time};
+use tidegate_core::xml::address::{is_web, mail_and_name, resolve};
+use tidegate_core::xml::doc::{Doc, DocAttribute, DocElement, Repair, WalkStep};
 use tidegate_core::xml::edits::{Edit, Edits};
+use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
+use tidegate_core::xml::ns::Ns;
+use tidegate_core::xml::{collapsed, date, is_blank, push_attribute, push_text, trimmed};
+
+/// Most enclosures that are kept of one entry.
+const ENCLOSURE_LIMIT: usize = 1000;
+/// What a field costs beside its path, in bytes, when the projection is measured.
+pub(super) const FIELD_COST: usize = 64;
+/// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts
+/// it.
+const NAME_COST: usize = 32;
 
 /// Why an entry cannot be taken of which there is more than may be.
 pub(super) fn too_much(what: &str, limit: usize) -> String {
     format!("an entry has more than {limit} {what}")
 }
 
+/// What the entries of a document are read from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DocumentSource<'t, 'a> {
+    pub doc: &'t Arc<Doc<'a>>,
+    pub dialect: FeedDialect,
+    pub limits: &'t Limits,
+    /// Bindings of prefixes that the document does not declare.
+    pub invented: &'t [(String, String)],
+}
+
 /// Reads an entry that inherits `context`; and how many bytes its projection takes beside its text,
 /// at most.
 pub(super) fn read<'a>(
-    doc: &Arc<Doc<'a>>,
+    DocumentSource { doc, dialect, limits, .. }: DocumentSource<'_, 'a>,
     entry: DocElement<'_, 'a>,
     repairs: &[Repair],
     context: Arc<Context>,
-    (dialect, limits): (FeedDialect, &Limits),
 ) -> Result<(Entry<'a>, usize), String> {
     let span = entry.span();
     if span.len() > limits.entry {
@@ -36,8 +50,9 @@ pub(super) fn read<'a>(
     }
     let cost = measure(entry, limits)?;
     let meaning = Meaning::read(entry, dialect);
-    let sync_markup = sync_markup(entry);
-    let mut list = doc.edits(repairs, &sync_markup);
+    let is_sync_markup = |element: DocElement<'_, '_>| element.ns().is_sync_markup();
+    let outermost = entry.within(is_sync_markup).filter(|element| is_sync_markup(*element));
+    let mut list = doc.edits(repairs, &outermost.collect::<Vec<_>>());
     list.extend(doc.drop_forbidden(&span));
     if let Some(id) = meaning.id_element {
         let end = id.span().end;
@@ -59,22 +74,10 @@ pub(super) fn read<'a>(
     Ok((Entry { markup, slots, context, projection, ..meaning.entry(entry, dialect) }, cost))
 }
 
-/// The elements of sync markup in an element that stand in no other one.
-fn sync_markup<'t, 'a>(entry: DocElement<'t, 'a>) -> Vec<DocElement<'t, 'a>> {
-    let mut found = Vec::new();
-    let mut next = entry.id + 1;
-    while let Some(element) = entry.doc().element(next).filter(|_| next < entry.behind()) {
-        let is_found = element.ns().is_sync_markup();
-        next = if is_found { element.behind() } else { next + 1 };
-        found.extend(is_found.then_some(element));
-    }
-    found
-}
-
 /// The slots of the id, and nothing else.
 fn slots_of_id(edits: &Edits, id: Option<DocElement<'_, '_>>) -> Slots {
     let Some(id) = id else { return Slots::default() };
-    let span: Range<usize> = id.span();
+    let span = id.span();
     let whole = edits.before(span.start)..edits.before(span.end);
     let inner = if id.has_end_tag() {
         edits.before(id.content().start)..edits.behind(id.content().end)
@@ -84,4 +87,377 @@ fn slots_of_id(edits: &Edits, id: Option<DocElement<'_, '_>>) -> Slots {
         at..at
     };
     Slots { id: Some(inner), id_element: Some(whole), ..Slots::default() }
+}
+
+/// What is known of an entry so far.
+#[derive(Debug, Default)]
+struct Meaning<'t, 'a> {
+    entry: Entry<'a>,
+    /// The element with the id.
+    id_element: Option<DocElement<'t, 'a>>,
+    is_permalink: bool,
+    alternate: Option<((bool, bool), Cow<'a, str>)>,
+    // What says the same, the best first.
+    author: [Option<Cow<'a, str>>; 4],
+    published: [Option<Time>; 3],
+    updated: [Option<Time>; 2],
+}
+
+/// The title in an element, as plain text: it is HTML where its type says so (RFC 4287 section 3.1;
+/// Atom 0.3 section 3.1), or may be where the format knows no type. `is_markup`: the text is.
+pub(super) fn plain_title<'a>(
+    kind: &str,
+    dialect: FeedDialect,
+    (text, is_markup): (Cow<'a, str>, bool),
+) -> Cow<'a, str> {
+    match without_section(&text) {
+        _ if !text.contains(['<', '&']) => collapsed(text),
+        _ if is_markup || dialect.is_atom() && kind.contains("html") => plain_text(&text).into(),
+        _ if !dialect.is_atom() => plain_text_if_html(&text).into(),
+        inside if inside.len() < text.len() => collapsed(Cow::Owned(inside.to_owned())),
+        _ => collapsed(text),
+    }
+}
+
+impl<'t, 'a> Meaning<'t, 'a> {
+    /// Reads what the elements of an entry mean.
+    fn read(entry: DocElement<'t, 'a>, dialect: FeedDialect) -> Self {
+        let mut meaning = Self::default();
+        for element in entry.children().filter(|element| !element.ns().is_sync_markup()) {
+            meaning.element(element, dialect, entry);
+        }
+        meaning
+    }
+
+    fn element(
+        &mut self,
+        element: DocElement<'t, 'a>,
+        dialect: FeedDialect,
+        entry: DocElement<'t, 'a>,
+    ) {
+        let (ns, local) = (element.ns(), element.local());
+        let own = dialect.owns(ns);
+        if dialect.is_atom_link(element) {
+            self.atom_link(element, entry);
+        } else if own && local == "enclosure" {
+            self.enclosure(element.attribute("url"), element);
+        } else if local == "author" {
+            let is_name = |name: &DocElement<'_, '_>| {
+                let is_atom = dialect.owns(name.ns()) || matches!(name.ns(), Ns::Atom | Ns::Atom03);
+                is_atom && name.local() == "name"
+            };
+            let names = element.children().filter(is_name);
+            names.for_each(|name| set(&mut self.author[0], name.text()));
+        }
+        let text = || prose(element, dialect).0;
+        match (own, ns, local) {
+            (true, _, "id") if dialect.is_atom() => self.identify(element),
+            (true, _, "guid") if !dialect.is_atom() && !dialect.is_rdf() => self.identify(element),
+            (true, _, "link") if self.entry.link.is_none() && !dialect.is_atom() => {
+                self.entry.link = resolve(text(), entry.base().as_deref());
+            }
+            (true, _, "title") if self.entry.title.is_none() => {
+                let kind = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
+                let plain = plain_title(&kind, dialect, prose(element, dialect));
+                self.entry.title = (!plain.is_empty()).then_some(plain);
+            }
+            (true, _, "author") if !dialect.is_atom() => {
+                let text = text();
+                let name = mail_and_name(&text).map_or(&*text, |(_, name)| name);
+                set(&mut self.author[2], Cow::Owned(name.to_owned()));
+            }
+            (_, Ns::Named("dc"), "creator") => set(&mut self.author[1], text()),
+            (_, Ns::Named("itunes"), "author") => set(&mut self.author[3], text()),
+            (true, _, "published" | "pubDate" | "issued") => first(&mut self.published[0], text),
+            (true, _, "created") | (_, Ns::Named("dc"), "date") => {
+                first(&mut self.published[1], text);
+            }
+            (_, Ns::Named("dcterms"), "issued" | "created") | (_, Ns::Atom, "published") => {
+                first(&mut self.published[2], text);
+            }
+            (true, _, "updated" | "modified") => first(&mut self.updated[0], text),
+            (_, Ns::Named("dcterms"), "modified") | (_, Ns::Atom, "updated") => {
+                first(&mut self.updated[1], text);
+            }
+            _ => {}
+        }
+    }
+
+    fn atom_link(&mut self, link: DocElement<'_, 'a>, entry: DocElement<'_, 'a>) {
+        let href = link.attribute("href");
+        match &*relation(link) {
+            "alternate" => {
+                let rank = page_rank(link, || entry.lang());
+                let address = || resolve(href?, link.base().as_deref());
+                take_better(&mut self.alternate, rank, address);
+            }
+            "enclosure" => self.enclosure(href, link),
+            _ => {}
+        }
+    }
+
+    fn enclosure(&mut self, address: Option<Cow<'a, str>>, element: DocElement<'_, 'a>) {
+        let enclosures = &mut self.entry.enclosures;
+        if enclosures.len() < ENCLOSURE_LIMIT {
+            let base = element.base();
+            enclosures.extend(address.and_then(|address| resolve(address, base.as_deref())));
+        }
+    }
+
+    fn identify(&mut self, element: DocElement<'t, 'a>) {
+        if self.id_element.is_none() {
+            self.id_element = Some(element);
+            let says = element.attribute("isPermaLink").map(trimmed);
+            self.is_permalink = !says.is_some_and(|says| says.eq_ignore_ascii_case("false"));
+            let text = trimmed(element.text());
+            self.entry.native_id = (!text.is_empty()).then_some(text);
+        }
+    }
+
+    /// The entry, from what is known.
+    fn entry(self, element: DocElement<'_, 'a>, dialect: FeedDialect) -> Entry<'a> {
+        let mut entry = self.entry;
+        let about = element.attribute_of(Ns::Rdf, "about").map(trimmed);
+        let is_permalink = self.is_permalink && !dialect.is_atom() || entry.native_id.is_none();
+        entry.native_id = entry.native_id.or(about.filter(|about| !about.is_empty()));
+        entry.id_is_permalink = is_permalink && entry.native_id.as_deref().is_some_and(is_web);
+        let page = || entry.native_id.clone().filter(|_| entry.id_is_permalink);
+        entry.link = entry.link.or(self.alternate.map(|(_, link)| link)).or_else(page);
+        entry.author = self.author.into_iter().flatten().next();
+        entry.published = self.published.into_iter().flatten().next();
+        entry.updated = self.updated.into_iter().flatten().next();
+        Entry { span: element.span(), ..entry }
+    }
+}
+
+fn set<'a>(place: &mut Option<Cow<'a, str>>, text: Cow<'a, str>) {
+    if place.is_none() {
+        let text = collapsed(text);
+        *place = (!text.is_empty()).then_some(text);
+    }
+}
+
+fn first<'a>(place: &mut Option<Time>, text: impl FnOnce() -> Cow<'a, str>) {
+    if place.is_none() {
+        *place = date(&text());
+    }
+}
+
+/// Fields, and the limits that they are to keep.
+struct FieldReader<'l> {
+    dialect: FeedDialect,
+    limits: Option<&'l Limits>,
+    path: String,
+    fields: Vec<Field<'static>>,
+}
+
+/// The fields of an entry.
+fn fields(entry: DocElement<'_, '_>) -> Vec<Field<'static>> {
+    read_fields(entry, None).unwrap_or_default()
+}
+
+/// The same within limits.
+fn read_fields(
+    entry: DocElement<'_, '_>,
+    limits: Option<&Limits>,
+) -> Result<Vec<Field<'static>>, String> {
+    let Some(dialect) = entry.doc().root().and_then(FeedDialect::of) else { return Ok(Vec::new()) };
+    let mut reader = FieldReader { dialect, limits, path: String::new(), fields: Vec::new() };
+    reader.attributes(entry)?;
+    for child in parts(entry) {
+        reader.element(child)?;
+    }
+    let text = collapsed(entry.text());
+    if !text.is_empty() {
+        reader.field(String::new(), text)?;
+    }
+    Ok(reader.fields)
+}
+
+/// What a projection costs in bytes beside its text, at most; more than the limits admit is
+/// refused.
+fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, String> {
+    let fields = entry.element_count() + entry.attributes_within();
+    let mut paths = 0_usize;
+    let mut is_long = fields > limits.fields;
+    // The elements around, each with the bytes of its path.
+    let mut around: Vec<(DocElement<'_, '_>, usize)> = Vec::new();
+    for element in entry.descendants().skip(1) {
+        while around.last().is_some_and(|(outer, _)| outer.span().end <= element.span().start) {
+            around.pop();
+        }
+        let outer = around.last().map_or(0, |(_, path)| *path);
+        let uri = |ns| if let Ns::Other(number) = ns { entry.doc().uri(number).len() } else { 0 };
+        let tag = element.content().start - element.span().start;
+        let path = outer + tag + NAME_COST + uri(element.ns());
+        is_long |= path > limits.path;
+        paths += path;
+        for attribute in element.attributes() {
+            let path = path + NAME_COST + uri(attribute.ns());
+            is_long |= path > limits.path;
+            paths += path;
+        }
+        if !element.is_leaf() {
+            around.push((element, path));
+        }
+    }
+    if is_long {
+        return read_fields(entry, Some(limits)).map(|fields| cost(&fields));
+    }
+    Ok(fields * FIELD_COST + paths)
+}
+
+/// What the projection of an entry costs in bytes beside its text.
+pub(super) fn exact_cost(entry: DocElement<'_, '_>) -> usize {
+    cost(&fields(entry))
+}
+
+fn cost(fields: &[Field<'_>]) -> usize {
+    fields.iter().map(|field| FIELD_COST + field.path.len()).sum()
+}
+
+/// The elements in an element, without sync markup.
+fn parts<'t, 'a>(element: DocElement<'t, 'a>) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    element.children().filter(|child| !child.ns().is_sync_markup())
+}
+
+impl FieldReader<'_> {
+    /// Reads an element in the entry, with all within it.
+    fn element(&mut self, element: DocElement<'_, '_>) -> Result<(), String> {
+        let outer = self.path.len();
+        if outer > 0 {
+            self.path.push('/');
+        }
+        self.dialect.segment(element, &mut self.path);
+        if let Some(limit) = self.limits.map(|limits| limits.path)
+            && self.path.len() > limit
+        {
+            return Err(too_much("bytes in a path", limit));
+        }
+        let has_attributes = self.attributes(element)?;
+        let (text, is_markup) = prose(element, self.dialect);
+        let mut is_bare = !has_attributes && !is_markup;
+        for child in parts(element).filter(|_| !is_markup) {
+            is_bare = false;
+            self.element(child)?;
+        }
+        let value = collapsed(text);
+        if !value.is_empty() || (is_bare && !self.dialect.owns(element.ns())) {
+            self.field(self.path.clone(), value)?;
+        }
+        self.path.truncate(outer);
+        Ok(())
+    }
+
+    /// Reads the attributes of an element, and answers whether it has some.
+    fn attributes(&mut self, element: DocElement<'_, '_>) -> Result<bool, String> {
+        let is_link = self.dialect.is_atom_link(element);
+        let mut has_some = false;
+        for attribute in element.attributes() {
+            let is_skipped = match attribute.ns() {
+                Ns::Sx | Ns::Sx091 => true,
+                Ns::Xml => attribute.local() != "lang",
+                // The path tells it.
+                Ns::None => is_link && attribute.local() == "rel",
+                _ => false,
+            };
+            if is_skipped {
+                continue;
+            }
+            let mut path = String::with_capacity(self.path.len() + attribute.local().len() + 1);
+            path.push_str(&self.path);
+            path.push('@');
+            push_name(self.dialect, element, attribute, &mut path);
+            self.field(path, collapsed(attribute.value()))?;
+            has_some = true;
+        }
+        Ok(has_some)
+    }
+
+    fn field(&mut self, path: String, value: Cow<'_, str>) -> Result<(), String> {
+        if let Some(limit) = self.limits.map(|limits| limits.fields)
+            && self.fields.len() >= limit
+        {
+            return Err(too_much("fields", limit));
+        }
+        self.fields.push(Field { path: Cow::Owned(path), value: Cow::Owned(value.into_owned()) });
+        Ok(())
+    }
+}
+
+fn push_name(
+    dialect: FeedDialect,
+    element: DocElement<'_, '_>,
+    attribute: DocAttribute<'_, '_>,
+    out: &mut String,
+) {
+    if attribute.ns() == Ns::None {
+        out.push_str(attribute.local());
+    } else {
+        dialect.name(element.doc(), attribute.ns(), attribute.name(), out);
+    }
+}
+
+/// The text of an element of an entry, and whether that is markup: an element that holds prose may
+/// hold markup that is meant as text.
+fn prose<'a>(element: DocElement<'_, 'a>, dialect: FeedDialect) -> (Cow<'a, str>, bool) {
+    let is_markup = !element.is_leaf()
+        && dialect.is_prose(element.ns(), element.local())
+        && parts(element).next().is_some();
+    if is_markup { (Cow::Owned(markup(element, dialect)), true) } else { (element.text(), false) }
+}
+
+/// The content of an element as markup, with the names that paths have.
+fn markup(element: DocElement<'_, '_>, dialect: FeedDialect) -> String {
+    let mut out = String::new();
+    let mut is_in_markup = false;
+    let mut walk = element.walk();
+    while let Some(step) = walk.next() {
+        match step {
+            WalkStep::Open(inner) if inner.ns().is_sync_markup() => walk.leave_out(),
+            WalkStep::Open(inner) if inner.id != element.id => {
+                is_in_markup = true;
+                push_tag(dialect, inner, &mut out);
+            }
+            WalkStep::Close(inner) if inner.id != element.id => {
+                out.push_str("</");
+                push_element_name(dialect, inner, &mut out);
+                out.push('>');
+            }
+            WalkStep::Open(_) | WalkStep::Close(_) => {}
+            // White space between elements means nothing.
+            WalkStep::Text(text) if !is_in_markup || !is_blank(&text) => push_text(&mut out, &text),
+            WalkStep::Text(_) => {
+                if !out.ends_with(['>', ' ']) {
+                    out.push(' ');
+                }
+            }
+        }
+    }
+    out
+}
+
+fn push_tag(dialect: FeedDialect, element: DocElement<'_, '_>, out: &mut String) {
+    out.push('<');
+    push_element_name(dialect, element, out);
+    let attributes = element.attributes().filter(|attribute| !attribute.ns().is_sync_markup());
+    let named = attributes.map(|attribute| {
+        let mut name = String::new();
+        push_name(dialect, element, attribute, &mut name);
+        (name, attribute.value())
+    });
+    let mut attributes: Vec<(String, Cow<'_, str>)> = named.collect();
+    attributes.sort_unstable();
+    for (name, value) in attributes {
+        push_attribute(out, &name, &value);
+    }
+    out.push('>');
+}
+
+fn push_element_name(dialect: FeedDialect, element: DocElement<'_, '_>, out: &mut String) {
+    if element.ns() == Ns::Named("xhtml") {
+        out.push_str(element.local());
+    } else {
+        dialect.name(element.doc(), element.ns(), element.name(), out);
+    }
 }

@@ -137,8 +137,7 @@ impl HeadBuilder {
         }
     }
 
-    /// The head, and the title to show.
-    pub fn finish(self) -> (Head, String) {
+    pub fn finish(self) -> Head {
         let mut head = self.head;
         head.link = head.link.or(self.alternate.map(|(_, link)| link));
         head.updated = self.built.or(self.other_date);
@@ -151,8 +150,7 @@ impl HeadBuilder {
         .filter(|period| !period.is_zero());
         head.hints.skip_hours.sort_unstable();
         head.hints.skip_days.sort_unstable();
-        let title = head.title.clone().unwrap_or_default();
-        (head, title)
+        head
     }
 }
 

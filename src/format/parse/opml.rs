@@ -3,16 +3,15 @@
 //! Lists are written by hand and by programs that do not escape, so that their tags are guessed
 //! where they are ill-formed ([`Doc::read_list`](tidegate_core::xml::doc::Doc::read_list)).
 
-mod build;
 mod entries;
+mod list;
 #[cfg(test)]
 mod tests;
-
-pub use build::OutlineSync;
 
 pub use entries::{mark, transcoded};
 
 pub(super) use entries::{MARK, within};
+pub use list::read;
 
 use std::ops::Range;
 use tidegate_core::model::OUTLINE_DEPTH;
@@ -89,8 +88,9 @@ pub struct Outline {
     pub parent: Option<usize>,
     /// Its attributes in their order, each name once; references resolved.
     pub attributes: Vec<(String, String)>,
-    /// What its `sx:sync` says, where it has one that is valid.
-    pub sync: Option<Item091<(), OutlineSync>>,
+    /// What its `sx:sync` says, where it has one that is valid. Of a conflict the markup between the
+    /// tags of its `sx:conflict` is kept.
+    pub sync: Option<Item091<(), String>>,
     /// Whether it has one that is not.
     pub has_invalid_sync: bool,
     /// Whether it, or one around it, says that it is commented out (`isComment`, OPML 2.0).
@@ -251,17 +251,4 @@ impl OutlineList {
         let found = self.namespaces.iter().find(|(known, _)| known == prefix);
         found.map(|(_, uri)| uri.as_str())
     }
-
-    /// The outlines directly in another one, or in the body.
-    pub fn children(&self, of: Option<usize>) -> impl Iterator<Item = (usize, &Outline)> {
-        self.outlines.iter().enumerate().filter(move |(_, outline)| outline.parent == of)
-    }
-}
-
-/// Reads a list. What is ill-formed is repaired as far as it can be guessed, and named.
-pub fn read(text: &str, limits: &OpmlLimits) -> Result<OutlineList, OpmlError> {
-    if text.len() > limits.bytes {
-        return Err(OpmlError::TooLarge { found: text.len(), limit: limits.bytes });
-    }
-    build::read_list(text, limits)
 }

@@ -89,20 +89,22 @@ impl Out {
 
     /// Adds a link.
     pub fn link(&mut self, parts: &[(&str, &str)]) {
-        self.push("<link");
-        for (name, value) in parts {
+        self.empty("link", parts);
+    }
+
+    /// Adds an element without content.
+    pub fn empty(&mut self, name: &str, attributes: &[(&str, &str)]) {
+        self.push("<");
+        self.push(name);
+        for (name, value) in attributes {
             self.attribute(name, value);
         }
         self.push("/>");
     }
 
-    /// Adds an element of the source as it is, with the bindings that it uses and does not make.
-    pub fn copy(&mut self, element: DocElement<'_, '_>) {
-        self.copy_within(element, ATOM);
-    }
-
-    /// The same where another namespace is the default.
-    pub fn copy_within(&mut self, element: DocElement<'_, '_>, default: &str) {
+    /// Adds an element of the source as it is, with the bindings that it uses and does not make, where
+    /// the namespace `default` is the default.
+    pub fn copy(&mut self, element: DocElement<'_, '_>, default: &str) {
         let (text, span) = (element.doc().text(), element.span());
         let behind_name = span.start + 1 + element.name().len();
         self.push(cut(text, span.start..behind_name));

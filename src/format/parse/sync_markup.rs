@@ -1,31 +1,30 @@
 //! Sync markup as a document has it: the `sx:sync` of its entries and its `sx:sharing` (SSE 1.0
 //! section 2, FeedSync section 2, SSE 0.91 sections 2 and 5).
 //!
-//! Both are read from the tree that the entries are read from. An entry counts as a plain one where
-//! its
-//! `sx:sync` is invalid, or where its tags or characters had to be repaired. That costs no other
-//! entry its sync (READINGS 1, row 18).
+//! Both are read from the tree that the entries are read from. An entry counts as a plain one where its
+//! `sx:sync` is invalid, or where its tags or characters had to be repaired. That costs no other entry
+//! its sync (READINGS 1, row 18).
 
-mod conflict;
-mod sharing;
 #[cfg(test)]
 mod tests;
 mod version;
 
-use super::Limits;
 use super::dialect::FeedDialect;
-pub use sharing::bare;
-pub(super) use sharing::read_sharing;
+use super::entry::{self, DocumentSource};
+use super::markup_of;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{
-    EndpointId, Entry, EntrySync, Incoming, Shared, SyncExtras, SyncFault, SyncId, SyncMarkupError,
-    Warning,
+    EndpointId, Entry, EntrySync, Format, Incoming, Markup, Shared, Sharing, Slots, SyncExtras,
+    SyncFault, SyncId, SyncMarkupError, Time, Warning,
 };
-use tidegate_core::xml::doc::{Doc, DocElement, Repair};
+use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
-use version::{SyncResult, fault};
-pub(super) use version::{flag, number, stamp};
+use tidegate_core::xml::{split_name, trimmed};
+use url::Url;
+use version::fault;
+pub(super) use version::{SyncResult, checked_id, item_091, lost_091, push_within};
 
 /// What is said of an entry whose sync markup is not valid, behind why.
 const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
@@ -34,15 +33,11 @@ const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
 pub const UPDATE_LIMIT: usize = 1_000;
 /// The most conflicts of an item.
 pub const CONFLICT_LIMIT: usize = 100;
-const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
+pub(super) const MOST_CONFLICTS: (usize, &str) = (CONFLICT_LIMIT, "conflicts in one item");
 
 /// Reads the `sx:sync` of the entries of one document.
 pub(super) struct SyncReader<'a, 'r> {
-    doc: &'r Arc<Doc<'a>>,
-    limits: &'r Limits,
-    dialect: FeedDialect,
-    /// Bindings of prefixes that the document does not declare.
-    invented: Vec<(String, String)>,
+    source: DocumentSource<'r, 'a>,
     /// The place of the first entry with each sync id.
     first: HashMap<SyncId, usize>,
     repeated: HashMap<SyncId, SyncMarkupError>,
@@ -56,17 +51,9 @@ pub(super) struct SyncReader<'a, 'r> {
 }
 
 impl<'a, 'r> SyncReader<'a, 'r> {
-    pub fn new(
-        doc: &'r Arc<Doc<'a>>,
-        dialect: FeedDialect,
-        limits: &'r Limits,
-        invented: Vec<(String, String)>,
-    ) -> Self {
+    pub fn new(source: DocumentSource<'r, 'a>) -> Self {
         Self {
-            doc,
-            limits,
-            dialect,
-            invented,
+            source,
             first: HashMap::new(),
             repeated: HashMap::new(),
             repaired: Vec::new(),
@@ -138,11 +125,11 @@ impl<'a, 'r> SyncReader<'a, 'r> {
                     );
                     self.warn(element.span().start, message);
                 }
-                let shared = version::read(element, sync, self.dialect)?;
+                let shared = version::read(element, sync, self.source.dialect)?;
                 (shared, None, extras.unwrap_or_default())
             }
             None => {
-                let read = version::read_091(element, self.dialect)?;
+                let read = version::read_091(element, self.source.dialect)?;
                 let (shared, conflict) =
                     read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
                 (shared, Some(conflict), SyncExtras::default())
@@ -163,18 +150,33 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         Ok(Incoming { version: winner.with(()), conflicts: read, sse091, extras })
     }
 
+    /// Reads one of the conflicts of an entry that has these repairs.
+    fn conflict(&self, item: DocElement<'_, 'a>, repairs: &[Repair]) -> SyncResult<Markup> {
+        let own = self.source.dialect;
+        let dialect = dialect_of_item(item, own).unwrap_or(own);
+        let context = item.context(self.source.invented);
+        let span = item.span();
+        let is_within = |repair: &&Repair| span.contains(&repair.range().start);
+        let repairs: Vec<Repair> = repairs.iter().filter(is_within).copied().collect();
+        let source = DocumentSource { dialect, ..self.source };
+        let (entry, _) = entry::read(source, item, &repairs, context.into())
+            .map_err(|why| fault(item, SyncFault::Conflict(why)))?;
+        let markup = markup_of(dialect.format, &entry);
+        Ok(if item.ns().is_sync_markup() { as_item(item, markup) } else { markup })
+    }
+
     /// Counts some of what an entry has.
     fn weigh(&mut self, entry: DocElement<'_, '_>, bytes: usize) -> SyncResult<()> {
         self.weight = self.weight.saturating_add(bytes);
-        if self.weight > self.limits.sync {
+        if self.weight > self.source.limits.sync {
             let what = "bytes in the conflicts of all items and what they inherit";
-            return Err(fault(entry, SyncFault::TooMany { what, limit: self.limits.sync }));
+            return Err(fault(entry, SyncFault::TooMany { what, limit: self.source.limits.sync }));
         }
         Ok(())
     }
 
     fn warn(&mut self, offset: usize, message: String) {
-        if self.warnings.len() < self.limits.markup.warnings {
+        if self.warnings.len() < self.source.limits.markup.warnings {
             self.warnings.push(Warning { offset, message });
         }
     }
@@ -279,4 +281,107 @@ fn is_nss(text: &str) -> bool {
             b'%' => is_hex(at + 1) && is_hex(at + 2),
             byte => byte.is_ascii_alphanumeric() || b"()+,-.:=@;$_!*'/?#".contains(byte),
         })
+}
+
+/// How an element is read that stands among the conflicts of a document in `dialect`; `None` where
+/// it is no item. It may be of the other family.
+fn dialect_of_item(element: DocElement<'_, '_>, dialect: FeedDialect) -> Option<FeedDialect> {
+    let root = element.ns();
+    match element.local() {
+        local if local == dialect.entry() && dialect.owns(root) => Some(dialect),
+        "entry" if root == Ns::Atom => Some(FeedDialect { format: Format::Atom10, root }),
+        "item" if matches!(root, Ns::None | Ns::Rss20) => {
+            Some(FeedDialect { format: Format::Rss20, root })
+        }
+        _ => None,
+    }
+}
+
+/// An `sx:conflict` of SSE 0.91 in which no item stands, as an item that says what stands in it.
+/// Its element is called like that of the item around.
+fn as_item(conflict: DocElement<'_, '_>, markup: Markup) -> Markup {
+    let item = conflict.ancestors().find(|around| !around.ns().is_sync_markup());
+    let Some(item) = item else { return markup };
+    let (name, prefix) = (item.name(), split_name(item.name()).0);
+    let Markup { xml, mut context, slots, .. } = markup;
+    let content = slots.inner.and_then(|at| Some(xml.get(at..)?.rsplit_once("</")?.0));
+    if let Some(uri) = item.uri().filter(|uri| !uri.is_empty())
+        && !context.namespaces.iter().any(|(bound, _)| bound == prefix)
+    {
+        context.namespaces.push((prefix.to_owned(), uri.into_owned()));
+        context.namespaces.sort_unstable();
+    }
+    let begin = name.len() + "<>".len();
+    let moved = |place: Range<usize>| {
+        let moved = |at: usize| (at + begin).saturating_sub(slots.inner.unwrap_or_default());
+        moved(place.start)..moved(place.end)
+    };
+    Markup {
+        xml: format!("<{name}>{}</{name}>", content.unwrap_or_default()),
+        context,
+        slots: Slots {
+            attributes: name.len() + 1,
+            inner: Some(begin),
+            id: slots.id.clone().map(moved),
+            id_element: slots.id_element.clone().map(moved),
+        },
+        ..markup
+    }
+}
+
+/// Reads the `sx:sharing` of a document at `url`, which is one of these elements: it stands in the
+/// channel, or in the root, where that of the authors of SSE 0.91 stands (READINGS 2, row 11). Also
+/// until when the feed is to be read.
+pub(super) fn read_sharing(
+    head: &[DocElement<'_, '_>],
+    is_container: impl Fn(DocElement<'_, '_>) -> bool,
+    url: Option<&Url>,
+) -> Option<(Sharing, Option<Time>)> {
+    let found = head.iter().copied().filter(|e| e.ns().is_sync_markup() && e.local() == "sharing");
+    let is_within = |is_one: &dyn Fn(DocElement<'_, '_>) -> bool| {
+        found.clone().find(|element| element.parent().is_some_and(is_one))
+    };
+    let element = is_within(&is_container).or_else(|| is_within(&|root| root.id == 0))?;
+    let expires = element.attribute("expires");
+    let sharing = Sharing { bounds: bounds(element), complete: complete(element, url) };
+    Some((sharing, expires.and_then(|at| Time::parse_rfc3339(at.trim()).ok())))
+}
+
+/// Its `since` and `until`, as texts that can be compared. SSE 0.91 (section 2.1) writes dates,
+/// whose letters are in no order; without its `since` the feed is there from the beginning.
+fn bounds(sharing: DocElement<'_, '_>) -> Option<(String, String)> {
+    let (since, until) = (sharing.attribute("since"), sharing.attribute("until")?);
+    if sharing.ns() != Ns::Sx091 {
+        return Some((since?.into_owned(), until.into_owned()));
+    }
+    let date = |text: &str| Time::parse_rfc2822(text).map(|time| time.to_string());
+    let until = date(&until)?;
+    match since.filter(|since| !since.trim().is_empty()) {
+        None => Some((String::new(), until)),
+        Some(since) => Some((date(&since)?, until)),
+    }
+}
+
+/// Where the complete feed is, where it names one (section 2.2.1). A relative link needs the
+/// document's `url`.
+fn complete(sharing: DocElement<'_, '_>, url: Option<&Url>) -> Option<String> {
+    let link = sharing.children().find_map(|related| {
+        let is_complete = related.local() == "related"
+            && related.attribute("type").map(trimmed).as_deref() == Some("complete");
+        let link = related.attribute("link").filter(|_| is_complete)?;
+        match url {
+            Some(url) => url.join(link.trim()).ok(),
+            None => Url::parse(link.trim()).ok(),
+        }
+    });
+    link.map(bare).map(String::from)
+}
+
+/// A link as it is followed and kept: what a document says of credentials is neither.
+pub fn bare(mut link: Url) -> Url {
+    // Both fail only for addresses that cannot have any.
+    let _ = link.set_username("");
+    let _ = link.set_password(None);
+    link.set_fragment(None);
+    link
 }

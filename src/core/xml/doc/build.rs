@@ -3,8 +3,8 @@
 use super::start_tag::{OpenElement, WrittenAttribute};
 use super::tokens::{Pending, Token, has_forbidden, reader};
 use super::{
-    Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind,
-    characters, index, offset,
+    Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind, content,
+    index, offset,
 };
 use crate::model::Flaw;
 use crate::xml::ns::NamespaceScope;
@@ -184,14 +184,15 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self) -> BuiltDoc<'a> {
-        self.doc.uris = self.scope.take_uris();
+        let (uris, invented) = self.scope.into_parts();
+        self.doc.uris = uris;
         BuiltDoc {
             doc: self.doc,
             findings: self.findings,
             units: self.units,
             dropped: self.dropped,
             repairs: self.repairs,
-            invented: self.scope.invented(),
+            invented,
         }
     }
 
@@ -210,7 +211,7 @@ impl<'a> Builder<'a> {
                 }
                 Token::End { name } => self.end(&span, name),
                 Token::Text => self.characters(span),
-                Token::CData if self.open.is_empty() => self.remove_around(span),
+                Token::CData if self.open.is_empty() => self.remove_around(&span),
                 Token::CData => self.note_forbidden(&(span.start + 9..span.end.saturating_sub(3))),
                 Token::Other => {}
                 Token::Unreadable => self.unreadable(&span),
@@ -259,7 +260,7 @@ impl<'a> Builder<'a> {
             if self.open.len() + 1 == self.fence {
                 self.leave_unit(&open);
             }
-            self.leave(&open);
+            self.scope.truncate(open.scope);
         }
     }
 
@@ -272,19 +273,12 @@ impl<'a> Builder<'a> {
         self.fence = 0;
     }
 
-    fn leave(&mut self, open: &OpenElement<'a>) {
-        self.scope.truncate(open.scope);
-    }
-
     /// Gives the open entry up: what was there up to the byte `at` is not in the tree.
     pub(super) fn drop_unit(&mut self, at: usize) {
         let Some(keep) = self.fence.checked_sub(1) else { return };
         let Some(entry) = self.open.get(keep).cloned() else { return };
-        while self.open.len() > keep {
-            if let Some(open) = self.open.pop() {
-                self.leave(&open);
-            }
-        }
+        self.open.truncate(keep);
+        self.scope.truncate(entry.scope);
         if let Some(node) = self.doc.nodes.get(index(entry.node)).copied() {
             self.dropped.push((index(node.start)..at, node.parent));
             self.doc.attributes.truncate(index(node.attributes));
@@ -306,17 +300,37 @@ impl<'a> Builder<'a> {
         self.repair(range, RepairKind::Text(with));
     }
 
+    /// Replaces a piece of the text that is a flaw.
+    pub(super) fn mend(
+        &mut self,
+        flaw: Flaw,
+        range: Range<usize>,
+        with: &'static str,
+        why: &'static str,
+    ) {
+        self.findings.flaw(flaw, range.start, why);
+        self.replace(range, with);
+    }
+
     /// Takes a piece of the text out that is no element.
     pub(super) fn remove(&mut self, range: Range<usize>) {
         self.hole(&range, false);
         self.replace(range, "");
     }
 
+    /// The same of one that is a flaw.
+    pub(super) fn remove_flaw(&mut self, flaw: Flaw, range: &Range<usize>, why: &'static str) {
+        self.findings.flaw(flaw, range.start, why);
+        self.remove(range.clone());
+    }
+
     /// Takes a piece of the text out that stands outside of the root.
-    pub(super) fn remove_around(&mut self, range: Range<usize>) {
-        let why = "text outside of the document's element is taken out";
-        self.findings.flaw(Flaw::Around, range.start, why);
-        self.remove(range);
+    pub(super) fn remove_around(&mut self, range: &Range<usize>) {
+        self.remove_flaw(
+            Flaw::Around,
+            range,
+            "text outside of the document's element is taken out",
+        );
     }
 
     pub(super) fn hole(&mut self, range: &Range<usize>, is_text: bool) {
@@ -340,7 +354,7 @@ impl<'a> Builder<'a> {
         let text = cut(self.doc.text, span.clone());
         if self.open.is_empty() {
             if !xml::is_blank(text) {
-                self.remove_around(span);
+                self.remove_around(&span);
             }
             return;
         }
@@ -368,23 +382,22 @@ impl<'a> Builder<'a> {
     /// Reads the reference that a text begins with, repairs it where XML does not know it, and
     /// answers how long it is.
     pub(super) fn reference(&mut self, text: &str, at: usize) -> usize {
-        let name = characters::spelled(text);
+        let name = content::spelled(text);
         let span = at..at + name.map_or(1, |name| name.len() + 2);
+        let flaw = Flaw::References;
         match name.map_or(Reference::Bare, reference) {
             Reference::Fine(_) => {}
             Reference::Html(_) => {
                 let why = "a reference that only HTML knows is written as a number";
-                self.findings.flaw(Flaw::References, at, why);
+                self.findings.flaw(flaw, at, why);
                 self.repair(span.clone(), RepairKind::Number);
             }
             Reference::Forbidden => {
                 let why = "a reference to a character that XML forbids is dropped";
-                self.findings.flaw(Flaw::References, at, why);
-                self.replace(span.clone(), "");
+                self.mend(flaw, span.clone(), "", why);
             }
             Reference::Bare => {
-                self.findings.flaw(Flaw::References, at, "a bare '&' is taken for itself");
-                self.replace(at..at + 1, "&amp;");
+                self.mend(flaw, at..at + 1, "&amp;", "a bare '&' is taken for itself");
                 return 1;
             }
         }

@@ -5,7 +5,7 @@ use super::start_tag::OpenElement;
 use super::tokens::{Pending, Token};
 use super::{LimitReached, RepairKind, index};
 use crate::model::Flaw;
-use crate::xml::{cut, is_blank, split_name};
+use crate::xml::{cut, find_tag, is_blank, split_name};
 use std::ops::Range;
 
 /// Elements that hold text or a few values and never an entry. An entry that begins in one shows
@@ -65,7 +65,7 @@ impl<'a> Builder<'a> {
         };
         let Some(found) = found else {
             if self.open.is_empty() {
-                return self.remove_around(span.clone());
+                return self.remove_around(span);
             }
             let name = name.chars().take(40).collect::<String>();
             self.unbalanced(span.start, format!("the end tag </{name}> closes nothing"));
@@ -207,7 +207,7 @@ impl<'a> Builder<'a> {
         }
         let after = span.start + 1;
         if self.open.is_empty() {
-            self.remove_around(span.start..after);
+            self.remove_around(&(span.start..after));
         } else {
             self.findings.fault(span.start, "a '<' that begins no tag is taken for itself");
             self.replace(span.start..after, "&lt;");
@@ -262,13 +262,6 @@ impl<'a> Builder<'a> {
     fn next_entry(&self, from: usize) -> Option<usize> {
         let open = self.fence.checked_sub(1).and_then(|at| self.open.get(at));
         let name = open.map(|open| open.name).or(self.entry_name)?;
-        let wanted = format!("<{name}");
-        let bytes = self.doc.text.as_bytes();
-        memchr::memmem::find_iter(bytes.get(from..)?, wanted.as_bytes()).map(|at| at + from).find(
-            |at| {
-                let behind = bytes.get(at + wanted.len());
-                matches!(behind, Some(b' ' | b'\t' | b'\n' | b'\r' | b'>'))
-            },
-        )
+        find_tag(self.doc.text, from, name)
     }
 }

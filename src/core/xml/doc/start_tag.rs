@@ -1,11 +1,12 @@
 //! Start tags: attributes, namespaces, base and language.
 
 use super::RepairKind;
+use super::attributes::{Broken, TagCursor};
 use super::build::Builder;
 use super::{DocAttributeSpan, DocNode, LimitReached, NodeId, index, offset};
 use crate::model::Flaw;
 use crate::xml::ns::{Ns, is_reserved};
-use crate::xml::{self, cut, declared_prefix, is_name, is_space, split_name};
+use crate::xml::{self, cut, declared_prefix, is_name, split_name};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -44,8 +45,9 @@ impl<'a> Builder<'a> {
         let inner = span.start + 1 + name.len()..span.end - if is_empty { 2 } else { 1 };
         let mut written = std::mem::take(&mut self.written);
         let lexed = match self.is_list {
-            true => Ok(()),
-            false => lex(self.doc.text, inner, self.limits.attributes, &mut written),
+            true => Ok(true),
+            false => TagCursor::new(cut(self.doc.text, 0..inner.end), inner.start, &mut written)
+                .attributes(self.limits.attributes),
         };
         let limits = self.limits;
         let is_long = |name: &str| name.len() > limits.name;
@@ -60,13 +62,13 @@ impl<'a> Builder<'a> {
                 Some(("bytes in one name", limits.name))
             }
             Err(_) => Some(("attributes of one element", limits.attributes)),
-            Ok(()) if self.open.len() >= limits.depth => {
+            Ok(_) if self.open.len() >= limits.depth => {
                 Some(("elements inside each other", limits.depth))
             }
-            Ok(()) if self.weight() > limits.weight => {
+            Ok(_) if self.weight() > limits.weight => {
                 Some(("bytes in elements and attributes", limits.weight))
             }
-            Ok(()) => self.open_element(span, name, is_empty, &written),
+            Ok(_) => self.open_element(span, name, is_empty, &written),
         };
         self.written = written;
         match too_much {
@@ -217,8 +219,7 @@ impl<'a> Builder<'a> {
     fn spell(&mut self, written: &WrittenAttribute<'a>) {
         if !written.spaced {
             let why = "an attribute without white space before it is given some";
-            self.findings.flaw(Flaw::Tags, written.start, why);
-            self.replace(written.start..written.start, " ");
+            self.mend(Flaw::Tags, written.start..written.start, " ", why);
         }
         let place = &written.value;
         match written.form {
@@ -234,9 +235,8 @@ impl<'a> Builder<'a> {
     }
 
     fn take_out(&mut self, written: &WrittenAttribute<'a>, why: &'static str) {
-        self.findings.flaw(Flaw::Tags, written.start, why);
         let quote = usize::from(written.form == Form::Quoted);
-        self.replace(written.start..written.value.end + quote, "");
+        self.mend(Flaw::Tags, written.start..written.value.end + quote, "", why);
     }
 
     /// Repairs what XML does not know in the value of an attribute.
@@ -284,90 +284,13 @@ pub(super) enum Form {
     Absent,
 }
 
-/// Why something that looks like a tag is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
-    /// It cannot be read as attributes.
-    Unreadable,
-    /// There are too many.
-    TooMany,
-}
-
-/// Finds the attributes in `text[range]`, which is a tag without its name and its ends.
-fn lex<'a>(
-    text: &'a str,
-    range: Range<usize>,
-    limit: usize,
-    out: &mut Vec<WrittenAttribute<'a>>,
-) -> Result<(), Broken> {
-    out.clear();
-    let bytes = text.as_bytes();
-    let byte = |at: usize| if at < range.end { bytes.get(at).copied() } else { None };
-    let skip = |mut at: usize| {
-        while byte(at).is_some_and(is_space) {
-            at += 1;
-        }
-        at
-    };
-    let mut at = range.start;
-    loop {
-        let start = skip(at);
-        let spaced = start > at;
-        let Some(first) = byte(start) else { return Ok(()) };
-        if first == b'<' {
-            return Err(Broken::Unreadable);
-        }
-        if out.len() >= limit {
-            return Err(Broken::TooMany);
-        }
-        let mut end = start;
-        while byte(end).is_some_and(|b| !is_space(b) && b != b'=') {
-            end += 1;
-        }
-        let name = cut(text, start..end);
-        if !is_name(name) {
-            return Err(Broken::Unreadable);
-        }
-        let equals = skip(end);
-        if byte(equals) != Some(b'=') {
-            out.push(WrittenAttribute { name, start, value: end..end, form: Form::Absent, spaced });
-            at = end;
-            continue;
-        }
-        let open = skip(equals + 1);
-        let (value, form, next) = match byte(open) {
-            Some(quote @ (b'"' | b'\'')) => {
-                let rest = bytes.get(open + 1..range.end).unwrap_or_default();
-                let length = memchr::memchr(quote, rest).ok_or(Broken::Unreadable)?;
-                let close = open + 1 + length;
-                (open + 1..close, Form::Quoted, close + 1)
-            }
-            Some(_) => {
-                let mut close = open;
-                while byte(close).is_some_and(|b| !is_space(b)) {
-                    close += 1;
-                }
-                (open..close, Form::Bare, close)
-            }
-            None => return Err(Broken::Unreadable),
-        };
-        let raw = bytes.get(value.clone()).unwrap_or_default();
-        let stray = form == Form::Bare && memchr::memchr2(b'"', b'\'', raw).is_some();
-        if stray || memchr::memchr(b'<', raw).is_some() {
-            return Err(Broken::Unreadable);
-        }
-        out.push(WrittenAttribute { name, start, value, form, spaced });
-        at = next;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(tag: &str) -> Result<Vec<(&str, &str, Form, bool)>, Broken> {
         let mut out = Vec::new();
-        lex(tag, 0..tag.len(), 4, &mut out)?;
+        TagCursor::new(tag, 0, &mut out).attributes(4)?;
         Ok(out.into_iter().map(|w| (w.name, cut(tag, w.value.clone()), w.form, w.spaced)).collect())
     }
 

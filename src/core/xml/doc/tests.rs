@@ -221,48 +221,37 @@ const PIECES: &[&str] = &[
 fn document(format: usize, entries: &[Vec<usize>]) -> String {
     let names = "xmlns:dc=\"http://purl.org/dc/elements/1.1/\" xmlns:media=\"http://search.yahoo.com/mrss/\" \
                  xmlns:content=\"http://purl.org/rss/1.0/modules/content/\"";
-    let (before, entry, after) = match format {
-        0 => (
-            format!("<rss version=\"2.0\" {names}><channel><title>F</title>"),
-            "item",
-            "</channel></rss>",
-        ),
+    // The root's name and its attributes, what it begins and ends with, and the entry.
+    let (root, own, begin, end, entry) = match format {
+        0 => ("rss", "version=\"2.0\"", "<channel><title>F</title>", "</channel>", "item"),
         1 => (
-            format!(
-                "<feed xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"https://e.org/x/\" xml:lang=\"en\" {names}>"
-            ),
+            "feed",
+            "xmlns=\"http://www.w3.org/2005/Atom\" xml:base=\"https://e.org/x/\" xml:lang=\"en\"",
+            "",
+            "",
             "entry",
-            "</feed>",
         ),
-        2 => (
-            format!("<a:feed xmlns:a=\"http://www.w3.org/2005/Atom\" xmlns=\"urn:d\" {names}>"),
-            "a:entry",
-            "</a:feed>",
-        ),
+        2 => {
+            let own = "xmlns:a=\"http://www.w3.org/2005/Atom\" xmlns=\"urn:d\"";
+            ("a:feed", own, "", "", "a:entry")
+        }
         3 => (
-            format!(
-                "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns=\"http://purl.org/rss/1.0/\" {names}><channel rdf:about=\"urn:c\"><title>F</title></channel>"
-            ),
+            "rdf:RDF",
+            "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns=\"http://purl.org/rss/1.0/\"",
+            "<channel rdf:about=\"urn:c\"><title>F</title></channel>",
+            "",
             "item rdf:about=\"urn:i\"",
-            "</rdf:RDF>",
         ),
-        4 => (
-            format!("<rss version=\"2.0\" xmlns=\"urn:odd\" {names}><channel>"),
-            "item",
-            "</channel></rss>",
-        ),
-        _ => (format!("<feed {names}>"), "entry xml:base=\"/own/\" n='1'", "</feed>"),
+        4 => ("rss", "version=\"2.0\" xmlns=\"urn:odd\"", "<channel>", "</channel>", "item"),
+        _ => ("feed", "", "", "", "entry xml:base=\"/own/\" n='1'"),
     };
     let name = entry.split(' ').next().unwrap_or_default();
-    let mut text = before;
+    let mut text = format!("<{root} {own} {names}>{begin}");
     for pieces in entries {
-        text.push_str(&format!("<{entry}>"));
-        for at in pieces {
-            text.push_str(PIECES[*at]);
-        }
-        text.push_str(&format!("</{name}>\n"));
+        let inside: String = pieces.iter().map(|at| PIECES[*at]).collect();
+        text.push_str(&format!("<{entry}>{inside}</{name}>\n"));
     }
-    text + after
+    format!("{text}{end}</{root}>")
 }
 
 proptest! {

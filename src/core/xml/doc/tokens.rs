@@ -94,9 +94,7 @@ impl<'a> Builder<'a> {
             Ok(Event::Comment(_)) => {
                 let inner = cut(text, span.start + 4..span.end.saturating_sub(3));
                 if inner.contains("--") || inner.ends_with('-') {
-                    let why = "a comment with '--' in it is taken out";
-                    self.findings.flaw(Flaw::Tags, span.start, why);
-                    self.remove(span.clone());
+                    self.remove_flaw(Flaw::Tags, &span, "a comment with '--' in it is taken out");
                 }
                 Token::Other
             }
@@ -104,8 +102,7 @@ impl<'a> Builder<'a> {
                 let target = instruction.target();
                 if !is_name(target) || target.eq_ignore_ascii_case("xml") {
                     let why = "a processing instruction without a name is taken out";
-                    self.findings.flaw(Flaw::Tags, span.start, why);
-                    self.remove(span.clone());
+                    self.remove_flaw(Flaw::Tags, &span, why);
                 } else {
                     self.hole(&span, false);
                 }
@@ -117,20 +114,20 @@ impl<'a> Builder<'a> {
             }
             Ok(Event::Decl(_)) => {
                 let why = "an XML declaration that is not at the start is taken out";
-                self.findings.flaw(Flaw::Around, span.start, why);
-                self.remove(span.clone());
+                self.remove_flaw(Flaw::Around, &span, why);
+                Token::Other
+            }
+            Ok(Event::DocType(_)) if self.open.len() > usize::from(self.is_list) => {
+                let why = "a DOCTYPE inside of an element is taken out";
+                self.remove_flaw(Flaw::Tags, &span, why);
                 Token::Other
             }
             Ok(Event::DocType(_)) => {
-                if self.open.len() > usize::from(self.is_list) {
-                    let why = "a DOCTYPE inside of an element is taken out";
-                    self.findings.flaw(Flaw::Tags, span.start, why);
-                }
                 self.remove(span.clone());
                 Token::Other
             }
             Err(Error::IllFormed(_)) => {
-                self.remove_around(span.clone());
+                self.remove_around(&span);
                 Token::Other
             }
             // Text and sections were read already.

@@ -1,7 +1,6 @@
 //! Collections as JSON (READINGS 1, row 34).
 
-use super::pox::ItemWriter;
-use super::{CollectionFile, Fields, ITEM_LIMIT};
+use super::{CollectionFile, Fields, HTML, ITEM_LIMIT, ItemWriter};
 use crate::parse::json::{ITEMS, JsonReader, ObjectPart, Stop};
 use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
@@ -78,14 +77,12 @@ pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result
         return Err(ParseError::Limit { what: "bytes in one member", limit, at });
     }
     let lines = Lines::of(text);
-    out.push("<feed xmlns=\"");
-    out.push(ATOM);
-    out.push("\">");
+    out.push(&format!("<feed xmlns=\"{ATOM}\">"));
     let mut fields = Fields::default();
     for (name, raw) in &head {
         push_member(out, &mut fields, name, &value(raw)?);
     }
-    fields.into_head().write(out, None);
+    fields.write_head(out);
     for raw in &items {
         out.at(lines.line(place(raw)));
         if let Value::Object(item) = value(raw)? {
@@ -125,7 +122,7 @@ fn push_member(out: &mut Out, fields: &mut Fields, name: &str, value: &Value) {
                 }
             }
         }
-        ("description", Some(text)) => out.element("subtitle", " type=\"html\"", &text),
+        ("description", Some(text)) => out.element("subtitle", HTML, &text),
         (name, Some(text)) if fields.take(name, &text) => {}
         (name, _) => member(out, name, value),
     }
@@ -158,11 +155,6 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
     let start = out.len();
     let sync = item.get("sync").filter(|sync| sync.is_object());
     let sync_id = sync.and_then(|sync| sync.get("id")).and_then(plain);
-    let mut write = |out: &mut Out| {
-        if let Some(sync) = sync {
-            self::sync(out, sync, depth);
-        }
-    };
     // The item's own markup says all that the plain members do.
     let markup = item.get("entry").and_then(Value::as_str);
     if let Some(doc) = markup.and_then(Doc::read_whole)
@@ -172,15 +164,18 @@ fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
         let is_ours = root.local() == "item"
             || root.local() == "entry"
                 && (root.ns() == Ns::Atom || root.attribute_of(Ns::Xml, "base").is_some());
-        let own = if root.ns() == Ns::Atom { Ns::None } else { root.ns() };
         if is_ours {
+            let own = if root.ns() == Ns::Atom { Ns::None } else { root.ns() };
             let mut writer = ItemWriter { out, own, lines: None };
-            writer.entry(root, Some((&mut write, sync_id.as_deref())));
+            writer.begin(root);
+            push_sync(writer.out, sync, depth);
+            writer.content(root, Fields::default(), sync_id.as_deref(), false);
+            writer.out.push("</entry>");
             return;
         }
     }
     out.push("<entry>");
-    write(out);
+    push_sync(out, sync, depth);
     let changed = sync.and_then(changed);
     let mut fields = Fields { changed, ..Fields::default() };
     let mut own = item.clone();
@@ -203,41 +198,35 @@ fn changed(sync: &Value) -> Option<Time> {
 
 /// Whether a member of an item was taken as a field.
 fn takes(fields: &mut Fields, name: &str, value: &Value) -> bool {
-    match (name, value) {
-        ("categories" | "tags" | "category", value) => {
+    let part = |value: &Value, name| value.get(name).and_then(plain);
+    let only =
+        |name| value.as_object().filter(|all| all.len() == 1).and_then(|_| part(value, name));
+    match name {
+        "categories" | "tags" | "category" => {
             let names: Option<Vec<String>> = list(Some(value)).map(plain).collect();
-            names.is_some_and(|names| {
-                fields.categories.extend(names);
-                true
-            })
+            let is_taken = names.is_some();
+            fields.categories.extend(names.into_iter().flatten());
+            is_taken
         }
-        ("enclosures" | "enclosure", value) => {
-            let part = |value: &Value, name| value.get(name).and_then(plain);
-            let read: Option<Vec<CollectionFile>> = list(Some(value))
-                .map(|one| {
-                    let (kind, length) = (part(one, "type"), part(one, "length"));
-                    Some(CollectionFile { url: part(one, "url")?, kind, length })
-                })
-                .collect();
-            read.is_some_and(|read| {
-                fields.enclosures.extend(read);
-                true
-            })
+        "enclosures" | "enclosure" => {
+            let read = |one: &Value| {
+                let (kind, length) = (part(one, "type"), part(one, "length"));
+                Some(CollectionFile { url: part(one, "url")?, kind, length })
+            };
+            let files: Option<Vec<CollectionFile>> = list(Some(value)).map(read).collect();
+            let is_taken = files.is_some();
+            fields.enclosures.extend(files.into_iter().flatten());
+            is_taken
         }
-        ("author", Value::Object(author)) => {
-            let name = author.get("name").and_then(plain);
-            author.len() == 1 && name.is_some_and(|name| fields.take("author", &name))
-        }
-        ("link", Value::Object(link)) => {
-            let href = link.get("href").and_then(plain);
-            link.len() == 1 && href.is_some_and(|href| fields.take("link", &href))
-        }
-        (name, value) => plain(value).is_some_and(|text| fields.take(name, &text)),
+        "author" if value.is_object() => only("name").is_some_and(|text| fields.take(name, &text)),
+        "link" if value.is_object() => only("href").is_some_and(|text| fields.take(name, &text)),
+        name => plain(value).is_some_and(|text| fields.take(name, &text)),
     }
 }
 
-/// `sync` (sections 2.4 to 2.6).
-fn sync(out: &mut Out, value: &Value, depth: usize) {
+/// Adds `sync` (sections 2.4 to 2.6), where there is one.
+fn push_sync(out: &mut Out, sync: Option<&Value>, depth: usize) {
+    let Some(value) = sync else { return };
     out.push("<sx:sync");
     out.attribute("xmlns:sx", FEED_SYNC);
     attributes(out, value, &["id", "updates", "deleted", "noconflicts"]);
@@ -268,8 +257,6 @@ fn member(out: &mut Out, name: &str, value: &Value) {
     out.attribute("xmlns:json", MEMBER);
     out.attribute("name", name);
     out.push(">");
-    let mut text = String::new();
-    tidegate_core::xml::push_text(&mut text, &value.to_string());
-    out.push(&text);
+    out.text(&value.to_string());
     out.push("</json:member>");
 }

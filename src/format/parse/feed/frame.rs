@@ -7,7 +7,6 @@ use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::xml::doc::{Doc, DocElement};
-use tidegate_core::xml::split_name;
 
 /// What stands around the items of a feed, or of a collection as plain XML.
 #[derive(Debug)]
@@ -42,14 +41,13 @@ impl FeedFrame {
             let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
             declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
         };
-        let context = container.inner_context();
         Ok(Self {
             is_collection: is_collection(root),
             content: container.content(),
             empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),
             dialect: items.iter().find_map(|(_, dialect)| *dialect).or_else(declared),
-            namespace: bound(container, &context.namespaces).to_owned(),
-            context,
+            namespace: container.uri().unwrap_or_default().into_owned(),
+            context: container.inner_context(),
             items,
         })
     }
@@ -86,13 +84,7 @@ fn container<'t, 'a>(root: DocElement<'t, 'a>) -> Result<DocElement<'t, 'a>, Par
 fn dialect_of_item(item: DocElement<'_, '_>) -> Option<Dialect> {
     let mut children = item.children();
     let sync = children.find(|child| child.ns().is_sync_markup() && child.local() == "sync")?;
-    Dialect::of(bound(sync, &sync.scope()))
-}
-
-/// The namespace of an element in which these bindings are in scope.
-fn bound<'s>(element: DocElement<'_, '_>, scope: &'s [(String, String)]) -> &'s str {
-    let (prefix, _) = split_name(element.name());
-    scope.iter().find(|(bound, _)| bound == prefix).map_or("", |(_, uri)| uri)
+    Dialect::of(&sync.uri()?)
 }
 
 #[cfg(test)]

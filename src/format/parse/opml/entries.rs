@@ -12,7 +12,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{OpmlError, OpmlLimits, OpmlProblem, Outline, OutlineKind, OutlineList, read};
+use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, read};
 use crate::parse::out::{Out, line_start, root};
 use crate::parse::{Limits, ParseError, without_garbage};
 use std::borrow::Cow;
@@ -21,9 +21,8 @@ use tidegate_core::model::{OUTLINE_ROOT, OutlinePath, Stamp, Warning};
 use tidegate_core::sync_markup::{Dialect, sx091};
 use tidegate_core::xml::address::is_web;
 use tidegate_core::xml::doc::{Doc, DocElement};
-use tidegate_core::xml::is_name;
 use tidegate_core::xml::ns::{ATOM, HISTORY, Ns, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
-use tidegate_core::xml::well_formed_date;
+use tidegate_core::xml::{is_name, push_attribute, well_formed_date};
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
 pub const MARK: &str = "list";
@@ -55,16 +54,11 @@ pub fn within(text: &str, limits: &Limits) -> Result<Option<(String, Vec<Warning
         OpmlLimits { bytes: limits.decoded, outlines: limits.entries, ..OpmlLimits::default() };
     let mut list = read(text, &most).map_err(|error| refused(text, &error))?;
     list.namespaces.retain(|(_, uri)| uri.len() <= NAMESPACE);
-    let mut writer = EntryWriter {
-        out: Out::new(limits),
-        list: &list,
-        text,
-        warnings: Vec::new(),
-        more: list.unnamed,
-    };
+    let mut writer = EntryWriter::new(&list, text, limits);
+    writer.more = list.unnamed;
     writer.list();
-    for OpmlProblem { line, message } in &list.problems {
-        writer.warn(*line, message);
+    for problem in &list.problems {
+        writer.warn(problem.line, &problem.message);
     }
     let EntryWriter { out, mut warnings, more, .. } = writer;
     if more > 0 {
@@ -93,15 +87,11 @@ struct EntryWriter<'a> {
     more: usize,
 }
 
-/// The entry of an outline.
-#[derive(Debug, Clone, Copy)]
-struct OutlineEntry<'a> {
-    id: &'a str,
-    /// The id of the one that it stands in.
-    parent: Option<&'a str>,
-}
-
 impl<'a> EntryWriter<'a> {
+    fn new(list: &'a OutlineList, text: &'a str, limits: &Limits) -> Self {
+        Self { out: Out::new(limits), list, text, warnings: Vec::new(), more: 0 }
+    }
+
     /// Tells of a problem. Where a line begins costs a look at all before it.
     fn warn(&mut self, line: usize, message: &str) {
         if self.warnings.len() < WARNINGS {
@@ -114,11 +104,7 @@ impl<'a> EntryWriter<'a> {
 
     fn list(&mut self) {
         let list = self.list;
-        self.out.push("<feed xmlns=\"");
-        self.out.push(ATOM);
-        self.out.push("\"");
-        self.out.push(&mark());
-        self.out.push(">");
+        self.out.push(&format!("<feed xmlns=\"{ATOM}\"{}>", mark()));
         self.head();
         let ids = ids(list);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
@@ -128,7 +114,7 @@ impl<'a> EntryWriter<'a> {
             }
             self.out.at(outline.line);
             let parent = outline.parent.and_then(|at| ids.get(at)).map(String::as_str);
-            self.entry(outline, OutlineEntry { id, parent }, None);
+            self.entry(outline, (id, parent), None);
         }
         // What ends early ends early in Atom, too.
         if list.is_whole {
@@ -152,9 +138,7 @@ impl<'a> EntryWriter<'a> {
         self.out.push("<author>");
         self.out.element("name", "", if name.is_empty() { "unknown" } else { name });
         for (element, value) in [("uri", said("ownerId")), ("email", said("ownerEmail"))] {
-            if let Some(value) = value {
-                self.out.element(element, "", value);
-            }
+            value.into_iter().for_each(|value| self.out.element(element, "", value));
         }
         self.out.push("</author>");
         // A list of what changed since then is none of everything.
@@ -163,38 +147,35 @@ impl<'a> EntryWriter<'a> {
             self.out.push(&format!("<fh:complete xmlns:fh=\"{HISTORY}\"/>"));
         }
         let rest = list.head.iter().filter(|(name, _)| *name != "dateModified");
-        let mut rest = rest.peekable();
-        if rest.peek().is_some() {
-            self.out.push("<outline:head");
-            for (name, value) in rest {
-                self.out.attribute(name, value);
-            }
-            self.out.push("/>");
+        let rest: Vec<_> = rest.map(|(name, value)| (*name, value.as_str())).collect();
+        if !rest.is_empty() {
+            self.out.empty("outline:head", &rest);
         }
         if let Some(sharing) = &list.sharing {
-            self.out.push("<sx:sharing");
-            self.out.attribute(&format!("xmlns:{SX}"), SSE_091);
+            self.out.push(&format!("<sx:sharing xmlns:{SX}=\"{SSE_091}\""));
             self.out.attribute("version", &sharing.version);
             for (name, value) in [("since", &sharing.since), ("until", &sharing.until)] {
-                if let Some(value) = value {
-                    self.out.attribute(name, value);
-                }
+                value.iter().for_each(|value| self.out.attribute(name, value));
             }
             self.out.push(">");
             if let Some(complete) = &sharing.complete {
-                self.out.push("<sx:related type=\"complete\"");
-                self.out.attribute("link", complete);
-                self.out.push("/>");
+                self.out.empty("sx:related", &[("type", "complete"), ("link", complete)]);
             }
             self.out.push("</sx:sharing>");
         }
     }
 
-    /// Adds the entry of an outline. `updated`: when it was made, of a version that lost.
-    fn entry(&mut self, outline: &Outline, place: OutlineEntry<'_>, updated: Option<&Stamp>) {
+    /// Adds the entry of an outline with this id, in the one of another id. `updated`: when it was made,
+    /// of a version that lost.
+    fn entry(
+        &mut self,
+        outline: &Outline,
+        place @ (id, parent): (&str, Option<&str>),
+        updated: Option<&Stamp>,
+    ) {
         let text = outline.text().unwrap_or_default();
         self.out.push("<entry>");
-        self.out.element("id", "", place.id);
+        self.out.element("id", "", id);
         self.out.element("title", "", text);
         let site = outline.site().filter(|site| is_web(site));
         let address = address(outline).filter(|address| is_web(address));
@@ -228,9 +209,7 @@ impl<'a> EntryWriter<'a> {
         // A site at the address of the feed itself is told from no site by its attribute.
         self.own(outline, text, site.is_some() && site != address);
         // Its text is not told: what an operator redacts must not stay in those within it.
-        self.out.push("<outline:parent");
-        self.out.attribute("ref", place.parent.unwrap_or(OUTLINE_ROOT));
-        self.out.push("/>");
+        self.out.empty("outline:parent", &[("ref", parent.unwrap_or(OUTLINE_ROOT))]);
         self.sync(outline, place);
         self.out.push("</entry>");
     }
@@ -285,7 +264,7 @@ impl<'a> EntryWriter<'a> {
         let mut around = String::from("<around");
         for (prefix, uri) in self.used_in(markup) {
             if is_name(prefix) && !prefix.starts_with("xml") {
-                tidegate_core::xml::push_attribute(&mut around, &format!("xmlns:{prefix}"), uri);
+                push_attribute(&mut around, &format!("xmlns:{prefix}"), uri);
             }
         }
         let text = format!("{around}>{markup}</around>");
@@ -293,7 +272,7 @@ impl<'a> EntryWriter<'a> {
         let is_ours = |ns: Ns| ns.is_sync_markup() || ns == Ns::Named(OUTLINE_PREFIX);
         for element in doc.root().into_iter().flat_map(DocElement::children) {
             if !is_ours(element.ns()) {
-                self.out.copy(element);
+                self.out.copy(element, ATOM);
             }
         }
     }
@@ -307,19 +286,16 @@ impl<'a> EntryWriter<'a> {
     }
 
     /// Adds the outline's `sx:sync`.
-    fn sync(&mut self, outline: &Outline, place: OutlineEntry<'_>) {
+    fn sync(&mut self, outline: &Outline, place: (&str, Option<&str>)) {
         let Some(sync) = &outline.sync else {
             if outline.has_invalid_sync {
                 // What was wrong is said as a warning; the entry is none that takes part.
-                self.out.push("<sx:sync");
-                self.out.attribute(&format!("xmlns:{SX}"), SSE_091);
-                self.out.push("/>");
+                self.out.push(&format!("<sx:sync xmlns:{SX}=\"{SSE_091}\"/>"));
             }
             return;
         };
-        let declare = Some(SSE_091);
         let mut text = String::new();
-        sx091::sync_element(&mut text, SX, declare, sync, &mut |out, conflict| {
+        sx091::sync_element(&mut text, SX, Some(SSE_091), sync, &mut |out, conflict| {
             out.push('>');
             out.push_str(&self.lost(&conflict.data, place, &conflict.edit).unwrap_or_default());
         });
@@ -327,10 +303,15 @@ impl<'a> EntryWriter<'a> {
     }
 
     /// What an `sx:conflict` keeps, as an entry; `None` where no outline can be read from it.
-    fn lost(&self, markup: &str, place: OutlineEntry<'_>, edit: &Stamp) -> Option<String> {
+    fn lost(
+        &self,
+        markup: &str,
+        (id, around): (&str, Option<&str>),
+        edit: &Stamp,
+    ) -> Option<String> {
         let mut text = String::from("<opml");
         for (prefix, uri) in self.used_in(markup) {
-            tidegate_core::xml::push_attribute(&mut text, &format!("xmlns:{prefix}"), uri);
+            push_attribute(&mut text, &format!("xmlns:{prefix}"), uri);
         }
         text.push_str("><body>");
         text.push_str(markup);
@@ -341,17 +322,9 @@ impl<'a> EntryWriter<'a> {
         if let Some(sync) = &mut outline.sync {
             sync.conflicts.clear();
         }
-        let limits = Limits::default();
-        let mut writer = EntryWriter {
-            out: Out::new(&limits),
-            list: &list,
-            text: &text,
-            warnings: Vec::new(),
-            more: 0,
-        };
-        let parent = list.ours(&outline, "parent");
-        let place = OutlineEntry { id: place.id, parent: parent.or(place.parent) };
-        writer.entry(&outline, place, Some(edit));
+        let mut writer = EntryWriter::new(&list, &text, &Limits::default());
+        let parent = list.ours(&outline, "parent").or(around);
+        writer.entry(&outline, (id, parent), Some(edit));
         writer.out.finish().ok()
     }
 }
@@ -371,8 +344,13 @@ fn ids(list: &OutlineList) -> Vec<String> {
     let mut names: Vec<Names<'_>> = Vec::with_capacity(list.outlines.len());
     for outline in &list.outlines {
         let around = outline.parent.and_then(|at| paths.get(at)).cloned().unwrap_or_default();
-        let path = around.with(outline.text().unwrap_or_default());
-        names.push(Names::of(list, outline, &path));
+        let text = outline.text().unwrap_or_default();
+        let path = around.with(text);
+        let (own, way) = match address(outline) {
+            Some(address) => (Cow::Borrowed(address), path.with(address)),
+            None => (Cow::Owned(OutlinePath::default().with(text).id(0)), path.clone()),
+        };
+        names.push(Names { given: list.ours(outline, ID), own, made: way.id(0), way });
         paths.push(path);
     }
     let mut holders: HashMap<&str, (&str, usize)> = HashMap::new();
@@ -416,19 +394,6 @@ struct Names<'a> {
     way: OutlinePath,
     /// The first id that is made of that.
     made: String,
-}
-
-impl<'a> Names<'a> {
-    /// Of an outline; `path`: the way to it by the texts.
-    fn of(list: &OutlineList, outline: &'a Outline, path: &OutlinePath) -> Self {
-        let text = || OutlinePath::default().with(outline.text().unwrap_or_default()).id(0);
-        let (own, way) = match address(outline) {
-            Some(address) => (Cow::Borrowed(address), path.with(address)),
-            None => (Cow::Owned(text()), path.clone()),
-        };
-        let made = way.id(0);
-        Self { given: list.ours(outline, ID), own, way, made }
-    }
 }
 
 /// The address of what an outline is, where it is more than a text.

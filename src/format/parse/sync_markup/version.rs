@@ -1,8 +1,7 @@
 //! What an `sx:sync` element says: of SSE 1.0 or FeedSync, which are read as equal (SSE 1.0
 //! sections 2.4 to 2.6; READINGS 1, row 1), and of SSE 0.91 (its sections 2.3 to 2.5 and 5).
 
-use super::conflict::dialect_of_item;
-use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, sync_of};
+use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, dialect_of_item, sync_of};
 use crate::parse::dialect::FeedDialect;
 use std::fmt::Display;
 use tidegate_core::model::{
@@ -82,7 +81,7 @@ pub(super) fn read_091<'t, 'a>(
     dialect: FeedDialect,
 ) -> SyncResult<Option<(Shared<DocElement<'t, 'a>>, bool)>> {
     let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
-    let read = item_091(item, sync)?;
+    let read: Item091<_, ()> = item_091(sync, sync_id(sync)?, item, children_091)?;
     let (id, is_contested) = (read.id.clone(), read.conflict);
     let mut shared = from_091(read, |_| None);
     let lists = children(sync, Ns::Sx091, "conflicts");
@@ -93,13 +92,22 @@ pub(super) fn read_091<'t, 'a>(
     Ok(Some((shared, is_contested)))
 }
 
-/// An item without its conflicts.
-fn item_091<'t, 'a>(
-    item: DocElement<'t, 'a>,
+fn children_091<'t, 'a>(
+    element: DocElement<'t, 'a>,
+    local: &'static str,
+) -> impl Iterator<Item = DocElement<'t, 'a>> {
+    children(element, Ns::Sx091, local)
+}
+
+/// An item without its conflicts. `parts`: the elements of a name that belong to its `sx:sync` or a
+/// part of that.
+pub(in crate::parse) fn item_091<'t, 'a, D, C, I: Iterator<Item = DocElement<'t, 'a>>>(
     sync: DocElement<'t, 'a>,
-) -> SyncResult<Item091<DocElement<'t, 'a>, ()>> {
-    let id = sync_id(sync)?;
-    let history = children(sync, Ns::Sx091, "history").next();
+    id: SyncId,
+    data: D,
+    parts: impl Fn(DocElement<'t, 'a>, &'static str) -> I,
+) -> SyncResult<Item091<D, C>> {
+    let history = parts(sync, "history").next();
     let history = history.ok_or_else(|| fault(sync, SyncFault::NoHistory))?;
     let mut read = Item091 {
         id,
@@ -109,13 +117,18 @@ fn item_091<'t, 'a>(
         last: stamp(history, HISTORY, true)?,
         updates: Vec::new(),
         conflicts: Vec::new(),
-        data: item,
+        data,
     };
-    for element in children(history, Ns::Sx091, "update") {
+    for element in parts(history, "update") {
         let most = (UPDATE_LIMIT, "sx:update in one sx:history");
         push_within(&mut read.updates, most, element, || stamp(element, UPDATE, true))?;
     }
     Ok(read)
+}
+
+/// The `version` of an `sx:conflict`, and its most recent update.
+pub(in crate::parse) fn lost_091(conflict: DocElement<'_, '_>) -> SyncResult<(Count, Stamp)> {
+    Ok((number(conflict, CONFLICT, "version")?, stamp(conflict, CONFLICT, true)?))
 }
 
 /// The version of the item `id` that an `sx:conflict` stands for: the item in it, without conflicts
@@ -125,10 +138,12 @@ fn conflict_091<'t, 'a>(
     id: &SyncId,
     dialect: FeedDialect,
 ) -> SyncResult<Version<DocElement<'t, 'a>>> {
-    let (version, edit) = (number(element, CONFLICT, "version")?, stamp(element, CONFLICT, true)?);
+    let (version, edit) = lost_091(element)?;
     let item = element.children().find(|item| dialect_of_item(*item, dialect).is_some());
-    let inside = match item {
-        Some(item) => sync_of(item, Ns::Sx091)?.map(|sync| item_091(item, sync)).transpose()?,
+    let inside: Option<Item091<_, ()>> = match item {
+        Some(item) => sync_of(item, Ns::Sx091)?
+            .map(|sync| item_091(sync, sync_id(sync)?, item, children_091))
+            .transpose()?,
         None => None,
     };
     // What stands in it is for each application to say (section 5.2): it may be no version of the
@@ -189,7 +204,7 @@ fn extra(element: DocElement<'_, '_>, attributes: &[&str], known: &[&str]) -> Op
     let mut scope = vec![(String::new(), "urn:around".to_owned())];
     for child in element.children().filter(|child| !is_known(child)) {
         // A prefix that nothing declares means nothing elsewhere.
-        if child.binding(split_name(child.name()).0).is_some()
+        if child.uri().is_some()
             && let Some(child) = tree::of(child, &[])
         {
             tree::write(&mut extra.elements, &child, &mut scope);
@@ -229,12 +244,15 @@ fn required(
 }
 
 fn sync_id(sync: DocElement<'_, '_>) -> SyncResult<SyncId> {
-    let id = required(sync, SYNC, "id")?;
-    SyncId::new(&id).map_err(|error| invalid(sync, (SYNC, "id"), &id, error))
+    checked_id(sync, &required(sync, SYNC, "id")?)
+}
+
+pub(in crate::parse) fn checked_id(sync: DocElement<'_, '_>, id: &str) -> SyncResult<SyncId> {
+    SyncId::new(id).map_err(|error| invalid(sync, (SYNC, "id"), id, error))
 }
 
 /// A required number of updates or sequence.
-pub(in crate::parse) fn number(
+fn number(
     element: DocElement<'_, '_>,
     name: &'static str,
     attribute: &'static str,
@@ -247,7 +265,7 @@ pub(in crate::parse) fn number(
 
 /// An optional boolean. SSE 1.0 knows `true` and `false`, "all other values are invalid" (section
 /// 2.4); in SSE 0.91 an empty one is as good as none (section 2.3).
-pub(in crate::parse) fn flag(
+fn flag(
     sync: DocElement<'_, '_>,
     attribute: &'static str,
     is_091: bool,
@@ -270,11 +288,7 @@ pub(in crate::parse) fn flag(
 
 /// The `when` and `by` of an element, one of which must be there. In SSE 0.91 an empty one is as
 /// good as none (section 2.4), and dates are those of RFC 822.
-pub(in crate::parse) fn stamp(
-    element: DocElement<'_, '_>,
-    name: &'static str,
-    is_091: bool,
-) -> SyncResult<Stamp> {
+fn stamp(element: DocElement<'_, '_>, name: &'static str, is_091: bool) -> SyncResult<Stamp> {
     let value = |name| element.attribute(name).filter(|text| !is_091 || !text.trim().is_empty());
     let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
     let date = |text: &str| match is_091 {
@@ -295,7 +309,7 @@ pub(in crate::parse) fn stamp(
 }
 
 /// Adds one more of what an element has, of which there may be so many.
-fn push_within<T>(
+pub(in crate::parse) fn push_within<T>(
     list: &mut Vec<T>,
     (limit, what): (usize, &'static str),
     element: DocElement<'_, '_>,

@@ -263,25 +263,6 @@ fn nothing_of_a_list_is_repeated_without_bound() {
     let named = format!("<outline text='a' xmlns:q='urn:{much}' q:a='1'>{inside}</outline>");
     let (atom, _) = within(&opml("", &named), &Limits::default()).unwrap().unwrap();
     assert!(atom.len() < 10_000, "{}", atom.len());
-    let (_, warnings) = {
-        let text = opml("", &"<outline text='a' 9x='1'/>\n".repeat(100));
-        within(&text, &Limits::default()).unwrap().unwrap()
-    };
-    assert_eq!(warnings.len(), WARNINGS + 1);
-    assert!(warnings[WARNINGS].message.starts_with("68 more"), "{:?}", warnings[WARNINGS]);
-}
-
-/// One odd name costs itself, and none of the other attributes.
-#[test]
-fn names_are_those_of_xml() {
-    let text = opml("", "<outline text='a' \u{ba}='b' a\u{b2}='c' \u{e9}='d' ok='e'/>");
-    of(&text, |document, warnings| {
-        let fields = said(document, 0);
-        for wanted in ["outline:outline@\u{e9}=d", "outline:outline@ok=e"] {
-            assert!(fields.iter().any(|field| field == wanted), "{wanted} of {fields:?}");
-        }
-        assert_eq!(warnings.len(), 2, "{warnings:?}");
-    });
 }
 
 /// An outline within other markup is an entry, and no part of the one around that.

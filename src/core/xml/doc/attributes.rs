@@ -1,6 +1,7 @@
-//! Tags of lists: people and programs write them with bare `<` and quotes in their values, and
-//! forget where they end. What feeds would lose for that is an entry of many; here it is an address
-//! that somebody wants to keep. So a tag is what looks most like one, and each guess is named.
+//! The attributes of start tags, and the tags of lists: people and programs write these with bare `<`
+//! and quotes in their values, and forget where they end. What feeds would lose for that is an entry
+//! of many; in a list it is an address that somebody wants to keep. So there a tag is what looks most
+//! like one, and each guess is named.
 //!
 //! Every byte is looked at a bounded number of times, whatever the text is.
 
@@ -74,10 +75,11 @@ impl<'a> Builder<'a> {
                 (name_at + length + usize::from(is_ended), Token::End { name })
             }
             _ => {
-                self.written.clear();
-                let (guesses, written) = (Vec::new(), &mut self.written);
-                let mut cursor = TagCursor { text, at: name_at + name.len(), guesses, written };
-                let is_empty = cursor.attributes(self.limits.attributes);
+                let (text, most) = (self.doc.text, self.limits.attributes);
+                let mut cursor = TagCursor::new(text, name_at + name.len(), &mut self.written);
+                cursor.is_list = true;
+                // All that it finds is guessed.
+                let is_empty = cursor.attributes(most).unwrap_or(true);
                 let (at, guesses) = (cursor.at, cursor.guesses);
                 for why in guesses {
                     self.findings.flaw(Flaw::Tags, start, why);
@@ -109,15 +111,36 @@ fn name_of(text: &str, at: usize) -> &str {
     cut(text, at..at + length)
 }
 
-/// A start tag that is being read.
-struct TagCursor<'a, 'w> {
+/// Why something that looks like a tag is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It cannot be read as attributes.
+    Unreadable,
+    /// There are too many.
+    TooMany,
+}
+
+/// A start tag that is being read, behind its name.
+pub(super) struct TagCursor<'a, 'w> {
+    /// The text up to the end of the tag; of a list all of it.
     text: &'a str,
     at: usize,
+    /// Whether it is a list's: what is ill-formed is guessed and not refused.
+    is_list: bool,
     guesses: Vec<&'static str>,
     written: &'w mut Vec<WrittenAttribute<'a>>,
 }
 
-impl TagCursor<'_, '_> {
+impl<'a, 'w> TagCursor<'a, 'w> {
+    pub(super) fn new(
+        text: &'a str,
+        at: usize,
+        written: &'w mut Vec<WrittenAttribute<'a>>,
+    ) -> Self {
+        written.clear();
+        Self { text, at, is_list: false, guesses: Vec::new(), written }
+    }
+
     fn byte(&self) -> Option<u8> {
         self.peek(self.at)
     }
@@ -130,116 +153,140 @@ impl TagCursor<'_, '_> {
         self.text.as_bytes().get(place).unwrap_or_default()
     }
 
-    fn guess(&mut self, what: &'static str) {
+    fn guess(&mut self, what: &'static str) -> Result<(), Broken> {
+        if !self.is_list {
+            return Err(Broken::Unreadable);
+        }
         if !self.guesses.contains(&what) {
             self.guesses.push(what);
         }
+        Ok(())
+    }
+
+    fn is_blank(&self, byte: u8) -> bool {
+        if self.is_list { is_space(byte) } else { xml::is_space(byte) }
     }
 
     fn skip_space(&mut self) {
-        while self.byte().is_some_and(is_space) {
+        while self.byte().is_some_and(|byte| self.is_blank(byte)) {
             self.at += 1;
         }
     }
 
     /// Reads at most so many attributes up to the end of the tag; answers whether that is `/>`.
-    fn attributes(&mut self, most: usize) -> bool {
+    pub(super) fn attributes(&mut self, most: usize) -> Result<bool, Broken> {
         loop {
             let before = self.at;
             self.skip_space();
             match self.byte() {
+                None if !self.is_list => return Ok(false),
                 None => {
-                    self.guess("a tag is not ended before the list is");
-                    return true;
-                }
-                Some(b'>') => {
-                    self.at += 1;
-                    return false;
-                }
-                Some(b'/') if self.peek(self.at + 1) == Some(b'>') => {
-                    self.at += 2;
-                    return true;
+                    self.guess("a tag is not ended before the list is")?;
+                    return Ok(true);
                 }
                 Some(b'<') => {
-                    self.guess("a tag is not ended before the next begins");
-                    return false;
+                    self.guess("a tag is not ended before the next begins")?;
+                    return Ok(false);
+                }
+                Some(_) if !self.is_list && self.written.len() >= most => {
+                    return Err(Broken::TooMany);
+                }
+                Some(b'>') if self.is_list => {
+                    self.at += 1;
+                    return Ok(false);
+                }
+                Some(b'/') if self.is_list && self.peek(self.at + 1) == Some(b'>') => {
+                    self.at += 2;
+                    return Ok(true);
                 }
                 Some(byte) if !is_name(byte) => {
-                    self.guess("a character between attributes is passed over");
+                    self.guess("a character between attributes is passed over")?;
                     self.at += 1;
                 }
-                Some(_) => self.attribute(most, self.at > before),
+                Some(_) => self.attribute(most, self.at > before)?,
             }
         }
     }
 
-    fn attribute(&mut self, most: usize, spaced: bool) {
+    fn attribute(&mut self, most: usize, spaced: bool) -> Result<(), Broken> {
         let start = self.at;
         let name = name_of(self.text, start);
         self.at += name.len();
-        let (value, form) = self.value();
-        if cut(self.text, value.clone()).contains('<') {
-            self.guess("a '<' in a value is not escaped");
+        let (value, form) = self.value()?;
+        let raw = cut(self.text, value.clone());
+        if raw.contains('<') {
+            self.guess("a '<' in a value is not escaped")?;
         }
-        if name.len() > NAME_LIMIT {
-            self.guess("an attribute with an overlong name is left out");
+        let has_stray = form == Form::Bare && raw.contains(['"', '\'']);
+        if !self.is_list && (has_stray || !xml::is_name(name)) {
+            return Err(Broken::Unreadable);
+        }
+        if self.is_list && name.len() > NAME_LIMIT {
+            self.guess("an attribute with an overlong name is left out")
         } else if self.written.len() >= most {
-            self.guess("there are too many attributes, and the last are left out");
+            self.guess("there are too many attributes, and the last are left out")
         } else {
             self.written.push(WrittenAttribute { name, start, value, form, spaced });
+            Ok(())
         }
     }
 
     /// The place of the value behind a name.
-    fn value(&mut self) -> (Range<usize>, Form) {
+    fn value(&mut self) -> Result<(Range<usize>, Form), Broken> {
         let end = self.at;
         self.skip_space();
         if self.byte() != Some(b'=') {
-            return (end..end, Form::Absent);
+            // White space in front of what comes next is its own.
+            self.at = end;
+            return Ok((end..end, Form::Absent));
         }
         self.at += 1;
         self.skip_space();
-        if let Some(quote @ (b'"' | b'\'')) = self.byte() {
-            return (self.in_quotes(quote), Form::Quoted);
-        }
         let start = self.at;
-        while self.byte().is_some_and(|byte| !is_space(byte) && byte != b'>') {
-            self.at += 1;
+        match self.byte() {
+            Some(quote @ (b'"' | b'\'')) => Ok((self.in_quotes(quote)?, Form::Quoted)),
+            None if !self.is_list => Err(Broken::Unreadable),
+            _ => {
+                let is_part = |byte| !self.is_blank(byte) && !(self.is_list && byte == b'>');
+                let length = self.bytes(start..self.text.len()).iter();
+                self.at += length.take_while(|byte| is_part(**byte)).count();
+                let is_ended = self.byte() == Some(b'>') && self.at > start;
+                if is_ended && self.peek(self.at - 1) == Some(b'/') {
+                    self.at -= 1;
+                }
+                Ok((start..self.at, Form::Bare))
+            }
         }
-        let is_ended = self.byte() == Some(b'>') && self.at > start;
-        if is_ended && self.peek(self.at - 1) == Some(b'/') {
-            self.at -= 1;
-        }
-        (start..self.at, Form::Bare)
     }
 
-    /// A value in quotes, which may hold such quotes itself.
-    fn in_quotes(&mut self, quote: u8) -> Range<usize> {
+    /// A value in quotes; of a list one that may hold such quotes itself.
+    fn in_quotes(&mut self, quote: u8) -> Result<Range<usize>, Broken> {
         let start = self.at + 1;
         let mut from = start;
         for _ in 0..QUOTES_LIMIT {
             let rest = self.bytes(from..self.text.len());
             let Some(found) = memchr::memchr(quote, rest) else {
-                self.guess("a value has no closing quote");
-                return self.unclosed(start, self.text.len());
+                self.guess("a value has no closing quote")?;
+                return Ok(self.unclosed(start, self.text.len()));
             };
             let close = from + found;
             // Within markup that is not escaped, quotes are those of its own attributes.
-            let is_nested = self.is_in_markup(start, close);
-            if close > start
+            let is_nested = self.is_list && self.is_in_markup(start, close);
+            if self.is_list
+                && close > start
                 && let Some(name) = self.opens(start, close, is_nested)
             {
-                self.guess("a value has no closing quote");
-                return self.until_next(start, name);
+                self.guess("a value has no closing quote")?;
+                return Ok(self.until_next(start, name));
             }
-            if !is_nested && self.closes(close + 1) {
+            if !self.is_list || !is_nested && self.closes(close + 1) {
                 self.at = close + 1;
-                return start..close;
+                return Ok(start..close);
             }
-            self.guess("a value has quotes in it that are not escaped");
+            self.guess("a value has quotes in it that are not escaped")?;
             from = close + 1;
         }
-        self.unclosed(start, from)
+        Ok(self.unclosed(start, from))
     }
 
     /// A value that has no end of its own: it ends with its line or tag, or before the next
