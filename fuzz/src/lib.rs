@@ -139,6 +139,7 @@ fn taken(feed: &FeedDocument<'_>) {
     assert!(shown == once.len() || shares && shown <= feed.entries.len());
     let at = |view: &str| format!("https://gate.example/feeds/news{view}");
     let addresses = Addresses {
+        keeps_new_feed_url: false,
         reader: at(""),
         sync: at("/sync"),
         complete: at("/complete"),

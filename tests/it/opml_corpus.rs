@@ -109,6 +109,7 @@ async fn every_list_comes_through() {
     let Some(lists) = lists() else { return };
     let address = |view: &str| format!("https://gate.example/feeds/news{view}");
     let addresses = Addresses {
+        keeps_new_feed_url: false,
         reader: address(""),
         sync: address("/sync"),
         complete: address("/complete"),

@@ -36,6 +36,7 @@ impl Gate {
         let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let addresses = Addresses {
+            keeps_new_feed_url: false,
             reader: format!("https://{name}/feeds/list"),
             sync: format!("https://{name}/feeds/list/sync"),
             complete: format!("https://{name}/feeds/list/complete"),

@@ -23,6 +23,7 @@ async fn links_to_related_feeds_are_absolute() {
     gate.posts(&[post(1), post(2)]).await;
     let view = gate.store.view(&gate.feed, Select::All).await.unwrap().unwrap();
     let addresses = Addresses {
+        keeps_new_feed_url: false,
         reader: "https://gate.example/feeds/news".into(),
         sync: "https://gate.example/feeds/news/sync".into(),
         complete: "https://gate.example/feeds/news/complete".into(),

@@ -197,6 +197,7 @@ fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The addresses that documents name here.
 pub fn page_addresses() -> Addresses {
+    keeps_new_feed_url: false,
     Addresses {
         reader: "https://gate.example/feeds/recorded".into(),
         sync: "https://gate.example/feeds/recorded/sync".into(),
