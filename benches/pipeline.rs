@@ -184,6 +184,7 @@ fn addresses() -> Addresses {
         via: Some("https://light.example/feed".into()),
         sup: None,
         hub: None,
+        keeps_new_feed_url: false,
         absolute: false,
         aggregated: Vec::new(),
         cloud: None,

@@ -197,8 +197,8 @@ fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The addresses that documents name here.
 pub fn page_addresses() -> Addresses {
-    keeps_new_feed_url: false,
     Addresses {
+        keeps_new_feed_url: false,
         reader: "https://gate.example/feeds/recorded".into(),
         sync: "https://gate.example/feeds/recorded/sync".into(),
         complete: "https://gate.example/feeds/recorded/complete".into(),
