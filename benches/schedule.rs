@@ -24,7 +24,7 @@ use tidegate_net::fetch::{
     FetchedDocument, PageFetch, Passing, Services, Validators,
 };
 use tidegate_poll::*;
-use tidegate_store::{EmbeddedStore, Store};
+use tidegate_store::{Store, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -222,7 +222,7 @@ async fn fill(store: &Arc<dyn Store>, clock: &Arc<CompressedClock>, feeds: u64) 
 async fn simulate(feeds: u64) -> u64 {
     let clock = Arc::new(CompressedClock(Instant::now()));
     let endpoint = EndpointId::own("gate").unwrap();
-    let store = EmbeddedStore::in_memory(Some(endpoint), Arc::clone(&clock) as Arc<dyn Clock>);
+    let store = Store::in_memory(Some(endpoint), Arc::clone(&clock) as Arc<dyn Clock>);
     let store: Arc<dyn Store> = Arc::new(store.unwrap());
     let empty = resident();
     fill(&store, &clock, feeds).await;

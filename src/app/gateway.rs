@@ -52,7 +52,7 @@ pub struct Gateway {
     admin_address: Option<SocketAddr>,
     desk: Arc<AdminService>,
     reloaded: Reloaded,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     polling: CancellationToken,
     serving: CancellationToken,
     poll_task: JoinHandle<()>,
@@ -112,7 +112,7 @@ impl Gateway {
     async fn start_over(
         config: &Config,
         outside: Outside,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
     ) -> Result<Self, AppError> {
         let (given, operators) = (outside.listener.as_deref(), outside.admin_listener.as_deref());
         let (listener, address) = listen((config.server.listen, "listen"), given).await?;
@@ -256,7 +256,7 @@ impl Gateway {
     }
 
     /// Where it keeps what it knows.
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
@@ -346,7 +346,7 @@ mod tests {
         let feed = "[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n";
         let second = config(new, feed);
         let store = StoreDouble::new(&[]);
-        let over = Arc::clone(&store) as Arc<dyn Store>;
+        let over = Arc::clone(&store);
         let started = Gateway::start_over(&first, Outside::default(), over).await;
         let gateway = started.unwrap();
         let address = format!("{}/api/v1/subscriptions", gateway.origin());

@@ -9,7 +9,7 @@ use tidegate_config::Publish;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, Revision, Time};
 use tidegate_poll::{RoundError, owns_feed};
-use tidegate_store::{CommitError, FeedList, LOG_AGE, Retention, Store, StoreError, in_words};
+use tidegate_store::{CommitError, FeedList, Retention, Store, StoreError, in_words, LOG_AGE};
 use tokio::task::{JoinError, JoinSet, yield_now};
 
 /// What is kept for a time may stay longer by this part of the shortest such time, within [`LATE`]: as long a feed is
@@ -20,7 +20,7 @@ const LATE: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_se
 
 /// The maintenance of the feeds that this gateway owns, with what is known from the last time.
 pub(super) struct FeedMaintenance {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     desk: Arc<AdminService>,
     visits: FeedVisits,
     /// By what was decided what is kept.
@@ -29,7 +29,7 @@ pub(super) struct FeedMaintenance {
 
 impl FeedMaintenance {
     /// Nothing is known of any feed.
-    pub(super) fn new(store: Arc<dyn Store>, desk: Arc<AdminService>) -> Self {
+    pub(super) fn new(store: Arc<Store>, desk: Arc<AdminService>) -> Self {
         Self { store, desk, visits: FeedVisits::default(), rules: None }
     }
 
@@ -70,7 +70,7 @@ fn pause(rules: &Publish) -> Duration {
 
 /// Lets go of a feed what the time has come for. Answers whether that was done to its end.
 async fn maintain_feed(
-    store: &dyn Store,
+    store: &Store,
     desk: &AdminService,
     feed: &Arc<FeedRecord>,
     (retention, now): (Retention, Time),
@@ -99,7 +99,7 @@ async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> bool {
 const PRUNES: usize = 100;
 
 /// Where the running time stood last; before it was ever noted, that of the last change of a feed.
-pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<Time> {
+pub(super) async fn last_running(store: &Store, wall: &dyn Clock) -> Option<Time> {
     let noted = store.running_time().await.ok().flatten();
     let mut last = noted;
     if noted.is_none() {
@@ -115,7 +115,7 @@ pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<
 /// Takes out of the past of a feed what need not be kept at the running time `now`. Answers whether that was done to
 /// its end.
 pub(super) async fn prune_feed(
-    store: &dyn Store,
+    store: &Store,
     feed: &FeedName,
     retention: &Retention,
     now: Time,
@@ -142,7 +142,7 @@ pub(super) async fn prune_feed(
 }
 
 /// Takes the old end out of the change log.
-pub(super) async fn trim_log(store: &dyn Store) -> Result<(), CommitError> {
+pub(super) async fn trim_log(store: &Store) -> Result<(), CommitError> {
     for _ in 0..PRUNES {
         if store.trim_log(LOG_AGE).await? == 0 {
             break;
@@ -179,7 +179,7 @@ impl FeedVisits {
     /// whether its work is done; it is tried again otherwise.
     pub(super) async fn visit_due<F>(
         &mut self,
-        store: &dyn Store,
+        store: &Store,
         feeds: &[Arc<FeedRecord>],
         (now, pause): (Time, Duration),
         visit: impl Fn(Arc<FeedRecord>) -> F,
@@ -350,7 +350,7 @@ mod tests {
         use std::sync::Arc;
         use tidegate_core::clock::ManualClock;
         use tidegate_core::model::EndpointId;
-        use tidegate_store::EmbeddedStore;
+        use tidegate_store::Store;
 
         fn at(seconds: i64) -> Time {
             Time::from_unix(1_800_000_000 + seconds)
@@ -361,7 +361,7 @@ mod tests {
             let clock = ManualClock::at(at(0));
             let endpoint = EndpointId::own("gate.example").unwrap();
             let wall = || Arc::new(clock.clone());
-            let store = EmbeddedStore::in_memory(Some(endpoint), wall()).unwrap();
+            let store = Store::in_memory(Some(endpoint), wall()).unwrap();
             assert_eq!(last_running(&store, &clock).await, None);
             store.note_running_time(at(-9000)).await.unwrap();
             let store = store.reopen().unwrap();

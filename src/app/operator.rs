@@ -54,7 +54,7 @@ const FIRST_DOCUMENTS: usize = 2;
 
 /// The operator's desk.
 pub(super) struct AdminService {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Arc<dyn Clock>,
     poller: Poller,
     /// What looks at addresses that somebody thinks of adding.
@@ -88,7 +88,7 @@ pub(super) struct AdminService {
 
 impl AdminService {
     pub(super) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         clock: Arc<dyn Clock>,
         (poller, services): (Poller, Services),
         config: &Config,

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use tidegate_poll::testing::double::{NOW, StoreDouble, name};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
-    use tidegate_store::Store as _;
+    use tidegate_store::Store;
 
     #[tokio::test(start_paused = true)]
     async fn a_feed_that_was_let_go_keeps_its_history_until_it_is_asked_for_again() {

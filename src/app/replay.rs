@@ -14,7 +14,7 @@ use tidegate_replay::{
     self as replay, DocumentReport, PrintedEvent, PrintedPending, ReplayTarget, Series, Summary,
     sentence,
 };
-use tidegate_store::EmbeddedStore;
+use tidegate_store::Store;
 
 /// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
 const ENDPOINT: &str = "replay";
@@ -70,7 +70,7 @@ async fn one(
         |error: &dyn std::error::Error| AppError::run("the replay failed", sentence(error));
     let first = series.documents.first().map_or(Time::MIN, |d| d.time);
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
-    let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
+    let store = Store::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
     let store = store.map_err(|e| failed(&e))?;
     let feed = FeedName::new(&format!("replay-{}", number + 1)).map_err(|e| failed(&e))?;
     let polling = Polling::default();

@@ -21,7 +21,7 @@ const EPOCHS: usize = 1_000;
 
 /// Keeps the titles in the list of subscriptions up to date, until it is cancelled.
 pub(super) async fn maintain_titles(
-    store: &dyn Store,
+    store: &Store,
     clock: &dyn Clock,
     desk: &AdminService,
     cancel: &CancellationToken,
@@ -73,7 +73,7 @@ impl ReadTitles {
     /// since they were read. Answers the epoch that was reached. Where it fails, what was found is read again.
     async fn update(
         &mut self,
-        store: &dyn Store,
+        store: &Store,
         desk: &AdminService,
         after: Option<Epoch>,
     ) -> Result<Epoch, StoreError> {
@@ -120,7 +120,7 @@ impl ReadTitles {
 
 /// The feeds that changed after an epoch; `None` where that is not known of all.
 async fn changed_feeds(
-    store: &dyn Store,
+    store: &Store,
     after: Epoch,
 ) -> Result<Option<BTreeSet<FeedName>>, StoreError> {
     let epochs = store.epochs_after(after, EPOCHS).await?;
@@ -131,7 +131,7 @@ async fn changed_feeds(
 }
 
 /// The title of a feed's last document.
-async fn title(store: &dyn Store, feed: &FeedName) -> Result<Option<String>, StoreError> {
+async fn title(store: &Store, feed: &FeedName) -> Result<Option<String>, StoreError> {
     // No item has a later tick: this is the document around them alone.
     let view = store.view(feed, Select::After(Tick::at(Time::MAX))).await?;
     Ok(view.and_then(|view| Enrolment::title(&view.skeleton.title)))
@@ -147,7 +147,7 @@ mod tests {
 
     /// Looks at all feeds. Answers whether what was found is written, and the feeds that were read.
     async fn pass(gateway: &Gateway, titles: &mut ReadTitles) -> (bool, Vec<String>) {
-        let store: Arc<dyn Store> = gateway.store.clone();
+        let store: Arc<Store> = gateway.store.clone();
         let desk = AdminService::of_gateway(gateway, &Config::default());
         let is_written = titles.update(store.as_ref(), &desk, None).await.is_ok();
         let read = std::mem::take(&mut gateway.store.shelf.lock().unwrap().viewed);

@@ -21,7 +21,7 @@ const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
 /// What decisions are made with, the same for polls, operators and upkeep.
 #[derive(Clone)]
 pub struct DecisionContext {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Who decides on what somebody asks for, feed by feed: over what the one before has committed.
     pub changing: Arc<FeedLocks>,
     /// How long changes stay in the sync view. It changes with a restart only, and so does the next, or what
@@ -106,7 +106,7 @@ impl DecisionContext {
         &self,
         feed: &FeedName,
         names: &[String],
-    ) -> Result<Option<(Snapshot, Arc<dyn PinnedFeed>)>, StoreError> {
+    ) -> Result<Option<(Snapshot, Arc<PinnedFeed>)>, StoreError> {
         let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
         let cutoff = Tick::at(self.running.now().minus(self.window));
         let read = Arc::clone(&reader).unsettled(cutoff).await?;

@@ -28,7 +28,7 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::{HubRequest, Intent, Leases, Manner, Secret, Subscription};
 use tidegate_net::fetch::{AllowPrivate, Call};
-use tidegate_store::{FeedList, Gateways, SHOWN_WITHIN, Store, StoreError};
+use tidegate_store::{FeedList, Gateways, Store, StoreError, SHOWN_WITHIN};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,7 @@ impl Default for HubSettings {
 /// What the hub needs.
 pub struct HubConfig {
     /// Where subscriptions are kept, and where changes are read.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// What operators say of it.
@@ -126,7 +126,7 @@ pub enum NoHubDocument {
 }
 
 struct HubShared {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     /// Who has the same subscriptions; each calls the callbacks of the feeds that it owns.
     gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,

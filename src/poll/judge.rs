@@ -404,7 +404,7 @@ impl LedgerReader for NothingLeft {
 
 /// Reads through a pinned feed, from a thread that may block.
 pub(super) struct PinnedLedger {
-    pub(super) reader: Arc<dyn PinnedFeed>,
+    pub(super) reader: Arc<PinnedFeed>,
     pub(super) runtime: Handle,
 }
 

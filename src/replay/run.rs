@@ -55,7 +55,7 @@ pub type Interval<'a> = dyn Fn(&[Time], Option<Time>, Time) -> Duration + 'a;
 
 /// Where a series is replayed to, and under which settings.
 pub struct ReplayTarget<'a> {
-    pub store: &'a dyn Store,
+    pub store: &'a Store,
     /// The feed that the documents are of.
     pub feed: FeedName,
     /// What the operator says of it.
@@ -269,7 +269,7 @@ impl Replayed<'_> {
     async fn unsettled(
         &self,
         now: Time,
-    ) -> Result<Option<(Snapshot, Arc<dyn PinnedFeed>)>, ReplayError> {
+    ) -> Result<Option<(Snapshot, Arc<PinnedFeed>)>, ReplayError> {
         let Some(reader) = self.target.store.pin(&self.target.feed).await? else { return Ok(None) };
         let cutoff = Tick::at(now.minus(self.target.window));
         let snapshot = Arc::clone(&reader).unsettled(cutoff).await?;

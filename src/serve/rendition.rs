@@ -152,7 +152,7 @@ pub(super) struct UnwrittenDocument {
 /// The items of a view that were not read yet, and who reads them, at the same revision.
 #[derive(Clone)]
 pub(super) struct RestOfView {
-    pub(super) reader: Arc<dyn PinnedFeed>,
+    pub(super) reader: Arc<PinnedFeed>,
     pub(super) remaining: RemainingItems,
 }
 

@@ -72,7 +72,7 @@ pub(super) fn view_key(
 
 /// What views are made of, and what of them is kept.
 pub(super) struct RenditionCache {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<Store>,
     pub(super) window: Duration,
     pub(super) views_with_deltas: DeltaViews,
     pub(super) writing: (Renderer, Arc<Spool>),
@@ -329,7 +329,7 @@ pub(super) struct ReadView {
 /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
 /// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
 async fn publishable_tombstones(
-    reader: &Arc<dyn PinnedFeed>,
+    reader: &Arc<PinnedFeed>,
     mut deleted: Vec<Item>,
 ) -> Result<Vec<Item>, NoDocument> {
     let ledger = Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)?;

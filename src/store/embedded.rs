@@ -40,6 +40,8 @@ mod request;
 mod shared;
 mod stubs;
 mod supersede;
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 mod transactions;
@@ -52,6 +54,7 @@ pub(super) use self::open::{
     Found, IDENTITY_KEY, OpenRequest, Opened, begin, identify, identity, inspect, is_used,
 };
 pub(super) use self::place::StorePlace;
+pub use self::reader::{PinnedFeed, RemainingItems};
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
 pub(super) use self::transactions::TransactionLock;
@@ -67,7 +70,7 @@ use self::transfer::ExportAbandoned;
 use super::engine::MemoryEngine;
 use super::portable::ExportRecord;
 use super::postgres::Database;
-use super::{FreeSpace, StoreError};
+use super::{FreeSpace, Gateways, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -82,9 +85,11 @@ const REQUESTS: usize = 1024;
 const HANDED_LATER: usize = 16 << 20;
 
 /// A store on disk or in memory.
-pub struct EmbeddedStore {
+pub struct Store {
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
+    /// Who shares its database, with this gateway.
+    gateways: Option<Arc<Gateways>>,
     /// The space on its file system, where that is watched.
     space: Option<Arc<FreeSpace>>,
     inner: Arc<StoreInner>,
@@ -134,7 +139,7 @@ enum Writer {
     Transactions(Arc<Database>),
 }
 
-impl EmbeddedStore {
+impl Store {
     /// Hands a feed over at one revision; whether its pieces are still taken. An error where it was purged, since
     /// what was handed over of it lacks its end.
     async fn export_feed(
@@ -237,7 +242,7 @@ impl EmbeddedStore {
         let inner = |writer| StoreInner::new(shared, clock, (records, writer, place), None);
         if !blocks {
             let inner = inner(Writer::Here(Arc::new(Mutex::new(committer))));
-            return Ok(Self { endpoint, sup_ids, space: None, inner });
+            return Ok(Self { endpoint, sup_ids, gateways: None, space: None, inner });
         }
         let (requests, waiting) = mpsc::channel(REQUESTS);
         let inner = inner(Writer::Thread(requests));
@@ -250,7 +255,7 @@ impl EmbeddedStore {
             .spawn(keep)
             .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
         *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
-        Ok(Self { endpoint, sup_ids, space: None, inner })
+        Ok(Self { endpoint, sup_ids, gateways: None, space: None, inner })
     }
 
     /// A store in a database that others write to as well, as it was found.
@@ -266,7 +271,7 @@ impl EmbeddedStore {
         let epoch = found.sealed.0;
         let shared = StoreShared::new(heads.collect(), identity.into(), epoch, Arc::clone(&clock));
         shared.set_list(feeds);
-        let (following, requests) = Following::new();
+        let (following, requests) = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));
         let writer = Writer::Transactions(Arc::clone(database));
         let parts = (records, writer, Arc::clone(database) as Arc<dyn StorePlace>);
@@ -275,7 +280,8 @@ impl EmbeddedStore {
         let followed = Arc::downgrade(database);
         let task = follow::follow(within, followed, following, requests, position);
         database.spawn(task);
-        Self { endpoint, sup_ids, space: None, inner }
+        let gateways = Some(Arc::clone(database.gateways()));
+        Self { endpoint, sup_ids, gateways, space: None, inner }
     }
 
     /// Takes nothing new in while the file system has too little space.
@@ -406,7 +412,7 @@ fn close(open: Option<OpenStore>, committer: Option<JoinHandle<()>>, shared: &St
     }
 }
 
-impl Drop for EmbeddedStore {
+impl Drop for Store {
     fn drop(&mut self) {
         if let Some(rest) = self.inner.take() {
             rest();

@@ -13,7 +13,7 @@ use support::Gate;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Item, Markup, SyncId, Time};
 use tidegate_replay::{self as replay, DocumentReport, Recorded, ReplayTarget, Series};
-use tidegate_store::{EmbeddedStore, Past, PastSelect, Select, Store};
+use tidegate_store::{Past, PastSelect, Select, Store};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
@@ -48,7 +48,7 @@ struct Moment {
 }
 
 async fn run(
-    store: &dyn Store,
+    store: &Store,
     feed: &FeedName,
     series: &Series,
     print: impl FnMut(DocumentReport),
@@ -244,7 +244,7 @@ async fn cost(series: &Series) -> (Cost, Cost) {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(support::START)));
     let endpoint = EndpointId::own("gate.example").unwrap();
-    let store = EmbeddedStore::on_disk(folder.path(), Some(endpoint), clock).unwrap();
+    let store = Store::on_disk(folder.path(), Some(endpoint), clock).unwrap();
     let feed = FeedName::new("news").unwrap();
     run(&store, &feed, series, drop).await;
     let (mut all, mut outdated) = (Cost::default(), Cost::default());

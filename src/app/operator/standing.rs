@@ -244,7 +244,7 @@ mod tests {
         /// Of a gateway without a network.
         pub(in crate::app) fn of_gateway(gateway: &Gateway, config: &Config) -> Self {
             Self::new(
-                Arc::clone(&gateway.store) as Arc<dyn Store>,
+                Arc::clone(&gateway.store),
                 Arc::new(gateway.clock.clone()),
                 (gateway.poller.clone(), gateway.publisher.services()),
                 config,

@@ -238,9 +238,9 @@ impl Store for StoreDouble {
     async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
         Ok(self.shelf.lock().unwrap().snapshots.get(feed).cloned())
     }
-    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
+    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<PinnedFeed>>, StoreError> {
         let snapshot = self.snapshot(feed).await?;
-        Ok(snapshot.map(|snapshot| Arc::new(PinnedSnapshot(snapshot)) as Arc<dyn PinnedFeed>))
+        Ok(snapshot.map(|snapshot| Arc::new(PinnedSnapshot(snapshot)) as Arc<PinnedFeed>))
     }
     async fn view(&self, feed: &FeedName, _: Select) -> Result<Option<View>, StoreError> {
         let mut shelf = self.shelf.lock().unwrap();

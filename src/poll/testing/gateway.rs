@@ -170,7 +170,7 @@ impl Gateway {
         let cancel = CancellationToken::new();
         let parts = PollerConfig {
             settings: PollSettings::default(),
-            store: Arc::clone(store) as Arc<dyn Store>,
+            store: Arc::clone(store),
             clock: Arc::new(clock.clone()),
             running: Arc::new(clock.clone()),
             services,

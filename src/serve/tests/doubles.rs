@@ -312,7 +312,7 @@ impl Store for TestStore {
     fn watch_state(&self, feed: &FeedName) -> Option<StateWatch> {
         Some(self.feeds.lock().unwrap().get(feed)?.watch.clone())
     }
-    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
+    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<PinnedFeed>>, StoreError> {
         let Some(found) = self.feed(feed)? else { return Ok(None) };
         Ok(Some(Arc::new(TestReader {
             name: feed.clone(),

@@ -16,7 +16,7 @@ use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Format};
 use tidegate_net::origin::{
     OriginConfig, OriginPlace, OriginSite, PassAnswer, PassMode, PassRequest, WholeAnswer,
 };
-use tidegate_store::Store as _;
+use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use url::Url;
 

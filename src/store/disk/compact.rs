@@ -8,9 +8,9 @@
 use super::files::engine_bytes;
 use super::folder::StoreFolder;
 use super::{open_in, swap};
-use crate::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
+use crate::embedded::{OpenRequest, ReopenPauses, Store};
 use crate::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
-use crate::{CommitError, FreeSpace, Store, StoreError};
+use crate::{CommitError, FreeSpace, StoreError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ async fn open(
     folder: &Arc<StoreFolder>,
     request: OpenRequest,
     clock: &Arc<dyn Clock>,
-) -> Result<EmbeddedStore, CompactError> {
+) -> Result<Store, CompactError> {
     let (folder, clock) = (Arc::clone(folder), Arc::clone(clock));
     blocking(move || {
         let wrap = Box::new(|engine| engine);
@@ -151,7 +151,7 @@ async fn open(
 
 /// Copies everything, and reads it back; how many items it was.
 async fn copy(
-    old: &EmbeddedStore,
+    old: &Store,
     path: &Path,
     clock: &Arc<dyn Clock>,
     progress: &mut (dyn FnMut(CompactProgress) + Send),
@@ -208,8 +208,8 @@ impl ItemCounter<'_> {
 
 /// Hands everything over; the fingerprint of what it was.
 async fn hand_over(
-    old: &EmbeddedStore,
-    new: &EmbeddedStore,
+    old: &Store,
+    new: &Store,
     progress: &mut ItemCounter<'_>,
 ) -> Result<ExportDigest, CompactError> {
     let (to, mut pieces) = mpsc::channel(WAITING);
@@ -241,7 +241,7 @@ async fn hand_over(
 
 /// The fingerprint of everything in a store.
 async fn digest(
-    store: &EmbeddedStore,
+    store: &Store,
     progress: &mut ItemCounter<'_>,
 ) -> Result<ExportDigest, CompactError> {
     let (to, mut pieces) = mpsc::channel(WAITING);

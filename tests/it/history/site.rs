@@ -201,7 +201,7 @@ impl Site {
 
 fn router(gate: &Gate, clock: &ManualClock) -> Router {
     tidegate_serve::router(tidegate_serve::ServerConfig {
-        store: Arc::clone(&gate.store) as Arc<dyn Store>,
+        store: Arc::clone(&gate.store),
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
         hub: None,

@@ -1,0 +1,509 @@
+//! A store in memory for tests of whatever stands on a store: what it is asked is seen, what it does fails or waits as a
+//! test says, and what another gateway or an earlier program would have left there is put there.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::follow::LookRequest;
+use super::open::{self, inspect};
+use super::request::CommitRequest;
+use super::*;
+use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
+use crate::record::{HeadRecord, Record, StateRecord};
+use crate::{Epoch, FeedLock, LoggedChange, StoreStop, VersionNote};
+use std::ops::Deref;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use tidegate_core::model::{
+    Attempt, Event, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Skeleton, SyncId,
+    Time,
+};
+use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestFault {
+    /// All reads of the database.
+    Reads,
+    /// The next read of entries of this class.
+    ReadOf(&'static str),
+    /// All writes of entries of this class; an empty name: of any.
+    Writes(&'static str),
+    /// The next write is lost, and nobody can tell.
+    Lost,
+    /// The next one is stored, and nobody can tell.
+    Unknown,
+}
+
+/// What another gateway writes.
+type WriteElsewhere = Box<dyn FnOnce(&TestStore) + Send>;
+
+/// What is seen of a store's database, and what a test makes of it.
+#[derive(Default)]
+struct TestScript {
+    reads: Mutex<Vec<(Class, Vec<u8>)>>,
+    writes: Mutex<Vec<Class>>,
+    begun: AtomicUsize,
+    faults: Mutex<Vec<TestFault>>,
+    gate: Mutex<Option<Arc<Semaphore>>>,
+    looks: AtomicUsize,
+    is_unseen: AtomicBool,
+    at_look: Mutex<Option<WriteElsewhere>>,
+}
+
+fn failed(doing: &'static str) -> StoreError {
+    StoreError::Io { doing, source: std::io::Error::other("no disk") }
+}
+
+impl TestScript {
+    fn takes(&self, fault: impl Fn(&TestFault) -> bool) -> bool {
+        let mut faults = self.faults.lock().unwrap();
+        let place = faults.iter().position(fault);
+        place.map(|place| faults.remove(place)).is_some()
+    }
+
+    fn see(&self, call: EngineCall<'_>) -> Result<(), StoreError> {
+        let has = |fault: TestFault| self.faults.lock().unwrap().contains(&fault);
+        match call {
+            EngineCall::Read(class, key) => {
+                self.reads.lock().unwrap().push((class, key.to_vec()));
+                let fails =
+                    self.takes(|it| matches!(it, TestFault::ReadOf(name) if *name == class.name()));
+                if fails || has(TestFault::Reads) { Err(failed("read")) } else { Ok(()) }
+            }
+            EngineCall::Apply(writes) => {
+                let mut classes: Vec<Class> = writes.keys().map(|(class, _)| *class).collect();
+                classes.dedup();
+                let fails = has(TestFault::Writes(""))
+                    || classes.iter().any(|class| has(TestFault::Writes(class.name())));
+                if fails || self.takes(|it| *it == TestFault::Lost) {
+                    return Err(failed("write"));
+                }
+                self.writes.lock().unwrap().extend(classes);
+                Ok(())
+            }
+            EngineCall::Pass if self.takes(|it| *it == TestFault::Unknown) => Err(failed("write")),
+            EngineCall::Pass => Ok(()),
+        }
+    }
+}
+
+/// Where the database of a test is.
+struct TestPlace {
+    blocks: bool,
+}
+
+impl StorePlace for TestPlace {
+    fn blocks(&self) -> bool {
+        self.blocks
+    }
+
+    fn note(&self, _: Epoch) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn closed(&self, _: Epoch) {}
+}
+
+/// An item of a feed as it is to be stored.
+#[derive(Clone)]
+pub struct TestItem {
+    pub known: LedgerEntry,
+    pub item: Item,
+    /// Of its only version.
+    pub note: VersionNote,
+}
+
+/// A feed as it is to be stored, whether any change leads there or not.
+#[derive(Clone)]
+pub struct TestFeed {
+    pub state: FeedState,
+    pub skeleton: Option<Skeleton>,
+    pub order: Vec<SyncId>,
+    pub items: Vec<TestItem>,
+    pub events: Vec<Event>,
+}
+
+/// A store in memory that does what a test says. Whatever waits does so in the time of the test.
+#[derive(Clone)]
+pub struct TestStore {
+    store: Arc<Store>,
+    /// What it has, past what is seen and fails.
+    engine: Arc<MemoryEngine>,
+    script: Arc<TestScript>,
+}
+
+impl Deref for TestStore {
+    type Target = Arc<Store>;
+
+    fn deref(&self) -> &Arc<Store> {
+        &self.store
+    }
+}
+
+impl TestStore {
+    /// An empty one of this endpoint.
+    pub fn new(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(endpoint, clock, false, false)
+    }
+
+    /// The same over a database that others write to as well, which is seen all the time.
+    pub fn followed(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(endpoint, clock, true, false)
+    }
+
+    /// The same, reached by a network: [`TestStore::hold_reads`].
+    pub fn far(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(endpoint, clock, true, true)
+    }
+
+    fn make(endpoint: &str, clock: Arc<dyn Clock>, is_followed: bool, blocks: bool) -> Self {
+        let script = Arc::new(TestScript::default());
+        let seen = Arc::clone(&script);
+        let watch = Box::new(move |call: EngineCall<'_>| seen.see(call));
+        let memory = Arc::new(MemoryEngine::default());
+        let engine =
+            WatchedEngine { engine: Arc::<MemoryEngine>::clone(&memory), watch, is_far: false };
+        let records = Records::of(Arc::new(engine));
+        let request = OpenRequest { endpoint: EndpointId::own(endpoint).ok(), sup_ids: None };
+        let opened = open::begin(&records, inspect(&records).unwrap(), request).unwrap();
+        let Opened { endpoint, sup_ids, opening, sealed, .. } = opened;
+        let shared =
+            Arc::new(StoreShared::new(Default::default(), opening, sealed.0, Arc::clone(&clock)));
+        *shared.lineage.write().unwrap() = Lineage::default();
+        let place: Arc<dyn StorePlace> = Arc::new(TestPlace { blocks });
+        let committer = Committer {
+            records: records.clone(),
+            shared: Arc::clone(&shared),
+            place: Arc::clone(&place),
+            clock: Arc::clone(&clock),
+            list_writes: 0,
+            sealed,
+        };
+        let (sender, requests) = mpsc::channel(REQUESTS);
+        let (following, looks) = Following::new(Duration::from_millis(50));
+        following.set_age(None);
+        let following = is_followed.then_some(following);
+        let inner =
+            StoreInner::new(shared, clock, (records, Writer::Thread(sender), place), following);
+        let store = Arc::new(Store { endpoint, sup_ids, gateways: None, space: None, inner });
+        let this = Self { store, engine: memory, script };
+        if tokio::runtime::Handle::try_current().is_ok() {
+            tokio::spawn(write(committer, requests, Arc::clone(&this.script)));
+            if is_followed {
+                let (store, script) = (Arc::downgrade(&this.store), Arc::clone(&this.script));
+                tokio::spawn(look(store, script, Arc::clone(&this.engine), looks));
+            }
+        }
+        this.script.reads.lock().unwrap().clear();
+        this
+    }
+
+    /// The same store as one of several gateways sees it.
+    #[must_use]
+    pub fn shared_by(&self, gateways: &Arc<Gateways>) -> Self {
+        let Store { endpoint, sup_ids, inner, .. } = &*self.store;
+        let (endpoint, inner, sup_ids) = (endpoint.clone(), Arc::clone(inner), *sup_ids);
+        let gateways = Some(Arc::clone(gateways));
+        self.with(Store { endpoint, sup_ids, gateways, space: None, inner })
+    }
+
+    fn with(&self, store: Store) -> Self {
+        let all = [Arc::clone(&self.store), Arc::new(store)];
+        // Whoever is let go first would close it for all.
+        std::mem::forget(all.clone());
+        let [_, store] = all;
+        Self { store, ..self.clone() }
+    }
+
+    /// The same with this space on its file system.
+    #[must_use]
+    pub fn on(&self, space: Arc<FreeSpace>) -> Self {
+        let Store { endpoint, sup_ids, inner, .. } = &*self.store;
+        let (endpoint, inner, sup_ids) = (endpoint.clone(), Arc::clone(inner), *sup_ids);
+        let store = Store { endpoint, sup_ids, gateways: None, space: Some(space), inner };
+        self.with(store)
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Arc::<MemoryEngine>::clone(&self.engine))
+    }
+
+    fn put<T: Record>(&self, class: Class, key: Vec<u8>, record: &T) {
+        let mut writes = Writes::new();
+        self.records().put(&mut writes, class, key, record).unwrap();
+        self.apply(writes);
+    }
+
+    fn all<T: Record>(&self, class: Class) -> Vec<T> {
+        self.records().scan(class, &[]).map(|entry| entry.unwrap().1).collect()
+    }
+
+    fn apply(&self, writes: Writes) {
+        self.engine.apply(writes).unwrap();
+    }
+
+    /// Something goes wrong from now on, or once.
+    pub fn fault(&self, fault: TestFault) {
+        self.script.faults.lock().unwrap().push(fault);
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn mend(&self) {
+        self.script.faults.lock().unwrap().clear();
+    }
+
+    /// It has stopped so, or works again.
+    pub fn set_stop(&self, stop: Option<StoreStop>) {
+        self.inner.shared.health.set(stop);
+    }
+
+    /// Its openings are told apart by this.
+    pub fn set_lineage(&self, lineage: Lineage) {
+        *self.inner.shared.lineage.write().unwrap() = lineage;
+    }
+
+    /// How often entries of a class were read.
+    pub fn reads_of(&self, class: &str) -> usize {
+        let reads = self.script.reads.lock().unwrap();
+        reads.iter().filter(|(read, _)| read.name() == class).count()
+    }
+
+    /// The feeds of which entries of a class were read, in turn, since this was asked last.
+    pub fn take_reads(&self, class: &str) -> Vec<FeedName> {
+        let mut reads = self.script.reads.lock().unwrap();
+        let of = reads.extract_if(.., |(read, _)| read.name() == class);
+        of.filter_map(|(_, key)| keys::feed_of(&key)).collect()
+    }
+
+    /// How many writes had entries of a class.
+    pub fn writes_of(&self, class: &str) -> usize {
+        let writes = self.script.writes.lock().unwrap();
+        writes.iter().filter(|written| written.name() == class).count()
+    }
+
+    /// How many writes were asked for while they wait.
+    pub fn begun(&self) -> usize {
+        self.script.begun.load(Ordering::SeqCst)
+    }
+
+    /// From now on each write waits for a permit.
+    pub fn hold_writes(&self) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        *self.script.gate.lock().unwrap() = Some(Arc::clone(&gate));
+        gate
+    }
+
+    /// Changes of a feed wait for this to be let go.
+    pub async fn hold_changes(&self, feed: &FeedName) -> FeedLock {
+        self.inner.shared.lock(feed).await
+    }
+
+    /// Reads of a feed's content wait for this to be let go.
+    pub fn hold_feed(&self, feed: &FeedName) -> OwnedRwLockWriteGuard<()> {
+        self.inner.shared.gate(feed).unwrap().try_write_owned().unwrap()
+    }
+
+    /// How many reads wait for that.
+    pub fn waiting(&self, feed: &FeedName) -> usize {
+        let gate = self.inner.shared.gate(feed).unwrap();
+        Arc::strong_count(&gate).saturating_sub(3)
+    }
+
+    /// All reads of a database that is far wait for this to be let go.
+    pub async fn hold_reads(&self) -> OwnedSemaphorePermit {
+        self.inner.reads.all().await.unwrap()
+    }
+
+    /// What other gateways write is seen no more, or again; what was read before is answered as long as it is not old.
+    pub fn set_unseen(&self, is_unseen: bool) {
+        self.script.is_unseen.store(is_unseen, Ordering::SeqCst);
+    }
+
+    /// The database was seen so long ago; `None`: it is seen all the time.
+    pub fn set_age(&self, age: Option<Duration>) {
+        self.inner.following.as_ref().unwrap().set_age(age);
+    }
+
+    /// How often it was looked what other gateways wrote.
+    pub fn looks(&self) -> usize {
+        self.script.looks.load(Ordering::SeqCst)
+    }
+
+    /// What the next look finds.
+    pub fn at_look(&self, write: impl FnOnce(&Self) + Send + 'static) {
+        *self.script.at_look.lock().unwrap() = Some(Box::new(write));
+    }
+
+    /// Puts a record there.
+    pub fn set_record(&self, record: &FeedRecord) {
+        self.put(Class::Feeds, keys::feed(&record.name), record);
+        let shown = (record.name.clone(), Some(Arc::new(record.clone())));
+        self.inner.shared.change_list(vec![shown]);
+    }
+
+    /// A record, as it is stored.
+    pub fn record(&self, feed: &FeedName) -> Option<FeedRecord> {
+        self.records().record(Class::Feeds, &keys::feed(feed)).unwrap()
+    }
+
+    /// Changes a record.
+    pub fn edit_record(&self, feed: &str, edit: impl FnOnce(&mut FeedRecord)) {
+        let mut record = self.record(&FeedName::new(feed).unwrap()).unwrap();
+        edit(&mut record);
+        self.set_record(&record);
+    }
+
+    /// Takes a record out.
+    pub fn remove_record(&self, feed: &FeedName) -> FeedRecord {
+        let record = self.record(feed).unwrap();
+        self.apply(Writes::from([((Class::Feeds, keys::feed(feed)), None)]));
+        self.inner.shared.change_list(vec![(feed.clone(), None)]);
+        record
+    }
+
+    /// What polling remembers of a feed, as it is stored.
+    pub fn poll_state(&self, feed: &str) -> Option<PollState> {
+        let key = keys::feed(&FeedName::new(feed).unwrap());
+        self.records().record(Class::Polls, &key).unwrap()
+    }
+
+    /// The same of all feeds.
+    pub fn stored_polls(&self) -> Vec<PollState> {
+        self.all(Class::Polls)
+    }
+
+    /// This, and nothing else, is what polling remembers.
+    pub fn set_polls(&self, states: &[PollState]) {
+        while self.engine.clear(Class::Polls, &[], usize::MAX).unwrap() {}
+        states.iter().for_each(|state| self.set_poll(state));
+    }
+
+    /// Puts what polling remembers of a feed there.
+    pub fn set_poll(&self, state: &PollState) {
+        self.put(Class::Polls, keys::feed(&state.feed), state);
+    }
+
+    /// The large documents that are being taken in, as they are stored.
+    pub fn stored_attempts(&self) -> Vec<Attempt> {
+        self.all(Class::Attempts)
+    }
+
+    /// Puts one there.
+    pub fn set_attempt(&self, attempt: &Attempt) {
+        self.put(Class::Attempts, keys::feed(&attempt.feed), attempt);
+    }
+
+    /// A feed's state.
+    pub fn state_of(&self, feed: &str) -> FeedState {
+        self.inner.shared.state(&FeedName::new(feed).unwrap()).unwrap().unwrap()
+    }
+
+    /// A feed has a state, and its last document was asked for then.
+    pub fn set_state(&self, feed: &FeedName, state: FeedState, asked_at: Option<Time>) {
+        let before = self.inner.shared.published(feed).map(|it| it.head().unwrap());
+        let (next_event, write) = before.map_or((0, 0), |it| (it.next_event, it.write));
+        let head = StateRecord { state, next_event, write: write + 1, asked_at };
+        self.put(Class::States, keys::feed(feed), &head);
+        self.inner.shared.publish(feed, Some(head));
+    }
+
+    /// Puts a feed there, in the place of what it was.
+    pub fn set_feed(&self, feed: &FeedName, new: &TestFeed) {
+        for class in Class::CONTENT {
+            while self.engine.clear(*class, &keys::feed(feed), usize::MAX).unwrap() {}
+        }
+        let TestFeed { state, skeleton, order, items, events } = new;
+        let key = || keys::feed(feed);
+        if let Some(skeleton) = skeleton {
+            self.put(Class::Skeletons, key(), skeleton);
+        }
+        self.put(Class::Orders, key(), order);
+        for TestItem { known, item, note } in items {
+            let (id, tick) = (&known.id, known.tick);
+            let item_key = || keys::item(feed, id);
+            let (winner, conflicts) = (&item.shared.winner, &item.shared.conflicts);
+            self.put(Class::Ledger, item_key(), known);
+            self.put(Class::Heads, item_key(), &HeadRecord { kept: 1, ..HeadRecord::new(tick) });
+            self.put(Class::Bodies, keys::version(feed, id, tick), &winner.data);
+            self.put(Class::Versions, keys::version(feed, id, tick), note);
+            if !conflicts.is_empty() {
+                self.put(Class::Conflicts, item_key(), conflicts);
+            }
+            let place = (Class::ByTick, keys::by_tick(feed, tick, id));
+            self.apply(Writes::from([(place, Some(Vec::new()))]));
+        }
+        for (number, event) in (0..).zip(events) {
+            self.put(Class::Events, keys::event(feed, number), event);
+        }
+        self.set_state(feed, state.clone(), None);
+    }
+
+    /// Closes an epoch of the change log; answers its number.
+    pub fn close_epoch(&self, at: Time, changes: &[LoggedChange]) -> u64 {
+        let shared = &self.inner.shared;
+        let epoch = Epoch(shared.sealed.borrow().0 + 1);
+        let mut writes = Writes::new();
+        for (place, change) in (0..).zip(changes) {
+            open::log(&self.records(), &mut writes, (epoch, place, at), change).unwrap();
+        }
+        self.apply(writes);
+        shared.sealed.send_replace(epoch);
+        shared.announced.send_replace(epoch);
+        epoch.0
+    }
+
+    /// Takes all epochs up to this one out of the change log.
+    pub fn trim_to(&self, epoch: u64) {
+        let old = self.records();
+        let old = old.entries(Class::Log, &[]).map(|entry| entry.unwrap().0);
+        let old = old.filter(|key| keys::log_epoch(key).unwrap() <= epoch);
+        self.apply(old.map(|key| ((Class::Log, key), None)).collect());
+    }
+}
+
+/// Carries out what is asked for; goes on after a failure with what the database has.
+async fn write(
+    mut committer: Committer,
+    mut requests: mpsc::Receiver<CommitRequest>,
+    script: Arc<TestScript>,
+) {
+    while let Some(request) = requests.recv().await {
+        script.begun.fetch_add(1, Ordering::SeqCst);
+        let gate = script.gate.lock().unwrap().clone();
+        if let Some(gate) = gate {
+            gate.acquire().await.unwrap().forget();
+        }
+        let shared = Arc::clone(&committer.shared);
+        let worked = shared.health().is_ok();
+        committer.sealed.0 = committer.sealed.0.max(*shared.sealed.borrow());
+        committer.serve(vec![request]);
+        if worked && shared.health().is_err() {
+            let faults = std::mem::take(&mut *script.faults.lock().unwrap());
+            let found = inspect(&committer.records).unwrap();
+            *script.faults.lock().unwrap() = faults;
+            let Found { identity, committed, list_writes, sealed, .. } = found;
+            let feeds = read::feeds(&committer.records).ok().map(crate::as_list);
+            shared.replace(committed, feeds, identity.unwrap().into(), sealed.0);
+            shared.health.set(None);
+            (committer.list_writes, committer.sealed) = (list_writes, sealed);
+        }
+    }
+}
+
+/// Looks at what other gateways write, as the test says.
+async fn look(
+    store: std::sync::Weak<Store>,
+    script: Arc<TestScript>,
+    engine: Arc<MemoryEngine>,
+    mut looks: mpsc::Receiver<LookRequest>,
+) {
+    while let Some(reply) = looks.recv().await {
+        script.looks.fetch_add(1, Ordering::SeqCst);
+        let found = script.at_look.lock().unwrap().take();
+        let Some(store) = store.upgrade() else { return };
+        if let Some(write) = found {
+            write(&TestStore { store, engine: Arc::clone(&engine), script: Arc::clone(&script) });
+        }
+        let _ = reply.send(!script.is_unseen.load(Ordering::SeqCst));
+    }
+}
