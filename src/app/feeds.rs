@@ -217,7 +217,7 @@ async fn note(store: &Store, now: Time) {
 mod tests {
     use super::*;
     use tidegate_core::clock::ManualClock;
-    use tidegate_poll::testing::double::StoreDouble;
+    use tidegate_poll::testing::double::store_of;
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
     use tidegate_store::{SpaceLimits, Store};
 
@@ -278,7 +278,7 @@ mod tests {
         let (folder, cancel) = (tempfile::tempdir().unwrap(), CancellationToken::new());
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
-        let gateway = Gateway::start(&StoreDouble::new(&["a", "b"]), &Publisher::gated("")).await;
+        let gateway = Gateway::start(&store_of(&["a", "b"]), &Publisher::gated("")).await;
         let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
         let store: Arc<Store> = gateway.store.clone();
         let pruned = || gateway.store.shelf.lock().unwrap().pruned.len();

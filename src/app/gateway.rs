@@ -329,7 +329,7 @@ async fn check_standby(config: &Config) -> Result<(), AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_poll::testing::double::{StoreDouble, Trouble};
+    use tidegate_poll::testing::double::{StoreFault, store_of};
 
     /// Whatever cannot be stored, the token that is let in stays the one that the log says.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -345,7 +345,7 @@ mod tests {
         let first = config(old, "");
         let feed = "[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n";
         let second = config(new, feed);
-        let store = StoreDouble::new(&[]);
+        let store = store_of(&[]);
         let over = Arc::clone(&store);
         let started = Gateway::start_over(&first, Outside::default(), over).await;
         let gateway = started.unwrap();

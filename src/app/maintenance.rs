@@ -9,7 +9,7 @@ use tidegate_config::Publish;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, Revision, Time};
 use tidegate_poll::{RoundError, owns_feed};
-use tidegate_store::{CommitError, FeedList, Retention, Store, StoreError, in_words, LOG_AGE};
+use tidegate_store::{CommitError, FeedList, LOG_AGE, Retention, Store, StoreError, in_words};
 use tokio::task::{JoinError, JoinSet, yield_now};
 
 /// What is kept for a time may stay longer by this part of the shortest such time, within [`LATE`]: as long a feed is
@@ -236,7 +236,7 @@ mod tests {
         use tidegate_config::Config;
         use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
         use tidegate_judge::archive::Policy;
-        use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+        use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
         use tidegate_poll::testing::gateway::{Gateway, Publisher};
         use tokio::sync::Semaphore;
         use tokio::time::timeout;
@@ -255,7 +255,7 @@ mod tests {
 
         /// Two feeds that nothing is read of.
         async fn gateway() -> (Gateway, FeedMaintenance) {
-            let store = StoreDouble::new(&["a", "b"]);
+            let store = store_of(&["a", "b"]);
             let gateway = Gateway::start(&store, &Publisher::gated("")).await;
             let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
             (gateway, FeedMaintenance::new(store, desk))
@@ -377,14 +377,14 @@ mod tests {
         use std::sync::Mutex;
         use std::sync::atomic::{AtomicUsize, Ordering};
         use tidegate_core::model::{Format, Snapshot};
-        use tidegate_poll::testing::double::{NOW, StoreDouble, name};
+        use tidegate_poll::testing::double::{NOW, name, store_of};
 
         const PAUSE: Duration = Duration::from_secs(86_400);
 
         /// The feeds that are visited at a time; `outcome`: the result of each visit.
         async fn visited(
             visits: &mut FeedVisits,
-            store: &StoreDouble,
+            store: &ScriptedStore,
             now: Time,
             outcome: fn(&str) -> bool,
         ) -> Vec<String> {
@@ -411,7 +411,7 @@ mod tests {
 
         #[tokio::test]
         async fn a_feed_is_visited_again_once_it_has_changed_or_after_the_pause() {
-            let (store, mut visits) = (StoreDouble::new(&["a", "b", "c"]), FeedVisits::default());
+            let (store, mut visits) = (store_of(&["a", "b", "c"]), FeedVisits::default());
             assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a", "b", "c"]);
             let early = NOW.plus(PAUSE / 2 - Duration::from_secs(1));
             assert!(visited(&mut visits, &store, early, is_done).await.is_empty());
@@ -435,7 +435,7 @@ mod tests {
 
         #[tokio::test]
         async fn work_that_is_not_done_is_tried_again() {
-            let (store, mut visits) = (StoreDouble::new(&["a", "b"]), FeedVisits::default());
+            let (store, mut visits) = (store_of(&["a", "b"]), FeedVisits::default());
             let all_but_a = |feed: &str| feed != "a";
             assert_eq!(visited(&mut visits, &store, NOW, all_but_a).await, ["a", "b"]);
             assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a"]);
@@ -446,7 +446,7 @@ mod tests {
         async fn a_few_feeds_are_visited_at_once_and_each_once() {
             let names: Vec<String> = (0..50).map(|number| format!("feed-{number}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let store = StoreDouble::new(&names);
+            let store = store_of(&names);
             let feeds = store.feed_list().await.unwrap();
             let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
             let counts: Arc<[AtomicUsize; 3]> = Arc::default();

@@ -443,13 +443,13 @@ mod tests {
     use super::*;
     use tidegate_config::Config;
     use tidegate_judge::record::local::{CheckedEntry, EntryFields};
-    use tidegate_poll::testing::double::{StoreDouble, name, record};
+    use tidegate_poll::testing::double::{name, record, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
 
     /// Of this store nothing is read of an item once the text is gone.
     #[tokio::test]
     async fn what_is_stored_is_answered() {
-        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         let desk = AdminService::of_gateway(&gateway, &Config::default());
         let mut local = record("a");
         local.options.sharing.local = true;

@@ -142,13 +142,13 @@ async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_poll::testing::double::{NOW, StoreDouble, name};
+    use tidegate_poll::testing::double::{NOW, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
     use tidegate_store::Store;
 
     #[tokio::test(start_paused = true)]
     async fn a_feed_that_was_let_go_keeps_its_history_until_it_is_asked_for_again() {
-        let (store, publisher) = (StoreDouble::new(&[]), Publisher::new("one"));
+        let (store, publisher) = (store_of(&[]), Publisher::new("one"));
         let gateway = Gateway::start(&store, &publisher).await;
         let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
         let feed = name("made");

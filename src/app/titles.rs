@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use tidegate_config::Config;
     use tidegate_core::model::{Format, Snapshot};
-    use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+    use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
 
     /// Looks at all feeds. Answers whether what was found is written, and the feeds that were read.
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn titles_are_read_where_feeds_changed_and_again_where_they_were_not_written() {
-        let store = StoreDouble::new(&["a", "b"]);
+        let store = store_of(&["a", "b"]);
         for feed in ["a", "b"] {
             let snapshot = Snapshot::untouched(Format::Atom10, NOW);
             store.shelf.lock().unwrap().snapshots.insert(name(feed), snapshot);

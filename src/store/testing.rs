@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
 
-pub use crate::embedded::testing::{TestFault, TestFeed, TestItem, TestStore};
+pub use crate::embedded::testing::{ScriptedFeed, ScriptedItem, ScriptedStore, StoreFault};
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use tidegate_config::Config;
     use tidegate_net::fetch::FetchError;
-    use tidegate_poll::testing::double::{StoreDouble, name, record};
+    use tidegate_poll::testing::double::{name, record, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
     use tidegate_poll::testing::owners::{gateway, live};
     use tidegate_serve::Operator as _;
@@ -261,7 +261,7 @@ mod tests {
     /// Two gateways over one store: the one polls `a` and `b`, which fail, the other `c`. Which owns which is chance, so
     /// that ids are tried until it is so.
     async fn two_gateways() -> (Gateway, Gateway) {
-        let store = StoreDouble::new(&["a", "b", "c"]);
+        let store = store_of(&["a", "b", "c"]);
         let (ill, well) = (Publisher::new("one"), Publisher::new("one"));
         ill.fails(FAILURE);
         let pair = (1..1000).map(|id| {

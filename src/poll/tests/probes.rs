@@ -11,7 +11,7 @@ use tidegate_net::fetch::{
     AskRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument, PageAnswer, PageFetch,
 };
 use tidegate_net::fetch::{Passing, Services, Validators};
-use tidegate_store::{Store};
+use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -107,8 +107,7 @@ impl Stage {
     async fn new(feeds: &[&str], pages: &Arc<Pages>) -> Self {
         let clock = ManualClock::at(NOW);
         let endpoint = EndpointId::own("here").unwrap();
-        let store =
-            Arc::new(Store::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
+        let store = Arc::new(Store::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
         for feed in feeds {
             let options =
                 FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };

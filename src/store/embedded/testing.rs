@@ -9,9 +9,9 @@ use super::request::CommitRequest;
 use super::*;
 use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
 use crate::record::{HeadRecord, Record, StateRecord};
-use crate::{Epoch, FeedLock, LoggedChange, StoreStop, VersionNote};
+use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote};
 use std::ops::Deref;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 use tidegate_core::model::{
     Attempt, Event, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Skeleton, SyncId,
@@ -21,7 +21,7 @@ use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TestFault {
+pub enum StoreFault {
     /// All reads of the database.
     Reads,
     /// The next read of entries of this class.
@@ -35,16 +35,19 @@ pub enum TestFault {
 }
 
 /// What another gateway writes.
-type WriteElsewhere = Box<dyn FnOnce(&TestStore) + Send>;
+type WriteElsewhere = Box<dyn FnOnce(&ScriptedStore) + Send>;
 
 /// What is seen of a store's database, and what a test makes of it.
 #[derive(Default)]
-struct TestScript {
+struct StoreScript {
     reads: Mutex<Vec<(Class, Vec<u8>)>>,
     writes: Mutex<Vec<Class>>,
+    /// Writes outside the content of feeds that were begun.
     begun: AtomicUsize,
-    faults: Mutex<Vec<TestFault>>,
-    gate: Mutex<Option<Arc<Semaphore>>>,
+    faults: Mutex<Vec<StoreFault>>,
+    /// What writes of the content of feeds wait for, and others.
+    gates: [Mutex<Option<Arc<Semaphore>>>; 2],
+    free: AtomicU64,
     looks: AtomicUsize,
     is_unseen: AtomicBool,
     at_look: Mutex<Option<WriteElsewhere>>,
@@ -54,45 +57,48 @@ fn failed(doing: &'static str) -> StoreError {
     StoreError::Io { doing, source: std::io::Error::other("no disk") }
 }
 
-impl TestScript {
-    fn takes(&self, fault: impl Fn(&TestFault) -> bool) -> bool {
+impl StoreScript {
+    fn takes(&self, fault: impl Fn(&StoreFault) -> bool) -> bool {
         let mut faults = self.faults.lock().unwrap();
         let place = faults.iter().position(fault);
         place.map(|place| faults.remove(place)).is_some()
     }
 
     fn see(&self, call: EngineCall<'_>) -> Result<(), StoreError> {
-        let has = |fault: TestFault| self.faults.lock().unwrap().contains(&fault);
+        let has = |fault: StoreFault| self.faults.lock().unwrap().contains(&fault);
         match call {
             EngineCall::Read(class, key) => {
+                let fails = self
+                    .takes(|it| matches!(it, StoreFault::ReadOf(name) if *name == class.name()));
+                if fails || has(StoreFault::Reads) {
+                    return Err(failed("read"));
+                }
                 self.reads.lock().unwrap().push((class, key.to_vec()));
-                let fails =
-                    self.takes(|it| matches!(it, TestFault::ReadOf(name) if *name == class.name()));
-                if fails || has(TestFault::Reads) { Err(failed("read")) } else { Ok(()) }
+                Ok(())
             }
             EngineCall::Apply(writes) => {
                 let mut classes: Vec<Class> = writes.keys().map(|(class, _)| *class).collect();
                 classes.dedup();
-                let fails = has(TestFault::Writes(""))
-                    || classes.iter().any(|class| has(TestFault::Writes(class.name())));
-                if fails || self.takes(|it| *it == TestFault::Lost) {
+                let fails = has(StoreFault::Writes(""))
+                    || classes.iter().any(|class| has(StoreFault::Writes(class.name())));
+                if fails || self.takes(|it| *it == StoreFault::Lost) {
                     return Err(failed("write"));
                 }
                 self.writes.lock().unwrap().extend(classes);
                 Ok(())
             }
-            EngineCall::Pass if self.takes(|it| *it == TestFault::Unknown) => Err(failed("write")),
+            EngineCall::Pass if self.takes(|it| *it == StoreFault::Unknown) => Err(failed("write")),
             EngineCall::Pass => Ok(()),
         }
     }
 }
 
 /// Where the database of a test is.
-struct TestPlace {
+struct ScriptedPlace {
     blocks: bool,
 }
 
-impl StorePlace for TestPlace {
+impl StorePlace for ScriptedPlace {
     fn blocks(&self) -> bool {
         self.blocks
     }
@@ -106,7 +112,7 @@ impl StorePlace for TestPlace {
 
 /// An item of a feed as it is to be stored.
 #[derive(Clone)]
-pub struct TestItem {
+pub struct ScriptedItem {
     pub known: LedgerEntry,
     pub item: Item,
     /// Of its only version.
@@ -115,24 +121,24 @@ pub struct TestItem {
 
 /// A feed as it is to be stored, whether any change leads there or not.
 #[derive(Clone)]
-pub struct TestFeed {
+pub struct ScriptedFeed {
     pub state: FeedState,
     pub skeleton: Option<Skeleton>,
     pub order: Vec<SyncId>,
-    pub items: Vec<TestItem>,
+    pub items: Vec<ScriptedItem>,
     pub events: Vec<Event>,
 }
 
 /// A store in memory that does what a test says. Whatever waits does so in the time of the test.
 #[derive(Clone)]
-pub struct TestStore {
+pub struct ScriptedStore {
     store: Arc<Store>,
     /// What it has, past what is seen and fails.
     engine: Arc<MemoryEngine>,
-    script: Arc<TestScript>,
+    script: Arc<StoreScript>,
 }
 
-impl Deref for TestStore {
+impl Deref for ScriptedStore {
     type Target = Arc<Store>;
 
     fn deref(&self) -> &Arc<Store> {
@@ -140,7 +146,7 @@ impl Deref for TestStore {
     }
 }
 
-impl TestStore {
+impl ScriptedStore {
     /// An empty one of this endpoint.
     pub fn new(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
         Self::make(endpoint, clock, false, false)
@@ -151,13 +157,13 @@ impl TestStore {
         Self::make(endpoint, clock, true, false)
     }
 
-    /// The same, reached by a network: [`TestStore::hold_reads`].
+    /// The same, reached by a network: [`ScriptedStore::hold_reads`].
     pub fn far(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
         Self::make(endpoint, clock, true, true)
     }
 
     fn make(endpoint: &str, clock: Arc<dyn Clock>, is_followed: bool, blocks: bool) -> Self {
-        let script = Arc::new(TestScript::default());
+        let script = Arc::new(StoreScript::default());
         let seen = Arc::clone(&script);
         let watch = Box::new(move |call: EngineCall<'_>| seen.see(call));
         let memory = Arc::new(MemoryEngine::default());
@@ -170,7 +176,7 @@ impl TestStore {
         let shared =
             Arc::new(StoreShared::new(Default::default(), opening, sealed.0, Arc::clone(&clock)));
         *shared.lineage.write().unwrap() = Lineage::default();
-        let place: Arc<dyn StorePlace> = Arc::new(TestPlace { blocks });
+        let place: Arc<dyn StorePlace> = Arc::new(ScriptedPlace { blocks });
         let committer = Committer {
             records: records.clone(),
             shared: Arc::clone(&shared),
@@ -185,7 +191,13 @@ impl TestStore {
         let following = is_followed.then_some(following);
         let inner =
             StoreInner::new(shared, clock, (records, Writer::Thread(sender), place), following);
-        let store = Arc::new(Store { endpoint, sup_ids, gateways: None, space: None, inner });
+        let free = Arc::clone(&script);
+        let measure = move || {
+            let free = free.free.load(Ordering::SeqCst);
+            Ok(MeasuredSpace { free, total: u64::MAX })
+        };
+        let space = Some(Arc::new(FreeSpace::measured_by(256 << 20, measure)));
+        let store = Arc::new(Store { endpoint, sup_ids, gateways: None, space, inner });
         let this = Self { store, engine: memory, script };
         if tokio::runtime::Handle::try_current().is_ok() {
             tokio::spawn(write(committer, requests, Arc::clone(&this.script)));
@@ -199,29 +211,23 @@ impl TestStore {
     }
 
     /// The same store as one of several gateways sees it.
-    #[must_use]
-    pub fn shared_by(&self, gateways: &Arc<Gateways>) -> Self {
-        let Store { endpoint, sup_ids, inner, .. } = &*self.store;
-        let (endpoint, inner, sup_ids) = (endpoint.clone(), Arc::clone(inner), *sup_ids);
-        let gateways = Some(Arc::clone(gateways));
-        self.with(Store { endpoint, sup_ids, gateways, space: None, inner })
-    }
-
-    fn with(&self, store: Store) -> Self {
-        let all = [Arc::clone(&self.store), Arc::new(store)];
+    pub fn shared_by(&self, gateways: &Arc<Gateways>) -> Arc<Self> {
+        let Store { endpoint, sup_ids, space, inner, .. } = &*self.store;
+        let store = Arc::new(Store {
+            endpoint: endpoint.clone(),
+            sup_ids: *sup_ids,
+            gateways: Some(Arc::clone(gateways)),
+            space: space.clone(),
+            inner: Arc::clone(inner),
+        });
         // Whoever is let go first would close it for all.
-        std::mem::forget(all.clone());
-        let [_, store] = all;
-        Self { store, ..self.clone() }
+        std::mem::forget([Arc::clone(&self.store), Arc::clone(&store)]);
+        Arc::new(Self { store, ..self.clone() })
     }
 
-    /// The same with this space on its file system.
-    #[must_use]
-    pub fn on(&self, space: Arc<FreeSpace>) -> Self {
-        let Store { endpoint, sup_ids, inner, .. } = &*self.store;
-        let (endpoint, inner, sup_ids) = (endpoint.clone(), Arc::clone(inner), *sup_ids);
-        let store = Store { endpoint, sup_ids, gateways: None, space: Some(space), inner };
-        self.with(store)
+    /// The store.
+    pub fn real(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
     }
 
     fn records(&self) -> Records {
@@ -243,7 +249,7 @@ impl TestStore {
     }
 
     /// Something goes wrong from now on, or once.
-    pub fn fault(&self, fault: TestFault) {
+    pub fn fault(&self, fault: StoreFault) {
         self.script.faults.lock().unwrap().push(fault);
     }
 
@@ -281,21 +287,36 @@ impl TestStore {
         writes.iter().filter(|written| written.name() == class).count()
     }
 
-    /// How many writes were asked for while they wait.
+    /// The commits so far, and how often was written what polling remembers.
+    pub fn writes(&self) -> (usize, usize) {
+        (self.writes_of("states"), self.writes_of("polls"))
+    }
+
+    /// How many writes outside the content of feeds were begun.
     pub fn begun(&self) -> usize {
         self.script.begun.load(Ordering::SeqCst)
     }
 
-    /// From now on each write waits for a permit.
-    pub fn hold_writes(&self) -> Arc<Semaphore> {
-        let gate = Arc::new(Semaphore::new(0));
-        *self.script.gate.lock().unwrap() = Some(Arc::clone(&gate));
-        gate
+    /// From now on each write of the content of a feed waits for a permit.
+    pub fn hold_commits(&self) -> Arc<Semaphore> {
+        self.hold(0)
     }
 
-    /// Changes of a feed wait for this to be let go.
-    pub async fn hold_changes(&self, feed: &FeedName) -> FeedLock {
-        self.inner.shared.lock(feed).await
+    /// The same of each other write.
+    pub fn hold_notes(&self) -> Arc<Semaphore> {
+        self.hold(1)
+    }
+
+    fn hold(&self, gate: usize) -> Arc<Semaphore> {
+        let held = Arc::new(Semaphore::new(0));
+        *self.script.gates.get(gate).unwrap().lock().unwrap() = Some(Arc::clone(&held));
+        held
+    }
+
+    /// So many bytes are free from now on, and more must be from 256 MiB on.
+    pub fn set_free(&self, free: u64) {
+        self.script.free.store(free, Ordering::SeqCst);
+        self.space.as_ref().unwrap().measure();
     }
 
     /// Reads of a feed's content wait for this to be let go.
@@ -408,17 +429,17 @@ impl TestStore {
     }
 
     /// Puts a feed there, in the place of what it was.
-    pub fn set_feed(&self, feed: &FeedName, new: &TestFeed) {
+    pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
         for class in Class::CONTENT {
             while self.engine.clear(*class, &keys::feed(feed), usize::MAX).unwrap() {}
         }
-        let TestFeed { state, skeleton, order, items, events } = new;
+        let ScriptedFeed { state, skeleton, order, items, events } = new;
         let key = || keys::feed(feed);
         if let Some(skeleton) = skeleton {
             self.put(Class::Skeletons, key(), skeleton);
         }
         self.put(Class::Orders, key(), order);
-        for TestItem { known, item, note } in items {
+        for ScriptedItem { known, item, note } in items {
             let (id, tick) = (&known.id, known.tick);
             let item_key = || keys::item(feed, id);
             let (winner, conflicts) = (&item.shared.winner, &item.shared.conflicts);
@@ -465,11 +486,12 @@ impl TestStore {
 async fn write(
     mut committer: Committer,
     mut requests: mpsc::Receiver<CommitRequest>,
-    script: Arc<TestScript>,
+    script: Arc<StoreScript>,
 ) {
     while let Some(request) = requests.recv().await {
-        script.begun.fetch_add(1, Ordering::SeqCst);
-        let gate = script.gate.lock().unwrap().clone();
+        let is_note = request.touches != Touches::Feed;
+        script.begun.fetch_add(is_note.into(), Ordering::SeqCst);
+        let gate = script.gates.get(usize::from(is_note)).unwrap().lock().unwrap().clone();
         if let Some(gate) = gate {
             gate.acquire().await.unwrap().forget();
         }
@@ -493,7 +515,7 @@ async fn write(
 /// Looks at what other gateways write, as the test says.
 async fn look(
     store: std::sync::Weak<Store>,
-    script: Arc<TestScript>,
+    script: Arc<StoreScript>,
     engine: Arc<MemoryEngine>,
     mut looks: mpsc::Receiver<LookRequest>,
 ) {
@@ -502,7 +524,11 @@ async fn look(
         let found = script.at_look.lock().unwrap().take();
         let Some(store) = store.upgrade() else { return };
         if let Some(write) = found {
-            write(&TestStore { store, engine: Arc::clone(&engine), script: Arc::clone(&script) });
+            write(&ScriptedStore {
+                store,
+                engine: Arc::clone(&engine),
+                script: Arc::clone(&script),
+            });
         }
         let _ = reply.send(!script.is_unseen.load(Ordering::SeqCst));
     }
