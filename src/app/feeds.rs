@@ -217,7 +217,8 @@ async fn note(store: &Store, now: Time) {
 mod tests {
     use super::*;
     use tidegate_core::clock::ManualClock;
-    use tidegate_poll::testing::double::store_of;
+    use tidegate_core::model::{Format, Snapshot};
+    use tidegate_poll::testing::double::{NOW, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
     use tidegate_store::{SpaceLimits, Store};
 
@@ -280,8 +281,12 @@ mod tests {
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
         let gateway = Gateway::start(&store_of(&["a", "b"]), &Publisher::gated("")).await;
         let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
-        let store: Arc<Store> = gateway.store.clone();
-        let pruned = || gateway.store.shelf.lock().unwrap().pruned.len();
+        let store = gateway.store.real();
+        for feed in ["a", "b"] {
+            let state = Snapshot::untouched(Format::Atom10, NOW).state;
+            gateway.store.set_state(&name(feed), state, None);
+        }
+        let pruned = || gateway.store.reads_of("bodies");
         let fill = async {
             tokio::time::sleep(AGE_FIRST).await;
             eventually(|| pruned() == 2).await;

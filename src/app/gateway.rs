@@ -346,7 +346,7 @@ mod tests {
         let feed = "[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n";
         let second = config(new, feed);
         let store = store_of(&[]);
-        let over = Arc::clone(&store);
+        let over = store.real();
         let started = Gateway::start_over(&first, Outside::default(), over).await;
         let gateway = started.unwrap();
         let address = format!("{}/api/v1/subscriptions", gateway.origin());
@@ -354,15 +354,12 @@ mod tests {
             let asked = reqwest::Client::new().get(&address).bearer_auth(token).send().await;
             asked.unwrap().status() != 401
         };
-        let trouble = |trouble: &[Trouble]| {
-            store.shelf.lock().unwrap().trouble = trouble.to_vec();
-        };
-        trouble(&[Trouble::Unwritable]);
+        store.fault(StoreFault::Writes("feeds"));
         let feeds = async || store.feed_list().await.unwrap().len();
         assert!(gateway.reload(&second).await.is_err());
         assert!(is_let_in(old).await && !is_let_in(new).await);
         assert_eq!(feeds().await, 0);
-        trouble(&[]);
+        store.mend();
         assert_eq!(gateway.reload(&second).await.unwrap(), Vec::<String>::new());
         assert!(is_let_in(new).await && !is_let_in(old).await);
         assert_eq!(feeds().await, 1);

@@ -234,11 +234,10 @@ mod tests {
     mod upkeep {
         use super::super::*;
         use tidegate_config::Config;
-        use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
+        use tidegate_core::model::{Format, Snapshot, Tick};
         use tidegate_judge::archive::Policy;
         use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
         use tidegate_poll::testing::gateway::{Gateway, Publisher};
-        use tokio::sync::Semaphore;
         use tokio::time::timeout;
 
         #[test]
@@ -253,12 +252,16 @@ mod tests {
             assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
         }
 
-        /// Two feeds that nothing is read of.
+        /// Two feeds that have nothing.
         async fn gateway() -> (Gateway, FeedMaintenance) {
             let store = store_of(&["a", "b"]);
+            for feed in ["a", "b"] {
+                let state = Snapshot::untouched(Format::Atom10, NOW).state;
+                store.set_state(&name(feed), state, None);
+            }
             let gateway = Gateway::start(&store, &Publisher::gated("")).await;
             let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
-            (gateway, FeedMaintenance::new(store, desk))
+            (gateway, FeedMaintenance::new(store.real(), desk))
         }
 
         /// The feeds that are pruned at a time, in the order of their names.
@@ -269,7 +272,7 @@ mod tests {
         ) -> Vec<String> {
             gateway.clock.set(now);
             maintenance.run_pass(now).await.unwrap();
-            let pruned = std::mem::take(&mut gateway.store.shelf.lock().unwrap().pruned);
+            let pruned = gateway.store.take_reads("bodies");
             let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
             pruned.sort();
             pruned
@@ -282,17 +285,11 @@ mod tests {
         /// Gives the feed `a` a change that is in the window for two more hours.
         fn change_a(gateway: &Gateway) -> Tick {
             let last = Tick::at(hours(2).minus(Config::default().publish.window));
-            let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
-            snapshot.state.tick = Some(last);
-            snapshot.state.window_start =
-                Some(Tick::at(last.time().minus(Duration::from_secs(60))));
-            snapshot.settled = Some(SettledItems {
-                living: 1,
-                tombstones: 0,
-                left_window: Some(last),
-                after: None,
-            });
-            gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
+            let mut state = Snapshot::untouched(Format::Atom10, NOW).state;
+            state.tick = Some(last);
+            let early = Tick::at(last.time().minus(Duration::from_secs(60)));
+            state.window_start = Some(early);
+            gateway.store.set_settled(&name("a"), state, last);
             last
         }
 
@@ -313,11 +310,11 @@ mod tests {
         async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
             let (gateway, mut maintenance) = gateway().await;
             change_a(&gateway);
-            gateway.store.shelf.lock().unwrap().gate = Some(Arc::new(Semaphore::new(0)));
+            let _held = gateway.store.hold_commits();
             gateway.clock.set(hours(12));
             let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
             assert!(pass.is_err(), "it waits for its commit");
-            assert!(gateway.store.shelf.lock().unwrap().pruned.contains(&name("a")));
+            assert!(gateway.store.take_reads("bodies").contains(&name("a")));
         }
 
         #[tokio::test]
@@ -335,7 +332,7 @@ mod tests {
         #[tokio::test]
         async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
             let (gateway, mut maintenance) = gateway().await;
-            gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Unprunable);
+            gateway.store.fault(StoreFault::ReadOf("bodies"));
             let mut all = pruned(&gateway, &mut maintenance, NOW).await;
             assert_eq!(all.len(), 1);
             all.extend(pruned(&gateway, &mut maintenance, NOW).await);
@@ -417,9 +414,9 @@ mod tests {
             assert!(visited(&mut visits, &store, early, is_done).await.is_empty());
             let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
             snapshot.state.revision = Revision(1);
-            store.shelf.lock().unwrap().snapshots.insert(name("b"), snapshot);
+            store.set_state(&name("b"), snapshot.state, None);
             assert_eq!(visited(&mut visits, &store, early, is_done).await, ["b"]);
-            store.shelf.lock().unwrap().feeds[2].options.items = Some(2000);
+            store.edit_record("c", |it| it.options.items = Some(2000));
             assert_eq!(visited(&mut visits, &store, early, is_done).await, ["c"]);
             // The first has its turn at the beginning of the second half.
             let half = NOW.plus(PAUSE / 2);
@@ -427,9 +424,9 @@ mod tests {
             let late = half.plus(PAUSE);
             assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a", "b", "c"]);
             // What left is new when it comes back.
-            let gone = store.shelf.lock().unwrap().feeds.remove(0);
+            let gone = store.remove_record(&name("a"));
             assert!(visited(&mut visits, &store, late, is_done).await.is_empty());
-            store.shelf.lock().unwrap().feeds.push(gone);
+            store.set_record(&gone);
             assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a"]);
         }
 
@@ -462,7 +459,7 @@ mod tests {
                 }
             };
             let mut visits = FeedVisits::default();
-            visits.visit_due(&*store, &records, (NOW, PAUSE), visit).await.unwrap();
+            visits.visit_due(&store, &records, (NOW, PAUSE), visit).await.unwrap();
             assert_eq!(counts.each_ref().map(|count| count.load(Ordering::SeqCst)), [0, 8, 50]);
         }
     }

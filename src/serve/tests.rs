@@ -112,10 +112,16 @@ impl Site {
 
     /// The same, with SUP documents.
     fn announcing() -> Self {
-        Self::with(
-            TestStore::with_news(),
-            ServeSettings { periods: vec![300, 60, 3600], ..settings() },
-        )
+        Self::announcing_over(TestStore::with_news())
+    }
+
+    fn announcing_over(store: TestStore) -> Self {
+        Self::with(store, ServeSettings { periods: vec![300, 60, 3600], ..settings() })
+    }
+
+    /// The same as one of several gateways.
+    fn sharing() -> Self {
+        Self::announcing_over(TestStore::with_news().shared())
     }
 
     fn over(store: TestStore) -> Self {
@@ -132,7 +138,7 @@ impl Site {
         let clock = ManualClock::at(at(0));
         let closing = CancellationToken::new();
         let parts = ServerConfig {
-            store: store.clone(),
+            store: store.real(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
             hub: None,
@@ -149,7 +155,7 @@ impl Site {
             (Arc::new(TestStore::with_news()), Arc::new(TestOperator::default()));
         let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
         let parts = ServerConfig {
-            store: store.clone(),
+            store: store.real(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
             hub: None,

@@ -39,7 +39,6 @@ mod reopen;
 mod request;
 mod shared;
 mod stubs;
-mod supersede;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod testing;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::*;
 use crate::AdminToken;
 use std::path::Path;
 use tidegate_core::model::*;
-use tidegate_store::{Store};
+use tidegate_store::Store;
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 

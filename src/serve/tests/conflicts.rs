@@ -2,7 +2,6 @@
 
 use super::doubles::{id, item, name};
 use super::*;
-use std::sync::atomic::Ordering;
 use tidegate_core::model::{
     Conflicting, Count, History, Item, ItemStatus, Markup, Stamp, SyncId, Update, Version,
 };
@@ -49,7 +48,11 @@ fn contested(of: &str) -> Item {
 
 /// A site whose feed `news` has such items in conflict.
 fn site(items: &[&str]) -> Site {
-    let site = Site::new();
+    site_over(TestStore::with_news(), items)
+}
+
+fn site_over(store: TestStore, items: &[&str]) -> Site {
+    let site = Site::over(store);
     site.store.edit("news", |feed| {
         for of in items {
             feed.items.retain(|item| item.shared.winner.id != id(of));
@@ -368,15 +371,14 @@ async fn conflicts_are_looked_for_where_there_are_any() {
     for line in ["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"] {
         assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
     }
-    assert_eq!(site.store.contests.load(Ordering::SeqCst), 1);
+    assert_eq!(site.store.reads_of("conflicts"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn conflicts_that_the_database_never_told_are_not_told_as_none() {
-    let site = site(&["a"]);
-    let silent = |is_silent: bool| site.store.is_silent.store(is_silent, Ordering::SeqCst);
+    let site = site_over(TestStore::far(), &["a"]);
     let unknown = "conflicts are not known just now";
-    silent(true);
+    let held = site.store.hold_reads().await;
     for show in ["conflicts", "problems"] {
         let later = site.call("GET", &format!("/feeds?show={show}"), "").await;
         assert!(later.headers().contains_key("retry-after"), "{show}");
@@ -392,8 +394,9 @@ async fn conflicts_that_the_database_never_told_are_not_told_as_none() {
         assert!(text(site.get(page).await).await.contains(unknown), "{page}");
     }
     // What it told last is good enough.
+    drop(held);
     for is_silent in [false, true] {
-        silent(is_silent);
+        let _held = if is_silent { Some(site.store.hold_reads().await) } else { None };
         let told = json(site.call("GET", "/feeds?show=conflicts", "").await).await;
         assert_eq!((&told["matches"], &told["feeds"][0]["conflicts"]), (&1.into(), &1.into()));
         assert!(!text(site.get("/").await).await.contains(unknown));

@@ -2,8 +2,8 @@
 
 use super::doubles::{feed, id, tick};
 use super::*;
-use std::sync::atomic::Ordering;
 use tidegate_core::model::{FeedStanding, Format, Item};
+use tidegate_store::testing::StoreFault;
 
 fn has(text: &str, line: &str) {
     assert!(text.lines().any(|found| found == line), "no line {line:?} in\n{text}");
@@ -206,11 +206,11 @@ async fn names_are_unknown_gone_or_not_ready() {
 async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
     let site = Site::new();
     let first = header(&site.get("/feeds/news").await, "etag").to_owned();
-    let reads = site.store.views.load(Ordering::SeqCst);
+    let reads = site.store.reads_of("skeletons");
     for _ in 0..5 {
         assert_eq!(header(&site.get("/feeds/news").await, "etag"), first);
     }
-    assert_eq!(site.store.views.load(Ordering::SeqCst), reads, "a hit reads nothing");
+    assert_eq!(site.store.reads_of("skeletons"), reads, "a hit reads nothing");
     site.store.edit("news", |feed| {
         feed.state.render_revision += 1;
         feed.order.reverse();
@@ -222,33 +222,32 @@ async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
 
 #[tokio::test]
 async fn of_many_who_miss_at_once_one_renders() {
-    let mut store = TestStore::with_news();
-    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let site = Arc::new(Site::over(store));
+    let site = Arc::new(Site::new());
+    let held = site.store.hold_feed(&doubles::name("news"));
     let visitors: Vec<_> = (0..20)
         .map(|_| {
             let site = site.clone();
             tokio::spawn(async move { site.get("/feeds/news/sync").await.status() })
         })
         .collect();
-    while site.store.views.load(Ordering::SeqCst) == 0 {
+    while site.store.waiting(&doubles::name("news")) == 0 {
         tokio::task::yield_now().await;
     }
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    site.store.gate.add_permits(1);
+    drop(held);
     for visitor in visitors {
         assert_eq!(visitor.await.unwrap(), 200);
     }
-    assert_eq!(site.store.views.load(Ordering::SeqCst), 1);
+    assert_eq!(site.store.reads_of("skeletons"), 1);
 }
 
 #[tokio::test]
 async fn while_the_store_fails_the_last_good_rendition_is_served() {
     let site = Site::new();
     let good = header(&site.get("/feeds/news").await, "etag").to_owned();
-    site.store.broken.store(true, Ordering::SeqCst);
+    site.store.fault(StoreFault::Reads);
     let answer = site.get("/feeds/news").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "etag"), good);
@@ -259,7 +258,7 @@ async fn while_the_store_fails_the_last_good_rendition_is_served() {
         let shown = problem(answer, 503).await;
         assert!(!shown.to_string().contains("no disk"), "the inside is for the log");
     }
-    site.store.broken.store(false, Ordering::SeqCst);
+    site.store.mend();
     assert_eq!(site.get("/feeds/news/complete").await.status(), 200, "a failure is not kept");
 }
 
@@ -267,10 +266,11 @@ async fn while_the_store_fails_the_last_good_rendition_is_served() {
 async fn a_feed_that_changes_while_it_is_read_is_read_as_it_was() {
     for path in ["/feeds/news/sync", "/feeds/news"] {
         let site = Site::new();
-        site.store.restless.store(usize::MAX, Ordering::SeqCst);
+        let store = (*site.store).clone();
+        site.store.at_read("skeletons", move || store.edit("news", |_| {}));
         let said = text(site.get(path).await).await;
         has(&said, "deleted gone");
-        assert!(site.store.views.load(Ordering::SeqCst) <= 2, "nothing is read twice: {path}");
+        assert!(site.store.reads_of("skeletons") <= 2, "nothing is read twice: {path}");
     }
 }
 
@@ -278,9 +278,7 @@ async fn a_feed_that_changes_while_it_is_read_is_read_as_it_was() {
 async fn a_new_upstream_address_shows_without_a_commit() {
     let site = Site::new();
     has(&text(site.get("/feeds/news").await).await, "upstream https://upstream.example/news.xml");
-    for record in site.store.records.lock().unwrap().iter_mut() {
-        record.url = "https://moved.example/".to_owned();
-    }
+    site.store.edit_record("news", |it| it.url = "https://moved.example/".to_owned());
     has(&text(site.get("/feeds/news").await).await, "upstream https://moved.example/");
 }
 
@@ -291,7 +289,7 @@ async fn the_list_of_feeds_is_the_one_that_the_store_has() {
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     let same = site.room.directory.listing().await.unwrap();
     assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
-    site.store.records.lock().unwrap()[0].standing = FeedStanding::Gone;
+    site.store.edit_record("news", |it| it.standing = FeedStanding::Gone);
     assert_eq!(site.get("/feeds/news").await.status(), 410);
 }
 

@@ -203,7 +203,7 @@ async fn sup_and_hub_are_linked_once_they_are_there() {
     let mut settings = settings();
     (settings.periods, settings.hub) = (vec![60, 300], true);
     let parts = ServerConfig {
-        store: site.store.clone(),
+        store: site.store.real(),
         clock: Arc::new(site.clock.clone()),
         operator: site.operator.clone(),
         hub: None,

@@ -3,10 +3,10 @@
 use super::super::{answers, explain};
 use super::doubles::{hub_report, id, status};
 use super::*;
-use std::sync::atomic::Ordering;
 use tidegate_core::model::{FeedName, ShownAddress};
 use tidegate_judge::record::LeftOut;
 use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, SourceTrouble};
+use tidegate_store::testing::StoreFault;
 
 #[test]
 fn what_is_not_polled_is_not_said_to_be() {
@@ -428,7 +428,7 @@ async fn life_and_readiness_are_two_things() {
     assert!(shutting_down["detail"].as_str().unwrap().contains("shutting down"));
     assert_eq!(site.get("/healthz").await.status(), 200);
     let broken = Site::new();
-    broken.store.broken.store(true, Ordering::SeqCst);
+    broken.store.fault(StoreFault::Reads);
     problem(broken.get("/readyz").await, 503).await;
     assert_eq!(broken.get("/healthz").await.status(), 200);
 }
@@ -438,7 +438,7 @@ async fn a_store_that_stopped_is_not_ready_though_the_last_good_feeds_are_served
     let site = Site::new();
     assert_eq!(site.get("/readyz").await.status(), 200);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
-    site.store.broken.store(true, std::sync::atomic::Ordering::SeqCst);
+    site.store.fault(StoreFault::Reads);
     problem(site.get("/readyz").await, 503).await;
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
@@ -447,7 +447,7 @@ async fn a_store_that_stopped_is_not_ready_though_the_last_good_feeds_are_served
 async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
     let site = Site::new();
     for query in ["", "?version=newest", "?diff=1..newest"] {
-        let before = site.store.items.load(Ordering::SeqCst);
+        let before = site.store.reads_of("heads");
         let path = format!("/feeds/news/items/a{query}");
         let answers = (0..300).map(|_| site.get(&path));
         let mut first = None;
@@ -457,7 +457,7 @@ async fn of_many_who_ask_the_same_of_an_item_one_has_it_made() {
             assert!(first.get_or_insert(text.clone()) == &text, "{text}");
         }
         // What is said of an item, its versions and each of two of them take a few looks each.
-        let looks = site.store.items.load(Ordering::SeqCst) - before;
+        let looks = site.store.reads_of("heads") - before;
         assert!(looks <= 10, "{looks} looks at an item for {query:?}");
     }
 }

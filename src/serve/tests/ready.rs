@@ -12,7 +12,6 @@ use futures_util::FutureExt as _;
 use http::HeaderMap;
 use sockets::{PATIENT, raw, serving};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::atomic::Ordering;
 use tidegate_core::model::FeedStanding;
 
 const PEER: Peer = Peer(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -254,16 +253,16 @@ async fn what_is_ready_is_answered_after_a_look_where_it_may_be_old() {
         };
         tokio::time::timeout(WARMING, warming).await.unwrap();
     };
-    let looks = || site.store.looks.load(Ordering::SeqCst);
+    let looks = || site.store.looks();
     let finds = |write: fn(&TestStore)| {
-        *site.store.at_look.lock().unwrap() = Some(Box::new(write));
+        site.store.finds(write);
     };
     warm().await;
-    let (before, views) = (looks(), site.store.views.load(Ordering::SeqCst));
+    let (before, views) = (looks(), site.store.reads_of("skeletons"));
     let first = read(at).await;
     assert!(first.starts_with("HTTP/1.1 200"), "{first}");
     assert_eq!(read(at).await, first);
-    assert_eq!((looks() - before, site.store.views.load(Ordering::SeqCst)), (2, views));
+    assert_eq!((looks() - before, site.store.reads_of("skeletons")), (2, views));
 
     finds(|store| store.edit("news", |feed| feed.state.render_revision += 1));
     let changed = read(at).await;
@@ -277,7 +276,7 @@ async fn what_is_ready_is_answered_after_a_look_where_it_may_be_old() {
 
     site.store.edit_record("news", |record| record.private = false);
     warm().await;
-    finds(|store| store.is_unseen.store(true, Ordering::Release));
+    finds(|store| store.set_unseen(true));
     let unseen = read(at).await;
     assert!(unseen.starts_with("HTTP/1.1 503") && unseen.contains("retry-after"), "{unseen}");
     let metrics = text(site.get("/metrics").await).await;

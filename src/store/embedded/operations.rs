@@ -1,7 +1,6 @@
 //! The operations of a store.
 
 use super::request::Touches;
-use super::transfer::ExportStart;
 use super::{CommitGroup, Committer, Store, TransactionLock, Writer};
 use super::{archives, conflicts, open, past, read, stubs, transfer};
 use crate::portable::{ExportRecord, ImportMessage};
@@ -216,7 +215,7 @@ impl Store {
         id: &SyncId,
     ) -> Result<Option<LedgerEntry>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| past::known(records, feed, &id)).await
+        self.inner.of_feed(feed, move |records, feed, _| read::known(records, feed, &id)).await
     }
 
     /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
@@ -236,7 +235,9 @@ impl Store {
     ) -> Result<Vec<VersionNote>, StoreError> {
         let id = id.clone();
         self.inner
-            .of_feed(feed, move |records, feed, _| read::versions(records, feed, &id, limit))
+            .of_feed(feed, move |records, feed, _| {
+                read::notes(records, feed, &id).take(limit).collect()
+            })
             .await
     }
 
@@ -438,7 +439,7 @@ impl Store {
         // Known before any feed is read, so that the log is never ahead of one.
         let newest = *self.inner.shared.sealed.borrow();
         let start = self.inner.of_all(move |records| transfer::start(records, newest)).await?;
-        let ExportStart { pieces, newest, names } = start;
+        let (pieces, names) = start;
         for piece in pieces {
             if to.send(piece).await.is_err() {
                 return Ok(());
@@ -446,7 +447,8 @@ impl Store {
         }
         let mut after = Epoch(0);
         loop {
-            let read = move |records: &_| transfer::epochs(records, after, newest);
+            let read =
+                move |records: &_| read::epochs_after(records, after, newest, transfer::EPOCHS);
             let epochs = self.inner.of_all(read).await?;
             let Some(last) = epochs.last() else { break };
             after = last.epoch;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 use tidegate_core::model::{
     Attempt, Event, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Skeleton, SyncId,
-    Time,
+    Tick, Time,
 };
 use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
 
@@ -37,6 +37,9 @@ pub enum StoreFault {
 /// What another gateway writes.
 type WriteElsewhere = Box<dyn FnOnce(&ScriptedStore) + Send>;
 
+/// What happens before each read of a class.
+type ReadHook = Arc<dyn Fn() + Send + Sync>;
+
 /// What is seen of a store's database, and what a test makes of it.
 #[derive(Default)]
 struct StoreScript {
@@ -50,6 +53,7 @@ struct StoreScript {
     free: AtomicU64,
     looks: AtomicUsize,
     is_unseen: AtomicBool,
+    at_read: Mutex<Option<(&'static str, ReadHook)>>,
     at_look: Mutex<Option<WriteElsewhere>>,
 }
 
@@ -68,6 +72,10 @@ impl StoreScript {
         let has = |fault: StoreFault| self.faults.lock().unwrap().contains(&fault);
         match call {
             EngineCall::Read(class, key) => {
+                let at_read = self.at_read.lock().unwrap().clone();
+                if let Some((_, hook)) = at_read.filter(|(name, _)| *name == class.name()) {
+                    hook();
+                }
                 let fails = self
                     .takes(|it| matches!(it, StoreFault::ReadOf(name) if *name == class.name()));
                 if fails || has(StoreFault::Reads) {
@@ -350,6 +358,11 @@ impl ScriptedStore {
         self.script.looks.load(Ordering::SeqCst)
     }
 
+    /// This happens before each read of entries of a class.
+    pub fn at_read(&self, class: &'static str, hook: impl Fn() + Send + Sync + 'static) {
+        *self.script.at_read.lock().unwrap() = Some((class, Arc::new(hook)));
+    }
+
     /// What the next look finds.
     pub fn at_look(&self, write: impl FnOnce(&Self) + Send + 'static) {
         *self.script.at_look.lock().unwrap() = Some(Box::new(write));
@@ -428,6 +441,15 @@ impl ScriptedStore {
         self.inner.shared.publish(feed, Some(head));
     }
 
+    /// A feed has a state, and a ledger of which nothing is read but that an item has this tick.
+    pub fn set_settled(&self, feed: &FeedName, state: FeedState, tick: Tick) {
+        self.put(Class::Unsettled, keys::feed(feed), &Vec::<SyncId>::new());
+        let place =
+            (Class::ByTick, keys::by_tick(feed, tick, &SyncId::new("here.settled").unwrap()));
+        self.apply(Writes::from([(place, Some(Vec::new()))]));
+        self.set_state(feed, state, None);
+    }
+
     /// Puts a feed there, in the place of what it was.
     pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
         for class in Class::CONTENT {
@@ -482,33 +504,44 @@ impl ScriptedStore {
     }
 }
 
-/// Carries out what is asked for; goes on after a failure with what the database has.
+/// Carries out what is asked for. What waits for a gate keeps nothing else waiting.
 async fn write(
-    mut committer: Committer,
+    committer: Committer,
     mut requests: mpsc::Receiver<CommitRequest>,
     script: Arc<StoreScript>,
 ) {
+    let committer = Arc::new(Mutex::new(committer));
     while let Some(request) = requests.recv().await {
         let is_note = request.touches != Touches::Feed;
         script.begun.fetch_add(is_note.into(), Ordering::SeqCst);
         let gate = script.gates.get(usize::from(is_note)).unwrap().lock().unwrap().clone();
-        if let Some(gate) = gate {
+        let (committer, script) = (Arc::clone(&committer), Arc::clone(&script));
+        let Some(gate) = gate else {
+            serve(&mut committer.lock().unwrap(), request, &script);
+            continue;
+        };
+        tokio::spawn(async move {
             gate.acquire().await.unwrap().forget();
-        }
-        let shared = Arc::clone(&committer.shared);
-        let worked = shared.health().is_ok();
-        committer.sealed.0 = committer.sealed.0.max(*shared.sealed.borrow());
-        committer.serve(vec![request]);
-        if worked && shared.health().is_err() {
-            let faults = std::mem::take(&mut *script.faults.lock().unwrap());
-            let found = inspect(&committer.records).unwrap();
-            *script.faults.lock().unwrap() = faults;
-            let Found { identity, committed, list_writes, sealed, .. } = found;
-            let feeds = read::feeds(&committer.records).ok().map(crate::as_list);
-            shared.replace(committed, feeds, identity.unwrap().into(), sealed.0);
-            shared.health.set(None);
-            (committer.list_writes, committer.sealed) = (list_writes, sealed);
-        }
+            serve(&mut committer.lock().unwrap(), request, &script);
+        });
+    }
+}
+
+/// Goes on after a failure with what the database has.
+fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript) {
+    let shared = Arc::clone(&committer.shared);
+    let worked = shared.health().is_ok();
+    committer.sealed.0 = committer.sealed.0.max(*shared.sealed.borrow());
+    committer.serve(vec![request]);
+    if worked && shared.health().is_err() {
+        let faults = std::mem::take(&mut *script.faults.lock().unwrap());
+        let found = inspect(&committer.records).unwrap();
+        *script.faults.lock().unwrap() = faults;
+        let Found { identity, committed, list_writes, sealed, .. } = found;
+        let feeds = read::feeds(&committer.records).ok().map(crate::as_list);
+        shared.replace(committed, feeds, identity.unwrap().into(), sealed.0);
+        shared.health.set(None);
+        (committer.list_writes, committer.sealed) = (list_writes, sealed);
     }
 }
 

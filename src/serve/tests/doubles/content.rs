@@ -88,8 +88,7 @@ pub(in crate::tests) fn feed(format: Format) -> Feed {
         item("a", -10, ItemStatus::Current),
     ];
     let state = state(format);
-    let watch = StateWatch::new(state.revision);
-    Feed { state, skeleton, order: vec![id("a"), id("b")], items, watch }
+    Feed { state, skeleton, order: vec![id("a"), id("b")], items }
 }
 
 /// The ledger's entry of an item; `a` is missing from the document.
