@@ -19,17 +19,13 @@ mod follow;
 mod health;
 mod keys;
 mod ledger;
-mod life;
 mod open;
 mod operations;
 mod past;
-mod place;
 mod plan;
 mod prune;
-mod published;
 mod purge;
 mod read;
-mod read_turns;
 mod reader;
 mod reading;
 mod records;
@@ -52,7 +48,6 @@ pub(super) use self::follow::read_image;
 pub(super) use self::open::{
     Found, IDENTITY_KEY, OpenRequest, Opened, begin, identify, identity, inspect, is_used,
 };
-pub(super) use self::place::StorePlace;
 pub use self::reader::{PinnedFeed, RemainingItems};
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
@@ -60,16 +55,14 @@ pub(super) use self::transactions::TransactionLock;
 
 use self::committer::{CommitGroup, Committer};
 use self::follow::{Following, MemoryImage};
-use self::place::Nowhere;
-use self::published::Published;
-use self::read_turns::ReadTurns;
+use self::reading::ReadTurns;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
-use self::shared::{StoreShared, broken};
+use self::shared::{Published, StoreShared, broken};
 use self::transfer::ExportAbandoned;
 use super::engine::MemoryEngine;
 use super::portable::ExportRecord;
 use super::postgres::Database;
-use super::{FreeSpace, Gateways, StoreError};
+use super::{Epoch, FreeSpace, Gateways, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -82,6 +75,33 @@ const REQUESTS: usize = 1024;
 
 /// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
 const HANDED_LATER: usize = 16 << 20;
+
+/// The place that a database has, which keeps notes beside it.
+pub(crate) trait StorePlace: Send + Sync + 'static {
+    /// Whether reading and writing wait for a disk.
+    fn blocks(&self) -> bool;
+
+    /// Notes an epoch that became durable, without waiting for the disk.
+    fn note(&self, epoch: Epoch) -> std::io::Result<()>;
+
+    /// Notes what the store had reached when it was closed.
+    fn closed(&self, epoch: Epoch);
+}
+
+/// What is in memory leaves no note.
+pub(super) struct Nowhere;
+
+impl StorePlace for Nowhere {
+    fn blocks(&self) -> bool {
+        false
+    }
+
+    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn closed(&self, _epoch: Epoch) {}
+}
 
 /// A store on disk or in memory.
 pub struct Store {

@@ -208,13 +208,6 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     assert!(page.contains("/feeds/added/about") && lists() == 4, "{page}");
 }
 
-/// All that can be done now is done.
-async fn settled() {
-    for _ in 0..2000 {
-        tokio::task::yield_now().await;
-    }
-}
-
 /// So much time has passed that what was made of all feeds is made anew.
 async fn later() {
     tokio::time::pause();

@@ -169,8 +169,10 @@ async fn copy(
     let sup_ids = Some(old.sup_ids());
     let request = OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids };
     let new = open(&folder, request, clock).await?;
-    let copied = match hand_over(old, &new, &mut progress).await {
-        Ok(written) => digest(&new, &mut progress).await.map(|read| (written, read)),
+    let (to, from) = mpsc::channel(WAITING);
+    let (handed, taken) = tokio::join!(read(old, Some(to), &mut progress), new.import(from));
+    let copied = match handed.and_then(|digest| taken.map(|()| digest).map_err(CompactError::Copy)) {
+        Ok(written) => read(&new, None, &mut progress).await.map(|read| (written, read)),
         Err(error) => Err(error),
     };
     let closed = new.close().await;
@@ -206,56 +208,33 @@ impl ItemCounter<'_> {
     }
 }
 
-/// Hands everything over; the fingerprint of what it was.
-async fn hand_over(
-    old: &Store,
-    new: &Store,
-    progress: &mut ItemCounter<'_>,
-) -> Result<ExportDigest, CompactError> {
-    let (to, mut pieces) = mpsc::channel(WAITING);
-    let (sender, receiver) = mpsc::channel(WAITING);
-    let passing = async move {
-        let mut digest = ExportDigest::default();
-        while let Some(piece) = pieces.recv().await {
-            digest.put(&piece)?;
-            progress.note(&piece);
-            if sender.send(ImportMessage::Record(piece)).await.is_err() {
-                break;
-            }
-        }
-        Ok::<_, PortableError>((digest, sender))
-    };
-    let handing = async {
-        let (read, passed) = tokio::join!(old.export(to), passing);
-        read?;
-        let (digest, sender) = passed?;
-        // Who does not take it any more says why.
-        let _ = sender.send(ImportMessage::End).await;
-        Ok::<_, CompactError>(digest)
-    };
-    let (digest, written) = tokio::join!(handing, new.import(receiver));
-    let digest = digest?;
-    written.map_err(CompactError::Copy)?;
-    Ok(digest)
-}
-
-/// The fingerprint of everything in a store.
-async fn digest(
+/// Reads a store whole, hands it on where somebody takes it, and answers its fingerprint.
+async fn read(
     store: &Store,
+    to: Option<mpsc::Sender<ImportMessage>>,
     progress: &mut ItemCounter<'_>,
 ) -> Result<ExportDigest, CompactError> {
-    let (to, mut pieces) = mpsc::channel(WAITING);
+    let (sender, mut pieces) = mpsc::channel(WAITING);
     let reading = async move {
         let mut digest = ExportDigest::default();
         while let Some(piece) = pieces.recv().await {
             digest.put(&piece)?;
             progress.note(&piece);
+            if let Some(to) = &to
+                && to.send(ImportMessage::Record(piece)).await.is_err()
+            {
+                break;
+            }
         }
-        Ok::<_, PortableError>(digest)
+        Ok::<_, PortableError>((digest, to))
     };
-    let (read, digest) = tokio::join!(store.export(to), reading);
-    read?;
-    Ok(digest?)
+    let (exported, read) = tokio::join!(store.export(sender), reading);
+    exported?;
+    let (digest, to) = read?;
+    if let Some(to) = to {
+        let _ = to.send(ImportMessage::End).await;
+    }
+    Ok(digest)
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use crate::assemble::{assemble_past, is_told};
 use crate::engine::Class;
 use crate::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
-use tidegate_core::model::{
-    Count, FeedName, FeedState, Markup, Skeleton, SyncId, Tick, Time,
-};
+use tidegate_core::model::{Count, FeedName, FeedState, Markup, Skeleton, SyncId, Tick, Time};
 
 /// One version of an item.
 pub(super) fn version(

@@ -1,7 +1,7 @@
 mod groups;
 mod purge_marks;
 
-use super::read_turns::READS;
+use super::reading::READS;
 use super::*;
 use crate::conformance::make::{self, Draft};
 use crate::engine::Class;

@@ -3,10 +3,9 @@
 //! ([`super::follow`]).
 
 use super::committer::{CommitGroup, Committer};
-use super::place::Nowhere;
 use super::request::{Touches, Unanswered, WriteError};
 use super::shared::StoreShared;
-use super::{Records, StoreInner, Writer, keys, open};
+use super::{Nowhere, Records, StoreInner, Writer, keys, open};
 use crate::postgres::{Database, MemoryNotes};
 use crate::{Epoch, StoreError};
 use std::collections::BTreeMap;
