@@ -374,7 +374,7 @@ mod tests {
         use std::sync::Mutex;
         use std::sync::atomic::{AtomicUsize, Ordering};
         use tidegate_core::model::{Format, Snapshot};
-        use tidegate_poll::testing::double::{NOW, name, store_of};
+        use tidegate_poll::testing::double::{NOW, ScriptedStore, name, store_of};
 
         const PAUSE: Duration = Duration::from_secs(86_400);
 
