@@ -21,7 +21,6 @@ use support::{Gate, SITE, START, atom, post};
 use tidegate_core::model::Time;
 use tidegate_format::parse::{self, Limits};
 use tidegate_replay as replay;
-use tidegate_store::Store;
 
 const DAY: u64 = 24 * 3600;
 /// How often somebody comes: the least time between two visits.

@@ -371,13 +371,14 @@ async fn conflicts_are_looked_for_where_there_are_any() {
     for line in ["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"] {
         assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
     }
-    assert_eq!(site.store.reads_of("conflicts"), 1);
+    assert_eq!(site.store.reads_of("conflicts"), 2, "where there are any, and which");
 }
 
 #[tokio::test(start_paused = true)]
 async fn conflicts_that_the_database_never_told_are_not_told_as_none() {
     let site = site_over(TestStore::far(), &["a"]);
     let unknown = "conflicts are not known just now";
+    site.store.feed_list().await.unwrap();
     let held = site.store.hold_reads().await;
     for show in ["conflicts", "problems"] {
         let later = site.call("GET", &format!("/feeds?show={show}"), "").await;

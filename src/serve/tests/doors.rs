@@ -104,6 +104,7 @@ async fn who_waits_is_answered_where_the_database_falls_silent() {
         let (address, held) = (format!("/changes?after=3&wait={wait}"), OnceLock::new());
         let falling_silent = async {
             tokio::time::sleep(Duration::from_secs(4)).await;
+            site.store.feed_list().await.unwrap();
             held.set(site.store.hold_reads().await).unwrap();
             site.store.announce(0, &["news"]);
         };

@@ -84,6 +84,7 @@ async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {
 
     // Which feeds have items in conflict was never told.
     let early = Site::over(TestStore::far());
+    early.store.feed_list().await.unwrap();
     let _held = early.store.hold_reads().await;
     let begun = tokio::time::Instant::now();
     for metrics in futures_util::future::join_all([told(&early), told(&early), told(&early)]).await

@@ -199,16 +199,6 @@ async fn of_several_gateways_a_document_lists_what_changed_shortly_before_it_beg
     }
 }
 
-/// Another gateway may have been started since the database answered last, and write.
-#[tokio::test]
-async fn a_document_claims_no_time_at_which_the_database_was_silent() {
-    let site = Site::announcing();
-    site.store.set_age(Some(Duration::from_secs(30)));
-    site.store.announce(-40, &["news"]);
-    let found = document(&site, "/sup.json").await;
-    assert_eq!((found.updated, ids(&site, &found)), (at(-31), vec!["news".to_owned()]));
-}
-
 #[tokio::test]
 async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     let site = Site::announcing();

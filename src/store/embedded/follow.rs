@@ -120,7 +120,9 @@ impl StoreInner {
             match timeout(left, looked).await {
                 Ok(Ok(true)) => return Ok(()),
                 Ok(Err(error)) => return Err(error),
-                Ok(Ok(false)) if begun.elapsed() < following.patience => sleep(LOOK_PAUSE).await,
+                Ok(Ok(false)) if begun.elapsed() + LOOK_PAUSE < following.patience => {
+                    sleep(LOOK_PAUSE).await;
+                }
                 _ => return Err(StoreError::Unseen { seconds: following.age().as_secs() }),
             }
         }

@@ -16,7 +16,7 @@ use tidegate_serve::{
     Redacted, ServeSettings,
 };
 use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 use tower::ServiceExt as _;
 
 const PUBLIC: &str = "https://gate.example";
