@@ -145,7 +145,7 @@ async fn a_deletion_is_told_and_what_went_otherwise_is_not() {
     let said = text(answer).await;
     assert_eq!((line(&said, "items"), line(&said, "deleted")), ("b", "b"));
     let said = text(site.get(SYNC).await).await;
-    assert_eq!((line(&said, "items"), line(&said, "deleted")), ("b gone a", "b gone"));
+    assert_eq!((line(&said, "items"), line(&said, "deleted")), ("gone a b", "gone b"));
 }
 
 /// SSE 1.0 section 4.1.2: as a feed of its own it says what it begins with.
@@ -273,15 +273,14 @@ async fn where_a_delta_cannot_be_had_the_whole_is_served() {
 }
 
 #[tokio::test]
-async fn a_delta_is_made_of_the_feed_as_it_was() {
+async fn where_a_feed_changes_while_its_delta_is_made_the_whole_is_served() {
     let site = giving_all();
     let base = tag(&site, READER, "").await;
     commit(&site, &["a"], version);
     let whole = tag(&site, READER, "").await;
-    // The feed changes while the delta is made, which leads to the tag that it is sent with all the same.
     let (store, done) = ((*site.store).clone(), std::sync::Once::new());
     let change = move || done.call_once(|| store.edit("news", |_| {}));
     site.store.at_read("skeletons", change);
     let answer = ask(&site, READER, &base).await;
-    assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (226, whole.as_str()));
+    assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (200, whole.as_str()));
 }

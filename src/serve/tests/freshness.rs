@@ -137,7 +137,7 @@ async fn a_gateway_says_without_a_look_that_its_database_is_silent() {
     assert!(said.contains("has not answered for 35 seconds"), "{said}");
     assert_eq!(site.store.looks(), before);
     problem(site.get("/feeds/news").await, 503).await;
-    assert_eq!(site.store.looks(), before + 1);
+    assert!(site.store.looks() > before);
 }
 
 /// As one whose database went back. Who watches it is told why.

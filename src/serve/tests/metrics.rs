@@ -79,7 +79,6 @@ async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {
             assert!(metrics.contains(line), "no {line} in {metrics}");
         }
     }
-    assert_eq!(site.get("/").await.status(), 200);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 
     // Which feeds have items in conflict was never told.

@@ -307,7 +307,7 @@ async fn the_page_about_a_feed_tells_the_reasons_and_escapes_them() {
         "the &lt;cite&gt;signature&lt;/cite&gt;",
         "the feed's ttl",
         "3 kept: 2 current, 1 missing, 0 retired; 1 tombstone",
-        "4, 1.2 KiB",
+        "4, 241 bytes",
     ] {
         assert!(page.contains(shown), "no {shown:?} in {page}");
     }
@@ -438,7 +438,9 @@ async fn a_store_that_stopped_is_not_ready_though_the_last_good_feeds_are_served
     let site = Site::new();
     assert_eq!(site.get("/readyz").await.status(), 200);
     assert_eq!(site.get("/feeds/news").await.status(), 200);
-    site.store.fault(StoreFault::Reads);
+    let (cause, since) = ("no disk".to_owned(), at(0));
+    let stop = tidegate_store::StoreStop { cause, since, next_try: None, failed_tries: 0 };
+    site.store.set_stop(Some(stop));
     problem(site.get("/readyz").await, 503).await;
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }
