@@ -236,6 +236,7 @@ mod tests {
         use tidegate_config::Config;
         use tidegate_core::model::{Format, Snapshot, Tick};
         use tidegate_judge::archive::Policy;
+        use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
         use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
         use tidegate_poll::testing::gateway::{Gateway, Publisher};
         use tokio::time::timeout;
@@ -283,21 +284,30 @@ mod tests {
         }
 
         /// Gives the feed `a` a change that is in the window for two more hours.
-        fn change_a(gateway: &Gateway) -> Tick {
-            let last = Tick::at(hours(2).minus(Config::default().publish.window));
-            let mut state = Snapshot::untouched(Format::Atom10, NOW).state;
-            state.tick = Some(last);
-            let early = Tick::at(last.time().minus(Duration::from_secs(60)));
+        async fn change_a(gateway: &Gateway) -> Tick {
+            let last = hours(2).minus(Config::default().publish.window);
+            gateway.clock.set(last);
+            gateway.store.edit_record("a", |it| it.options.sharing.local = true);
+            let fields = EntryFields { title: "One".to_owned(), ..EntryFields::default() };
+            let entry = CheckedEntry::fields(&fields).unwrap();
+            let desk = AdminService::of_gateway(gateway, &Config::default());
+            let act = Act::Create { entry, noconflicts: None };
+            desk.item(&name("a"), act).await.unwrap();
+            let mut state = gateway.store.state_of("a");
+            let early = Tick::at(last.minus(Duration::from_secs(60)));
             state.window_start = Some(early);
-            gateway.store.set_settled(&name("a"), state, last);
+            let last = state.tick.unwrap();
+            gateway.store.set_state(&name("a"), state, None);
+            gateway.store.take_reads("bodies");
             last
         }
 
         #[tokio::test]
         async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
             let (gateway, mut maintenance) = gateway().await;
-            let last = change_a(&gateway);
-            let commits = || gateway.store.writes().0;
+            let last = change_a(&gateway).await;
+            let before = gateway.store.writes().0;
+            let commits = || gateway.store.writes().0 - before;
             assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
             assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
             assert_eq!(commits(), 0);
@@ -309,7 +319,7 @@ mod tests {
         #[tokio::test(start_paused = true)]
         async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
             let (gateway, mut maintenance) = gateway().await;
-            change_a(&gateway);
+            change_a(&gateway).await;
             let _held = gateway.store.hold_commits();
             gateway.clock.set(hours(12));
             let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;

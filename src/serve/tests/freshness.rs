@@ -92,7 +92,7 @@ async fn a_gateway_that_its_database_does_not_answer_says_so() {
     problem(site.get("/feeds/news").await, 503).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_old_is_answered_while_the_database_is_not_seen() {
     let site = behind();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
