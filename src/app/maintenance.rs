@@ -239,6 +239,7 @@ mod tests {
         use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
         use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
         use tidegate_poll::testing::gateway::{Gateway, Publisher};
+        use tidegate_serve::Operator as _;
         use tokio::time::timeout;
 
         #[test]

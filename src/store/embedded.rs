@@ -12,6 +12,7 @@
 
 mod ahead;
 mod archives;
+mod carrying;
 mod chain;
 mod committer;
 mod conflicts;
@@ -58,9 +59,7 @@ use self::follow::{Following, MemoryImage};
 use self::reading::ReadTurns;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
 use self::shared::{Published, StoreShared, broken};
-use self::transfer::ExportAbandoned;
 use super::engine::MemoryEngine;
-use super::portable::ExportRecord;
 use super::postgres::Database;
 use super::{Epoch, FreeSpace, Gateways, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,9 +71,6 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The most requests that wait for the committer before callers wait to ask.
 const REQUESTS: usize = 1024;
-
-/// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
-const HANDED_LATER: usize = 16 << 20;
 
 /// The place that a database has, which keeps notes beside it.
 pub(crate) trait StorePlace: Send + Sync + 'static {
@@ -159,37 +155,25 @@ enum Writer {
 }
 
 impl Store {
-    /// Hands a feed over at one revision; whether its pieces are still taken. An error where it was purged, since
-    /// what was handed over of it lacks its end.
-    async fn export_feed(
-        &self,
-        name: &FeedName,
-        to: &mpsc::Sender<ExportRecord>,
-    ) -> Result<bool, StoreError> {
-        let (taker, blocks) = (to.clone(), self.inner.blocks);
-        let feed = name.clone();
-        let handed = self.inner.read_feed(name, move |records, head| {
-            let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
-            let told = transfer::feed(records, &feed, &head.state, &mut |piece| {
-                // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of
-                // others.
-                bytes = bytes.saturating_add(piece.size());
-                waiting.push(piece);
-                if !blocks || bytes < HANDED_LATER {
-                    return Ok(());
-                }
-                bytes = 0;
-                let mut pieces = waiting.drain(..);
-                pieces.try_for_each(|piece| taker.blocking_send(piece)).map_err(|_| ExportAbandoned)
-            })?;
-            Ok((waiting, told.is_err()))
-        });
-        let handed = handed.await?;
-        let (waiting, mut is_abandoned) = handed.ok_or_else(|| transfer::purged(name))?;
-        for piece in waiting {
-            is_abandoned |= to.send(piece).await.is_err();
+    /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
+    /// call answers [`StoreError::Closed`].
+    pub async fn close(&self) -> Result<(), StoreError> {
+        // Changes break off and are undone, and every reader that began before has let go of the records,
+        // once all turns are here.
+        self.inner.is_closing.store(true, Ordering::Release);
+        let all = self.inner.reads.all().await;
+        let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
+        if !self.inner.blocks {
+            rest();
+            return self.inner.shared.health();
         }
-        Ok(!is_abandoned)
+        let ended = tokio::task::spawn_blocking(rest).await;
+        drop(all);
+        let source = match ended {
+            Ok(()) => return self.inner.shared.health(),
+            Err(error) => std::io::Error::other(error),
+        };
+        Err(StoreError::Io { doing: "close", source })
     }
 
     /// An empty store that keeps everything in memory, and forgets it when it ends. `endpoint`: as

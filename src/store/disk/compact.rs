@@ -171,7 +171,8 @@ async fn copy(
     let new = open(&folder, request, clock).await?;
     let (to, from) = mpsc::channel(WAITING);
     let (handed, taken) = tokio::join!(read(old, Some(to), &mut progress), new.import(from));
-    let copied = match handed.and_then(|digest| taken.map(|()| digest).map_err(CompactError::Copy)) {
+    let copied = match handed.and_then(|digest| taken.map(|()| digest).map_err(CompactError::Copy))
+    {
         Ok(written) => read(&new, None, &mut progress).await.map(|read| (written, read)),
         Err(error) => Err(error),
     };

@@ -2,15 +2,13 @@
 
 use super::request::Touches;
 use super::{CommitGroup, Committer, Store, TransactionLock, Writer};
-use super::{archives, conflicts, open, past, read, stubs, transfer};
-use crate::portable::{ExportRecord, ImportMessage};
+use super::{archives, conflicts, open, past, read, stubs};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
     KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StateWatch,
     StoreCondition, StoreError, SubscriptionChange, VersionNote, View, condition,
 };
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_core::model::{
@@ -19,7 +17,7 @@ use tidegate_core::model::{
     SupIdBasis, SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// How many records of feeds are written at once, all or none.
 const FEEDS_AT_ONCE: usize = 4096;
@@ -433,39 +431,6 @@ impl Store {
         if is_followed { &shared.announced } else { &shared.sealed }.subscribe()
     }
 
-    /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
-    /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
-    pub async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        // Known before any feed is read, so that the log is never ahead of one.
-        let newest = *self.inner.shared.sealed.borrow();
-        let start = self.inner.of_all(move |records| transfer::start(records, newest)).await?;
-        let (pieces, names) = start;
-        for piece in pieces {
-            if to.send(piece).await.is_err() {
-                return Ok(());
-            }
-        }
-        let mut after = Epoch(0);
-        loop {
-            let read =
-                move |records: &_| read::epochs_after(records, after, newest, transfer::EPOCHS);
-            let epochs = self.inner.of_all(read).await?;
-            let Some(last) = epochs.last() else { break };
-            after = last.epoch;
-            for closed in epochs {
-                if to.send(ExportRecord::Log(closed)).await.is_err() {
-                    return Ok(());
-                }
-            }
-        }
-        for name in names {
-            if !self.export_feed(&name, &to).await? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Where the running time stood when it was last noted.
     pub async fn running_time(&self) -> Result<Option<Time>, StoreError> {
         let identity = self.inner.of_all(open::identity).await?;
@@ -489,87 +454,6 @@ impl Store {
     /// What of a configuration was applied last.
     pub async fn applied(&self) -> Result<AppliedOrigins, StoreError> {
         self.inner.of_all(open::applied).await
-    }
-
-    /// Takes in what another store of the same endpoint handed over, to its end: where the channel is
-    /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
-    /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.
-    /// Durable on return.
-    pub async fn import(&self, mut from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError> {
-        loop {
-            let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
-            let last = loop {
-                match from.recv().await {
-                    Some(ImportMessage::Record(piece)) => {
-                        bytes = bytes.saturating_add(piece.size());
-                        pieces.push(piece);
-                    }
-                    last => break Some(last),
-                }
-                if pieces.len() >= transfer::AT_ONCE || bytes >= transfer::BYTES_AT_ONCE {
-                    break None;
-                }
-            };
-            if !pieces.is_empty() {
-                if let Some(space) = &self.space {
-                    space.measure();
-                }
-                self.condition().check_intake()?;
-                self.take_in(pieces, false).await?;
-            }
-            match last {
-                None => {}
-                Some(Some(_)) => {
-                    self.take_in(Vec::new(), true).await?;
-                    if let Some(database) = self.inner.database() {
-                        database.analyze();
-                    }
-                    return Ok(());
-                }
-                Some(None) => {
-                    let path = self.inner.opened()?.records.engine().path().to_owned();
-                    return Err(StoreError::PartlyImported { path }.into());
-                }
-            }
-        }
-    }
-
-    /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
-    /// call answers [`StoreError::Closed`].
-    pub async fn close(&self) -> Result<(), StoreError> {
-        // Changes break off and are undone, and every reader that began before has let go of the records,
-        // once all turns are here.
-        self.inner.is_closing.store(true, Ordering::Release);
-        let all = self.inner.reads.all().await;
-        let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
-        if !self.inner.blocks {
-            rest();
-            return self.inner.shared.health();
-        }
-        let ended = tokio::task::spawn_blocking(rest).await;
-        drop(all);
-        let source = match ended {
-            Ok(()) => return self.inner.shared.health(),
-            Err(error) => std::io::Error::other(error),
-        };
-        Err(StoreError::Io { doing: "close", source })
-    }
-}
-
-impl super::StoreInner {
-    /// The database, where others write to it as well.
-    fn database(&self) -> Option<Arc<crate::postgres::Database>> {
-        match self.opened().ok()?.writer {
-            Writer::Transactions(database) => Some(database),
-            _ => None,
-        }
-    }
-
-    /// A time of this gateway's clock by that of the database.
-    pub(super) fn by_database(&self, time: Time) -> Time {
-        let ahead = self.database().map_or(0, |database| database.gateways().clock_ahead());
-        let apart = Duration::from_millis(ahead.unsigned_abs());
-        if ahead < 0 { time.plus(apart) } else { time.minus(apart) }
     }
 }
 
@@ -595,14 +479,5 @@ impl Store {
             Writer::Transactions(_) => self.inner.transact(TransactionLock::Feeds, put).await,
             _ => self.inner.ask(Touches::Lists, put).await,
         }
-    }
-
-    /// Takes in pieces of another store; `is_end`: there are no more.
-    async fn take_in(&self, pieces: Vec<ExportRecord>, is_end: bool) -> Result<(), CommitError> {
-        self.inner
-            .ask(Touches::Identity, move |committer, group| {
-                committer.import(&pieces, is_end, group)
-            })
-            .await
     }
 }

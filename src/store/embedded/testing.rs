@@ -3,6 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod script;
+
+pub use self::script::StoreFault;
+
+use self::script::StoreScript;
 use super::follow::LookRequest;
 use super::open::{self, inspect};
 use super::request::CommitRequest;
@@ -11,95 +16,12 @@ use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
 use crate::record::{HeadRecord, Record, StateRecord};
 use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 use tidegate_core::model::{
     Attempt, Event, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Skeleton, SyncId,
-    Tick, Time,
+    Time,
 };
 use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
-
-/// What goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreFault {
-    /// All reads of the database.
-    Reads,
-    /// The next read of entries of this class.
-    ReadOf(&'static str),
-    /// All writes of entries of this class; an empty name: of any.
-    Writes(&'static str),
-    /// The next write is lost, and nobody can tell.
-    Lost,
-    /// The next one is stored, and nobody can tell.
-    Unknown,
-}
-
-/// What another gateway writes.
-type WriteElsewhere = Box<dyn FnOnce(&ScriptedStore) + Send>;
-
-/// What happens before each read of a class.
-type ReadHook = Arc<dyn Fn() + Send + Sync>;
-
-/// What is seen of a store's database, and what a test makes of it.
-#[derive(Default)]
-struct StoreScript {
-    reads: Mutex<Vec<(Class, Vec<u8>)>>,
-    writes: Mutex<Vec<Class>>,
-    /// Writes outside the content of feeds that were begun.
-    begun: AtomicUsize,
-    faults: Mutex<Vec<StoreFault>>,
-    /// What writes of the content of feeds wait for, and others.
-    gates: [Mutex<Option<Arc<Semaphore>>>; 2],
-    free: AtomicU64,
-    looks: AtomicUsize,
-    is_unseen: AtomicBool,
-    at_read: Mutex<Option<(&'static str, ReadHook)>>,
-    at_look: Mutex<Option<WriteElsewhere>>,
-}
-
-fn failed(doing: &'static str) -> StoreError {
-    StoreError::Io { doing, source: std::io::Error::other("no disk") }
-}
-
-impl StoreScript {
-    fn takes(&self, fault: impl Fn(&StoreFault) -> bool) -> bool {
-        let mut faults = self.faults.lock().unwrap();
-        let place = faults.iter().position(fault);
-        place.map(|place| faults.remove(place)).is_some()
-    }
-
-    fn see(&self, call: EngineCall<'_>) -> Result<(), StoreError> {
-        let has = |fault: StoreFault| self.faults.lock().unwrap().contains(&fault);
-        match call {
-            EngineCall::Read(class, key) => {
-                let at_read = self.at_read.lock().unwrap().clone();
-                if let Some((_, hook)) = at_read.filter(|(name, _)| *name == class.name()) {
-                    hook();
-                }
-                let fails = self
-                    .takes(|it| matches!(it, StoreFault::ReadOf(name) if *name == class.name()));
-                if fails || has(StoreFault::Reads) {
-                    return Err(failed("read"));
-                }
-                self.reads.lock().unwrap().push((class, key.to_vec()));
-                Ok(())
-            }
-            EngineCall::Apply(writes) => {
-                let mut classes: Vec<Class> = writes.keys().map(|(class, _)| *class).collect();
-                classes.dedup();
-                let fails = has(StoreFault::Writes(""))
-                    || classes.iter().any(|class| has(StoreFault::Writes(class.name())));
-                if fails || self.takes(|it| *it == StoreFault::Lost) {
-                    return Err(failed("write"));
-                }
-                self.writes.lock().unwrap().extend(classes);
-                Ok(())
-            }
-            EngineCall::Pass if self.takes(|it| *it == StoreFault::Unknown) => Err(failed("write")),
-            EngineCall::Pass => Ok(()),
-        }
-    }
-}
 
 /// Where the database of a test is.
 struct ScriptedPlace {
@@ -439,15 +361,6 @@ impl ScriptedStore {
         let head = StateRecord { state, next_event, write: write + 1, asked_at };
         self.put(Class::States, keys::feed(feed), &head);
         self.inner.shared.publish(feed, Some(head));
-    }
-
-    /// A feed has a state, and a ledger of which nothing is read but that an item has this tick.
-    pub fn set_settled(&self, feed: &FeedName, state: FeedState, tick: Tick) {
-        self.put(Class::Unsettled, keys::feed(feed), &Vec::<SyncId>::new());
-        let place =
-            (Class::ByTick, keys::by_tick(feed, tick, &SyncId::new("here.settled").unwrap()));
-        self.apply(Writes::from([(place, Some(Vec::new()))]));
-        self.set_state(feed, state, None);
     }
 
     /// Puts a feed there, in the place of what it was.
