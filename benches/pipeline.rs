@@ -16,7 +16,7 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::archive;
 use tidegate_judge::record::{self, Observation};
-use tidegate_store::{EmbeddedStore, Select, Store, View};
+use tidegate_store::{Select, Store, View};
 
 const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
 
@@ -103,7 +103,7 @@ fn changed_poll(c: &mut Criterion) {
     };
     let start = Time::from_unix(1_800_000_000);
     let clock = Arc::new(ManualClock::at(start));
-    let store = EmbeddedStore::on_disk(folder.path(), Some(gate.endpoint.clone()), clock).unwrap();
+    let store = Store::on_disk(folder.path(), Some(gate.endpoint.clone()), clock).unwrap();
     let limits = Limits::default();
     let at = |newest: usize| start.plus(Duration::from_secs(600 * newest as u64));
     let judged = |text: &str, newest: usize| {

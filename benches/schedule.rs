@@ -24,7 +24,7 @@ use tidegate_net::fetch::{
     FetchedDocument, PageFetch, Passing, Services, Validators,
 };
 use tidegate_poll::*;
-use tidegate_store::{EmbeddedStore, Store};
+use tidegate_store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -168,7 +168,7 @@ fn processor() -> Duration {
 }
 
 async fn polling(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     clock: &Arc<CompressedClock>,
 ) -> (Poller, CancellationToken, tokio::task::JoinHandle<()>) {
     let cancel = CancellationToken::new();
@@ -197,7 +197,7 @@ async fn until(poller: &Poller, polls: u64) {
 }
 
 /// Reads every feed once, so that the store knows it, with nothing left in polling.
-async fn fill(store: &Arc<dyn Store>, clock: &Arc<CompressedClock>, feeds: u64) {
+async fn fill(store: &Arc<Store>, clock: &Arc<CompressedClock>, feeds: u64) {
     let (poller, cancel, task) = polling(store, clock).await;
     for first in (0..feeds).step_by(BATCH as usize) {
         let names = (first..feeds.min(first + BATCH))
@@ -222,8 +222,8 @@ async fn fill(store: &Arc<dyn Store>, clock: &Arc<CompressedClock>, feeds: u64) 
 async fn simulate(feeds: u64) -> u64 {
     let clock = Arc::new(CompressedClock(Instant::now()));
     let endpoint = EndpointId::own("gate").unwrap();
-    let store = EmbeddedStore::in_memory(Some(endpoint), Arc::clone(&clock) as Arc<dyn Clock>);
-    let store: Arc<dyn Store> = Arc::new(store.unwrap());
+    let store = Store::in_memory(Some(endpoint), Arc::clone(&clock) as Arc<dyn Clock>);
+    let store: Arc<Store> = Arc::new(store.unwrap());
     let empty = resident();
     fill(&store, &clock, feeds).await;
     std::thread::sleep(FREED_WITHIN);

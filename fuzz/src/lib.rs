@@ -22,7 +22,7 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::record::{self, Observation};
 use tidegate_judge::{archive, diff, identity};
-use tidegate_store::{EmbeddedStore, Select, Store};
+use tidegate_store::{Select, Store};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
 pub const BETWEEN: u8 = 0xFF;
@@ -97,8 +97,7 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 /// The document through the core: taken in, rendered, read again, taken in again.
 fn taken(feed: &FeedDocument<'_>) {
     let clock = Arc::new(ManualClock::at(NOW));
-    let store =
-        EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
+    let store = Store::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
     let name = FeedName::new("news").unwrap();
     let options = FeedOptions::default();
     // What repeats an entry byte for byte is shown once.

@@ -132,7 +132,7 @@ impl Demo {
 
 /// Looks at a gateway and tells what it did.
 struct Story {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     operator: Arc<dyn Operator>,
     feeds: Vec<FeedName>,
     teller: Storyteller,

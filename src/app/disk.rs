@@ -9,7 +9,7 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{EndpointId, SupIdBasis};
 use tidegate_net::fetch;
 use tidegate_store::{
-    DiskRequest, EmbeddedStore, FreeSpace, PostgresRequest, Store, StoreError, make_data_folder,
+    DiskRequest, FreeSpace, PostgresRequest, Store, StoreError, make_data_folder,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -61,13 +61,13 @@ pub(super) async fn open(
     config: &Config,
     clock: Arc<dyn Clock>,
     space: Option<Arc<FreeSpace>>,
-) -> Result<Arc<dyn Store>, AppError> {
+) -> Result<Arc<Store>, AppError> {
     let (request, limits) = (request(config)?, config.store.space);
     let endpoint = config.publish.endpoint.clone();
     let open = move || {
         let store = match request {
             Some(request) => request.open(clock)?,
-            None => EmbeddedStore::in_memory(endpoint, clock)?,
+            None => Store::in_memory(endpoint, clock)?,
         };
         let Some(space) = space else { return Ok(store) };
         // Measures first.
@@ -91,10 +91,10 @@ impl LastingStore {
     }
 
     /// Opens it. Blocks.
-    pub(super) fn open(self, clock: Arc<dyn Clock>) -> Result<EmbeddedStore, StoreError> {
+    pub(super) fn open(self, clock: Arc<dyn Clock>) -> Result<Store, StoreError> {
         match self {
-            Self::Disk(request) => EmbeddedStore::open_on_disk(request, clock),
-            Self::Postgres(request) => EmbeddedStore::open_on_postgres(request, clock),
+            Self::Disk(request) => Store::open_on_disk(request, clock),
+            Self::Postgres(request) => Store::open_on_postgres(request, clock),
         }
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-async fn write(store: &dyn Store, to: File) -> Result<ImportedState, AppError> {
+async fn write(store: &Store, to: File) -> Result<ImportedState, AppError> {
     let written = write_to(store, BufWriter::new(to)).await?;
     let (totals, left_out) = (written.totals, written.left_out);
     let synced = written.to.into_inner().map_err(std::io::IntoInnerError::into_error);
@@ -123,7 +123,7 @@ pub(super) struct WrittenState<W> {
 
 /// Writes everything that a store keeps, without the credentials of feeds. The store goes on meanwhile.
 pub(super) async fn write_to<W: Write + Send + 'static>(
-    store: &dyn Store,
+    store: &Store,
     to: W,
 ) -> Result<WrittenState<W>, AppError> {
     let head = ExportHead { endpoint: store.endpoint().clone(), sup_ids: store.sup_ids() };

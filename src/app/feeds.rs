@@ -38,7 +38,7 @@ const UNSTORED: &str = "the feeds could not be stored";
 /// Has the store have the configuration's feeds, whichever it had. Feeds of the file win over the API's; one that
 /// left the file is paused and still served. Answers the records that changed.
 pub(super) async fn reconcile(
-    store: &dyn Store,
+    store: &Store,
     config: &Config,
     now: Time,
 ) -> Result<Vec<FeedRecord>, AppError> {
@@ -86,7 +86,7 @@ fn is_configured(record: &FeedRecord) -> bool {
 }
 
 fn compare(
-    store: &dyn Store,
+    store: &Store,
     (config, stored): (&Config, &FeedList),
     sites: &AppliedOrigins,
     now: Time,
@@ -143,7 +143,7 @@ fn moved_sites(applied: &AppliedOrigins, config: &Config) -> Vec<(String, String
 
 /// Lets changes leave the sync views in time, also of feeds that never change.
 pub(super) async fn run_maintenance(
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     (clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
     (desk, space): (Arc<AdminService>, Option<Arc<FreeSpace>>),
     cancel: CancellationToken,
@@ -155,7 +155,7 @@ pub(super) async fn run_maintenance(
 }
 
 async fn age(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     (clock, running): (&dyn Clock, &dyn Clock),
     (desk, space): (&Arc<AdminService>, Option<&FreeSpace>),
     cancel: &CancellationToken,
@@ -191,7 +191,7 @@ async fn near_limit(space: Option<&FreeSpace>) {
 }
 
 /// Says which feeds have ticks far ahead of the clock.
-async fn report_ticks(store: &dyn Store, now: Time) {
+async fn report_ticks(store: &Store, now: Time) {
     let mut ahead = TicksAhead::default();
     let feeds = store.feed_list().await.unwrap_or_default();
     for (place, feed) in feeds.keys().enumerate() {
@@ -207,7 +207,7 @@ async fn report_ticks(store: &dyn Store, now: Time) {
 }
 
 /// Notes where the running time stands: a restart goes on from there.
-async fn note(store: &dyn Store, now: Time) {
+async fn note(store: &Store, now: Time) {
     if let Err(error) = store.note_running_time(now).await {
         tracing::warn!(error = in_words(&error), "the running time could not be noted");
     }
@@ -217,9 +217,10 @@ async fn note(store: &dyn Store, now: Time) {
 mod tests {
     use super::*;
     use tidegate_core::clock::ManualClock;
-    use tidegate_poll::testing::double::StoreDouble;
+    use tidegate_core::model::{Format, Snapshot};
+    use tidegate_poll::testing::double::{NOW, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
-    use tidegate_store::{EmbeddedStore, SpaceLimits};
+    use tidegate_store::{SpaceLimits, Store};
 
     fn at(seconds: i64) -> Time {
         Time::from_unix(1_795_191_605 + seconds)
@@ -228,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn feeds_that_requests_made_move_with_their_site() {
         let clock = Arc::new(ManualClock::at(at(0)));
-        let store = EmbeddedStore::in_memory(None, clock).unwrap();
+        let store = Store::in_memory(None, clock).unwrap();
         let reconcile = async |sites: &[(&str, &str)]| {
             let table = |(name, url): &(&str, &str)| {
                 format!("[[origin]]\nname = {name:?}\nat = \"/{name}/\"\nurl = {url:?}\n")
@@ -278,10 +279,14 @@ mod tests {
         let (folder, cancel) = (tempfile::tempdir().unwrap(), CancellationToken::new());
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
-        let gateway = Gateway::start(&StoreDouble::new(&["a", "b"]), &Publisher::gated("")).await;
+        let gateway = Gateway::start(&store_of(&["a", "b"]), &Publisher::gated("")).await;
         let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
-        let store: Arc<dyn Store> = gateway.store.clone();
-        let pruned = || gateway.store.shelf.lock().unwrap().pruned.len();
+        let store = gateway.store.real();
+        for feed in ["a", "b"] {
+            let state = Snapshot::untouched(Format::Atom10, NOW).state;
+            gateway.store.set_state(&name(feed), state, None);
+        }
+        let pruned = || gateway.store.reads_of("bodies");
         let fill = async {
             tokio::time::sleep(AGE_FIRST).await;
             eventually(|| pruned() == 2).await;

@@ -18,7 +18,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 
 /// Takes over what sources have and lists say, until it is told to end.
 pub(super) async fn follow_sources(
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     desk: Arc<AdminService>,
     cancel: CancellationToken,
 ) {
@@ -74,7 +74,7 @@ pub(super) async fn goes_on(
 
 /// Takes over what the sources of aggregates have.
 async fn gather(
-    store: &dyn Store,
+    store: &Store,
     desk: &AdminService,
     aggregates: &mut FeedsOfKind,
     known: &mut HashMap<FeedName, Gathered>,
@@ -97,7 +97,7 @@ async fn gather(
 
 /// Takes over what lists say.
 async fn follow_lists(
-    store: &dyn Store,
+    store: &Store,
     desk: &AdminService,
     lists: &mut FeedsOfKind,
     seen: &mut HashMap<FeedName, SeenList>,

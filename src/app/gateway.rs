@@ -52,7 +52,7 @@ pub struct Gateway {
     admin_address: Option<SocketAddr>,
     desk: Arc<AdminService>,
     reloaded: Reloaded,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     polling: CancellationToken,
     serving: CancellationToken,
     poll_task: JoinHandle<()>,
@@ -112,7 +112,7 @@ impl Gateway {
     async fn start_over(
         config: &Config,
         outside: Outside,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
     ) -> Result<Self, AppError> {
         let (given, operators) = (outside.listener.as_deref(), outside.admin_listener.as_deref());
         let (listener, address) = listen((config.server.listen, "listen"), given).await?;
@@ -257,7 +257,7 @@ impl Gateway {
     }
 
     /// Where it keeps what it knows.
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
@@ -330,7 +330,7 @@ async fn check_standby(config: &Config) -> Result<(), AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_poll::testing::double::{StoreDouble, Trouble};
+    use tidegate_poll::testing::double::{StoreFault, store_of};
 
     /// Whatever cannot be stored, the token that is let in stays the one that the log says.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -346,8 +346,8 @@ mod tests {
         let first = config(old, "");
         let feed = "[[feed]]\nname = \"a\"\nurl = \"https://a.example/\"\n";
         let second = config(new, feed);
-        let store = StoreDouble::new(&[]);
-        let over = Arc::clone(&store) as Arc<dyn Store>;
+        let store = store_of(&[]);
+        let over = store.real();
         let started = Gateway::start_over(&first, Outside::default(), over).await;
         let gateway = started.unwrap();
         let address = format!("{}/api/v1/subscriptions", gateway.origin());
@@ -355,15 +355,12 @@ mod tests {
             let asked = reqwest::Client::new().get(&address).bearer_auth(token).send().await;
             asked.unwrap().status() != 401
         };
-        let trouble = |trouble: &[Trouble]| {
-            store.shelf.lock().unwrap().trouble = trouble.to_vec();
-        };
-        trouble(&[Trouble::Unwritable]);
+        store.fault(StoreFault::Writes("feeds"));
         let feeds = async || store.feed_list().await.unwrap().len();
         assert!(gateway.reload(&second).await.is_err());
         assert!(is_let_in(old).await && !is_let_in(new).await);
         assert_eq!(feeds().await, 0);
-        trouble(&[]);
+        store.mend();
         assert_eq!(gateway.reload(&second).await.unwrap(), Vec::<String>::new());
         assert!(is_let_in(new).await && !is_let_in(old).await);
         assert_eq!(feeds().await, 1);

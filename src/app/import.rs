@@ -132,7 +132,7 @@ pub(super) fn lasting(config: &Config) -> Result<LastingStore, AppError> {
 }
 
 /// Opens the store of a configuration.
-pub(super) async fn open(config: &Config) -> Result<Arc<dyn Store>, AppError> {
+pub(super) async fn open(config: &Config) -> Result<Arc<Store>, AppError> {
     lasting(config)?;
     disk::open(config, Arc::new(SystemClock), disk::watched(config, None)).await
 }

@@ -20,7 +20,7 @@ const LATE: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_se
 
 /// The maintenance of the feeds that this gateway owns, with what is known from the last time.
 pub(super) struct FeedMaintenance {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     desk: Arc<AdminService>,
     visits: FeedVisits,
     /// By what was decided what is kept.
@@ -29,7 +29,7 @@ pub(super) struct FeedMaintenance {
 
 impl FeedMaintenance {
     /// Nothing is known of any feed.
-    pub(super) fn new(store: Arc<dyn Store>, desk: Arc<AdminService>) -> Self {
+    pub(super) fn new(store: Arc<Store>, desk: Arc<AdminService>) -> Self {
         Self { store, desk, visits: FeedVisits::default(), rules: None }
     }
 
@@ -70,7 +70,7 @@ fn pause(rules: &Publish) -> Duration {
 
 /// Lets go of a feed what the time has come for. Answers whether that was done to its end.
 async fn maintain_feed(
-    store: &dyn Store,
+    store: &Store,
     desk: &AdminService,
     feed: &Arc<FeedRecord>,
     (retention, now): (Retention, Time),
@@ -99,7 +99,7 @@ async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> bool {
 const PRUNES: usize = 100;
 
 /// Where the running time stood last; before it was ever noted, that of the last change of a feed.
-pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<Time> {
+pub(super) async fn last_running(store: &Store, wall: &dyn Clock) -> Option<Time> {
     let noted = store.running_time().await.ok().flatten();
     let mut last = noted;
     if noted.is_none() {
@@ -115,7 +115,7 @@ pub(super) async fn last_running(store: &dyn Store, wall: &dyn Clock) -> Option<
 /// Takes out of the past of a feed what need not be kept at the running time `now`. Answers whether that was done to
 /// its end.
 pub(super) async fn prune_feed(
-    store: &dyn Store,
+    store: &Store,
     feed: &FeedName,
     retention: &Retention,
     now: Time,
@@ -142,7 +142,7 @@ pub(super) async fn prune_feed(
 }
 
 /// Takes the old end out of the change log.
-pub(super) async fn trim_log(store: &dyn Store) -> Result<(), CommitError> {
+pub(super) async fn trim_log(store: &Store) -> Result<(), CommitError> {
     for _ in 0..PRUNES {
         if store.trim_log(LOG_AGE).await? == 0 {
             break;
@@ -179,7 +179,7 @@ impl FeedVisits {
     /// whether its work is done; it is tried again otherwise.
     pub(super) async fn visit_due<F>(
         &mut self,
-        store: &dyn Store,
+        store: &Store,
         feeds: &[Arc<FeedRecord>],
         (now, pause): (Time, Duration),
         visit: impl Fn(Arc<FeedRecord>) -> F,
@@ -234,11 +234,12 @@ mod tests {
     mod upkeep {
         use super::super::*;
         use tidegate_config::Config;
-        use tidegate_core::model::{Format, SettledItems, Snapshot, Tick};
+        use tidegate_core::model::{Format, Snapshot, Tick};
         use tidegate_judge::archive::Policy;
-        use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+        use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
+        use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
         use tidegate_poll::testing::gateway::{Gateway, Publisher};
-        use tokio::sync::Semaphore;
+        use tidegate_serve::Operator as _;
         use tokio::time::timeout;
 
         #[test]
@@ -253,12 +254,16 @@ mod tests {
             assert_eq!(pause(&Publish { window: Duration::from_secs(60), ..usual }), hours(1));
         }
 
-        /// Two feeds that nothing is read of.
+        /// Two feeds that have nothing.
         async fn gateway() -> (Gateway, FeedMaintenance) {
-            let store = StoreDouble::new(&["a", "b"]);
+            let store = store_of(&["a", "b"]);
+            for feed in ["a", "b"] {
+                let state = Snapshot::untouched(Format::Atom10, NOW).state;
+                store.set_state(&name(feed), state, None);
+            }
             let gateway = Gateway::start(&store, &Publisher::gated("")).await;
             let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
-            (gateway, FeedMaintenance::new(store, desk))
+            (gateway, FeedMaintenance::new(store.real(), desk))
         }
 
         /// The feeds that are pruned at a time, in the order of their names.
@@ -269,7 +274,7 @@ mod tests {
         ) -> Vec<String> {
             gateway.clock.set(now);
             maintenance.run_pass(now).await.unwrap();
-            let pruned = std::mem::take(&mut gateway.store.shelf.lock().unwrap().pruned);
+            let pruned = gateway.store.take_reads("bodies");
             let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
             pruned.sort();
             pruned
@@ -280,27 +285,30 @@ mod tests {
         }
 
         /// Gives the feed `a` a change that is in the window for two more hours.
-        fn change_a(gateway: &Gateway) -> Tick {
-            let last = Tick::at(hours(2).minus(Config::default().publish.window));
-            let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
-            snapshot.state.tick = Some(last);
-            snapshot.state.window_start =
-                Some(Tick::at(last.time().minus(Duration::from_secs(60))));
-            snapshot.settled = Some(SettledItems {
-                living: 1,
-                tombstones: 0,
-                left_window: Some(last),
-                after: None,
-            });
-            gateway.store.shelf.lock().unwrap().snapshots.insert(name("a"), snapshot);
+        async fn change_a(gateway: &Gateway) -> Tick {
+            let last = hours(2).minus(Config::default().publish.window);
+            gateway.clock.set(last);
+            gateway.store.edit_record("a", |it| it.options.sharing.local = true);
+            let fields = EntryFields { title: "One".to_owned(), ..EntryFields::default() };
+            let entry = CheckedEntry::fields(&fields).unwrap();
+            let desk = AdminService::of_gateway(gateway, &Config::default());
+            let act = Act::Create { entry, noconflicts: None };
+            desk.item(&name("a"), act).await.unwrap();
+            let mut state = gateway.store.state_of("a");
+            let early = Tick::at(last.minus(Duration::from_secs(60)));
+            state.window_start = Some(early);
+            let last = state.tick.unwrap();
+            gateway.store.set_state(&name("a"), state, None);
+            gateway.store.take_reads("bodies");
             last
         }
 
         #[tokio::test]
         async fn a_feed_that_stays_as_it_is_is_aged_and_pruned_after_the_pause() {
             let (gateway, mut maintenance) = gateway().await;
-            let last = change_a(&gateway);
-            let commits = || gateway.store.writes().0;
+            let last = change_a(&gateway).await;
+            let before = gateway.store.writes().0;
+            let commits = || gateway.store.writes().0 - before;
             assert_eq!(pruned(&gateway, &mut maintenance, hours(0)).await, ["a", "b"]);
             assert!(pruned(&gateway, &mut maintenance, hours(11)).await.is_empty());
             assert_eq!(commits(), 0);
@@ -312,12 +320,12 @@ mod tests {
         #[tokio::test(start_paused = true)]
         async fn a_feed_is_pruned_before_it_waits_to_be_aged() {
             let (gateway, mut maintenance) = gateway().await;
-            change_a(&gateway);
-            gateway.store.shelf.lock().unwrap().gate = Some(Arc::new(Semaphore::new(0)));
+            change_a(&gateway).await;
+            let _held = gateway.store.hold_commits();
             gateway.clock.set(hours(12));
             let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
             assert!(pass.is_err(), "it waits for its commit");
-            assert!(gateway.store.shelf.lock().unwrap().pruned.contains(&name("a")));
+            assert!(gateway.store.take_reads("bodies").contains(&name("a")));
         }
 
         #[tokio::test]
@@ -335,7 +343,7 @@ mod tests {
         #[tokio::test]
         async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
             let (gateway, mut maintenance) = gateway().await;
-            gateway.store.shelf.lock().unwrap().trouble.push(Trouble::Unprunable);
+            gateway.store.fault(StoreFault::ReadOf("bodies"));
             let mut all = pruned(&gateway, &mut maintenance, NOW).await;
             assert_eq!(all.len(), 1);
             all.extend(pruned(&gateway, &mut maintenance, NOW).await);
@@ -350,7 +358,7 @@ mod tests {
         use std::sync::Arc;
         use tidegate_core::clock::ManualClock;
         use tidegate_core::model::EndpointId;
-        use tidegate_store::EmbeddedStore;
+        use tidegate_store::Store;
 
         fn at(seconds: i64) -> Time {
             Time::from_unix(1_800_000_000 + seconds)
@@ -361,7 +369,7 @@ mod tests {
             let clock = ManualClock::at(at(0));
             let endpoint = EndpointId::own("gate.example").unwrap();
             let wall = || Arc::new(clock.clone());
-            let store = EmbeddedStore::in_memory(Some(endpoint), wall()).unwrap();
+            let store = Store::in_memory(Some(endpoint), wall()).unwrap();
             assert_eq!(last_running(&store, &clock).await, None);
             store.note_running_time(at(-9000)).await.unwrap();
             let store = store.reopen().unwrap();
@@ -377,14 +385,14 @@ mod tests {
         use std::sync::Mutex;
         use std::sync::atomic::{AtomicUsize, Ordering};
         use tidegate_core::model::{Format, Snapshot};
-        use tidegate_poll::testing::double::{NOW, StoreDouble, name};
+        use tidegate_poll::testing::double::{NOW, ScriptedStore, name, store_of};
 
         const PAUSE: Duration = Duration::from_secs(86_400);
 
         /// The feeds that are visited at a time; `outcome`: the result of each visit.
         async fn visited(
             visits: &mut FeedVisits,
-            store: &StoreDouble,
+            store: &ScriptedStore,
             now: Time,
             outcome: fn(&str) -> bool,
         ) -> Vec<String> {
@@ -411,15 +419,15 @@ mod tests {
 
         #[tokio::test]
         async fn a_feed_is_visited_again_once_it_has_changed_or_after_the_pause() {
-            let (store, mut visits) = (StoreDouble::new(&["a", "b", "c"]), FeedVisits::default());
+            let (store, mut visits) = (store_of(&["a", "b", "c"]), FeedVisits::default());
             assert_eq!(visited(&mut visits, &store, NOW, is_done).await, ["a", "b", "c"]);
             let early = NOW.plus(PAUSE / 2 - Duration::from_secs(1));
             assert!(visited(&mut visits, &store, early, is_done).await.is_empty());
             let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
             snapshot.state.revision = Revision(1);
-            store.shelf.lock().unwrap().snapshots.insert(name("b"), snapshot);
+            store.set_state(&name("b"), snapshot.state, None);
             assert_eq!(visited(&mut visits, &store, early, is_done).await, ["b"]);
-            store.shelf.lock().unwrap().feeds[2].options.items = Some(2000);
+            store.edit_record("c", |it| it.options.items = Some(2000));
             assert_eq!(visited(&mut visits, &store, early, is_done).await, ["c"]);
             // The first has its turn at the beginning of the second half.
             let half = NOW.plus(PAUSE / 2);
@@ -427,9 +435,9 @@ mod tests {
             let late = half.plus(PAUSE);
             assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a", "b", "c"]);
             // What left is new when it comes back.
-            let gone = store.shelf.lock().unwrap().feeds.remove(0);
+            let gone = store.remove_record(&name("a"));
             assert!(visited(&mut visits, &store, late, is_done).await.is_empty());
-            store.shelf.lock().unwrap().feeds.push(gone);
+            store.set_record(&gone);
             assert_eq!(visited(&mut visits, &store, late, is_done).await, ["a"]);
         }
 
@@ -437,7 +445,7 @@ mod tests {
         async fn a_few_feeds_are_visited_at_once_and_each_once() {
             let names: Vec<String> = (0..50).map(|number| format!("feed-{number}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let store = StoreDouble::new(&names);
+            let store = store_of(&names);
             let feeds = store.feed_list().await.unwrap();
             let records: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
             let counts: Arc<[AtomicUsize; 3]> = Arc::default();
@@ -453,7 +461,7 @@ mod tests {
                 }
             };
             let mut visits = FeedVisits::default();
-            visits.visit_due(&*store, &records, (NOW, PAUSE), visit).await.unwrap();
+            visits.visit_due(&store, &records, (NOW, PAUSE), visit).await.unwrap();
             assert_eq!(counts.each_ref().map(|count| count.load(Ordering::SeqCst)), [0, 8, 50]);
         }
     }

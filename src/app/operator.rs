@@ -54,7 +54,7 @@ const FIRST_DOCUMENTS: usize = 2;
 
 /// The operator's desk.
 pub(super) struct AdminService {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Arc<dyn Clock>,
     poller: Poller,
     /// What looks at addresses that somebody thinks of adding.
@@ -86,7 +86,7 @@ pub(super) struct AdminService {
 
 impl AdminService {
     pub(super) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         clock: Arc<dyn Clock>,
         (poller, services): (Poller, Services),
         config: &Config,
@@ -440,13 +440,12 @@ mod tests {
     use super::*;
     use tidegate_config::Config;
     use tidegate_judge::record::local::{CheckedEntry, EntryFields};
-    use tidegate_poll::testing::double::{StoreDouble, name, record};
+    use tidegate_poll::testing::double::{name, record, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
 
-    /// Of this store nothing is read of an item once the text is gone.
     #[tokio::test]
     async fn what_is_stored_is_answered() {
-        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         let desk = AdminService::of_gateway(&gateway, &Config::default());
         let mut local = record("a");
         local.options.sharing.local = true;
@@ -458,7 +457,7 @@ mod tests {
         let made = desk.item(&name("a"), act).await.unwrap();
         let done = desk.redact(&name("a"), &made.id, None).await.unwrap();
         assert!(!done.before && done.tick > Some(made.tick), "{done:?}");
-        assert_eq!(done.versions, 1);
+        assert_eq!(done.versions, 2);
         let again = desk.redact(&name("a"), &made.id, None).await.unwrap();
         let ids = |redacted: &Redacted| (redacted.published_id.clone(), redacted.native_id.clone());
         assert!(again.before && again.tick.is_none() && ids(&again) == ids(&done), "{again:?}");

@@ -142,13 +142,12 @@ async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_poll::testing::double::{NOW, StoreDouble, name};
+    use tidegate_poll::testing::double::{NOW, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
-    use tidegate_store::Store as _;
 
     #[tokio::test(start_paused = true)]
     async fn a_feed_that_was_let_go_keeps_its_history_until_it_is_asked_for_again() {
-        let (store, publisher) = (StoreDouble::new(&[]), Publisher::new("one"));
+        let (store, publisher) = (store_of(&[]), Publisher::new("one"));
         let gateway = Gateway::start(&store, &publisher).await;
         let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
         let feed = name("made");
@@ -159,10 +158,7 @@ mod tests {
         let cancel = CancellationToken::new();
         let clock: Arc<dyn Clock> = Arc::new(gateway.clock.clone());
         let upkeep = tokio::spawn(maintain(Arc::clone(&desk), clock, cancel.clone()));
-        let record = || {
-            let shelf = store.shelf.lock().unwrap();
-            shelf.feeds.iter().find(|record| record.name == feed).unwrap().clone()
-        };
+        let record = || store.record(&feed).unwrap();
         let asked = || record().on_demand.unwrap().asked;
         let day = |days: u64| NOW.plus(Duration::from_secs(days * 86_400));
         let look = || tokio::time::sleep(LOOK_EVERY + Duration::from_secs(1));

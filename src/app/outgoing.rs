@@ -125,7 +125,7 @@ const WEBHOOKS: usize = 1_000_000;
 
 /// Has the webhooks of the configuration's feeds be those that it says; those of other feeds stay. What one
 /// cannot be is logged, and keeps nothing else from starting.
-pub(super) async fn keep_webhooks(hub: &Hub, config: &Config, store: &dyn Store) {
+pub(super) async fn keep_webhooks(hub: &Hub, config: &Config, store: &Store) {
     let wanted = config.feeds.iter().filter_map(|feed| Some((&feed.name, feed.webhook.as_ref()?)));
     let wanted: BTreeMap<&FeedName, &WebhookConfig> = wanted.collect();
     let feeds = match store.feed_list().await {

@@ -13,7 +13,7 @@ use tidegate_poll::{Bounds, UpdateRate, replay_interval};
 use tidegate_replay::{
     self as replay, DocumentReport, PrintedEvent, PrintedPending, ReplayTarget, Series, Summary,
 };
-use tidegate_store::{EmbeddedStore, in_words};
+use tidegate_store::{Store, in_words};
 
 /// The endpoint id of replayed histories: the same in every run, so that runs can be compared.
 const ENDPOINT: &str = "replay";
@@ -69,7 +69,7 @@ async fn one(
         |error: &dyn std::error::Error| AppError::run("the replay failed", in_words(error));
     let first = series.documents.first().map_or(Time::MIN, |d| d.time);
     let endpoint = EndpointId::own(ENDPOINT).map_err(|e| failed(&e))?;
-    let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
+    let store = Store::in_memory(Some(endpoint), Arc::new(ManualClock::at(first)));
     let store = store.map_err(|e| failed(&e))?;
     let feed = FeedName::new(&format!("replay-{}", number + 1)).map_err(|e| failed(&e))?;
     let polling = Polling::default();

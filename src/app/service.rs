@@ -56,7 +56,7 @@ pub(super) fn tell_stopping() {
 
 /// Tells its watchdog, where it has one, for as long as tasks run in time and the store answers. A store that says why it
 /// cannot do something has answered: it opens again by itself, and a restart would help nobody.
-pub(super) async fn feed_watchdog(store: Arc<dyn Store>) {
+pub(super) async fn feed_watchdog(store: Arc<Store>) {
     let Some(allowed) = sd_notify::watchdog_enabled() else { return };
     let pause = allowed / BEATS;
     loop {

@@ -22,7 +22,7 @@ const EPOCHS: usize = 1_000;
 
 /// Keeps the titles in the list of subscriptions up to date, until it is cancelled.
 pub(super) async fn maintain_titles(
-    store: &dyn Store,
+    store: &Store,
     clock: &dyn Clock,
     desk: &AdminService,
     cancel: &CancellationToken,
@@ -53,7 +53,7 @@ impl ReadTitles {
     /// since they were read. Answers the epoch that was reached. Where it fails, what was found is read again.
     async fn update(
         &mut self,
-        store: &dyn Store,
+        store: &Store,
         desk: &AdminService,
         after: Option<Epoch>,
     ) -> Result<Epoch, StoreError> {
@@ -100,7 +100,7 @@ impl ReadTitles {
 
 /// The feeds that changed after an epoch; `None` where that is not known of all.
 async fn changed_feeds(
-    store: &dyn Store,
+    store: &Store,
     after: Epoch,
 ) -> Result<Option<BTreeSet<FeedName>>, StoreError> {
     let epochs = store.epochs_after(after, EPOCHS).await?;
@@ -111,7 +111,7 @@ async fn changed_feeds(
 }
 
 /// The title of a feed's last document.
-async fn title(store: &dyn Store, feed: &FeedName) -> Result<Option<String>, StoreError> {
+async fn title(store: &Store, feed: &FeedName) -> Result<Option<String>, StoreError> {
     // No item has a later tick: this is the document around them alone.
     let view = store.view(feed, Select::After(Tick::at(Time::MAX))).await?;
     Ok(view.and_then(|view| Enrolment::title(&view.skeleton.title)))
@@ -121,19 +121,33 @@ async fn title(store: &dyn Store, feed: &FeedName) -> Result<Option<String>, Sto
 mod tests {
     use super::*;
     use tidegate_config::Config;
-    use tidegate_core::model::{Format, Snapshot};
-    use tidegate_poll::testing::double::{NOW, StoreDouble, Trouble, name};
+    use tidegate_core::model::{Context, FeedState, Format, Skeleton, SkeletonSlots, Snapshot};
+    use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher};
+    use tidegate_store::testing::ScriptedFeed;
 
     /// Looks at all feeds. Answers whether what was found is written, and the feeds that were read.
     async fn pass(gateway: &Gateway, titles: &mut ReadTitles) -> (bool, Vec<String>) {
-        let store: Arc<dyn Store> = gateway.store.clone();
         let desk = AdminService::of_gateway(gateway, &Config::default());
-        let is_written = titles.update(store.as_ref(), &desk, None).await.is_ok();
-        let read = std::mem::take(&mut gateway.store.shelf.lock().unwrap().viewed);
+        let is_written = titles.update(&gateway.store, &desk, None).await.is_ok();
+        let read = gateway.store.take_reads("skeletons");
         let mut read: Vec<String> = read.iter().map(ToString::to_string).collect();
         read.sort();
         (is_written, read)
+    }
+
+    /// A feed that has nothing but a title.
+    fn titled(state: FeedState, title: String) -> ScriptedFeed {
+        let skeleton = Skeleton {
+            format: state.format,
+            text: String::new(),
+            slots: SkeletonSlots::default(),
+            context: Context::default(),
+            title,
+            link: None,
+        };
+        let (skeleton, order) = (Some(skeleton), Vec::new());
+        ScriptedFeed { state, skeleton, order, items: Vec::new(), events: Vec::new() }
     }
 
     fn read(feeds: &[&str]) -> (bool, Vec<String>) {
@@ -142,17 +156,17 @@ mod tests {
 
     #[tokio::test]
     async fn titles_are_read_where_feeds_changed_and_again_where_they_were_not_written() {
-        let store = StoreDouble::new(&["a", "b"]);
+        let store = store_of(&["a", "b"]);
         for feed in ["a", "b"] {
-            let snapshot = Snapshot::untouched(Format::Atom10, NOW);
-            store.shelf.lock().unwrap().snapshots.insert(name(feed), snapshot);
+            let state = Snapshot::untouched(Format::Atom10, NOW).state;
+            store.set_feed(&name(feed), &titled(state, format!("The title of {feed}")));
         }
         let gateway = Gateway::start(&store, &Publisher::gated("")).await;
         let mut visits = ReadTitles::default();
-        store.shelf.lock().unwrap().trouble.push(Trouble::Unwritable);
+        store.fault(StoreFault::Writes("feeds"));
         let (is_written, _) = pass(&gateway, &mut visits).await;
         assert!(!is_written);
-        store.shelf.lock().unwrap().trouble.clear();
+        store.mend();
         assert_eq!(pass(&gateway, &mut visits).await, read(&["a", "b"]));
         let titles: Vec<_> = store
             .feed_list()
@@ -165,7 +179,9 @@ mod tests {
         // The records are others now.
         assert_eq!(pass(&gateway, &mut visits).await, read(&["a", "b"]));
         assert_eq!(pass(&gateway, &mut visits).await, read(&[]));
-        store.shelf.lock().unwrap().snapshots.get_mut(&name("b")).unwrap().state.revision.0 += 1;
+        let mut state = store.state_of("b");
+        state.revision.0 += 1;
+        store.set_state(&name("b"), state, None);
         assert_eq!(pass(&gateway, &mut visits).await, read(&["b"]));
     }
 }

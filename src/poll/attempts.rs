@@ -15,7 +15,7 @@ pub const KILLS_BORNE: u32 = 2;
 
 /// The marks, by feed.
 pub struct Attempts {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     marks: Mutex<BTreeMap<FeedName, AttemptMark>>,
 }
 
@@ -27,7 +27,7 @@ struct AttemptMark {
 
 impl Attempts {
     /// Without marks.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<Store>) -> Self {
         Self { store, marks: Mutex::default() }
     }
 

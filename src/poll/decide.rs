@@ -21,7 +21,7 @@ const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
 /// What decisions are made with, the same for polls, operators and upkeep.
 #[derive(Clone)]
 pub struct DecisionContext {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Who decides on what somebody asks for, feed by feed: over what the one before has committed.
     pub changing: Arc<FeedLocks>,
     /// How long changes stay in the sync view. It changes with a restart only, and so does the next, or what
@@ -106,10 +106,10 @@ impl DecisionContext {
         &self,
         feed: &FeedName,
         names: &[String],
-    ) -> Result<Option<(Snapshot, Arc<dyn PinnedFeed>)>, StoreError> {
+    ) -> Result<Option<(Snapshot, PinnedFeed)>, StoreError> {
         let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
         let cutoff = Tick::at(self.running.now().minus(self.window));
-        let read = Arc::clone(&reader).unsettled(cutoff).await?;
+        let read = reader.unsettled(cutoff).await?;
         let Some(snapshot) = read else { return Ok(None) };
         Ok(Some((self.with_stubs(feed, snapshot, names).await?, reader)))
     }
@@ -197,11 +197,10 @@ impl DecisionContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::double::{StoreDouble, record, state};
+    use crate::testing::double::{record, state, store_of};
     use crate::testing::gateway::{Gateway, Publisher};
     use tidegate_core::model::BodyPrints;
     use tidegate_status::PollEnding;
-    use tokio::sync::Semaphore;
     use tokio_util::sync::CancellationToken;
 
     /// Changes the state of a feed.
@@ -215,10 +214,9 @@ mod tests {
 
     #[tokio::test]
     async fn all_who_change_a_feed_at_the_same_time_have_their_turn() {
-        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         // Whoever commits waits until everybody else has decided who may.
-        let gate = Arc::new(Semaphore::new(0));
-        gateway.store.shelf.lock().unwrap().gate = Some(Arc::clone(&gate));
+        let gate = gateway.store.hold_commits();
         let change = || {
             let (decisions, clock) = (gateway.poller.decisions().clone(), gateway.clock.clone());
             tokio::spawn(async move {

@@ -153,7 +153,7 @@ async fn judge(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    (snapshot, reader): (Option<Snapshot>, Option<Arc<dyn PinnedFeed>>),
+    (snapshot, reader): (Option<Snapshot>, Option<PinnedFeed>),
     turn: Option<&mut JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<Judged, RoundError> {

@@ -22,7 +22,7 @@ pub(super) fn ownership_key(record: &FeedRecord) -> Cow<'_, str> {
 
 /// Whether this gateway is the owner of a feed: it polls it, delivers its changes to subscribers of the hub, and does its
 /// upkeep. A gateway that is alone over its store owns every feed.
-pub fn owns_feed(store: &dyn Store, record: &FeedRecord) -> bool {
+pub fn owns_feed(store: &Store, record: &FeedRecord) -> bool {
     store.gateways().is_none_or(|gateways| gateways.owns(&ownership_key(record)))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn is_polled(record: &FeedRecord) -> bool {
 /// behind the walls, by whatever name. It is that of the feed alone where there is no such list, where the operator took
 /// the feed over, and where a request made it, so that it leads to its site alone.
 pub(super) async fn behind_list(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     feed: &FeedRecord,
     word: LeadScope,
 ) -> Result<LeadScope, StoreError> {

@@ -65,7 +65,7 @@ impl Default for HubSettings {
 /// What the hub needs.
 pub struct HubConfig {
     /// Where subscriptions are kept, and where changes are read.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// What operators say of it.
@@ -125,7 +125,7 @@ pub enum NoHubDocument {
 }
 
 struct HubShared {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     /// Who has the same subscriptions; each calls the callbacks of the feeds that it owns.
     gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,

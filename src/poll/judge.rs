@@ -4,7 +4,6 @@
 use super::walk::{self, ArchiveLinks};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use tidegate_core::model::{
     Backfill, BodyPrints, Completeness, FeedDocument, Markup, Snapshot, SyncId, Time, UpdateHints,
     WantedItems,
@@ -404,7 +403,7 @@ impl LedgerReader for NothingLeft {
 
 /// Reads through a pinned feed, from a thread that may block.
 pub(super) struct PinnedLedger {
-    pub(super) reader: Arc<dyn PinnedFeed>,
+    pub(super) reader: PinnedFeed,
     pub(super) runtime: Handle,
 }
 
@@ -414,7 +413,7 @@ impl LedgerReader for PinnedLedger {
         snapshot: &Snapshot,
         wanted: WantedItems,
     ) -> Result<Option<Snapshot>, StoreError> {
-        self.runtime.block_on(Arc::clone(&self.reader).read_more(snapshot, wanted))
+        self.runtime.block_on(self.reader.read_more(snapshot, wanted))
     }
 }
 
@@ -440,7 +439,7 @@ pub(super) fn judge_with(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::double::{NOW, StoreDouble, record};
+    use crate::testing::double::{NOW, record, store_of};
     use crate::testing::gateway::{Gateway, Publisher};
     use tidegate_core::model::Count;
 
@@ -452,7 +451,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_document_with_items_that_could_not_be_looked_up_is_judged_again() {
-        let gateway = Gateway::start(&StoreDouble::new(&[]), &Publisher::new("one")).await;
+        let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         let feed = record("news");
         let round = gateway.poller.decisions().observe(&feed, None, NOW);
         let seen = ReceivedDocument {

@@ -40,7 +40,7 @@ pub const MAX_COMMANDS: usize = 256;
 pub struct PollerConfig {
     /// How feeds are polled.
     pub settings: PollSettings,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     pub clock: Arc<dyn Clock>,
     /// By which everything that is kept ages.
     pub running: Arc<dyn Clock>,

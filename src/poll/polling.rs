@@ -46,7 +46,7 @@ use url::Url;
 
 /// What all rounds share.
 pub struct PollContext {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     pub clock: Arc<dyn Clock>,
     pub judge: Arc<dyn DocumentJudge>,
     pub live: ArcSwap<LiveConfig>,

@@ -55,7 +55,7 @@ async fn unchanged_polls_write_nothing() {
     let store = gateway.stop().await;
     // One commit and one checkpoint, both because of the first poll; what is written is what is known by then.
     assert_eq!(store.writes(), (1, 1));
-    assert_eq!(store.shelf.lock().unwrap().poll_states[&name("news")].etag.as_deref(), Some("3"));
+    assert_eq!(store.poll_state("news").unwrap().etag.as_deref(), Some("3"));
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_held_document_is_asked_for_whole_and_judged_again() {
 #[tokio::test]
 async fn a_part_seen_again_after_a_restart_confirms_nothing() {
     for part in ["missing, salvaged", "missing, salvaged, delta"] {
-        let store = StoreDouble::new(&["news"]);
+        let store = store_of(&["news"]);
         let publisher = Publisher::new(part);
         let gateway = Gateway::start(&store, &publisher).await;
         gateway.polls("news", 1).await;
@@ -209,16 +209,29 @@ async fn a_judge_that_panics_costs_one_poll() {
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
+/// Somebody else changes the feed while each of the next documents is judged.
+fn others_change(gateway: &Gateway, documents: usize) {
+    let mut meanwhile = gateway.judge.meanwhile.lock().unwrap();
+    for _ in 0..documents {
+        let store = Arc::clone(&gateway.store);
+        meanwhile.push(Box::new(move || {
+            let mut state = store.state_of("news");
+            state.revision.0 += 1;
+            store.set_state(&name("news"), state, None);
+        }));
+    }
+}
+
 #[tokio::test]
 async fn a_conflict_is_decided_anew() {
     let gateway = Gateway::with_news("one").await;
-    gateway.store.shelf.lock().unwrap().trouble = vec![Trouble::Conflict; 2];
+    others_change(&gateway, 2);
     gateway.publisher.says("two", "2");
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
     assert_eq!(gateway.store.state_of("news").revision.0, 4);
 
     let attempts = usize::try_from(MAX_COMMIT_ATTEMPTS).unwrap();
-    gateway.store.shelf.lock().unwrap().trouble = vec![Trouble::Conflict; attempts];
+    others_change(&gateway, attempts);
     gateway.publisher.says("three", "3");
     let report = gateway.poll().await;
     assert_eq!(report.outcome, PollEnding::Failed);
@@ -228,9 +241,9 @@ async fn a_conflict_is_decided_anew() {
 #[tokio::test]
 async fn a_commit_of_unknown_fate_is_looked_up() {
     let gateway = Gateway::with_news("one").await;
-    for (trouble, text) in [(Trouble::StoredUnknown, "two"), (Trouble::LostUnknown, "three")] {
+    for (fault, text) in [(StoreFault::Unknown, "two"), (StoreFault::Lost, "three")] {
         let before = gateway.store.writes().0;
-        gateway.store.shelf.lock().unwrap().trouble = vec![trouble];
+        gateway.store.fault(fault);
         gateway.publisher.says(text, text);
         let report = gateway.poll().await;
         assert_eq!(report.outcome, PollEnding::Changed);
@@ -243,7 +256,7 @@ async fn a_commit_of_unknown_fate_is_looked_up() {
 #[tokio::test]
 async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
     let publisher = Publisher::gated("old");
-    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
     eventually(|| publisher.requests() == 1).await;
     // The publisher changes after its old answer was on its way.
     let ask = || {
@@ -269,7 +282,7 @@ async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
 async fn poll_now_does_not_wait_for_backoff_or_for_the_host() {
     let publisher = Publisher::new("one");
     publisher.fails(status_error(503, Some(Duration::from_secs(9999))));
-    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
     gateway.polls("news", 1).await;
     publisher.says("one", "1");
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
@@ -331,7 +344,7 @@ async fn a_shorter_longest_interval_counts_at_once() {
 #[tokio::test]
 async fn a_feed_that_is_removed_commits_nothing_any_more() {
     let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
     eventually(|| publisher.requests() == 1).await;
     gateway.poller.remove(&name("news")).await.unwrap();
     publisher.gate.as_ref().unwrap().add_permits(1);
@@ -341,7 +354,7 @@ async fn a_feed_that_is_removed_commits_nothing_any_more() {
 #[tokio::test]
 async fn a_feed_whose_address_changes_in_mid_flight_is_asked_at_the_new_one() {
     let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&StoreDouble::new(&["news"]), &publisher).await;
+    let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
     eventually(|| publisher.requests() == 1).await;
     let mut moved = record("news");
     moved.url = "http://elsewhere.example/".into();
@@ -383,7 +396,7 @@ async fn a_clock_that_goes_back_does_not_stall_polling() {
 #[tokio::test]
 async fn a_stop_answers_who_waits_and_writes_what_is_to_be_remembered() {
     let publisher = Publisher::gated("one");
-    let gateway = Gateway::start(&StoreDouble::new(&["news", "more"]), &publisher).await;
+    let gateway = Gateway::start(&store_of(&["news", "more"]), &publisher).await;
     publisher.gate.as_ref().unwrap().add_permits(2);
     gateway.polls("news", 1).await;
     gateway.polls("more", 1).await;
@@ -392,14 +405,14 @@ async fn a_stop_answers_who_waits_and_writes_what_is_to_be_remembered() {
     eventually(|| publisher.requests() == 3).await;
     let store = gateway.stop().await;
     assert_eq!(asked.await.unwrap(), Err(PollError::Stopped));
-    assert_eq!(store.shelf.lock().unwrap().poll_states.len(), 2);
+    assert_eq!(store.stored_polls().len(), 2);
     assert_eq!(store.writes().1, 1, "both states in one write");
 }
 
 #[tokio::test]
 async fn many_feeds_are_polled_within_the_bound_on_requests() {
     let names: Vec<String> = (0..500).map(|n| format!("feed{n}")).collect();
-    let store = StoreDouble::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let store = store_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let publisher = Publisher::gated("one");
     let gateway = Gateway::start(&store, &publisher).await;
     gateway.clock.set(later(600));
@@ -428,7 +441,7 @@ async fn a_round_over_the_network() {
         (AllowPrivate::only([format!("127.0.0.1:{}", outside.port).as_str()]).unwrap(), true),
         (AllowPrivate::No, false),
     ] {
-        let store = StoreDouble::new(&[]);
+        let store = store_of(&[]);
         let settings = FetchSettings { allow_private, ..FetchSettings::default() };
         let unused = Publisher::new("");
         let gateway = Gateway::with_client(&store, &unused, services(settings).unwrap()).await;

@@ -3,7 +3,6 @@
 use super::report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
     BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Tick, Time,
@@ -55,7 +54,7 @@ pub type Interval<'a> = dyn Fn(&[Time], Option<Time>, Time) -> Duration + 'a;
 
 /// Where a series is replayed to, and under which settings.
 pub struct ReplayTarget<'a> {
-    pub store: &'a dyn Store,
+    pub store: &'a Store,
     /// The feed that the documents are of.
     pub feed: FeedName,
     /// What the operator says of it.
@@ -235,7 +234,7 @@ impl Replayed<'_> {
         let mut snapshot = snapshot;
         if let (Some(reader), Some(part)) = (&reader, &snapshot) {
             let wanted = record::ledger_query(&self.observation(Some(part), now), &document);
-            snapshot = Arc::clone(reader).read_more(part, wanted).await?.or(snapshot);
+            snapshot = reader.read_more(part, wanted).await?.or(snapshot);
         }
         let names = record::unknown_names(
             &self.observation(snapshot.as_ref(), now),
@@ -251,7 +250,7 @@ impl Replayed<'_> {
         while let (Some(reader), Some(part)) = (&reader, &snapshot) {
             let wanted = record::wanted_after(&self.observation(Some(part), now), &verdict, looks);
             let Some(wanted) = wanted else { break };
-            let Some(more) = Arc::clone(reader).read_more(part, wanted).await? else { break };
+            let Some(more) = reader.read_more(part, wanted).await? else { break };
             verdict = record::take_in(&self.observation(Some(&more), now), &document, prints)?;
             snapshot = Some(more);
             looks += 1;
@@ -266,13 +265,10 @@ impl Replayed<'_> {
     }
 
     /// The feed without its settled items, and what reads these.
-    async fn unsettled(
-        &self,
-        now: Time,
-    ) -> Result<Option<(Snapshot, Arc<dyn PinnedFeed>)>, ReplayError> {
+    async fn unsettled(&self, now: Time) -> Result<Option<(Snapshot, PinnedFeed)>, ReplayError> {
         let Some(reader) = self.target.store.pin(&self.target.feed).await? else { return Ok(None) };
         let cutoff = Tick::at(now.minus(self.target.window));
-        let snapshot = Arc::clone(&reader).unsettled(cutoff).await?;
+        let snapshot = reader.unsettled(cutoff).await?;
         Ok(snapshot.map(|snapshot| (snapshot, reader)))
     }
 

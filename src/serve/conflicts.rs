@@ -56,7 +56,7 @@ pub(super) type ContestedFeeds = Arc<BTreeMap<FeedName, u32>>;
 
 /// How many items of feeds are in conflict.
 pub(super) struct Contested {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     counted: Cache<(FeedName, Revision), u32>,
     /// Of all feeds, as the store told last.
     last: Mutex<Option<ContestedFeeds>>,
@@ -64,7 +64,7 @@ pub(super) struct Contested {
 
 impl Contested {
     /// Nothing counted yet.
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<Store>) -> Self {
         let counted = Cache::of(COUNTED_FEEDS);
         Self { store, counted, last: Mutex::default() }
     }

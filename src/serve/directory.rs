@@ -96,7 +96,7 @@ fn private_names(feeds: &FeedList) -> BTreeSet<FeedName> {
 
 /// The list of feeds that the store has in memory, with what is known of it.
 pub(super) struct Directory {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     last: ArcSwapOption<Listing>,
     /// One makes a new listing at a time; the others wait for it.
     making: tokio::sync::Mutex<()>,
@@ -110,7 +110,7 @@ pub(super) struct Directory {
 impl Directory {
     /// The directory of a gateway where feeds have addresses by these rules. `places`: where they are found.
     pub(super) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         (rules, places): (PlaceRules, Arc<ArcSwap<FeedPlaces>>),
         asked: (Arc<AskedFeeds>, Arc<dyn Clock>),
     ) -> Self {

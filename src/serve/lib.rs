@@ -156,7 +156,7 @@ enum Listener {
 #[derive(Clone)]
 pub struct ServerConfig {
     /// Where everything is read from.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Acts for administration.
@@ -173,7 +173,7 @@ pub struct ServerConfig {
 
 /// What every handler shares.
 struct AppState {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Arc<dyn Clock>,
     operator: Arc<dyn Operator>,
     hub: Option<Hub>,

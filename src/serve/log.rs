@@ -31,7 +31,7 @@ pub(super) enum LogAfter {
 }
 
 pub(super) struct ChangeLog {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<Store>,
     newest: watch::Receiver<Epoch>,
     /// The newest epochs that were read.
     recent: Mutex<BTreeMap<Epoch, Arc<ClosedEpoch>>>,
@@ -41,7 +41,7 @@ pub(super) struct ChangeLog {
 
 impl ChangeLog {
     /// The log of this store.
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<Store>) -> Self {
         let newest = store.watch_announced();
         Self { store, newest, recent: Mutex::default(), reading: tokio::sync::Mutex::default() }
     }

@@ -136,7 +136,7 @@ pub(super) struct UnwrittenDocument {
 /// The items of a view that were not read yet, and who reads them, at the same revision.
 #[derive(Clone)]
 pub(super) struct RestOfView {
-    pub(super) reader: Arc<dyn PinnedFeed>,
+    pub(super) reader: PinnedFeed,
     pub(super) remaining: RemainingItems,
 }
 
@@ -147,7 +147,7 @@ impl RestOfView {
             return Ok(None);
         }
         let remaining = std::mem::take(&mut self.remaining);
-        let read = Arc::clone(&self.reader).next_items(remaining).await?;
+        let read = self.reader.next_items(remaining).await?;
         let (items, remaining) = read.ok_or_else(NoDocument::yet)?;
         self.remaining = remaining;
         Ok(Some(items))

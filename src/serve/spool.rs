@@ -34,13 +34,13 @@ const BUFFER: usize = 64 << 10;
 pub(super) struct Spool {
     /// `None`: nowhere, all documents stay in memory.
     folder: Option<PathBuf>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     used: Arc<AtomicU64>,
 }
 
 impl Spool {
     /// In this folder; in memory where there is none.
-    pub(super) fn new(folder: Option<PathBuf>, store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(folder: Option<PathBuf>, store: Arc<Store>) -> Self {
         Self { folder, store, used: Arc::default() }
     }
 

@@ -109,10 +109,16 @@ impl Site {
 
     /// The same, with SUP documents.
     fn announcing() -> Self {
-        Self::with(
-            TestStore::with_news(),
-            ServeSettings { periods: vec![300, 60, 3600], ..settings() },
-        )
+        Self::announcing_over(TestStore::with_news())
+    }
+
+    fn announcing_over(store: TestStore) -> Self {
+        Self::with(store, ServeSettings { periods: vec![300, 60, 3600], ..settings() })
+    }
+
+    /// The same as one of several gateways.
+    fn sharing() -> Self {
+        Self::announcing_over(TestStore::with_news().shared())
     }
 
     fn over(store: TestStore) -> Self {
@@ -148,7 +154,7 @@ impl Site {
         let (operator, clock) = (Arc::new(TestOperator::default()), ManualClock::at(at(0)));
         let closing = CancellationToken::new();
         let parts = ServerConfig {
-            store: store.clone(),
+            store: store.real(),
             clock: Arc::new(clock.clone()),
             operator: operator.clone(),
             hub: None,

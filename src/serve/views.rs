@@ -231,9 +231,9 @@ impl AppState {
     ) -> Result<ReadView, NoDocument> {
         let reader = self.store.pin(&record.name).await?.ok_or_else(NoDocument::yet)?;
         let plan = plan(wish, reader.state())?;
-        let begun = Arc::clone(&reader).begin_view(plan.select()).await?;
+        let begun = reader.begin_view(plan.select()).await?;
         let (mut view, remaining) = begun.ok_or_else(NoDocument::yet)?;
-        let mut rest = RestOfView { reader: Arc::clone(&reader), remaining };
+        let mut rest = RestOfView { reader: reader.clone(), remaining };
         // What the document says of itself follows from the first item: there is one, if any.
         while view.items.is_empty()
             && let Some(next) = rest.next().await?
@@ -250,9 +250,9 @@ impl AppState {
                 ViewKind::Sync => (view.items.clone(), rest.clone()),
                 ViewKind::Reader | ViewKind::Complete => {
                     let select = ReadPlan::Window { since }.select();
-                    let begun = Arc::clone(&reader).begin_view(select).await?;
+                    let begun = reader.begin_view(select).await?;
                     let (changed, remaining) = begun.ok_or_else(NoDocument::yet)?;
-                    (changed.items, RestOfView { reader: Arc::clone(&reader), remaining })
+                    (changed.items, RestOfView { reader: reader.clone(), remaining })
                 }
             };
             let mut next = Some(first);
@@ -264,7 +264,7 @@ impl AppState {
         if is_told_whole(wish, state) {
             // What changed is told with all that it may stand in: an outline on its own would seem to have moved to the
             // root.
-            let whole = Arc::clone(&reader).whole_view().await?.ok_or_else(NoDocument::yet)?;
+            let whole = reader.whole_view().await?.ok_or_else(NoDocument::yet)?;
             view.items = whole.items;
             rest.remaining = RemainingItems::default();
         }
@@ -289,10 +289,10 @@ pub(super) struct ReadView {
 /// Which of these tombstones are said in RFC 6721. An id that is said to be deleted takes the entry
 /// that bears it out of a reader (section 3): one that an item that lives bears as well is not said.
 async fn publishable_tombstones(
-    reader: &Arc<dyn PinnedFeed>,
+    reader: &PinnedFeed,
     mut deleted: Vec<Item>,
 ) -> Result<Vec<Item>, NoDocument> {
-    let ledger = Arc::clone(reader).snapshot().await?.ok_or_else(NoDocument::yet)?;
+    let ledger = reader.snapshot().await?.ok_or_else(NoDocument::yet)?;
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
     let looking = tokio::task::spawn_blocking(move || {
         let living = ledger.known.iter().filter(|known| !known.is_deleted());

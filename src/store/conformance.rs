@@ -20,7 +20,7 @@ mod retention;
 pub(crate) mod subscriptions;
 mod together;
 
-use super::{DiskRequest, EmbeddedStore, Store};
+use super::{DiskRequest, Store};
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::EndpointId;
@@ -30,7 +30,7 @@ trait Bench: Sized {
     /// A new, empty store.
     fn new() -> Self;
     /// The store.
-    fn store(&self) -> Arc<dyn Store>;
+    fn store(&self) -> Arc<Store>;
     /// Its clock.
     fn clock(&self) -> &ManualClock;
     /// Closes it and opens it again, as a restart does.
@@ -42,20 +42,19 @@ fn endpoint() -> EndpointId {
 }
 
 struct InMemory {
-    store: Arc<EmbeddedStore>,
+    store: Arc<Store>,
     clock: ManualClock,
 }
 
 impl Bench for InMemory {
     fn new() -> Self {
         let clock = ManualClock::at(make::time(0));
-        let store =
-            Arc::new(EmbeddedStore::in_memory(Some(endpoint()), Arc::new(clock.clone())).unwrap());
+        let store = Arc::new(Store::in_memory(Some(endpoint()), Arc::new(clock.clone())).unwrap());
         Self { store, clock }
     }
 
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store) as Arc<dyn Store>
+    fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
     }
 
     fn clock(&self) -> &ManualClock {
@@ -69,7 +68,7 @@ impl Bench for InMemory {
 }
 
 struct OnDisk {
-    store: Arc<EmbeddedStore>,
+    store: Arc<Store>,
     clock: ManualClock,
     folder: tempfile::TempDir,
 }
@@ -77,7 +76,7 @@ struct OnDisk {
 impl OnDisk {
     fn open(folder: tempfile::TempDir, clock: ManualClock) -> Self {
         let request = DiskRequest::new(folder.path(), Some(endpoint()));
-        let store = EmbeddedStore::open_on_disk(request, Arc::new(clock.clone())).unwrap();
+        let store = Store::open_on_disk(request, Arc::new(clock.clone())).unwrap();
         Self { store: Arc::new(store), clock, folder }
     }
 }
@@ -87,8 +86,8 @@ impl Bench for OnDisk {
         Self::open(tempfile::tempdir().unwrap(), ManualClock::at(make::time(0)))
     }
 
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store) as Arc<dyn Store>
+    fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
     }
 
     fn clock(&self) -> &ManualClock {

@@ -19,8 +19,8 @@ pub use self::private::make_data_folder;
 
 use self::folder::{Mark, StoreFolder};
 use super::embedded::{
-    Acknowledged, EmbeddedStore, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses,
-    Reopened, StorePlace, begin, inspect,
+    Acknowledged, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses, Reopened, Store,
+    StorePlace, begin, inspect,
 };
 use super::engine::Engine;
 use super::{Epoch, StoreError, open_database};
@@ -48,7 +48,7 @@ impl DiskRequest {
     }
 }
 
-impl EmbeddedStore {
+impl Store {
     /// Opens a store on disk, or makes one. Blocks.
     pub fn on_disk(
         path: &Path,
@@ -78,11 +78,11 @@ fn open_in(
     clock: Arc<dyn Clock>,
     pauses: ReopenPauses,
     wrap: Box<WrapEngine>,
-) -> Result<EmbeddedStore, StoreError> {
+) -> Result<Store, StoreError> {
     let opener = StoreOpener { folder, wrap, pauses };
     let found = opener.open_database()?;
     let Reopened { records, opened, place } = opener.begin(found, request)?;
-    EmbeddedStore::over((records, opened, place), clock, Some(Box::new(opener)))
+    Store::over((records, opened, place), clock, Some(Box::new(opener)))
 }
 
 /// Opens the store in a folder that is this process's own, as often as needed.

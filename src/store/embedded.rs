@@ -12,6 +12,7 @@
 
 mod ahead;
 mod archives;
+mod carrying;
 mod chain;
 mod committer;
 mod conflicts;
@@ -19,17 +20,13 @@ mod follow;
 mod health;
 mod keys;
 mod ledger;
-mod life;
 mod open;
 mod operations;
 mod past;
-mod place;
 mod plan;
 mod prune;
-mod published;
 mod purge;
 mod read;
-mod read_turns;
 mod reader;
 mod reading;
 mod records;
@@ -39,7 +36,8 @@ mod reopen;
 mod request;
 mod shared;
 mod stubs;
-mod supersede;
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 mod transactions;
@@ -51,23 +49,19 @@ pub(super) use self::follow::read_image;
 pub(super) use self::open::{
     Found, IDENTITY_KEY, OpenRequest, Opened, begin, identify, identity, inspect, is_used,
 };
-pub(super) use self::place::StorePlace;
+pub use self::reader::{PinnedFeed, RemainingItems};
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
 pub(super) use self::transactions::TransactionLock;
 
 use self::committer::{CommitGroup, Committer};
 use self::follow::{Following, MemoryImage};
-use self::place::Nowhere;
-use self::published::Published;
-use self::read_turns::ReadTurns;
+use self::reading::ReadTurns;
 use self::request::{CommitRequest, Touches, Unanswered, WriteError};
-use self::shared::{StoreShared, broken};
-use self::transfer::ExportAbandoned;
+use self::shared::{Published, StoreShared, broken};
 use super::engine::MemoryEngine;
-use super::portable::ExportRecord;
 use super::postgres::Database;
-use super::{FreeSpace, StoreError};
+use super::{Epoch, FreeSpace, Gateways, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -78,13 +72,39 @@ use tokio::sync::{mpsc, oneshot};
 /// The most requests that wait for the committer before callers wait to ask.
 const REQUESTS: usize = 1024;
 
-/// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
-const HANDED_LATER: usize = 16 << 20;
+/// The place that a database has, which keeps notes beside it.
+pub(crate) trait StorePlace: Send + Sync + 'static {
+    /// Whether reading and writing wait for a disk.
+    fn blocks(&self) -> bool;
+
+    /// Notes an epoch that became durable, without waiting for the disk.
+    fn note(&self, epoch: Epoch) -> std::io::Result<()>;
+
+    /// Notes what the store had reached when it was closed.
+    fn closed(&self, epoch: Epoch);
+}
+
+/// What is in memory leaves no note.
+pub(super) struct Nowhere;
+
+impl StorePlace for Nowhere {
+    fn blocks(&self) -> bool {
+        false
+    }
+
+    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn closed(&self, _epoch: Epoch) {}
+}
 
 /// A store on disk or in memory.
-pub struct EmbeddedStore {
+pub struct Store {
     endpoint: EndpointId,
     sup_ids: SupIdBasis,
+    /// Who shares its database, with this gateway.
+    gateways: Option<Arc<Gateways>>,
     /// The space on its file system, where that is watched.
     space: Option<Arc<FreeSpace>>,
     inner: Arc<StoreInner>,
@@ -134,38 +154,26 @@ enum Writer {
     Transactions(Arc<Database>),
 }
 
-impl EmbeddedStore {
-    /// Hands a feed over at one revision; whether its pieces are still taken. An error where it was purged, since
-    /// what was handed over of it lacks its end.
-    async fn export_feed(
-        &self,
-        name: &FeedName,
-        to: &mpsc::Sender<ExportRecord>,
-    ) -> Result<bool, StoreError> {
-        let (taker, blocks) = (to.clone(), self.inner.blocks);
-        let feed = name.clone();
-        let handed = self.inner.read_feed(name, move |records, head| {
-            let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
-            let told = transfer::feed(records, &feed, &head.state, &mut |piece| {
-                // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of
-                // others.
-                bytes = bytes.saturating_add(piece.size());
-                waiting.push(piece);
-                if !blocks || bytes < HANDED_LATER {
-                    return Ok(());
-                }
-                bytes = 0;
-                let mut pieces = waiting.drain(..);
-                pieces.try_for_each(|piece| taker.blocking_send(piece)).map_err(|_| ExportAbandoned)
-            })?;
-            Ok((waiting, told.is_err()))
-        });
-        let handed = handed.await?;
-        let (waiting, mut is_abandoned) = handed.ok_or_else(|| transfer::purged(name))?;
-        for piece in waiting {
-            is_abandoned |= to.send(piece).await.is_err();
+impl Store {
+    /// Waits until everything that was accepted is durable, and lets go of the folder. Every later
+    /// call answers [`StoreError::Closed`].
+    pub async fn close(&self) -> Result<(), StoreError> {
+        // Changes break off and are undone, and every reader that began before has let go of the records,
+        // once all turns are here.
+        self.inner.is_closing.store(true, Ordering::Release);
+        let all = self.inner.reads.all().await;
+        let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
+        if !self.inner.blocks {
+            rest();
+            return self.inner.shared.health();
         }
-        Ok(!is_abandoned)
+        let ended = tokio::task::spawn_blocking(rest).await;
+        drop(all);
+        let source = match ended {
+            Ok(()) => return self.inner.shared.health(),
+            Err(error) => std::io::Error::other(error),
+        };
+        Err(StoreError::Io { doing: "close", source })
     }
 
     /// An empty store that keeps everything in memory, and forgets it when it ends. `endpoint`: as
@@ -237,7 +245,7 @@ impl EmbeddedStore {
         let inner = |writer| StoreInner::new(shared, clock, (records, writer, place), None);
         if !blocks {
             let inner = inner(Writer::Here(Arc::new(Mutex::new(committer))));
-            return Ok(Self { endpoint, sup_ids, space: None, inner });
+            return Ok(Self { endpoint, sup_ids, gateways: None, space: None, inner });
         }
         let (requests, waiting) = mpsc::channel(REQUESTS);
         let inner = inner(Writer::Thread(requests));
@@ -250,7 +258,7 @@ impl EmbeddedStore {
             .spawn(keep)
             .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
         *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
-        Ok(Self { endpoint, sup_ids, space: None, inner })
+        Ok(Self { endpoint, sup_ids, gateways: None, space: None, inner })
     }
 
     /// A store in a database that others write to as well, as it was found.
@@ -266,7 +274,7 @@ impl EmbeddedStore {
         let epoch = found.sealed.0;
         let shared = StoreShared::new(heads.collect(), identity.into(), epoch, Arc::clone(&clock));
         shared.set_list(feeds);
-        let (following, requests) = Following::new();
+        let (following, requests) = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));
         let writer = Writer::Transactions(Arc::clone(database));
         let parts = (records, writer, Arc::clone(database) as Arc<dyn StorePlace>);
@@ -275,7 +283,8 @@ impl EmbeddedStore {
         let followed = Arc::downgrade(database);
         let task = follow::follow(within, followed, following, requests, position);
         database.spawn(task);
-        Self { endpoint, sup_ids, space: None, inner }
+        let gateways = Some(Arc::clone(database.gateways()));
+        Self { endpoint, sup_ids, gateways, space: None, inner }
     }
 
     /// Takes nothing new in while the file system has too little space.
@@ -406,7 +415,7 @@ fn close(open: Option<OpenStore>, committer: Option<JoinHandle<()>>, shared: &St
     }
 }
 
-impl Drop for EmbeddedStore {
+impl Drop for Store {
     fn drop(&mut self) {
         if let Some(rest) = self.inner.take() {
             rest();

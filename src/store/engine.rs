@@ -4,12 +4,12 @@
 //! sled is such a database ([`super::sled`]), PostgreSQL ([`super::postgres`]) and an ordered map in memory are others. What an entry means is the store's own ([`super::embedded`]), and written once for all.
 
 mod memory;
-#[cfg(test)]
-mod watched;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 
 pub(super) use self::memory::MemoryEngine;
-#[cfg(test)]
-pub(super) use self::watched::{EngineCall, WatchedEngine};
+#[cfg(any(test, feature = "testing"))]
+pub(super) use self::testing::{EngineCall, WatchedEngine};
 
 use super::StoreError;
 use bytes::Bytes;

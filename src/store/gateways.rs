@@ -7,6 +7,7 @@
 
 use super::boot_time::since_boot;
 use super::shared_settings::SharedSettings;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -60,12 +61,14 @@ pub struct Gateways {
     lease: Duration,
     table: Mutex<GatewayTable>,
     changes: watch::Sender<u64>,
+    clock_ahead: AtomicI64,
 }
 
 impl Gateways {
     /// None seen yet. `lease`: for how long a gateway counts as living that says nothing more.
     pub fn new(id: GatewayId, lease: Duration) -> Self {
-        Self { id, lease, table: Mutex::default(), changes: watch::Sender::new(0) }
+        let (table, changes) = (Mutex::default(), watch::Sender::new(0));
+        Self { id, lease, table, changes, clock_ahead: AtomicI64::new(0) }
     }
 
     fn table(&self) -> MutexGuard<'_, GatewayTable> {
@@ -107,6 +110,16 @@ impl Gateways {
     /// The gateways that live, with this one.
     pub fn live(&self) -> Arc<[KnownGateway]> {
         Arc::clone(&self.table().live)
+    }
+
+    /// By how many milliseconds this machine's clock is ahead of the database's; below 0: it is behind.
+    pub fn clock_ahead(&self) -> i64 {
+        self.clock_ahead.load(Ordering::Acquire)
+    }
+
+    /// Notes that.
+    pub fn set_clock_ahead(&self, milliseconds: i64) {
+        self.clock_ahead.store(milliseconds, Ordering::Release);
     }
 
     /// Says whether this gateway takes part in polling; it does not before the first call.

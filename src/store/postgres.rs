@@ -27,8 +27,8 @@ pub(super) use self::transaction::MemoryNotes;
 use self::connect::{DatabaseAddress, waits_for_standby};
 use super::StoreError;
 use super::embedded::{
-    EmbeddedStore, IDENTITY_KEY, OpenRequest, Records, TransactionLock, identify, identity,
-    is_used, read_image,
+    IDENTITY_KEY, OpenRequest, Records, Store, TransactionLock, identify, identity, is_used,
+    read_image,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl PostgresRequest {
     }
 }
 
-impl EmbeddedStore {
+impl Store {
     /// Opens a store in PostgreSQL, or makes one. Other gateways may have it open. Blocks.
     pub fn open_on_postgres(
         request: PostgresRequest,

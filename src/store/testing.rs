@@ -1,7 +1,9 @@
-//! A database for tests. They need one (`tests/scripts/postgres.sh`); without it they say that they did not run.
+//! What tests stand on: a store in memory that does what a test says, and a database. Tests of the latter need one (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
+
+pub use crate::embedded::testing::{ScriptedFeed, ScriptedItem, ScriptedStore, StoreFault};
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -45,12 +45,7 @@ struct Moment {
     living: BTreeSet<String>,
 }
 
-async fn run(
-    store: &dyn Store,
-    feed: &FeedName,
-    series: &Series,
-    print: impl FnMut(DocumentReport),
-) {
+async fn run(store: &Store, feed: &FeedName, series: &Series, print: impl FnMut(DocumentReport)) {
     let stage = ReplayTarget {
         store,
         feed: feed.clone(),

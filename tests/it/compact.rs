@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::FeedName;
 use tidegate_store::portable::ExportDigest;
-use tidegate_store::{EmbeddedStore, Epoch, Retention, Store};
+use tidegate_store::{Epoch, Retention, Store};
 
 /// In the text that is redacted, which is easy to compress.
 const SMOOTH: &str = "smooth xylophone";
@@ -60,8 +60,8 @@ fn compact(folder: &Path) -> String {
 }
 
 /// Opens the store of a gateway that is stopped.
-async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&EmbeddedStore) -> T) -> T {
-    let store = EmbeddedStore::on_disk(data, None, Arc::new(SystemClock)).unwrap();
+async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&Store) -> T) -> T {
+    let store = Store::on_disk(data, None, Arc::new(SystemClock)).unwrap();
     let done = work(&store).await;
     store.close().await.unwrap();
     done

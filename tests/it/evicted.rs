@@ -5,7 +5,7 @@ use crate::support::gateways::{self, Paper};
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::HashSet;
 use tidegate_core::model::{Decision, Deletions, EventKind, ItemStatus, SyncId};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 
 /// Items that the publisher lists at a time.
 const LISTED: u32 = 5;

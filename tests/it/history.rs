@@ -18,7 +18,6 @@ use std::time::Duration;
 use support::{Dice, Gate};
 use tidegate_core::model::{Deletions, Time};
 use tidegate_judge::archive::Policy;
-use tidegate_store::Store;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)

@@ -8,7 +8,7 @@ use tidegate_config as config;
 use tidegate_core::clock::SystemClock;
 use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding};
 use tidegate_format::parse::opml::{OpmlLimits, read};
-use tidegate_store::{EmbeddedStore, Store};
+use tidegate_store::Store;
 
 fn tidegate(folder: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -27,7 +27,7 @@ const LIST: &str = "<opml version='1.0'><body>
 
 /// The records of a store, read by the library.
 fn records(folder: &Path) -> Vec<FeedRecord> {
-    let store = EmbeddedStore::on_disk(folder, None, Arc::new(SystemClock)).unwrap();
+    let store = Store::on_disk(folder, None, Arc::new(SystemClock)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let records = store.feeds().await.unwrap();
@@ -82,7 +82,7 @@ fn wrong_input_is_status_2_and_a_store_in_use_is_1() {
         assert!(err.contains(said), "{args:?}: {err}");
     }
     assert!(!at.join("tidegate-data").exists(), "nothing was made");
-    let store = EmbeddedStore::on_disk(&at.join("data"), None, Arc::new(SystemClock)).unwrap();
+    let store = Store::on_disk(&at.join("data"), None, Arc::new(SystemClock)).unwrap();
     // The gateway that runs there is asked, or another one that is named; nothing listens at these ports.
     std::fs::write(at.join("t.toml"), "[server]\nlisten = \"127.0.0.1:1\"\n").unwrap();
     let nobody = ["export", "f", "-d", "data", "--gateway", "http://127.0.0.1:1"];
@@ -149,7 +149,7 @@ fn a_gateway_is_carried_in_one_file() {
 fn proxied(folder: &Path, query: &str) -> String {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let store = EmbeddedStore::on_disk(folder, None, Arc::new(SystemClock)).unwrap();
+        let store = Store::on_disk(folder, None, Arc::new(SystemClock)).unwrap();
         for mut record in store.feeds().await.unwrap() {
             record.standing = FeedStanding::Paused;
             store.put_feed(&record).await.unwrap();

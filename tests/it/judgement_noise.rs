@@ -5,7 +5,7 @@ use crate::support;
 use proptest::prelude::*;
 use support::{Gate, Post, kinds, post};
 use tidegate_core::model::{EventKind::*, FeedNoise, Ignore, NoiseClass};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 
 fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
     range.rev().map(post).collect()

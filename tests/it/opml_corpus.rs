@@ -12,7 +12,7 @@ use support::Gate;
 use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
 use tidegate_format::parse::{Limits, characters};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 
 /// The fewest lists, and the fewest of them that are ill-formed.
 const LISTS_WANTED: usize = 48;

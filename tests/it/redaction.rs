@@ -5,7 +5,7 @@ use crate::support;
 use support::{Gate, Post, SITE, atom, kinds, post};
 use tidegate_core::model::{EventKind, ItemStatus, Time};
 use tidegate_judge::record::Redaction;
-use tidegate_store::{Past, PastSelect, Select, Store};
+use tidegate_store::{Past, PastSelect, Select};
 
 fn window() -> Vec<Post> {
     (1..=8).rev().map(post).collect()

@@ -12,7 +12,7 @@ use support::{Gate, kinds};
 use tidegate_core::model::{Count, EventKind, Origin};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 
 /// Section 3.3, step 1, and its further steps where nothing is in conflict: ids and histories stay
 /// the publisher's.

@@ -8,7 +8,7 @@ use publisher::*;
 use support::{Gate, Post, kinds};
 use tidegate_core::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
 use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 
 fn posts(numbers: std::ops::Range<u32>) -> Vec<String> {
     let post = |n: u32| {

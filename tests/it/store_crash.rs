@@ -210,8 +210,8 @@ fn poll(number: u64, revision: u64) -> PollState {
     }
 }
 
-fn open(path: &Path) -> EmbeddedStore {
-    EmbeddedStore::on_disk(path, None, Arc::new(SystemClock)).unwrap()
+fn open(path: &Path) -> Store {
+    Store::on_disk(path, None, Arc::new(SystemClock)).unwrap()
 }
 
 /// Runs only as the second process: writes for ever, and says what was acknowledged.
@@ -297,7 +297,7 @@ fn run_until_killed(
     count
 }
 
-async fn verify(store: &EmbeddedStore, acknowledged: &BTreeMap<(String, u64), u64>) {
+async fn verify(store: &Store, acknowledged: &BTreeMap<(String, u64), u64>) {
     let mut tail = Vec::new();
     loop {
         // One call answers a bounded number, and many kills leave more.
@@ -367,7 +367,7 @@ async fn verify(store: &EmbeddedStore, acknowledged: &BTreeMap<(String, u64), u6
 }
 
 /// Every archive is there whole, with what its revisions changed, or dropped and empty.
-async fn verify_archives(store: &EmbeddedStore, number: u64, state: &FeedState) {
+async fn verify_archives(store: &Store, number: u64, state: &FeedState) {
     let name = feed(number);
     let Chain { first, next, bytes, .. } = state.archives;
     let notes = store.archives(&name, usize::MAX).await.unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate_core::model::{EventKind, SyncId};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record;
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

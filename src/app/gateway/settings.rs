@@ -7,7 +7,7 @@ use tidegate_store::{SharedSettings, Store};
 
 /// What lets the other gateways over a store know which settings this one has, once it is called.
 pub(in crate::app) fn publisher(
-    store: &dyn Store,
+    store: &Store,
     config: &Config,
     public_url: &str,
 ) -> Result<impl FnOnce() + use<>, AppError> {

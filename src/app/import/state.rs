@@ -15,7 +15,7 @@ use tidegate_core::model::{FeedName, FeedSource};
 use tidegate_store::portable::{
     Copying, ExportHead, ExportReader, ExportRecord, ImportMessage, PortableError,
 };
-use tidegate_store::{DiskRequest, EmbeddedStore, FreshStore, Store, is_vacant};
+use tidegate_store::{DiskRequest, FreshStore, Store, is_vacant};
 use tokio::sync::mpsc;
 
 /// How many pieces wait to be stored, each as large as an entry or a document may be.
@@ -89,7 +89,7 @@ pub(super) async fn bring_in(
 }
 
 /// Fills an empty store, and closes it.
-async fn fill(file: PathBuf, store: EmbeddedStore, copying: Copying) -> Result<(), AppError> {
+async fn fill(file: PathBuf, store: Store, copying: Copying) -> Result<(), AppError> {
     let (sender, pieces) = mpsc::channel(WAITING);
     let reading = tokio::task::spawn_blocking(move || read(&file, &sender, copying));
     let brought = store.import(pieces).await;

@@ -2,7 +2,6 @@
 
 use super::AdminService;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedRecord, Format, Revision, SharingOptions, SyncId, Tick};
 use tidegate_format::render;
 use tidegate_judge::record::{self, AggregateSource, Credit};
@@ -100,9 +99,9 @@ impl AdminService {
         }
         let seen = seen.map(|(seen, _)| seen);
         let Some(reader) = self.store.pin(name).await? else { return Ok(None) };
-        let shown = Arc::clone(&reader).view(Select::Current).await?;
+        let shown = reader.view(Select::Current).await?;
         let select = seen.and_then(|seen| seen.tick).map_or(Select::All, Select::After);
-        let changed = Arc::clone(&reader).view(select).await?;
+        let changed = reader.view(select).await?;
         let ledger = reader.snapshot().await?;
         let (Some(shown), Some(View { state, skeleton, mut items }), Some(ledger)) =
             (shown, changed, ledger)

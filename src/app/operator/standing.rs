@@ -231,11 +231,11 @@ mod tests {
     use super::*;
     use tidegate_config::Config;
     use tidegate_net::fetch::FetchError;
-    use tidegate_poll::testing::double::{StoreDouble, name, record};
+    use tidegate_poll::testing::double::{name, record, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
     use tidegate_poll::testing::owners::{gateway, live};
     use tidegate_serve::Operator as _;
-    use tidegate_store::{Gateways, Store};
+    use tidegate_store::Gateways;
 
     const FAILURE: FetchError =
         FetchError::Status { code: 500, retry_after: None, redirected_to: None };
@@ -244,7 +244,7 @@ mod tests {
         /// Of a gateway without a network.
         pub(in crate::app) fn of_gateway(gateway: &Gateway, config: &Config) -> Self {
             Self::new(
-                Arc::clone(&gateway.store) as Arc<dyn Store>,
+                gateway.store.real(),
                 Arc::new(gateway.clock.clone()),
                 (gateway.poller.clone(), gateway.publisher.services()),
                 config,
@@ -261,7 +261,7 @@ mod tests {
     /// Two gateways over one store: the one polls `a` and `b`, which fail, the other `c`. Which owns which is chance, so
     /// that ids are tried until it is so.
     async fn two_gateways() -> (Gateway, Gateway) {
-        let store = StoreDouble::new(&["a", "b", "c"]);
+        let store = store_of(&["a", "b", "c"]);
         let (ill, well) = (Publisher::new("one"), Publisher::new("one"));
         ill.fails(FAILURE);
         let pair = (1..1000).map(|id| {
@@ -276,13 +276,8 @@ mod tests {
         let one = Gateway::start(&store.shared_by(&there), &ill).await;
         let two = Gateway::start(&store.shared_by(&here), &well).await;
         two.polls("c", 1).await;
-        eventually(|| {
-            let shelf = store.shelf.lock().unwrap();
-            ["a", "b"].iter().all(|feed| {
-                shelf.poll_states.get(&name(feed)).is_some_and(|state| state.failures > 0)
-            })
-        })
-        .await;
+        let fails = |feed: &&str| store.poll_state(feed).is_some_and(|state| state.failures > 0);
+        eventually(|| ["a", "b"].iter().all(fails)).await;
         (one, two)
     }
 
@@ -333,8 +328,8 @@ mod tests {
             read[&name("a")].failures
         };
         let store = |failures| {
-            let mut shelf = two.store.shelf.lock().unwrap();
-            shelf.poll_states.get_mut(&name("a")).unwrap().failures = failures;
+            let state = two.store.poll_state("a").unwrap();
+            two.store.set_poll(&PollState { failures, ..state });
         };
         store(7);
         assert_eq!(failures(&records[..1]).await, 7);

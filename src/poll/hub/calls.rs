@@ -243,7 +243,7 @@ mod tests {
     use tidegate_core::model::{EndpointId, FeedName, Time};
     use tidegate_core::websub::Subscription;
     use tidegate_net::fetch::{AllowPrivate, Call};
-    use tidegate_store::EmbeddedStore;
+    use tidegate_store::Store;
 
     /// Documents of so many bytes, whatever else is done for that.
     fn made(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
@@ -257,7 +257,7 @@ mod tests {
         Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)))
     }
 
-    async fn hub(store: EmbeddedStore, call: Call) -> Hub {
+    async fn hub(store: Store, call: Call) -> Hub {
         let parts = HubConfig {
             store: Arc::new(store),
             clock: clock(),
@@ -286,7 +286,7 @@ mod tests {
     #[tokio::test]
     async fn a_document_that_is_too_large_is_no_failure_of_the_callback() {
         let own = EndpointId::own("gate").unwrap();
-        let store = EmbeddedStore::in_memory(Some(own), clock()).unwrap();
+        let store = Store::in_memory(Some(own), clock()).unwrap();
         let ended = tower::service_fn(async |_: CallRequest| {
             let (body, whole) = (Bytes::new(), true);
             Ok(Called { status: 410, body, whole, retry_after: None, location: None })
@@ -310,7 +310,7 @@ mod tests {
             }))
         };
         let own = EndpointId::own("gate").unwrap();
-        let store = EmbeddedStore::in_memory(Some(own), clock()).unwrap();
+        let store = Store::in_memory(Some(own), clock()).unwrap();
         let hub = hub(store, answers(204)).await;
         let (callbacks, webhooks) = (answers(410), answers(204));
         let calling = Calling { callbacks, webhooks, allow_private: AllowPrivate::No };
@@ -330,7 +330,7 @@ mod tests {
         let call = tower::service_fn(async |request: CallRequest| -> Result<Called, FetchError> {
             panic!("{} was called", request.url)
         });
-        let store = EmbeddedStore::in_memory(None, clock()).unwrap();
+        let store = Store::in_memory(None, clock()).unwrap();
         let mut shared = Arc::into_inner(hub(store, Call::new(call)).await.0).unwrap();
         shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::memory::Memory;
-use crate::testing::double::{JudgeDouble, NOW, StoreDouble, name, record};
+use crate::testing::double::{JudgeDouble, NOW, name, record, store_of};
 use crate::testing::gateway::{Gateway, Publisher};
 use crate::turns::{JudgeCost, LARGE_ENTRIES};
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let clock = Arc::new(ManualClock::at(NOW));
     let parts = PollerConfig {
         settings: PollSettings::default(),
-        store: StoreDouble::new(&[]),
+        store: store_of(&[]).real(),
         clock: clock.clone(),
         running: clock,
         services: Publisher::new("one").services(),
@@ -60,11 +60,11 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
 /// However many large feeds there are, ageing them takes the memory of one; others do not wait for it.
 #[tokio::test(start_paused = true)]
 async fn a_large_ledger_is_aged_in_the_turn_of_large_documents() {
-    let store = StoreDouble::new(&[]);
+    let store = store_of(&[]);
     for (feed, living) in [("large", LARGE_ENTRIES + 1), ("usual", 1)] {
         let mut snapshot = Snapshot::untouched(Format::Atom10, NOW);
         snapshot.state.living = u32::try_from(living).unwrap();
-        store.shelf.lock().unwrap().snapshots.insert(name(feed), snapshot);
+        store.set_state(&name(feed), snapshot.state, None);
     }
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     let poller = &gateway.poller;

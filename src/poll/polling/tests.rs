@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::double::{StoreDouble, name, record};
+use crate::testing::double::{name, record, store_of};
 use crate::testing::gateway::{Gateway, Publisher, eventually, fetched};
 use tidegate_core::model::{FeedName, FeedOptions, FeedSource, ListMember, MemberStanding};
 use tidegate_status::WalkOrder;
@@ -35,7 +35,7 @@ fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
 /// It may be behind the walls by a name of which nobody can tell that.
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
-    let (store, publisher) = (StoreDouble::new(&["list"]), Publisher::new("one"));
+    let (store, publisher) = (store_of(&["list"]), Publisher::new("one"));
     let gateway = Gateway::start(&store, &publisher).await;
     let member = |feed: &str, standing| {
         let list = ListMember { list: name("list"), standing, placed: 0 };

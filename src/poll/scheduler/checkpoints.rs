@@ -16,7 +16,7 @@ pub(super) type CheckpointResult = Result<Vec<PollState>, Option<CommitError>>;
 
 /// Takes over the leases of hubs that asked another gateway back, which has stored them.
 async fn take_over_leases(
-    store: &dyn Store,
+    store: &Store,
     states: &mut [PollState],
     now: Time,
 ) -> Result<(), StoreError> {

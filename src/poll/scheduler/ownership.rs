@@ -44,7 +44,7 @@ pub(crate) struct StoredFeed {
 impl StoredFeed {
     /// Reads what is pending in a feed.
     pub(crate) async fn read(
-        store: &dyn Store,
+        store: &Store,
         record: Arc<FeedRecord>,
         state: Option<PollState>,
     ) -> Result<Self, StoreError> {
@@ -145,7 +145,7 @@ impl OwnedFeeds {
 
 /// Compares the list of feeds with the names that are `here`.
 async fn compare(
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     gateways: Arc<Gateways>,
     (old, is_of_all): (Arc<FeedList>, bool),
     here: HashSet<FeedName>,

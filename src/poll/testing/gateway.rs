@@ -12,7 +12,6 @@ use tidegate_net::fetch::{
     FetchedDocument, PageFetch, Passing, Services, Validators,
 };
 use tidegate_status::{PollResponse, PollStatus};
-use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -148,7 +147,7 @@ pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
 
 /// A gateway without a network.
 pub struct Gateway {
-    pub store: Arc<StoreDouble>,
+    pub store: Arc<ScriptedStore>,
     pub publisher: Arc<Publisher>,
     pub judge: Arc<JudgeDouble>,
     pub clock: ManualClock,
@@ -158,13 +157,13 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    pub async fn start(store: &Arc<StoreDouble>, publisher: &Arc<Publisher>) -> Self {
+    pub async fn start(store: &Arc<ScriptedStore>, publisher: &Arc<Publisher>) -> Self {
         Self::with_client(store, publisher, publisher.services()).await
     }
 
     /// A gateway that starts so many seconds later.
     pub async fn start_later(
-        store: &Arc<StoreDouble>,
+        store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
         seconds: u64,
     ) -> Self {
@@ -174,7 +173,7 @@ impl Gateway {
 
     /// A gateway with a client of its own, for publishers outside.
     pub async fn with_client(
-        store: &Arc<StoreDouble>,
+        store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
         services: Services,
     ) -> Self {
@@ -182,7 +181,7 @@ impl Gateway {
     }
 
     async fn at(
-        store: &Arc<StoreDouble>,
+        store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
         services: Services,
         now: tidegate_core::model::Time,
@@ -192,7 +191,7 @@ impl Gateway {
         let cancel = CancellationToken::new();
         let parts = PollerConfig {
             settings: PollSettings::default(),
-            store: Arc::clone(store) as Arc<dyn Store>,
+            store: store.real(),
             clock: Arc::new(clock.clone()),
             running: Arc::new(clock.clone()),
             services,
@@ -206,7 +205,7 @@ impl Gateway {
 
     /// A gateway whose feed `news` has been polled for the first time.
     pub async fn with_news(text: &'static str) -> Self {
-        let gateway = Self::start(&StoreDouble::new(&["news"]), &Publisher::new(text)).await;
+        let gateway = Self::start(&store_of(&["news"]), &Publisher::new(text)).await;
         gateway.polls("news", 1).await;
         gateway
     }
@@ -225,7 +224,7 @@ impl Gateway {
         eventually(|| self.poller.status(&feed).is_some_and(|s| s.polls.len() >= polls)).await;
     }
 
-    pub async fn stop(self) -> Arc<StoreDouble> {
+    pub async fn stop(self) -> Arc<ScriptedStore> {
         self.cancel.cancel();
         self.task.await.unwrap();
         self.store

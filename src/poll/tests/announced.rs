@@ -55,7 +55,7 @@ async fn left() -> (Gateway, Arc<Script>) {
         }
     }));
     let services = Services { fetch, ..publisher.services() };
-    let gateway = Gateway::with_client(&StoreDouble::new(&["news"]), &publisher, services).await;
+    let gateway = Gateway::with_client(&store_of(&["news"]), &publisher, services).await;
     gateway.polls("news", 1).await;
     let asked = Arc::clone(&script);
     eventually(|| *asked.asked.lock().unwrap() > 0).await;

@@ -13,21 +13,20 @@ async fn a_while() {
 
 /// A gateway over a database that has polled these feeds. What it remembers of them is stored once the semaphore lets it.
 async fn passes_on(feeds: &[&str]) -> (Gateway, Arc<Semaphore>) {
-    let store = StoreDouble::new(feeds);
-    let gate = Arc::new(Semaphore::new(0));
-    store.shelf.lock().unwrap().checkpoint_gate = Some(Arc::clone(&gate));
+    let store = store_of(feeds);
+    let gate = store.hold_notes();
     let (owner, publisher) = (gateway(1), Publisher::new("one"));
     live(&[&owner]);
     let gateway = Gateway::start(&store.shared_by(&owner), &publisher).await;
     for feed in feeds {
         gateway.polls(feed, 1).await;
     }
-    eventually(|| gateway.store.shelf.lock().unwrap().begun == 1).await;
+    eventually(|| gateway.store.begun() == 1).await;
     (gateway, gate)
 }
 
-fn stored(store: &StoreDouble, feed: &str) -> Option<PollState> {
-    store.shelf.lock().unwrap().poll_states.get(&name(feed)).cloned()
+fn stored(store: &ScriptedStore, feed: &str) -> Option<PollState> {
+    store.poll_state(feed)
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +41,7 @@ async fn polling_goes_on_while_what_it_remembers_is_being_stored() {
     gateway.poller.poll_now(&name("a")).await.unwrap();
     a_while().await;
     assert_eq!(etag("a"), None);
-    assert_eq!(store.shelf.lock().unwrap().begun, 1, "one at a time");
+    assert_eq!(store.begun(), 1, "one at a time");
     gate.add_permits(1);
     eventually(|| etag("a").is_some() && etag("b").is_some()).await;
     assert_eq!(etag("a").as_deref(), Some("1"));
@@ -67,12 +66,11 @@ async fn a_stop_waits_for_what_is_being_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_is_being_stored_counts_as_unwritten() {
-    let store = StoreDouble::new(&["a"]);
-    let (attempts, feed) = (Arc::new(Attempts::new(store.clone())), name("a"));
+    let store = store_of(&["a"]);
+    let (attempts, feed) = (Arc::new(Attempts::new(store.real())), name("a"));
     attempts.begin(&feed, LARGE_ENTRIES + 1, NOW).await.unwrap().unwrap();
     attempts.close();
-    let gate = Arc::new(Semaphore::new(0));
-    store.shelf.lock().unwrap().checkpoint_gate = Some(Arc::clone(&gate));
+    let gate = store.hold_notes();
     let flushing = tokio::spawn({
         let attempts = Arc::clone(&attempts);
         async move { attempts.flush().await }
@@ -82,22 +80,19 @@ async fn a_mark_that_is_being_stored_counts_as_unwritten() {
     gate.add_permits(1);
     assert!(flushing.await.unwrap());
     assert!(!attempts.has_unwritten());
-    assert!(store.shelf.lock().unwrap().attempts.is_empty());
+    assert!(store.stored_attempts().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_cannot_be_stored_costs_no_state_at_the_end() {
-    let store = StoreDouble::new(&["a"]);
+    let store = store_of(&["a"]);
     let mark = Attempt { feed: name("a"), entries: 1, begun: NOW, kills: 0, is_open: true };
-    {
-        let mut shelf = store.shelf.lock().unwrap();
-        shelf.attempts.insert(name("a"), mark);
-        shelf.refuses_marks = true;
-    }
+    store.set_attempt(&mark);
+    store.fault(StoreFault::Writes("attempts"));
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     gateway.polls("a", 1).await;
     assert!(stored(&store, "a").is_none());
     gateway.stop().await;
     assert_eq!(stored(&store, "a").unwrap().etag.as_deref(), Some("1"));
-    assert!(store.shelf.lock().unwrap().attempts[&name("a")].is_open);
+    assert!(store.stored_attempts()[0].is_open);
 }

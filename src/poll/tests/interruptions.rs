@@ -52,7 +52,7 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     let gateway = Gateway::with_news("one").await;
     fails(&gateway);
     poll_at(&gateway, 10).await;
-    let feed = gateway.store.shelf.lock().unwrap().feeds[0].clone();
+    let feed = gateway.store.record(&name("news")).unwrap();
     let paused = FeedRecord { standing: FeedStanding::Paused, ..feed.clone() };
     gateway.clock.set(later(20));
     gateway.poller.put(paused.clone()).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
 
     // So it is after a restart, but for the polls, which are not written down.
-    gateway.store.shelf.lock().unwrap().feeds[0] = paused;
+    gateway.store.set_record(&paused);
     let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
     gateway.stop().await;
     publisher.says("one", "1");
@@ -83,7 +83,7 @@ async fn what_was_known_of_another_address_or_of_a_removed_feed_is_forgotten() {
     let gateway = Gateway::with_news("one").await;
     fails(&gateway);
     poll_at(&gateway, 10).await;
-    let feed = gateway.store.shelf.lock().unwrap().feeds[0].clone();
+    let feed = gateway.store.record(&name("news")).unwrap();
     let paused = FeedRecord { standing: FeedStanding::Paused, ..feed.clone() };
     gateway.poller.put(paused.clone()).await.unwrap();
     gateway.publisher.says("one", "1");
@@ -114,7 +114,7 @@ fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services
 /// The site would be asked as often as if it answered, and nobody would see that it refuses the gateway.
 #[tokio::test]
 async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_are() {
-    let (store, publisher) = (StoreDouble::new(&["news"]), Publisher::new("one"));
+    let (store, publisher) = (store_of(&["news"]), Publisher::new("one"));
     let is_handed = Arc::new(AtomicBool::new(true));
     let services = refusing(&publisher, &is_handed);
     let gateway = Gateway::with_client(&store, &publisher, services).await;

@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::testing::owners::{gateway, live};
-use tidegate_core::model::{
-    FeedRecord, HubSubscription, PollState, PushTrust, SubscriptionStanding,
-};
+use tidegate_core::model::{HubSubscription, PollState, PushTrust, SubscriptionStanding};
 use tidegate_core::websub::{Intent, Secret, Verification};
 use tidegate_store::Gateways;
 use tokio::time::sleep;
@@ -26,14 +24,14 @@ fn known(gateway: &Gateway) -> Vec<String> {
 
 /// Two gateways that live over one store, each with the feeds that it owns.
 struct Pair {
-    store: Arc<StoreDouble>,
+    store: Arc<ScriptedStore>,
     owners: [Arc<Gateways>; 2],
     gateways: [Gateway; 2],
 }
 
 impl Pair {
     async fn start() -> Self {
-        let store = StoreDouble::new(&FEEDS);
+        let store = store_of(&FEEDS);
         let owners = [gateway(1), gateway(2)];
         live(&[&owners[0], &owners[1]]);
         assert!(owners.iter().all(|it| !owned(it).is_empty()));
@@ -77,10 +75,10 @@ async fn what_is_remembered_of_a_feed_that_is_lost_is_written_for_its_owner() {
     let first = &pair.gateways[0];
     live(&[&pair.owners[0]]);
     eventually(|| known(first).len() == FEEDS.len()).await;
-    pair.store.shelf.lock().unwrap().poll_states.clear();
+    pair.store.set_polls(&[]);
     live(&[&pair.owners[0], &pair.owners[1]]);
     let feed = pair.of_second();
-    eventually(|| pair.store.shelf.lock().unwrap().poll_states.contains_key(&name(&feed))).await;
+    eventually(|| pair.store.poll_state(&feed).is_some()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,17 +100,11 @@ async fn a_feed_that_is_asked_for_is_polled_by_whoever_is_asked() {
 async fn the_owner_finds_feeds_that_other_gateways_add_change_and_remove() {
     let pair = Pair::start().await;
     let (feed, [first, second]) = (pair.of_second(), &pair.gateways);
-    let change = |change: &dyn Fn(&mut Vec<FeedRecord>)| {
-        change(&mut pair.store.shelf.lock().unwrap().feeds);
-    };
-    change(&|feeds| feeds.retain(|record| record.name != name(&feed)));
+    pair.store.remove_record(&name(&feed));
     eventually(|| !known(second).contains(&feed)).await;
-    change(&|feeds| feeds.push(record(&feed)));
+    pair.store.set_record(&record(&feed));
     eventually(|| known(second).contains(&feed)).await;
-    change(&|feeds| {
-        let own = feeds.iter_mut().find(|record| record.name == name(&feed)).unwrap();
-        own.standing = FeedStanding::Paused;
-    });
+    pair.store.edit_record(&feed, |it| it.standing = FeedStanding::Paused);
     eventually(|| second.poller.status(&name(&feed)).is_none_or(|it| it.next.is_none())).await;
     assert!(!known(first).contains(&feed));
 }
@@ -122,7 +114,7 @@ async fn the_owner_finds_feeds_that_other_gateways_add_change_and_remove() {
 async fn a_document_that_was_asked_for_earlier_does_not_replace_a_later_one() {
     let pair = Pair::start().await;
     let feed = pair.of_second();
-    pair.store.shelf.lock().unwrap().asked_at.insert(name(&feed), later(5));
+    pair.store.set_state(&name(&feed), pair.store.state_of(&feed), Some(later(5)));
     let [first, _] = &pair.gateways;
     let begun = pair.store.writes().0;
     first.publisher.says("two", "2");
@@ -136,7 +128,7 @@ async fn a_document_that_was_asked_for_earlier_does_not_replace_a_later_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_is_not_known_to_live_polls_nothing() {
-    let store = StoreDouble::new(&["a"]);
+    let store = store_of(&["a"]);
     let (this, publisher) = (gateway(1), Publisher::new("one"));
     let gateway = Gateway::start(&store.shared_by(&this), &publisher).await;
     a_while().await;
@@ -176,7 +168,7 @@ async fn any_gateway_answers_a_hub_and_polls_for_its_pushes() {
     let (feed, [first, _]) = (pair.of_second(), &pair.gateways);
     let (state, token) = subscribed(&feed);
     let secret = state.subscription.as_ref().unwrap().keys.secret.clone();
-    pair.store.shelf.lock().unwrap().poll_states.insert(name(&feed), state);
+    pair.store.set_poll(&state);
     assert!(first.poller.is_callback(&token).await && !first.poller.is_callback("x.a").await);
     let said = Verification::Intent {
         intent: Intent::Subscribe,
@@ -185,7 +177,7 @@ async fn any_gateway_answers_a_hub_and_polls_for_its_pushes() {
         lease: Some(86_400),
     };
     assert_eq!(first.poller.called(&token, said).await.unwrap().as_deref(), Some("meant"));
-    let stored = pair.store.shelf.lock().unwrap().poll_states[&name(&feed)].clone();
+    let stored = pair.store.poll_state(&feed).unwrap();
     assert!(stored.subscription.unwrap().is_held(NOW));
     let (asked, body) = (first.publisher.requests(), bytes::Bytes::from_static(b"news"));
     let signature = Secret::new(&secret).unwrap().sign(&body);

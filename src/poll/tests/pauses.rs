@@ -8,10 +8,10 @@ use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetche
 const HOST: &str = "http://all.example";
 
 /// A store of feeds that are all of one host.
-fn store(feeds: &[&str]) -> Arc<StoreDouble> {
-    let store = StoreDouble::new(feeds);
-    for feed in &mut store.shelf.lock().unwrap().feeds {
-        feed.url = format!("{HOST}/{}/feed", feed.name);
+fn store(feeds: &[&str]) -> Arc<ScriptedStore> {
+    let store = store_of(feeds);
+    for feed in feeds {
+        store.edit_record(feed, |it| it.url = format!("{HOST}/{feed}/feed"));
     }
     store
 }
@@ -154,8 +154,7 @@ async fn a_walk_keeps_its_pause_when_the_record_changes() {
 /// A gateway with a walk whose step is being committed, and what lets the commit in.
 async fn committing_walk() -> (Gateway, Arc<tokio::sync::Semaphore>) {
     let gateway = Gateway::with_news("one").await;
-    let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    gateway.store.shelf.lock().unwrap().gate = Some(Arc::clone(&gate));
+    let gate = gateway.store.hold_commits();
     gateway.publisher.says("older", "2");
     gateway.poller.walk(&name("news"), WalkOrder::Start).await.unwrap();
     eventually(|| gateway.publisher.requests() == 2).await;
@@ -170,7 +169,7 @@ async fn a_step_that_is_committed_when_polling_stops_counts() {
     gate.add_permits(1);
     let store = gateway.stop().await;
     assert_eq!(store.writes().0, 2);
-    let walk = store.shelf.lock().unwrap().poll_states[&name("news")].backfill.clone();
+    let walk = store.poll_state("news").unwrap().backfill;
     assert_eq!(walk.unwrap().standing, WalkStanding::Done);
 }
 
@@ -185,10 +184,10 @@ async fn a_step_that_is_committed_later_leaves_a_walk_stopped_and_a_feed_removed
 
     let (gateway, gate) = committing_walk().await;
     gateway.poller.remove(&name("news")).await.unwrap();
-    gateway.store.shelf.lock().unwrap().poll_states.clear();
+    gateway.store.set_polls(&[]);
     gate.add_permits(1);
     eventually(|| gateway.store.writes().0 == 2).await;
-    assert!(gateway.stop().await.shelf.lock().unwrap().poll_states.is_empty());
+    assert!(gateway.stop().await.stored_polls().is_empty());
 }
 
 /// Whoever answered at the end of redirects is left alone, not who was asked.
@@ -345,8 +344,7 @@ async fn a_poll_that_is_asked_for_counts_at_the_host_that_answered_last() {
         }
     }));
     let services = || Services { fetch: fetch.clone(), ..publisher.services() };
-    let gateway =
-        Gateway::with_client(&StoreDouble::new(&["one", "two"]), &publisher, services()).await;
+    let gateway = Gateway::with_client(&store_of(&["one", "two"]), &publisher, services()).await;
     gateway.polls("one", 1).await;
     gateway.polls("two", 1).await;
     let pace = Pace { spacing: Duration::from_secs(3600), parallel: 1 };

@@ -9,7 +9,7 @@ use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
 use tidegate_net::fetch::{AskRequest, Fetch, FetchRequest, PageAnswer, PageFetch};
 use tidegate_net::fetch::{Passing, Services};
-use tidegate_store::{EmbeddedStore, Store};
+use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -91,7 +91,7 @@ fn document(feed: &str, whole: bool) -> String {
 }
 
 struct Stage {
-    store: Arc<EmbeddedStore>,
+    store: Arc<Store>,
     whole: Arc<Mutex<bool>>,
     fails: Arc<Mutex<Option<FetchError>>>,
     clock: ManualClock,
@@ -105,8 +105,7 @@ impl Stage {
     async fn new(feeds: &[&str], pages: &Arc<Pages>) -> Self {
         let clock = ManualClock::at(NOW);
         let endpoint = EndpointId::own("here").unwrap();
-        let store =
-            Arc::new(EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
+        let store = Arc::new(Store::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
         for feed in feeds {
             let options =
                 FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
@@ -118,7 +117,7 @@ impl Stage {
         let cancel = CancellationToken::new();
         let parts = PollerConfig {
             settings: PollSettings { spacing: Duration::ZERO, ..PollSettings::default() },
-            store: Arc::clone(&store) as Arc<dyn Store>,
+            store: Arc::clone(&store),
             clock: Arc::new(clock.clone()),
             running: Arc::new(clock.clone()),
             services: Services {

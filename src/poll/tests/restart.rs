@@ -30,12 +30,12 @@ async fn validators_of_an_earlier_document_are_not_sent_after_a_crash() {
     let gateway = Gateway::with_news("one").await;
     let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
     gateway.stop().await;
-    let saved = store.shelf.lock().unwrap().poll_states.clone();
+    let saved = store.stored_polls();
     let gateway = Gateway::start(&store, &publisher).await;
     publisher.says("two", "2");
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
     gateway.stop().await;
-    store.shelf.lock().unwrap().poll_states = saved;
+    store.set_polls(&saved);
 
     publisher.says("one", "1");
     let gateway = Gateway::start(&store, &publisher).await;
@@ -49,7 +49,7 @@ async fn an_address_that_changed_over_a_restart_begins_anew() {
     gateway.publisher.fails(status_error(410, None));
     gateway.poll().await;
     let store = gateway.stop().await;
-    store.shelf.lock().unwrap().feeds[0].url = "http://elsewhere.example/feed".into();
+    store.edit_record("news", |it| it.url = "http://elsewhere.example/feed".into());
     let publisher = Publisher::new("one");
     let gateway = Gateway::start(&store, &publisher).await;
     gateway.polls("news", 1).await;
@@ -142,28 +142,27 @@ fn large() -> &'static str {
     Box::leak("<item/>".repeat(LARGE_ENTRIES + 1).into_boxed_str())
 }
 
-fn killed_in(store: &StoreDouble, kills: u32) {
+fn killed_in(store: &ScriptedStore, kills: u32) {
     let feed = name("news");
-    let attempt = Attempt { feed: feed.clone(), entries: 49_000, begun: NOW, kills, is_open: true };
-    store.shelf.lock().unwrap().attempts.insert(feed, attempt);
+    store.set_attempt(&Attempt { feed, entries: 49_000, begun: NOW, kills, is_open: true });
 }
 
 #[tokio::test]
 async fn a_large_document_bears_a_mark_while_it_is_taken_in() {
     let gateway = Gateway::with_news("one").await;
-    assert_eq!(gateway.store.shelf.lock().unwrap().marks, 0);
+    assert_eq!(gateway.store.writes_of("attempts"), 0);
     gateway.publisher.says(large(), "2");
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
-    let shelf = gateway.store.shelf.lock().unwrap();
-    assert_eq!((shelf.marks, shelf.attempts.len()), (2, 0));
+    let marks = gateway.store.writes_of("attempts");
+    assert_eq!((marks, gateway.store.stored_attempts().len()), (2, 0));
 }
 
 /// A turn is given back before the mark is closed, so that the next one may have begun by then.
 #[tokio::test]
 async fn who_ends_closes_no_mark_of_another() {
-    let store = StoreDouble::new(&["news"]);
-    let (attempts, feed) = (Attempts::new(store.clone()), name("news"));
-    let is_marked = || store.shelf.lock().unwrap().attempts.contains_key(&feed);
+    let store = store_of(&["news"]);
+    let (attempts, feed) = (Attempts::new(store.real()), name("news"));
+    let is_marked = || store.stored_attempts().iter().any(|it| it.feed == feed);
     assert_eq!(attempts.begin(&feed, LARGE_ENTRIES, NOW).await.unwrap(), None);
     let first = attempts.begin(&feed, LARGE_ENTRIES + 1, NOW).await.unwrap().unwrap();
     let second = attempts.begin(&feed, LARGE_ENTRIES + 1, later(1)).await.unwrap().unwrap();
@@ -175,13 +174,13 @@ async fn who_ends_closes_no_mark_of_another() {
 
 #[tokio::test]
 async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_operator() {
-    let store = StoreDouble::new(&["news"]);
+    let store = store_of(&["news"]);
     killed_in(&store, 0);
     // The first start tries again.
     let gateway = Gateway::start(&store, &Publisher::new(large())).await;
     gateway.polls("news", 1).await;
     gateway.stop().await;
-    assert!(store.shelf.lock().unwrap().attempts.is_empty());
+    assert!(store.stored_attempts().is_empty());
 
     // It was killed again: the second one does not.
     killed_in(&store, KILLS_BORNE - 1);
@@ -198,7 +197,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     assert!(gateway.status().failure.is_none() && gateway.status().next.is_some());
     gateway.stop().await;
-    assert!(store.shelf.lock().unwrap().attempts.is_empty());
+    assert!(store.stored_attempts().is_empty());
 
     // To put it again is another way.
     killed_in(&store, KILLS_BORNE - 1);
@@ -206,7 +205,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     gateway.poller.put(record("news")).await.unwrap();
     gateway.polls("news", 1).await;
     gateway.stop().await;
-    assert!(store.shelf.lock().unwrap().attempts.is_empty());
+    assert!(store.stored_attempts().is_empty());
 }
 
 /// What is refused leaves the feed as it is: stopped, and known to be.
@@ -215,7 +214,7 @@ async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
     let others: Vec<String> = (0..200).map(|n| format!("feed{n}")).collect();
     let mut feeds: Vec<&str> = others.iter().map(String::as_str).collect();
     feeds.push("news");
-    let store = StoreDouble::new(&feeds);
+    let store = store_of(&feeds);
     killed_in(&store, KILLS_BORNE - 1);
     let publisher = Publisher::gated("one");
     let gateway = Gateway::start(&store, &publisher).await;
@@ -229,7 +228,7 @@ async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
     let refused = gateway.poller.poll_now(&name("news")).await;
     assert!(matches!(refused, Err(PollError::TooMany { .. })), "{refused:?}");
     let store = gateway.stop().await;
-    assert_eq!(store.shelf.lock().unwrap().attempts.len(), 1);
+    assert_eq!(store.stored_attempts().len(), 1);
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     assert!(gateway.status().next.is_none() && gateway.status().failure.is_some());
 }
@@ -238,12 +237,12 @@ async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn feeds_that_requests_made_and_nobody_polled_are_first_after_a_start() {
     let feeds: Vec<String> = (0..300).map(|n| format!("feed{n}")).collect();
-    let store = StoreDouble::new(&feeds.iter().map(String::as_str).collect::<Vec<_>>());
+    let store = store_of(&feeds.iter().map(String::as_str).collect::<Vec<_>>());
     let asked: Vec<_> = (0..20).map(|n| name(&format!("asked{n}"))).collect();
     for name in &asked {
         let url = record(name.as_str()).url;
         let made = FeedRecord::on_demand(name.clone(), &url, "http://site.example/", NOW);
-        store.shelf.lock().unwrap().feeds.push(made);
+        store.set_record(&made);
     }
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     let polls = |name| gateway.poller.status(name).map_or(0, |status| status.polls.len());
@@ -256,13 +255,13 @@ async fn feeds_that_requests_made_and_nobody_polled_are_first_after_a_start() {
 #[tokio::test(start_paused = true)]
 async fn walks_that_go_on_after_a_start_are_spread() {
     let feeds: Vec<String> = (0..300).map(|n| format!("feed{n}")).collect();
-    let store = StoreDouble::new(&feeds.iter().map(String::as_str).collect::<Vec<_>>());
+    let store = store_of(&feeds.iter().map(String::as_str).collect::<Vec<_>>());
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     gateway.clock.set(later(600));
     eventually(|| gateway.poller.totals().polls() == 300).await;
     gateway.stop().await;
-    for feed in &mut store.shelf.lock().unwrap().feeds {
-        feed.options.backfill = true;
+    for feed in &feeds {
+        store.edit_record(feed, |it| it.options.backfill = true);
     }
     let publisher = Publisher::new("one");
     let gateway = Gateway::start_later(&store, &publisher, 660).await;

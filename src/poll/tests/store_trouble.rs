@@ -1,24 +1,19 @@
 //! Polling while the store takes nothing in.
 
 use super::*;
-use tidegate_store::{FreeBytes, StoreCondition, StoreStop};
+use tidegate_store::StoreStop;
 
-fn low() -> StoreCondition {
-    let space = FreeBytes { free: 1, limit: 2, is_low: true };
-    StoreCondition { space: Some(space), ..StoreCondition::default() }
-}
-
-fn stopped() -> StoreCondition {
+fn stopped(store: &ScriptedStore, is_stopped: bool) {
     let cause = "the disk failed".to_owned();
     let stop = StoreStop { cause, since: NOW, next_try: Some(NOW), failed_tries: 0 };
-    StoreCondition { stop: Some(stop), ..StoreCondition::default() }
+    store.set_stop(is_stopped.then_some(stop));
+}
+
+fn low(store: &ScriptedStore, is_low: bool) {
+    store.set_free(if is_low { 1 } else { u64::MAX });
 }
 
 impl Gateway {
-    fn set_condition(&self, condition: StoreCondition) {
-        self.store.shelf.lock().unwrap().condition = condition;
-    }
-
     /// Lets the polling task look at the clock a few times.
     async fn pass_time(&self) {
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -27,15 +22,15 @@ impl Gateway {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_for_while_the_store_takes_nothing_in() {
-    for condition in [low(), stopped()] {
+    for trouble in [low, stopped] {
         let gateway = Gateway::with_news("one").await;
         let asked = gateway.publisher.requests();
-        gateway.set_condition(condition);
+        trouble(&gateway.store, true);
         gateway.publisher.says("two", "2");
         gateway.clock.set(later(86_400));
         gateway.pass_time().await;
         assert_eq!(gateway.publisher.requests(), asked);
-        gateway.set_condition(StoreCondition::default());
+        trouble(&gateway.store, false);
         gateway.pass_time().await;
         assert_eq!(gateway.publisher.requests(), asked + 1);
         let status = gateway.status();
@@ -46,7 +41,7 @@ async fn nothing_is_asked_for_while_the_store_takes_nothing_in() {
 #[tokio::test(start_paused = true)]
 async fn a_poll_that_the_store_refuses_is_no_failure_of_its_feed() {
     let gateway = Gateway::with_news("one").await;
-    gateway.set_condition(stopped());
+    stopped(&gateway.store, true);
     gateway.publisher.says("two", "2");
     let report = gateway.poll().await;
     assert_eq!(report.outcome, PollEnding::Failed);
@@ -55,7 +50,7 @@ async fn a_poll_that_the_store_refuses_is_no_failure_of_its_feed() {
     assert_eq!(status.failures, 0);
     let next = status.next.unwrap();
     assert!(next.at <= later(10), "{next:?}");
-    gateway.set_condition(StoreCondition::default());
+    stopped(&gateway.store, false);
     gateway.clock.set(later(10));
     gateway.pass_time().await;
     assert_eq!(gateway.status().polls[0].outcome, PollEnding::Changed);

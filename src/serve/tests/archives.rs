@@ -4,13 +4,13 @@ use super::headers::links;
 use super::*;
 use std::path::Path;
 use tidegate_core::model::*;
-use tidegate_store::{EmbeddedStore, Store};
+use tidegate_store::Store;
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 
 /// A gateway whose feed is committed to by hand.
 pub(super) struct Gate {
-    store: Arc<EmbeddedStore>,
+    store: Arc<Store>,
     pub(super) room: SharedState,
     pub(super) router: Router,
     seconds: i64,
@@ -30,7 +30,7 @@ impl Gate {
     /// The same; `folder`: where documents go that are too large for memory.
     pub(super) async fn within(format: Format, complete: bool, folder: Option<&Path>) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
-        let store = Arc::new(EmbeddedStore::in_memory(Some(endpoint()), clock.clone()).unwrap());
+        let store = Arc::new(Store::in_memory(Some(endpoint()), clock.clone()).unwrap());
         let mut record = super::doubles::record("news", FeedStanding::Active);
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();

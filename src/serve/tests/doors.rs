@@ -4,18 +4,22 @@ use super::*;
 use crate::client::Client;
 use crate::event_streams::STREAMS_AT_ONCE;
 use serde_json::Value;
-use std::sync::atomic::Ordering;
+use std::sync::OnceLock;
 use tidegate_core::model::{Lineage, Stretch};
-use tidegate_store::{StoreCondition, StoreStop};
+use tidegate_store::StoreStop;
 
 /// A site with the feeds `news` and `other`, and three epochs.
 fn site() -> Site {
-    let site = Site::announcing();
+    site_over(TestStore::with_news())
+}
+
+fn site_over(store: TestStore) -> Site {
+    let site = Site::announcing_over(store);
     let other = doubles::record("other", tidegate_core::model::FeedStanding::Active);
-    site.store.records.lock().unwrap().push(other);
-    site.store.log.close(-30, &["news"]);
-    site.store.log.close(-20, &["other", "news", "other"]);
-    site.store.log.close(-10, &["other"]);
+    site.store.set_record(&other);
+    site.store.announce(-30, &["news"]);
+    site.store.announce(-20, &["other", "news", "other"]);
+    site.store.announce(-10, &["other"]);
     site
 }
 
@@ -71,9 +75,9 @@ async fn a_request_waits_for_the_next_change_of_its_feeds() {
     let asked = site.get("/changes?after=3&feed=news");
     let changing = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        site.store.log.close(0, &["other"]);
+        site.store.announce(0, &["other"]);
         tokio::time::sleep(Duration::from_secs(5)).await;
-        site.store.log.close(1, &["news"]);
+        site.store.announce(1, &["news"]);
     };
     let (answer, ()) = tokio::join!(asked, changing);
     assert_eq!(spelled(&lines(answer).await), ["5 news"]);
@@ -82,7 +86,7 @@ async fn a_request_waits_for_the_next_change_of_its_feeds() {
     assert_eq!(spelled(&lines(site.get("/changes?after=5&wait=7").await).await), [""; 0]);
     assert_eq!(begun.elapsed().as_secs(), 7);
     // Only others changed: the place moves on all the same.
-    site.store.log.close(2, &["other"]);
+    site.store.announce(2, &["other"]);
     let answer = site.get("/changes?after=5&feed=news&wait=0").await;
     assert_eq!(spelled(&lines(answer).await), ["6"]);
     let (closing, begun) = (site.closing.clone(), tokio::time::Instant::now());
@@ -96,12 +100,13 @@ async fn a_request_waits_for_the_next_change_of_its_feeds() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_is_answered_where_the_database_falls_silent() {
     for (wait, latest) in [("5", 18), ("20", 25)] {
-        let (site, begun) = (site(), tokio::time::Instant::now());
-        let address = format!("/changes?after=3&wait={wait}");
+        let (site, begun) = (site_over(TestStore::far()), tokio::time::Instant::now());
+        let (address, held) = (format!("/changes?after=3&wait={wait}"), OnceLock::new());
         let falling_silent = async {
             tokio::time::sleep(Duration::from_secs(4)).await;
-            site.store.log.is_silent.store(true, Ordering::SeqCst);
-            site.store.log.close(0, &["news"]);
+            site.store.feed_list().await.unwrap();
+            held.set(site.store.hold_reads().await).unwrap();
+            site.store.announce(0, &["news"]);
         };
         let (answer, ()) = tokio::join!(site.get(&address), falling_silent);
         assert_eq!(header(&answer, "retry-after"), "30");
@@ -113,7 +118,7 @@ async fn who_waits_is_answered_where_the_database_falls_silent() {
 #[tokio::test]
 async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
     let site = site();
-    site.store.log.trim(2);
+    site.store.trim(2);
     let gone = problem(site.get("/changes?after=1").await, 410).await;
     assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from("3")));
     assert_eq!(spelled(&lines(site.get("/changes?after=2").await).await), ["3 other"]);
@@ -128,9 +133,9 @@ async fn a_place_that_another_gateway_gave_out_is_looked_for() {
     let address = "/changes?after=4&wait=0";
     problem(site.get(address).await, 410).await;
     let elsewhere = |store: &TestStore| {
-        store.log.close(0, &["news"]);
+        store.announce(0, &["news"]);
     };
-    *site.store.at_look.lock().unwrap() = Some(Box::new(elsewhere));
+    site.store.finds(elsewhere);
     assert_eq!(spelled(&lines(site.get(address).await).await), [""; 0]);
 }
 
@@ -138,11 +143,10 @@ async fn a_place_that_another_gateway_gave_out_is_looked_for() {
 async fn a_place_ahead_of_a_store_that_does_not_answer_is_to_be_asked_again() {
     let next_try = Some(at(5));
     let stop = StoreStop { cause: "x".to_owned(), since: at(-9), next_try, failed_tries: 1 };
-    let stopped = StoreCondition { stop: Some(stop), ..StoreCondition::default() };
-    for (condition, is_unseen) in [(stopped, false), (StoreCondition::default(), true)] {
+    for (stop, is_unseen) in [(Some(stop), false), (None, true)] {
         let site = site();
-        *site.store.condition.lock().unwrap() = condition;
-        site.store.is_unseen.store(is_unseen, Ordering::Release);
+        site.store.set_stop(stop);
+        site.store.set_unseen(is_unseen);
         let answer = site.get("/changes?after=4&wait=0").await;
         assert_eq!(header(&answer, "retry-after"), "30");
         problem(answer, 503).await;
@@ -150,8 +154,8 @@ async fn a_place_ahead_of_a_store_that_does_not_answer_is_to_be_asked_again() {
         assert_eq!(reader.block().await.unwrap(), "retry: 2000\nid: 4");
         assert_eq!(reader.block().await, None, "its client comes back where it was");
         // Once the store answers it is known.
-        *site.store.condition.lock().unwrap() = StoreCondition::default();
-        site.store.is_unseen.store(false, Ordering::Release);
+        site.store.set_stop(None);
+        site.store.set_unseen(false);
         problem(site.get("/changes?after=4").await, 410).await;
         let mut reader = Reader::new(&site, "/events", "4").await;
         assert_eq!(reader.event().await, "reset 3 4");
@@ -252,7 +256,7 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
         let mut reader = Reader::new(&site, "/events", last).await;
         assert_eq!(reader.block().await.unwrap(), format!("retry: 2000\nid: {last}"));
         if begin == 0 {
-            site.store.log.close(0, &["news"]);
+            site.store.announce(0, &["news"]);
         }
         for event in &all[begin..] {
             assert_eq!(reader.event().await, *event, "after {last}");
@@ -263,7 +267,7 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
     // Nothing asked: from where the log stands.
     let mut reader = Reader::new(&site, "/events", "").await;
     assert_eq!(reader.block().await.unwrap(), "retry: 2000\nid: 4");
-    site.store.log.close(1, &["other"]);
+    site.store.announce(1, &["other"]);
     assert_eq!(reader.event().await, "change 5 other");
     site.closing.cancel();
     assert_eq!(reader.block().await, None, "a gateway that ends lets go of its streams");
@@ -272,7 +276,7 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
 #[tokio::test]
 async fn a_stream_that_cannot_go_on_says_so_and_begins_anew() {
     let site = site();
-    site.store.log.trim(2);
+    site.store.trim(2);
     for last in ["1", "2.1", "99", "0"] {
         let mut reader = Reader::new(&site, "/events", last).await;
         assert_eq!(reader.event().await, format!("reset 3 {last}"));
@@ -285,8 +289,8 @@ async fn a_stream_that_cannot_go_on_says_so_and_begins_anew() {
 #[tokio::test]
 async fn a_place_of_another_life_is_none_of_this_log() {
     let site = site();
-    *site.store.lineage.lock().unwrap() =
-        Lineage::new([Stretch { mark: 1, after: 0 }, Stretch { mark: 2, after: 2 }]);
+    site.store
+        .set_lineage(Lineage::new([Stretch { mark: 1, after: 0 }, Stretch { mark: 2, after: 2 }]));
     let ids = |lines: &[Value]| -> Vec<String> {
         lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
     };
@@ -319,7 +323,7 @@ async fn a_silent_stream_says_that_it_is_there_and_where() {
     reader.block().await;
     assert_eq!(reader.block().await.unwrap(), ": still here");
     assert_eq!(begun.elapsed().as_secs(), 15);
-    site.store.log.close(1, &["other"]);
+    site.store.announce(1, &["other"]);
     assert_eq!(reader.block().await.unwrap(), ": still here\nid: 4");
     assert_eq!(reader.block().await.unwrap(), ": still here");
     while reader.block().await.is_some() {}
@@ -336,13 +340,13 @@ async fn who_waits_at_a_gateway_that_sees_no_changes_is_let_go() {
     let begun = tokio::time::Instant::now();
     let waiting = site.get("/changes?after=3&wait=7");
     let ending = async {
-        site.store.is_unseen.store(true, Ordering::Release);
+        site.store.set_unseen(true);
         assert_eq!(reader.block().await, None);
         assert_eq!(begun.elapsed().as_secs(), 15);
     };
     let (answer, ()) = tokio::join!(waiting, ending);
     let said = problem(answer, 503).await["detail"].as_str().unwrap().to_owned();
-    assert!(said.contains("has not seen its database for 6 seconds"), "{said}");
+    assert!(said.contains("has not seen its database for "), "{said}");
     // Who did not wait is told what is there.
     assert_eq!(spelled(&lines(site.get("/changes?after=3&wait=0").await).await), [""; 0]);
 }
@@ -351,7 +355,7 @@ async fn who_waits_at_a_gateway_that_sees_no_changes_is_let_go() {
 #[tokio::test]
 async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database() {
     let site = freshness::behind();
-    site.store.is_unseen.store(true, Ordering::Release);
+    site.store.set_unseen(true);
     let answer = site.get_with("/events", &[("accept", "text/event-stream")]).await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "x-content-type-options"), "nosniff");

@@ -2,8 +2,8 @@
 
 use super::doubles::{feed, id, tick};
 use super::*;
-use std::sync::atomic::Ordering;
 use tidegate_core::model::{FeedStanding, Format, Item};
+use tidegate_store::testing::StoreFault;
 
 fn has(text: &str, line: &str) {
     assert!(text.lines().any(|found| found == line), "no line {line:?} in\n{text}");
@@ -156,11 +156,11 @@ async fn names_are_unknown_gone_or_not_ready() {
 async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
     let site = Site::new();
     let first = header(&site.get("/feeds/news").await, "etag").to_owned();
-    let reads = site.store.views.load(Ordering::SeqCst);
+    let reads = site.store.reads_of("skeletons");
     for _ in 0..5 {
         assert_eq!(header(&site.get("/feeds/news").await, "etag"), first);
     }
-    assert_eq!(site.store.views.load(Ordering::SeqCst), reads, "a hit reads nothing");
+    assert_eq!(site.store.reads_of("skeletons"), reads, "a hit reads nothing");
     site.store.edit("news", |feed| {
         feed.state.render_revision += 1;
         feed.order.reverse();
@@ -174,7 +174,7 @@ async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
 async fn while_the_store_fails_the_last_good_rendition_is_served() {
     let site = Site::new();
     let good = header(&site.get("/feeds/news").await, "etag").to_owned();
-    site.store.broken.store(true, Ordering::SeqCst);
+    site.store.fault(StoreFault::Reads);
     let answer = site.get("/feeds/news").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "etag"), good);
@@ -185,18 +185,18 @@ async fn while_the_store_fails_the_last_good_rendition_is_served() {
         let shown = problem(answer, 503).await;
         assert!(!shown.to_string().contains("no disk"), "the inside is for the log");
     }
-    site.store.broken.store(false, Ordering::SeqCst);
+    site.store.mend();
     assert_eq!(site.get("/feeds/news/complete").await.status(), 200, "a failure is not kept");
 }
 
 #[tokio::test]
-async fn a_feed_that_changes_while_it_is_read_is_read_as_it_was() {
+async fn a_feed_that_changes_while_it_is_read_is_read_anew() {
     for path in ["/feeds/news/sync", "/feeds/news"] {
         let site = Site::new();
-        site.store.restless.store(usize::MAX, Ordering::SeqCst);
-        let said = text(site.get(path).await).await;
-        has(&said, "deleted gone");
-        assert!(site.store.views.load(Ordering::SeqCst) <= 2, "nothing is read twice: {path}");
+        let (store, done) = ((*site.store).clone(), std::sync::Once::new());
+        let change = move || done.call_once(|| store.edit("news", |_| {}));
+        site.store.at_read("skeletons", change);
+        has(&text(site.get(path).await).await, "deleted gone");
     }
 }
 
@@ -204,9 +204,7 @@ async fn a_feed_that_changes_while_it_is_read_is_read_as_it_was() {
 async fn a_new_upstream_address_shows_without_a_commit() {
     let site = Site::new();
     has(&text(site.get("/feeds/news").await).await, "upstream https://upstream.example/news.xml");
-    for record in site.store.records.lock().unwrap().iter_mut() {
-        record.url = "https://moved.example/".to_owned();
-    }
+    site.store.edit_record("news", |it| it.url = "https://moved.example/".to_owned());
     has(&text(site.get("/feeds/news").await).await, "upstream https://moved.example/");
 }
 
@@ -217,7 +215,7 @@ async fn the_list_of_feeds_is_the_one_that_the_store_has() {
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     let same = site.room.directory.listing().await.unwrap();
     assert!(Arc::ptr_eq(&before, &same), "what is known of a list is found out once");
-    site.store.records.lock().unwrap()[0].standing = FeedStanding::Gone;
+    site.store.edit_record("news", |it| it.standing = FeedStanding::Gone);
     assert_eq!(site.get("/feeds/news").await.status(), 410);
 }
 

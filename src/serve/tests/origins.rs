@@ -16,7 +16,6 @@ use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Format};
 use tidegate_net::origin::{
     OriginConfig, OriginPlace, OriginSite, PassAnswer, PassMode, PassRequest, WholeAnswer,
 };
-use tidegate_store::Store as _;
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -94,7 +93,7 @@ impl OriginService for BlogSite {
         }
         self.judging.acquire().await.map_err(|_| NotMade::Later)?.forget();
         for store in &self.stores {
-            store.feeds.lock().unwrap().insert(made.clone(), feed(Format::Atom10));
+            store.put(self.feed, feed(Format::Atom10));
         }
         Ok(made)
     }
@@ -211,7 +210,7 @@ async fn until(is_so: impl Fn() -> bool) {
 
 /// The made feed, once it is there.
 async fn judged(site: &Site, feed: &'static str) {
-    until(|| site.store.feeds.lock().unwrap().contains_key(&name(feed))).await;
+    until(|| site.store.has(feed)).await;
     is_judged(get(site).await).await;
 }
 
@@ -344,7 +343,7 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
     let mut record = FeedRecord::new(name(FAILING), format!("{BLOG}rss.xml"), FeedSource::File);
     record.follow(None, at(0), &endpoint());
     blog.stores[0].put_feed(&record).await.unwrap();
-    blog.stores[0].feeds.lock().unwrap().insert(name(FAILING), feed(Format::Atom10));
+    blog.stores[0].put(FAILING, feed(Format::Atom10));
     is_judged(get(&site).await).await;
     let counts = [&blog.asked, &blog.read_again].map(|count| count.load(Ordering::SeqCst));
     assert_eq!(counts, [0, 0], "the site was asked");

@@ -3,10 +3,10 @@
 use super::super::{answers, explain};
 use super::doubles::{hub_report, id, status};
 use super::*;
-use std::sync::atomic::Ordering;
 use tidegate_core::model::{FeedName, ShownAddress};
 use tidegate_judge::record::LeftOut;
 use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, SourceTrouble};
+use tidegate_store::testing::StoreFault;
 
 #[test]
 fn what_is_not_polled_is_not_said_to_be() {

@@ -40,7 +40,6 @@ pub(super) fn readers() -> Vec<ReaderAccess> {
 /// A site with public feeds, two private ones, and one that was private and deleted.
 pub(super) fn store() -> TestStore {
     let store = TestStore::with_news();
-    let mut records = store.records.lock().unwrap();
     for (text, standing) in [
         (SECRET, FeedStanding::Active),
         ("other-secret", FeedStanding::Active),
@@ -48,13 +47,12 @@ pub(super) fn store() -> TestStore {
     ] {
         let mut private = record(text, standing);
         private.private = true;
-        records.push(private);
-        store.feeds.lock().unwrap().insert(name(text), feed(Format::Atom10));
+        store.set_record(&private);
+        store.put(text, feed(Format::Atom10));
     }
-    drop(records);
-    store.log.close(-30, &["news", SECRET]);
-    store.log.close(-20, &[SECRET]);
-    store.log.close(-10, &["other-secret", "news"]);
+    store.announce(-30, &["news", SECRET]);
+    store.announce(-20, &[SECRET]);
+    store.announce(-10, &["other-secret", "news"]);
     store
 }
 
@@ -395,7 +393,7 @@ async fn what_is_kept_is_never_given_to_another() {
 async fn a_feed_that_becomes_private_is_gone_at_once() {
     let site = site();
     let radio = sup_id(&site, "radio");
-    site.store.log.close(-1, &["radio"]);
+    site.store.announce(-1, &["radio"]);
     let sup = text(site.get("/sup.json").await).await;
     assert!(sup.contains(&radio), "{sup}");
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
@@ -430,7 +428,7 @@ async fn a_revoked_token_ends_what_is_open() {
     assert!(said.starts_with("retry:"), "{said}");
     problem(site.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
     // Who keeps the token keeps the stream.
-    site.store.log.close(0, &["other-secret", SECRET]);
+    site.store.announce(0, &["other-secret", SECRET]);
     let (mut body, mut said) = (bobs.into_body(), String::new());
     while !said.contains("event: change") {
         let frame = body.frame().await.unwrap().unwrap();

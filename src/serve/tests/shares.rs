@@ -1,6 +1,6 @@
 //! What one client, one feed and one peer may have at a time.
 
-use super::doubles::record;
+use super::doubles::{name, record};
 use super::*;
 use crate::admission::{Work, WorkKind};
 use crate::client::Client;
@@ -17,26 +17,27 @@ fn of(client: Client, path: &str) -> Request<Body> {
     asked
 }
 
-/// A site whose feed `news` is large, and whose reads wait.
-fn large() -> Arc<Site> {
-    let mut store = TestStore::with_news();
-    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
-    store.edit("news", |feed| (feed.state.current, feed.state.living) = (145_000, 145_000));
-    Arc::new(Site::over(store))
+/// A site whose feed `news` is large, and whose reads wait for the guard.
+fn large() -> (Arc<Site>, impl Sized) {
+    let site = Site::new();
+    site.store.edit("news", |feed| (feed.state.current, feed.state.living) = (145_000, 145_000));
+    let held = site.store.hold_feed(&name("news"));
+    (Arc::new(site), held)
 }
 
 async fn reads(site: &Site, number: usize) {
-    while site.store.views.load(Ordering::SeqCst) < number {
+    let waiting = || site.store.waiting(&name("news"));
+    while waiting() < number {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     // Whoever could have begun by now has.
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(site.store.views.load(Ordering::SeqCst), number);
+    assert_eq!(waiting(), number);
 }
 
 #[tokio::test]
 async fn who_walks_through_the_forms_of_a_large_feed_holds_up_nobody() {
-    let site = large();
+    let (site, held) = large();
     let mut asked = Vec::new();
     let ask = |client, path: &'static str| {
         let site = Arc::clone(&site);
@@ -51,9 +52,8 @@ async fn who_walks_through_the_forms_of_a_large_feed_holds_up_nobody() {
     // A second client of the same feed waits as well, of another feed it does not.
     asked.push(ask(client(2), "/feeds/news"));
     reads(&site, 1).await;
-    asked.push(ask(client(2), "/feeds/radio"));
-    reads(&site, 2).await;
-    site.store.gate.add_permits(100);
+    assert_eq!(ask(client(2), "/feeds/radio").await.unwrap(), 200);
+    drop(held);
     for answer in asked {
         assert_eq!(answer.await.unwrap(), 200);
     }
@@ -62,19 +62,19 @@ async fn who_walks_through_the_forms_of_a_large_feed_holds_up_nobody() {
 /// The views that tell deletions look into the ledger, however little they show.
 #[tokio::test]
 async fn the_ledger_counts_where_it_is_read() {
-    let site = large();
+    let (site, held) = large();
     site.store.edit("news", |feed| (feed.state.current, feed.state.tombstones) = (2, 1));
-    site.store.gate.add_permits(2);
+    drop(held);
     // What it weighs is known from here on, and is next to nothing.
     assert_eq!(site.ask(of(client(1), "/feeds/news")).await.status(), 200);
-    let before = site.store.views.load(Ordering::SeqCst);
+    let held = site.store.hold_feed(&name("news"));
     let mut asked = Vec::new();
     for (number, path) in [(2, "/feeds/news?sx=feedsync"), (3, "/feeds/news?sx=sse-0.91")] {
         let site = Arc::clone(&site);
         asked.push(tokio::spawn(async move { site.ask(of(client(number), path)).await.status() }));
     }
-    reads(&site, before + 1).await;
-    site.store.gate.add_permits(100);
+    reads(&site, 1).await;
+    drop(held);
     for answer in asked {
         assert_eq!(answer.await.unwrap(), 200);
     }
@@ -82,8 +82,8 @@ async fn the_ledger_counts_where_it_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn what_finds_no_turn_in_time_is_told_to_come_back() {
-    let site = large();
-    let held = {
+    let (site, _held) = large();
+    let asked = {
         let site = Arc::clone(&site);
         tokio::spawn(async move { site.ask(of(client(1), "/feeds/news/complete")).await.status() })
     };
@@ -93,7 +93,7 @@ async fn what_finds_no_turn_in_time_is_told_to_come_back() {
     let answer = site.ask(of(client(1), "/feeds/news/sync?sx=feedsync")).await;
     assert_eq!(header(&answer, "retry-after"), "30");
     problem(answer, 503).await;
-    held.abort();
+    asked.abort();
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,16 +137,9 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     }
     assert_eq!((site.operator.most_listing.load(Ordering::SeqCst), lists()), (1, 3));
     // Another list of feeds is another overview.
-    site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));
+    site.store.set_record(&record("added", FeedStanding::Active));
     let page = text(site.ask(of(client(1), "/")).await).await;
     assert!(page.contains("/feeds/added/about") && lists() == 4, "{page}");
-}
-
-/// All that can be done now is done.
-async fn settled() {
-    for _ in 0..2000 {
-        tokio::task::yield_now().await;
-    }
 }
 
 /// So much time has passed that what was made of all feeds is made anew.
@@ -157,86 +150,33 @@ async fn later() {
 }
 
 const LIST: &str = "/subscriptions.opml";
-/// The feeds of [`TestStore::with_news`] whose states a list needs.
-const LISTED: usize = 4;
 
 #[tokio::test]
-async fn the_list_of_subscriptions_is_made_once_for_all_who_ask_and_on_another_thread() {
-    let mut store = TestStore::with_news();
-    store.state_gate = tokio::sync::Semaphore::new(0);
-    let site = Arc::new(Site::over(store));
-    let read = || site.store.states.lock().unwrap().len();
-    // Lists are made on other threads.
-    let begun = async |reads| {
-        for _ in 0..10_000 {
-            if read() == reads {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        panic!("{} states were read, not {reads}", read());
-    };
-    let ask = |number, path: &'static str| {
-        let site = Arc::clone(&site);
-        tokio::spawn(async move { site.ask(of(client(number), path)).await })
-    };
-    let mut asked: Vec<_> = (0..100).map(|number| ask(number, LIST)).collect();
-    settled().await;
-    // Those who leave stop nothing.
-    asked.drain(..50).for_each(|asked| asked.abort());
-    settled().await;
-    begun(1).await;
-    site.store.state_gate.add_permits(LISTED);
-    let mut tags = Vec::new();
-    for answer in asked {
-        let answer = answer.await.unwrap();
-        assert_eq!(answer.status(), 200);
-        tags.push(header(&answer, "etag").to_owned());
-    }
+async fn the_list_of_subscriptions_is_made_once_a_second_for_all_who_ask() {
+    let site = Arc::new(Site::new());
+    let asked = (0..100).map(|number| site.ask(of(client(number), LIST)));
+    let answers = futures_util::future::join_all(asked).await;
+    let mut tags: Vec<_> = answers.iter().map(|it| header(it, "etag").to_owned()).collect();
     tags.dedup();
-    assert_eq!((tags.len(), read()), (1, LISTED));
-    for path in [LIST, "/subscriptions.opml?since=2006-01-06T19:24:09Z", LIST] {
-        assert_eq!(ask(1, path).await.unwrap().status(), 200);
-    }
-    assert_eq!(read(), LISTED, "for a second nothing is collected anew");
-
-    // Who comes later is told how things are then, and each list is another.
+    assert_eq!(tags.len(), 1);
+    let address = "https://new.example/";
+    site.store.edit("news", |feed| feed.state.site = Some(address.to_owned()));
+    let list = async || text(site.ask(of(client(1), LIST)).await).await;
+    assert!(!list().await.contains(address), "for a second nothing is collected anew");
+    // Who comes later is told how things are then.
     later().await;
-    site.store.edit("news", |feed| feed.state.site = Some("https://new.example/".to_owned()));
-    let paths =
-        [LIST, "/subscriptions.opml?upstream=1", "/subscriptions.opml?since=2006-01-06T19:24:09Z"];
-    let asked: Vec<_> = (0..60).map(|number| ask(number, paths[usize::from(number) % 3])).collect();
-    begun(LISTED + paths.len()).await;
-    site.store.state_gate.add_permits(3 * LISTED);
-    for answer in asked {
-        assert_eq!(answer.await.unwrap().status(), 200);
-    }
-    assert_eq!(read(), 4 * LISTED);
-
-    // Who added a feed takes no part in what was begun before.
-    later().await;
-    let early = ask(1, LIST);
-    begun(4 * LISTED + 1).await;
-    site.store.records.lock().unwrap().push(record("added", FeedStanding::Active));
-    let late = ask(2, LIST);
-    begun(4 * LISTED + 2).await;
-    site.store.state_gate.add_permits(2 * LISTED + 1);
-    let (early, late) = (text(early.await.unwrap()).await, text(late.await.unwrap()).await);
-    assert!(early.contains("https://new.example/") && !early.contains("/feeds/added"), "{early}");
-    assert!(late.contains("/feeds/added"), "{late}");
-    assert_eq!(read(), 6 * LISTED + 1);
-    let here = std::thread::current().id();
-    assert!(!site.store.states.lock().unwrap().contains(&here), "nobody else waits for it");
-
+    assert!(list().await.contains(address));
+    // Another list of feeds is another one at once.
+    site.store.set_record(&record("added", FeedStanding::Active));
+    assert!(list().await.contains("/feeds/added"));
     // An answer of 304 is made of the same.
-    site.store.state_gate.close();
     let fresh = site.get(LIST).await;
     let tag = header(&fresh, "etag").to_owned();
     assert_eq!(site.get_with(LIST, &[("if-none-match", &tag)]).await.status(), 304);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_list_of_subscriptions_nothing_is_collected_before_it_is_admitted() {
+async fn the_list_of_subscriptions_is_admitted_first() {
     let site = Site::new();
     let work = Work::of_all(WorkKind::Subscriptions);
     let mut held = Vec::new();
@@ -246,10 +186,8 @@ async fn of_the_list_of_subscriptions_nothing_is_collected_before_it_is_admitted
     for query in ["", "?upstream=1", "?since=2006-01-06T19:24:09Z"] {
         problem(site.ask(of(client(1), &format!("{LIST}{query}"))).await, 503).await;
     }
-    assert_eq!(site.store.states.lock().unwrap().len(), 0);
     drop(held);
     assert_eq!(site.ask(of(client(1), LIST)).await.status(), 200);
-    assert_eq!(site.store.states.lock().unwrap().len(), LISTED);
 }
 
 #[tokio::test]
@@ -265,21 +203,21 @@ async fn conflicts_are_told_once_for_each_revision_and_without_the_ledger() {
         assert_eq!(site.get_with("/feeds/news/conflicts", &json).await.status(), 200);
         assert_eq!(site.call("GET", "/feeds/news/conflicts", "").await.status(), 200);
     }
-    assert_eq!(site.store.items.load(Ordering::SeqCst), 2, "once for people and once as data");
-    assert_eq!(site.store.snapshots.load(Ordering::SeqCst), 0);
+    assert_eq!(site.store.reads_of("heads"), 2, "once for people and once as data");
+    assert_eq!(site.store.reads_of("unsettled"), 0);
     site.store.edit("news", |_| {});
     assert_eq!(site.get("/feeds/news/conflicts").await.status(), 200);
-    assert_eq!(site.store.items.load(Ordering::SeqCst), 3);
+    assert_eq!(site.store.reads_of("heads"), 3);
 }
 
 #[tokio::test]
 async fn the_page_about_a_feed_is_made_once() {
     let site = Site::new();
     let first = text(site.get("/feeds/news/about").await).await;
-    let snapshots = site.store.snapshots.load(Ordering::SeqCst);
+    let snapshots = site.store.reads_of("unsettled");
     assert_eq!(snapshots, 1, "the ledger is read once");
     for _ in 0..5 {
         assert_eq!(text(site.get("/feeds/news/about").await).await, first);
     }
-    assert_eq!(site.store.snapshots.load(Ordering::SeqCst), snapshots);
+    assert_eq!(site.store.reads_of("unsettled"), snapshots);
 }

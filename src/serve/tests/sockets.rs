@@ -6,7 +6,6 @@ use crate::connections::{ConnectionLimits, shares};
 use crate::listen::{ServeError, serve};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -181,14 +180,13 @@ async fn heads_have_limits() {
 
 #[tokio::test]
 async fn shutting_down_lets_answers_in_flight_finish() {
-    let mut store = TestStore::with_news();
-    store.gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let site = Site::over(store);
+    let site = Site::new();
+    let held = site.store.hold_feed(&doubles::name("news"));
     let (at, server) = serving(&site, PATIENT).await;
     let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
     let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
     let idle = TcpStream::connect(at).await.unwrap();
-    while site.store.views.load(Ordering::SeqCst) == 0 {
+    while site.store.waiting(&doubles::name("news")) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     site.closing.cancel();
@@ -196,7 +194,7 @@ async fn shutting_down_lets_answers_in_flight_finish() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert!(!server.is_finished(), "the answer in flight was not waited for");
-    site.store.gate.add_permits(1);
+    drop(held);
     let answer = visitor.await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("Sync Sse"), "{answer}");
     server.await.unwrap().unwrap();

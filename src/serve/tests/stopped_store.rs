@@ -1,23 +1,18 @@
 //! What is answered while the store is closed after a failure, and while its disk is nearly full.
 
 use super::*;
-use tidegate_store::{FreeBytes, StoreCondition, StoreStop};
+use tidegate_store::StoreStop;
 
-fn stopped() -> StoreCondition {
-    let stop = StoreStop {
+fn stopped() -> Option<StoreStop> {
+    Some(StoreStop {
         cause: "the store could not make a write durable: /data: no space left".to_owned(),
         since: at(-60),
         next_try: Some(at(5)),
         failed_tries: 3,
-    };
-    StoreCondition { stop: Some(stop), ..StoreCondition::default() }
+    })
 }
 
 impl Site {
-    fn set_condition(&self, condition: StoreCondition) {
-        *self.store.condition.lock().unwrap() = condition;
-    }
-
     async fn text(&self, path: &str) -> String {
         let answer = self.get(path).await;
         assert_eq!(answer.status(), 200, "{path}");
@@ -31,7 +26,7 @@ async fn what_was_made_before_is_served_while_the_store_is_closed() {
     let before = site.get("/feeds/news").await;
     let tag = header(&before, "etag").to_owned();
     let before = bytes(before).await;
-    site.set_condition(stopped());
+    site.store.set_stop(stopped());
     assert_eq!(bytes(site.get("/feeds/news").await).await, before);
     let same = site.get_with("/feeds/news", &[("if-none-match", &tag)]).await;
     assert_eq!(same.status(), 304);
@@ -43,7 +38,7 @@ async fn what_was_made_before_is_served_while_the_store_is_closed() {
         assert!(said.contains("opened again"), "{path}: {said}");
     }
     // As soon as it is open, everything is there.
-    site.set_condition(StoreCondition::default());
+    site.store.set_stop(None);
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
 }
 
@@ -58,7 +53,7 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
         feed.state.render_revision += 1;
         feed.order.reverse();
     });
-    site.set_condition(stopped());
+    site.store.set_stop(stopped());
     let conditional = [("if-none-match", &*tag)];
     for headers in [&conditional[..], &conditional[..0]] {
         let answer = site.get_with("/feeds/news", headers).await;
@@ -67,18 +62,18 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
     }
     // What did not change since it was made is served.
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
-    site.set_condition(StoreCondition::default());
+    site.store.set_stop(None);
     assert_ne!(header(&site.get("/feeds/news").await, "etag"), tag);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sup_goes_on_from_what_is_in_memory() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     site.text("/sup.json").await;
     // An epoch that cannot be read any more, for a period that nobody has asked for yet.
-    site.store.log.close(-1, &["radio"]);
-    site.set_condition(stopped());
+    site.store.announce(-1, &["radio"]);
+    site.store.set_stop(stopped());
     tokio::time::advance(Duration::from_secs(60)).await;
     for path in ["/sup.json", "/sup.json?seconds=300"] {
         let document = tidegate_core::sup::read(site.text(path).await.as_bytes()).unwrap();
@@ -86,8 +81,8 @@ async fn sup_goes_on_from_what_is_in_memory() {
         assert!(document.updated < at(0), "{path}");
     }
     let early = Site::announcing();
-    early.set_condition(stopped());
-    early.store.log.close(-2, &["news"]);
+    early.store.set_stop(stopped());
+    early.store.announce(-2, &["news"]);
     problem(early.get("/sup.json").await, 503).await;
 }
 
@@ -95,13 +90,11 @@ async fn sup_goes_on_from_what_is_in_memory() {
 #[tokio::test(start_paused = true)]
 async fn sup_claims_no_time_at_which_the_store_was_closed() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     site.text("/sup.json").await;
-    for (now, condition, updated) in
-        [(200, stopped(), at(-1)), (400, StoreCondition::default(), at(399))]
-    {
+    for (now, stop, updated) in [(200, stopped(), at(-1)), (400, None, at(399))] {
         site.clock.set(at(now));
-        site.set_condition(condition);
+        site.store.set_stop(stop);
         tokio::time::advance(Duration::from_secs(60)).await;
         let document = tidegate_core::sup::read(site.text("/sup.json").await.as_bytes()).unwrap();
         assert_eq!(document.updated, updated);
@@ -112,7 +105,7 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
 async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     let site = Site::new();
     assert_eq!(site.get("/").await.status(), 200);
-    site.set_condition(stopped());
+    site.store.set_stop(stopped());
     let said = problem(site.get("/readyz").await, 503).await["detail"].as_str().unwrap().to_owned();
     for part in ["no space left", &at(-60).to_string(), &at(5).to_string(), "3 tries"] {
         assert!(said.contains(part), "{said}");
@@ -125,7 +118,7 @@ async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     assert!(page.contains("no space left") && page.contains("/feeds/news"), "{page}");
     // Also where nothing was ever read.
     let early = Site::new();
-    early.set_condition(stopped());
+    early.store.set_stop(stopped());
     early.text("/metrics").await;
     early.text("/").await;
 }
@@ -133,8 +126,7 @@ async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
 #[tokio::test]
 async fn low_space_is_told_and_keeps_nobody_from_reading() {
     let site = Site::new();
-    let space = FreeBytes { free: 100 << 20, limit: 256 << 20, is_low: true };
-    site.set_condition(StoreCondition { space: Some(space), ..StoreCondition::default() });
+    site.store.set_free(100 << 20);
     for path in ["/readyz", "/"] {
         let said = site.text(path).await;
         for part in ["100.0 MiB", "256.0 MiB", "store.min_free"] {

@@ -62,7 +62,7 @@ impl OriginService for DiarySite {
         _: Option<WholeAnswer>,
     ) -> Result<FeedName, NotMade> {
         let made = FeedRecord::on_demand(name("made"), url.as_str(), site.url.as_str(), at(0));
-        self.store.records.lock().unwrap().push(made);
+        self.store.set_record(&made);
         Ok(name("made"))
     }
 
@@ -141,7 +141,7 @@ async fn offers(answer: Response<Body>) -> Value {
 }
 
 fn is_made(site: &Site) -> bool {
-    site.store.records.lock().unwrap().iter().any(|record| record.name == name("made"))
+    site.store.record(&name("made")).is_some()
 }
 
 #[tokio::test]

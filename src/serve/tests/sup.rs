@@ -1,7 +1,6 @@
 //! The SUP documents.
 
 use super::*;
-use std::sync::atomic::Ordering;
 use tidegate_core::sup::{SupDocument, read};
 use tidegate_store::KnownGateway;
 
@@ -23,9 +22,9 @@ fn ids(site: &Site, document: &SupDocument) -> Vec<String> {
 #[tokio::test]
 async fn a_document_says_what_changed_and_where_the_others_are() {
     let site = Site::announcing();
-    site.store.log.close(-3000, &["third"]);
-    site.store.log.close(-5, &["news", "other"]);
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-3000, &["third"]);
+    site.store.announce(-5, &["news", "other"]);
+    site.store.announce(-2, &["news"]);
     let answer = site.get("/sup.json").await;
     assert_eq!(header(&answer, "content-type"), "application/json");
     assert_eq!(header(&answer, "cache-control"), "public, max-age=1");
@@ -43,7 +42,7 @@ async fn a_document_says_what_changed_and_where_the_others_are() {
 #[tokio::test]
 async fn a_feed_leads_to_the_document_that_lists_it_with_304_as_well() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     let first = site.get("/feeds/news").await;
     let tag = header(&first, "etag").to_owned();
     let again = site.get_with("/feeds/news", &[("if-none-match", &tag)]).await;
@@ -75,7 +74,7 @@ async fn a_bad_period_is_told_which_there_are() {
 #[tokio::test]
 async fn documents_have_tags_and_are_compressed() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     let plain = site.get("/sup.json").await;
     let tag = header(&plain, "etag").to_owned();
     for coding in ["gzip", "zstd"] {
@@ -92,10 +91,10 @@ async fn documents_have_tags_and_are_compressed() {
 #[tokio::test(start_paused = true)]
 async fn a_change_is_listed_within_a_second_and_one_build_serves_all() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     assert_eq!(ids(&site, &document(&site, "/sup.json").await), ["news"]);
-    let reads = site.store.log.reads.load(Ordering::Relaxed);
-    site.store.log.close(0, &["other"]);
+    let reads = site.store.reads_of("log");
+    site.store.announce(0, &["other"]);
     // Within a second of the last build its document is good enough.
     assert_eq!(ids(&site, &document(&site, "/sup.json").await), ["news"]);
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -103,13 +102,13 @@ async fn a_change_is_listed_within_a_second_and_one_build_serves_all() {
     for answer in all {
         assert_eq!(ids(&site, &read(&bytes(answer).await).unwrap()), ["other", "news"]);
     }
-    assert_eq!(site.store.log.reads.load(Ordering::Relaxed), reads + 1);
+    assert_eq!(site.store.reads_of("log"), reads + 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_nothing_changes_a_document_stands_until_its_time_is_old() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     let tag = |answer: &Response<Body>| header(answer, "etag").to_owned();
     let first = tag(&site.get("/sup.json").await);
     for (seconds, same) in [(2, true), (3, false)] {
@@ -126,16 +125,16 @@ async fn while_nothing_changes_a_document_stands_until_its_time_is_old() {
 #[tokio::test(start_paused = true)]
 async fn the_log_is_read_before_the_next_request() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     document(&site, "/sup.json").await;
     let room = site.room.clone();
     let keeping = tokio::spawn(async move { room.keep_following().await });
     tokio::time::sleep(Duration::from_secs(2)).await;
-    site.store.log.close(0, &["other"]);
+    site.store.announce(0, &["other"]);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let reads = site.store.log.reads.load(Ordering::Relaxed);
+    let reads = site.store.reads_of("log");
     assert_eq!(ids(&site, &document(&site, "/sup.json").await), ["other", "news"]);
-    assert_eq!(site.store.log.reads.load(Ordering::Relaxed), reads, "it was there already");
+    assert_eq!(site.store.reads_of("log"), reads, "it was there already");
     site.closing.cancel();
     keeping.await.unwrap();
 }
@@ -144,21 +143,21 @@ async fn the_log_is_read_before_the_next_request() {
 #[tokio::test(start_paused = true)]
 async fn a_document_claims_no_time_up_to_which_nobody_looked() {
     let site = Site::announcing();
-    site.store.log.close(-2, &["news"]);
+    site.store.announce(-2, &["news"]);
     let elsewhere = |store: &TestStore| {
-        store.log.close(-1, &["other"]);
+        store.announce(-1, &["other"]);
     };
-    *site.store.at_look.lock().unwrap() = Some(Box::new(elsewhere));
+    site.store.finds(elsewhere);
     assert_eq!(ids(&site, &document(&site, "/sup.json").await), ["other", "news"]);
     let room = site.room.clone();
     let keeping = tokio::spawn(async move { room.keep_following().await });
     // What changes meanwhile cannot be seen.
-    site.store.is_unseen.store(true, Ordering::Release);
+    site.store.set_unseen(true);
     site.clock.set(at(200));
     tokio::time::sleep(Duration::from_secs(100)).await;
     problem(site.get("/sup.json").await, 503).await;
-    site.store.log.close(100, &["news"]);
-    site.store.is_unseen.store(false, Ordering::Release);
+    site.store.announce(100, &["news"]);
+    site.store.set_unseen(false);
     let seen = document(&site, "/sup.json").await;
     assert_eq!((seen.updated, ids(&site, &seen)), (at(199), vec!["news".to_owned()]));
     site.closing.cancel();
@@ -169,37 +168,26 @@ async fn a_document_claims_no_time_up_to_which_nobody_looked() {
 #[tokio::test]
 async fn of_several_gateways_a_document_lists_what_changed_shortly_before_it_begins() {
     for (gateways, listed) in [(0, vec!["news", "other"]), (1, vec!["news", "other", "third"])] {
-        let site = Site::announcing();
-        site.store.condition.lock().unwrap().gateways =
-            vec![KnownGateway::default(); gateways].into();
-        site.store.log.close(-80, &["third"]);
-        site.store.log.close(-79, &["other"]);
-        site.store.log.close(-1, &["news"]);
+        let site = Site::sharing();
+        site.store.confirm(vec![KnownGateway::default(); gateways]);
+        site.store.announce(-80, &["third"]);
+        site.store.announce(-79, &["other"]);
+        site.store.announce(-1, &["news"]);
         let found = document(&site, "/sup.json").await;
         assert_eq!(found.since, at(-77));
         assert_eq!(ids(&site, &found), listed);
     }
 }
 
-/// Another gateway may have been started since the database answered last, and write.
-#[tokio::test]
-async fn a_document_claims_no_time_at_which_the_database_was_silent() {
-    let site = Site::announcing();
-    site.store.condition.lock().unwrap().unanswered = Some(Duration::from_secs(30));
-    site.store.log.close(-40, &["news"]);
-    let found = document(&site, "/sup.json").await;
-    assert_eq!((found.updated, ids(&site, &found)), (at(-31), vec!["news".to_owned()]));
-}
-
 #[tokio::test]
 async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     let site = Site::announcing();
     for _ in 0..700 {
-        site.store.log.close(-100, &["third"]);
+        site.store.announce(-100, &["third"]);
     }
-    site.store.log.close(-90, &["other"]);
-    site.store.log.close(-1, &["news"]);
-    site.store.log.trim(30);
+    site.store.announce(-90, &["other"]);
+    site.store.announce(-1, &["news"]);
+    site.store.trim(30);
     // Of `third` and `other` the time is known, since epochs followed.
     assert_eq!(ids(&site, &document(&site, "/sup.json").await), ["news", "other"]);
     let all = document(&site, "/sup.json?seconds=300").await;

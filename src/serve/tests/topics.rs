@@ -1,13 +1,14 @@
 //! What the hub is told of topics below tokens.
 
-use super::private::{ANN, BOB, SECRET, readers, site};
+use super::Site;
+use super::private::{ANN, BOB, SECRET, announcing, readers, store};
 use tidegate_poll::hub::{NoHubDocument, TopicRequest};
 use tidegate_store::KnownGateway;
 
 /// Those of an older file than the one that another gateway has lack a reader, and a feed of another.
 #[tokio::test]
 async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers() {
-    let site = site();
+    let site = Site::with(store().shared(), announcing());
     let exists =
         async |topic: &str| site.room.hub_document(TopicRequest::Exists(topic.to_owned())).await;
     let at = |path: &str| format!("https://feeds.example.org{path}/feeds/{SECRET}");
@@ -18,7 +19,7 @@ async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers()
     site.room.replace_readers(bob());
     let other = KnownGateway { differing: vec!["reader".to_owned()], ..KnownGateway::default() };
     let others = |all: &[KnownGateway]| {
-        site.store.condition.lock().unwrap().gateways = all.into();
+        site.store.confirm(all);
     };
     others(&[other]);
     for topic in &missing {

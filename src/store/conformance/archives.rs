@@ -53,7 +53,7 @@ fn said(archive: &Archive) -> Vec<&str> {
     archive.items.iter().map(|item| item.shared.winner.data.xml.as_str()).collect()
 }
 
-async fn ids_kept(store: &dyn Store) -> Vec<String> {
+async fn ids_kept(store: &Store) -> Vec<String> {
     let notes = store.archives(&feed("news"), 99).await.unwrap();
     notes.iter().map(|note| note.id.to_string()).collect()
 }
@@ -218,7 +218,7 @@ async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
 }
 
 /// A change that takes an item's text out.
-async fn redaction(store: &dyn Store, name: &str) -> Change {
+async fn redaction(store: &Store, name: &str) -> Change {
     Draft::on(store, "news", 7).await.redact(name, "").done()
 }
 

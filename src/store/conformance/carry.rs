@@ -25,7 +25,7 @@ on_every_store! {
 }
 
 /// All pieces of a store.
-pub(crate) async fn pieces(store: &dyn Store) -> Vec<ExportRecord> {
+pub(crate) async fn pieces(store: &Store) -> Vec<ExportRecord> {
     let (sender, mut receiver) = mpsc::channel(4);
     let taking = async {
         let mut pieces = Vec::new();
@@ -91,7 +91,7 @@ pub(super) async fn hand(
 }
 
 /// A copy of a store, by way of a file.
-async fn copy<B: Bench>(store: &dyn Store) -> B {
+async fn copy<B: Bench>(store: &Store) -> B {
     let bench = B::new();
     let pieces = pieces(store).await;
     let filed = filed(&pieces, store.endpoint());
@@ -109,7 +109,7 @@ enum Kinds {
 }
 
 /// Every answer that the trait has is the same.
-async fn alike(one: &dyn Store, other: &dyn Store, kinds: Kinds) {
+async fn alike(one: &Store, other: &Store, kinds: Kinds) {
     macro_rules! same {
         ($($call:tt)+) => {
             assert_eq!(one.$($call)+.await.unwrap(), other.$($call)+.await.unwrap())

@@ -116,7 +116,7 @@ async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
 
 /// Of two polls of one feed the one that asked later is in force, whoever commits first.
 async fn a_document_that_was_asked_for_earlier_is_refused(bench: impl Bench) {
-    let draft = async |store: &dyn Store, seconds: i64, asked: Option<i64>| {
+    let draft = async |store: &Store, seconds: i64, asked: Option<i64>| {
         let change = Draft::on(store, "news", seconds).await.item("a", "A").done();
         Change { asked_at: asked.map(time), ..change }
     };

@@ -17,11 +17,7 @@ fn losing(name: &str, updates: u32, data: Option<Markup>) -> Version<Option<Mark
 }
 
 /// Makes a second version of the item `a` of the feed, with these versions in conflict.
-async fn contest(
-    store: &dyn Store,
-    seconds: i64,
-    versions: Vec<Version<Option<Markup>>>,
-) -> Change {
+async fn contest(store: &Store, seconds: i64, versions: Vec<Version<Option<Markup>>>) -> Change {
     let mut change = Draft::on(store, "news", seconds).await.item("a", "B").done();
     let count = u32::try_from(versions.len()).unwrap();
     for known in &mut change.known {
@@ -33,7 +29,7 @@ async fn contest(
     change
 }
 
-async fn begun(store: &dyn Store) {
+async fn begun(store: &Store) {
     let change = Draft::on(store, "news", 1).await.item("a", "A").order(&["a"]).done();
     store.commit(change).await.unwrap();
 }

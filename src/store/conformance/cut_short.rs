@@ -34,7 +34,7 @@ async fn what_breaks_off_between_two_feeds_is_not_whole(bench: impl Bench) {
 /// A part of a state is never taken for the whole of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_broke_off_is_not_opened() {
-    let is_refused = |opened: Result<EmbeddedStore, StoreError>| {
+    let is_refused = |opened: Result<Store, StoreError>| {
         matches!(opened, Err(StoreError::PartlyImported { .. }))
     };
     let bench = InMemory::new();
@@ -44,5 +44,5 @@ async fn what_broke_off_is_not_opened() {
     break_off(&bench).await.unwrap_err();
     bench.store.close().await.unwrap();
     let request = DiskRequest::new(bench.folder.path(), Some(endpoint()));
-    assert!(is_refused(EmbeddedStore::open_on_disk(request, Arc::new(bench.clock.clone()))));
+    assert!(is_refused(Store::open_on_disk(request, Arc::new(bench.clock.clone()))));
 }

@@ -18,7 +18,7 @@ async fn begun(bench: &impl Bench) {
     store.commit(change.done()).await.unwrap();
 }
 
-async fn found(store: &dyn Store, names: &[&str]) -> Vec<SyncId> {
+async fn found(store: &Store, names: &[&str]) -> Vec<SyncId> {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let stubs = store.stubs(&feed("news"), &names).await.unwrap();
     stubs.into_iter().map(|stub| stub.id).collect()

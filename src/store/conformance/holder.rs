@@ -1,41 +1,40 @@
 //! Who reads a feed while others write to it.
 
 use crate::*;
-use std::sync::Arc;
 use tidegate_core::model::*;
 
 /// Who reads a feed, and what it was when he began; nothing once it was purged.
 pub(super) struct Holder {
     pub(super) feed: FeedName,
-    reader: Arc<dyn PinnedFeed>,
+    reader: PinnedFeed,
     pub(super) seen: [Option<View>; 2],
     pub(super) ledger: Option<Snapshot>,
 }
 
 impl Holder {
-    pub(super) async fn new(store: &dyn Store, feed: FeedName) -> Option<Self> {
+    pub(super) async fn new(store: &Store, feed: FeedName) -> Option<Self> {
         let reader = store.pin(&feed).await.unwrap()?;
         let (seen, ledger) = Self::read(&reader).await;
         assert_eq!(Some(reader.state()), store.state(&feed).await.unwrap().as_ref());
         Some(Self { feed, reader, seen, ledger })
     }
 
-    async fn read(reader: &Arc<dyn PinnedFeed>) -> ([Option<View>; 2], Option<Snapshot>) {
-        let all = Arc::clone(reader).view(Select::All).await.unwrap();
-        let current = Arc::clone(reader).view(Select::Current).await.unwrap();
-        ([all, current], Arc::clone(reader).snapshot().await.unwrap())
+    async fn read(reader: &PinnedFeed) -> ([Option<View>; 2], Option<Snapshot>) {
+        let all = reader.view(Select::All).await.unwrap();
+        let current = reader.view(Select::Current).await.unwrap();
+        ([all, current], reader.snapshot().await.unwrap())
     }
 
     /// What was committed since is not seen: it is the same, or outdated.
     pub(super) async fn sees_the_same(&self) {
         let outdated = |error: StoreError| assert!(matches!(error, StoreError::Outdated));
         for (select, seen) in [Select::All, Select::Current].into_iter().zip(&self.seen) {
-            match Arc::clone(&self.reader).view(select).await {
+            match self.reader.view(select).await {
                 Ok(view) => assert_eq!(&view, seen),
                 Err(error) => outdated(error),
             }
         }
-        match Arc::clone(&self.reader).snapshot().await {
+        match self.reader.snapshot().await {
             Ok(ledger) => assert_eq!(ledger, self.ledger),
             Err(error) => outdated(error),
         }

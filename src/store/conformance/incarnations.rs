@@ -20,12 +20,12 @@ on_every_store! {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Place(u32, u64);
 
-fn newest(store: &dyn Store) -> Place {
+fn newest(store: &Store) -> Place {
     let epoch = store.watch_epochs().borrow().0;
     Place(store.lineage().mark_at(epoch, epoch).unwrap(), epoch)
 }
 
-fn knows(store: &dyn Store, Place(mark, epoch): Place) -> bool {
+fn knows(store: &Store, Place(mark, epoch): Place) -> bool {
     store.lineage().reaches(mark, epoch, store.watch_epochs().borrow().0)
 }
 
@@ -42,14 +42,14 @@ async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place
 }
 
 /// Another store with what this one has, as a compaction makes it.
-async fn compacted(store: &dyn Store) -> OnDisk {
+async fn compacted(store: &Store) -> OnDisk {
     let bench = OnDisk::new();
     bring(&bench, pieces(store).await).await.unwrap();
     bench.reopen().await
 }
 
 /// A copy, made at the second `now`.
-async fn copied<B: Bench>(store: &dyn Store, now: i64) -> B {
+async fn copied<B: Bench>(store: &Store, now: i64) -> B {
     let bench = B::new();
     let all = pieces(store).await;
     let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
@@ -60,7 +60,7 @@ async fn copied<B: Bench>(store: &dyn Store, now: i64) -> B {
     bench.reopen().await
 }
 
-async fn state(store: &dyn Store) -> FeedState {
+async fn state(store: &Store) -> FeedState {
     store.state(&feed("news")).await.unwrap().unwrap()
 }
 
@@ -88,7 +88,7 @@ async fn a_compacted_store_goes_on() {
 }
 
 /// No epoch is missing and none comes twice, and the store knows the place after each.
-fn follow_each_other(places: &[Place], store: &dyn Store) {
+fn follow_each_other(places: &[Place], store: &Store) {
     assert!(places.is_sorted_by(|one, next| one.1 + 1 == next.1), "{places:?}");
     assert!(places.iter().all(|place| knows(store, *place)));
 }
@@ -170,7 +170,7 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
     let open = |endpoint, sup_ids| {
         let request = DiskRequest::new(folder.path(), endpoint);
         let clock = Arc::new(ManualClock::at(time(0)));
-        EmbeddedStore::open_on_disk(DiskRequest { sup_ids, ..request }, clock).unwrap()
+        Store::open_on_disk(DiskRequest { sup_ids, ..request }, clock).unwrap()
     };
     let bench = OnDisk::new();
     changes(&bench, 1..5).await;

@@ -3,7 +3,6 @@
 use super::make::*;
 use super::{Bench, on_every_store};
 use crate::*;
-use std::sync::Arc;
 use tidegate_core::model::*;
 
 on_every_store! {
@@ -42,7 +41,7 @@ fn names(items: &[LedgerEntry]) -> Vec<String> {
     items.iter().map(|known| known.id.to_string()).collect()
 }
 
-async fn found(store: &dyn Store, query: LedgerQuery) -> Vec<String> {
+async fn found(store: &Store, query: LedgerQuery) -> Vec<String> {
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
     names(&reader.find_items(query).await.unwrap().items)
 }
@@ -55,7 +54,7 @@ async fn a_ledger_without_an_index_is_read_whole(bench: impl Bench) {
     begun(&bench).await;
     let store = bench.store();
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
-    assert!(!Arc::clone(&reader).has_index().await.unwrap());
+    assert!(!reader.has_index().await.unwrap());
     let whole = store.snapshot(&feed("news")).await.unwrap();
     assert_eq!(reader.unsettled(tick(9)).await.unwrap(), whole);
     assert_eq!(whole.unwrap().unsettled, None);
@@ -67,7 +66,7 @@ async fn what_is_settled_is_read_where_it_is_asked_for(bench: impl Bench) {
     let bench = bench.reopen().await;
     let store = bench.store();
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
-    assert!(Arc::clone(&reader).has_index().await.unwrap());
+    assert!(reader.has_index().await.unwrap());
     let part = reader.unsettled(tick(9)).await.unwrap().unwrap();
     assert_eq!(names(&part.known), ["a", "d"]);
     let settled = part.settled.unwrap();

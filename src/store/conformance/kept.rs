@@ -47,7 +47,7 @@ fn kept(text: &str) -> HeldEntry {
 }
 
 /// Commits a change that holds a document and keeps these entries.
-async fn keep(store: &dyn Store, seconds: i64, entries: Option<Vec<HeldEntry>>) {
+async fn keep(store: &Store, seconds: i64, entries: Option<Vec<HeldEntry>>) {
     let mut change = Draft::on(store, "news", seconds).await.done();
     change.state.hold = Some(hold());
     change.kept = entries;

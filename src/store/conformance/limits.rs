@@ -49,7 +49,7 @@ async fn the_newest_bytes_outlive_their_version(bench: impl Bench) {
     assert_eq!(item.shared.winner.data, markup("new"));
 }
 
-async fn events_of(store: &dyn Store) -> Vec<String> {
+async fn events_of(store: &Store) -> Vec<String> {
     let events = store.events(&feed("news"), usize::MAX).await.unwrap();
     events.into_iter().map(|event| event.title).collect()
 }

@@ -172,7 +172,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// A change to `name` at the given second.
-    pub(crate) async fn on(store: &dyn Store, name: &str, seconds: i64) -> Self {
+    pub(crate) async fn on(store: &Store, name: &str, seconds: i64) -> Self {
         Self::of(name, store.snapshot(&feed(name)).await.unwrap(), seconds)
     }
 

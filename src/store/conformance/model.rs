@@ -168,7 +168,7 @@ impl Told {
     }
 
     /// What the store has of the archives is what was sealed, and nothing of what was dropped.
-    async fn archives_agree(&self, store: &dyn Store, name: &FeedName) {
+    async fn archives_agree(&self, store: &Store, name: &FeedName) {
         let chain = self.changes.last().map(|change| &change.state.archives).unwrap();
         let notes = store.archives(name, usize::MAX).await.unwrap();
         assert_eq!(notes.iter().map(|note| note.bytes).sum::<u64>(), chain.bytes);
@@ -315,7 +315,7 @@ impl Model {
         Committed { revision }
     }
 
-    pub(super) async fn agrees_with(&self, store: &dyn Store) {
+    pub(super) async fn agrees_with(&self, store: &Store) {
         assert_eq!(
             store.feeds().await.unwrap(),
             self.records.values().cloned().collect::<Vec<_>>()

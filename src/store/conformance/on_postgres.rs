@@ -4,14 +4,14 @@ use super::make::time;
 use super::model::{self, step};
 use super::{Bench, InMemory, OnDisk, carry, endpoint};
 use crate::testing::{TestSchema, is_tested};
-use crate::{EmbeddedStore, PostgresRequest, Store};
+use crate::{PostgresRequest, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
 use tidegate_core::clock::ManualClock;
 
 pub(super) struct OnPostgres {
-    store: Arc<EmbeddedStore>,
+    store: Arc<Store>,
     clock: ManualClock,
     schema: Arc<TestSchema>,
 }
@@ -19,7 +19,7 @@ pub(super) struct OnPostgres {
 impl OnPostgres {
     fn open(schema: Arc<TestSchema>, clock: ManualClock) -> Self {
         let request = PostgresRequest::new(&schema.url, Some(endpoint()));
-        let store = EmbeddedStore::open_on_postgres(request, Arc::new(clock.clone())).unwrap();
+        let store = Store::open_on_postgres(request, Arc::new(clock.clone())).unwrap();
         Self { store: Arc::new(store), clock, schema }
     }
 }
@@ -29,8 +29,8 @@ impl Bench for OnPostgres {
         Self::open(Arc::new(TestSchema::new().unwrap()), ManualClock::at(time(0)))
     }
 
-    fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store) as Arc<dyn Store>
+    fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
     }
 
     fn clock(&self) -> &ManualClock {

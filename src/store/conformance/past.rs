@@ -80,7 +80,7 @@ async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
     assert_eq!(bytes(2).await, Some(markup("two")));
 }
 
-async fn shown(store: &dyn Store, select: PastSelect, seconds: i64) -> Vec<String> {
+async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
     let past = store.past(&feed("news"), select, time(seconds)).await.unwrap().unwrap();
     let Past::Then(view) = past else { panic!("{seconds}: {past:?}") };
     let around = view.skeleton.text.clone();
@@ -205,7 +205,7 @@ async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: impl Bench) {
 }
 
 /// Everything that a store answers of `news`, as text.
-async fn everything(store: &dyn Store) -> String {
+async fn everything(store: &Store) -> String {
     let news = feed("news");
     let mut all = format!(
         "{:?} {:?} {:?}",

@@ -36,7 +36,7 @@ async fn filled(bench: &impl Bench, rounds: i64) {
     }
 }
 
-async fn numbers(store: &dyn Store, name: &str) -> Vec<u32> {
+async fn numbers(store: &Store, name: &str) -> Vec<u32> {
     let notes = store.versions(&feed("news"), &id(name), usize::MAX).await.unwrap();
     notes.iter().map(|note| note.updates.value()).collect()
 }

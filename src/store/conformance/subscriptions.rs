@@ -38,7 +38,7 @@ pub(crate) fn subscription(callback: &str) -> Subscription {
 }
 
 /// Stores them, whatever there was.
-pub(super) async fn put(store: &dyn Store, all: &[Subscription]) -> Result<(), StoreError> {
+pub(super) async fn put(store: &Store, all: &[Subscription]) -> Result<(), StoreError> {
     let stored = store.subscriptions().await?;
     let change = |after: &Subscription| {
         let before = stored.iter().find(|before| before.id() == after.id()).cloned();

@@ -8,9 +8,9 @@
 use super::files::engine_bytes;
 use super::folder::StoreFolder;
 use super::{open_in, swap};
-use crate::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
+use crate::embedded::{OpenRequest, ReopenPauses, Store};
 use crate::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
-use crate::{CommitError, FreeSpace, Store, StoreError};
+use crate::{CommitError, FreeSpace, StoreError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ async fn open(
     folder: &Arc<StoreFolder>,
     request: OpenRequest,
     clock: &Arc<dyn Clock>,
-) -> Result<EmbeddedStore, CompactError> {
+) -> Result<Store, CompactError> {
     let (folder, clock) = (Arc::clone(folder), Arc::clone(clock));
     blocking(move || {
         let wrap = Box::new(|engine| engine);
@@ -151,7 +151,7 @@ async fn open(
 
 /// Copies everything, and reads it back; how many items it was.
 async fn copy(
-    old: &EmbeddedStore,
+    old: &Store,
     path: &Path,
     clock: &Arc<dyn Clock>,
     progress: &mut (dyn FnMut(CompactProgress) + Send),
@@ -169,8 +169,11 @@ async fn copy(
     let sup_ids = Some(old.sup_ids());
     let request = OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids };
     let new = open(&folder, request, clock).await?;
-    let copied = match hand_over(old, &new, &mut progress).await {
-        Ok(written) => digest(&new, &mut progress).await.map(|read| (written, read)),
+    let (to, from) = mpsc::channel(WAITING);
+    let (handed, taken) = tokio::join!(read(old, Some(to), &mut progress), new.import(from));
+    let copied = match handed.and_then(|digest| taken.map(|()| digest).map_err(CompactError::Copy))
+    {
+        Ok(written) => read(&new, None, &mut progress).await.map(|read| (written, read)),
         Err(error) => Err(error),
     };
     let closed = new.close().await;
@@ -206,56 +209,33 @@ impl ItemCounter<'_> {
     }
 }
 
-/// Hands everything over; the fingerprint of what it was.
-async fn hand_over(
-    old: &EmbeddedStore,
-    new: &EmbeddedStore,
+/// Reads a store whole, hands it on where somebody takes it, and answers its fingerprint.
+async fn read(
+    store: &Store,
+    to: Option<mpsc::Sender<ImportMessage>>,
     progress: &mut ItemCounter<'_>,
 ) -> Result<ExportDigest, CompactError> {
-    let (to, mut pieces) = mpsc::channel(WAITING);
-    let (sender, receiver) = mpsc::channel(WAITING);
-    let passing = async move {
-        let mut digest = ExportDigest::default();
-        while let Some(piece) = pieces.recv().await {
-            digest.put(&piece)?;
-            progress.note(&piece);
-            if sender.send(ImportMessage::Record(piece)).await.is_err() {
-                break;
-            }
-        }
-        Ok::<_, PortableError>((digest, sender))
-    };
-    let handing = async {
-        let (read, passed) = tokio::join!(old.export(to), passing);
-        read?;
-        let (digest, sender) = passed?;
-        // Who does not take it any more says why.
-        let _ = sender.send(ImportMessage::End).await;
-        Ok::<_, CompactError>(digest)
-    };
-    let (digest, written) = tokio::join!(handing, new.import(receiver));
-    let digest = digest?;
-    written.map_err(CompactError::Copy)?;
-    Ok(digest)
-}
-
-/// The fingerprint of everything in a store.
-async fn digest(
-    store: &EmbeddedStore,
-    progress: &mut ItemCounter<'_>,
-) -> Result<ExportDigest, CompactError> {
-    let (to, mut pieces) = mpsc::channel(WAITING);
+    let (sender, mut pieces) = mpsc::channel(WAITING);
     let reading = async move {
         let mut digest = ExportDigest::default();
         while let Some(piece) = pieces.recv().await {
             digest.put(&piece)?;
             progress.note(&piece);
+            if let Some(to) = &to
+                && to.send(ImportMessage::Record(piece)).await.is_err()
+            {
+                break;
+            }
         }
-        Ok::<_, PortableError>(digest)
+        Ok::<_, PortableError>((digest, to))
     };
-    let (read, digest) = tokio::join!(store.export(to), reading);
-    read?;
-    Ok(digest?)
+    let (exported, read) = tokio::join!(store.export(sender), reading);
+    exported?;
+    let (digest, to) = read?;
+    if let Some(to) = to {
+        let _ = to.send(ImportMessage::End).await;
+    }
+    Ok(digest)
 }
 
 #[cfg(test)]

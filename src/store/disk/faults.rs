@@ -8,10 +8,10 @@ mod reopen;
 
 use super::folder::StoreFolder;
 use super::{DiskRequest, OpenRequest, WrapEngine};
-use crate::EmbeddedStore;
+use crate::Store;
+use crate::StoreError;
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
-use crate::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
 
-pub(crate) fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
+pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
     open_as(path, Some("gate.example"))
 }
 
-fn open_as(path: &Path, endpoint: Option<&str>) -> Result<EmbeddedStore, StoreError> {
+fn open_as(path: &Path, endpoint: Option<&str>) -> Result<Store, StoreError> {
     let endpoint = endpoint.map(|endpoint| EndpointId::own(endpoint).unwrap());
-    EmbeddedStore::open_on_disk(DiskRequest::new(path, endpoint), clock())
+    Store::open_on_disk(DiskRequest::new(path, endpoint), clock())
 }
 
 /// A store whose engine has something before it.
@@ -33,7 +33,7 @@ fn open_with(
     path: &Path,
     pauses: ReopenPauses,
     wrap: Box<WrapEngine>,
-) -> Result<EmbeddedStore, StoreError> {
+) -> Result<Store, StoreError> {
     let folder = Arc::new(StoreFolder::take(path)?);
     super::open_in(folder, OpenRequest::default(), clock(), pauses, wrap)
 }
@@ -43,7 +43,7 @@ fn clock() -> Arc<ManualClock> {
 }
 
 /// A store, and the database below it.
-pub(crate) fn open_raw(path: &Path) -> (EmbeddedStore, Arc<dyn Engine>) {
+pub(crate) fn open_raw(path: &Path) -> (Store, Arc<dyn Engine>) {
     let found = Arc::new(std::sync::Mutex::new(None));
     let place = Arc::clone(&found);
     let wrap = Box::new(move |engine: Arc<dyn Engine>| {
@@ -56,7 +56,7 @@ pub(crate) fn open_raw(path: &Path) -> (EmbeddedStore, Arc<dyn Engine>) {
 }
 
 /// The error of an opening that must fail.
-pub(crate) fn refused(result: Result<EmbeddedStore, StoreError>) -> StoreError {
+pub(crate) fn refused(result: Result<Store, StoreError>) -> StoreError {
     match result {
         Ok(_) => panic!("the store opened"),
         Err(error) => error,
@@ -68,7 +68,7 @@ pub(crate) fn news() -> FeedName {
 }
 
 /// A change to one item of the feed `news`, on top of what the store has.
-pub(crate) async fn change(store: &EmbeddedStore, text: &str) -> Change {
+pub(crate) async fn change(store: &Store, text: &str) -> Change {
     let before = store.state(&news()).await.unwrap();
     let revision = before.as_ref().map_or(Revision(0), |state| state.revision);
     let seconds = i64::try_from(revision.0).unwrap() + 1;

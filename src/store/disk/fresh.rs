@@ -2,7 +2,7 @@
 
 use super::folder::{LOCK, StoreFolder};
 use super::{DiskRequest, open_in, swap};
-use crate::embedded::{EmbeddedStore, OpenRequest, ReopenPauses};
+use crate::embedded::{OpenRequest, ReopenPauses, Store};
 use crate::{FreeSpace, StoreError};
 use std::fs;
 use std::io;
@@ -43,7 +43,7 @@ impl FreshStore {
         request: DiskRequest,
         min_free: u64,
         clock: Arc<dyn Clock>,
-    ) -> Result<(Self, EmbeddedStore), StoreError> {
+    ) -> Result<(Self, Store), StoreError> {
         let DiskRequest { path, endpoint, sup_ids } = request;
         let failed = |source| StoreError::Io { doing: "make a store in its folder", source };
         let is_new = !path.try_exists().map_err(failed)?;
@@ -91,10 +91,10 @@ impl FreshStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Store as _;
+    use crate::Store;
     use tidegate_core::clock::SystemClock;
 
-    fn begin(path: &Path) -> Result<(FreshStore, EmbeddedStore), StoreError> {
+    fn begin(path: &Path) -> Result<(FreshStore, Store), StoreError> {
         let request = DiskRequest::new(path, None);
         FreshStore::begin(request, 0, Arc::new(SystemClock))
     }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("admin-token")).unwrap(), "token");
         assert!(path.join("lost+found").is_dir() && !path.join(swap::MAKING).exists());
         assert!(matches!(begin(&path), Err(StoreError::Occupied { .. })));
-        let store = EmbeddedStore::on_disk(&path, None, Arc::new(SystemClock)).unwrap();
+        let store = Store::on_disk(&path, None, Arc::new(SystemClock)).unwrap();
         assert_eq!(store.endpoint(), &endpoint);
         store.close().await.unwrap();
     }

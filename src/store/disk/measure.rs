@@ -5,9 +5,9 @@
 
 use super::DiskRequest;
 use super::faults::{noise, open_raw};
+use crate::Store;
 use crate::conformance::make::{feed, poll_state};
 use crate::engine::{Class, Engine, KeyOrder, beginning_with};
-use crate::{EmbeddedStore, Store};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -195,7 +195,7 @@ fn name(number: u64) -> FeedName {
     feed(&format!("feed-{number:06}"))
 }
 
-async fn fill(store: &Arc<EmbeddedStore>, shape: &Arc<Shape>, feeds: u64) {
+async fn fill(store: &Arc<Store>, shape: &Arc<Shape>, feeds: u64) {
     each(store, feeds, {
         let shape = Arc::clone(shape);
         move |number| shape.change(&name(number), 1)
@@ -205,7 +205,7 @@ async fn fill(store: &Arc<EmbeddedStore>, shape: &Arc<Shape>, feeds: u64) {
 
 /// Commits changes, some at a time, so that they share barriers.
 async fn each(
-    store: &Arc<EmbeddedStore>,
+    store: &Arc<Store>,
     count: u64,
     make: impl Fn(u64) -> Change + Send + Sync + 'static,
 ) {
@@ -307,7 +307,7 @@ async fn cost() {
     }
 }
 
-async fn each_of(store: &Arc<EmbeddedStore>, count: u64, shape: Arc<Shape>, revisions: Vec<u64>) {
+async fn each_of(store: &Arc<Store>, count: u64, shape: Arc<Shape>, revisions: Vec<u64>) {
     each(store, count, move |number| {
         let revision = revisions[usize::try_from(number).unwrap()] + 1;
         shape.change(&name(number), revision)
@@ -323,7 +323,7 @@ fn opening() {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let (begun, used) = (Instant::now(), processor());
     let request = DiskRequest::new(Path::new(&path), None);
-    let store = EmbeddedStore::open_on_disk(request, clock).unwrap();
+    let store = Store::open_on_disk(request, clock).unwrap();
     println!(
         "sled: opened in {:.2} s, {:.2} s of CPU, {} MiB resident",
         begun.elapsed().as_secs_f64(),

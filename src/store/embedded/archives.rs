@@ -2,7 +2,6 @@
 //! blocks under its number.
 
 use super::keys;
-use super::past;
 use super::read;
 use super::records::Records;
 use crate::engine::{Class, Writes};
@@ -98,9 +97,9 @@ fn segment(
 fn borne(records: &Records, change: &Change) -> Result<HashSet<String>, StoreError> {
     let changed: HashSet<&SyncId> = change.known.iter().map(|known| &known.id).collect();
     let mut known = change.known.clone();
-    for id in past::ledger(records, &change.feed)? {
+    for id in read::ledger(records, &change.feed)? {
         if !changed.contains(&id) {
-            known.extend(past::known(records, &change.feed, &id)?);
+            known.extend(read::known(records, &change.feed, &id)?);
         }
     }
     known.retain(|known| !known.is_deleted() && !change.redacted.contains(&known.id));

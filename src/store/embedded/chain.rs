@@ -4,13 +4,12 @@
 use super::keys;
 use super::records::Records;
 use crate::StoreError;
-use crate::engine::Class;
-use crate::engine::{KeyOrder, beginning_with};
+use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::limits::{CHAIN_LIMIT, WHOLE_EVERY};
 use crate::record::{HistoryRecord, Record, delta, read_fields};
 use bytes::Bytes;
 use std::ops::Bound;
-use tidegate_core::model::{FeedName, FeedState, Markup, SyncId, Tick, Time};
+use tidegate_core::model::{Change, FeedName, FeedState, Markup, SyncId, Tick, Time};
 
 /// Reads the record `bytes` that stands at `key`. `base`: the record at a time that another is a
 /// difference to.
@@ -120,33 +119,60 @@ impl ChainHead {
     }
 }
 
-/// What becomes of the present one when another takes its place.
-pub(super) struct Superseded {
-    /// The class and key that it stands at from now on, and the record.
-    pub(super) entry: (Class, Vec<u8>, Vec<u8>),
-    /// Since when the new one is in force.
-    pub(super) since: Time,
-    /// How many differences there are in a row now.
-    pub(super) run: u32,
+/// Since when the present order and skeleton of a feed are in force.
+pub(super) fn history(records: &Records, feed: &FeedName) -> Result<HistoryRecord, StoreError> {
+    Ok(records.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default())
 }
 
-/// Moves the present one, in force since `since`, to the past of a feed that shows `newer` from
-/// `shown` on; `None` where there is none.
+/// What is stored of `old`, after `run` differences, which `newer` takes the place of: a difference where that saves
+/// something, and the run then. `what` it is, for the message where it cannot be written.
+pub(super) fn against(
+    records: &Records,
+    old: &[u8],
+    (at, newer): (Time, &[u8]),
+    run: u32,
+    what: impl FnOnce() -> String,
+) -> Result<(Vec<u8>, u32), StoreError> {
+    let difference = match run + 1 < WHOLE_EVERY {
+        true => records.difference(old, at, newer, what)?,
+        false => None,
+    };
+    Ok(difference.map_or_else(|| (old.to_vec(), 0), |difference| (difference, run + 1)))
+}
+
+/// Plans the past order and document, and since when the new ones are in force.
 pub(super) fn supersede(
     records: &Records,
-    feed: &FeedName,
-    line: ChainHead,
-    (since, run): (Time, u32),
-    (shown, newer): (Time, &[u8]),
-) -> Result<Option<Superseded>, StoreError> {
-    let Some(old) = records.get(line.present, &keys::feed(feed))? else { return Ok(None) };
-    let next = shown.max(since.plus(std::time::Duration::from_secs(1)));
-    let difference = if run + 1 < WHOLE_EVERY {
-        records.difference(&old, next, newer, || format!("the past of the feed {feed}"))?
-    } else {
-        None
+    change: &Change,
+    before: Option<&FeedState>,
+    (order, skeleton): (&Option<Vec<u8>>, &Option<Vec<u8>>),
+    writes: &mut Writes,
+) -> Result<(), StoreError> {
+    let (feed, shown) = (&change.feed, change.state.updated_at);
+    let old = history(records, feed)?;
+    // Since when the newer one is in force, and how many differences lead to it.
+    let mut past = |line: ChainHead, newer: &[u8], run: u32| {
+        let stored = records.get(line.present, &keys::feed(feed))?;
+        let Some((state, stored)) = before.zip(stored) else { return Ok((shown, 0)) };
+        let since = line.since(&old, state);
+        // Two are never in force since the same time.
+        let next = shown.max(since.plus(std::time::Duration::from_secs(1)));
+        let what = || format!("the past of the feed {feed}");
+        let (stored, run) = against(records, &stored, (next, newer), run, what)?;
+        writes.insert((line.past, keys::past(feed, since)), Some(stored));
+        Ok::<_, StoreError>((next, run))
     };
-    let run = if difference.is_some() { run + 1 } else { 0 };
-    let entry = (line.past, keys::past(feed, since), difference.unwrap_or_else(|| old.to_vec()));
-    Ok(Some(Superseded { entry, since: next, run }))
+    let mut history = old;
+    if let Some(newer) = order {
+        let (since, run) = past(ORDERS, newer, old.order_run())?;
+        history.set_order(since, run);
+    }
+    if let Some(newer) = skeleton {
+        let (since, run) = past(SKELETONS, newer, old.skeleton_run())?;
+        history.set_skeleton(since, run);
+    }
+    if history == old {
+        return Ok(());
+    }
+    records.put(writes, Class::Histories, keys::feed(feed), &history)
 }

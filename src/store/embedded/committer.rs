@@ -14,7 +14,7 @@ use crate::portable::ExportRecord;
 use crate::purge_mark::PurgeMark;
 use crate::record::{FloorRecord, StateRecord};
 use crate::{
-    AppliedOrigins, CommitError, Committed, Epoch, FeedList, LoggedChange, StoreError,
+    AppliedOrigins, CommitError, Committed, Epoch, FeedList, LoggedChange, StoreError, StoreOrigin,
     SubscriptionChange,
 };
 use std::collections::BTreeMap;
@@ -210,6 +210,37 @@ impl Committer {
         if !end {
             *importing = Some(importer);
         }
+        Ok(())
+    }
+
+    /// Goes on where another store was.
+    pub(super) fn go_on_from(
+        &mut self,
+        origin: &StoreOrigin,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        let mut lineage = origin.lineage.clone();
+        lineage.open(self.shared.mark(), origin.reached.0);
+        let writes = open::reidentify(&self.records, |identity| {
+            identity.fence = identity.fence.max(origin.fence);
+            identity.lineage = lineage.clone();
+            identity.running = origin.running;
+        })?;
+        *self.shared.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+        group.is_renamed = true;
+        self.write(writes, group);
+        Ok(())
+    }
+
+    /// Notes where the running time stands.
+    pub(super) fn note_running(
+        &mut self,
+        at: Time,
+        group: &mut CommitGroup,
+    ) -> Result<(), StoreError> {
+        let passed = self.shared.running_since_noted(self.clock.running());
+        let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
+        self.write(writes, group);
         Ok(())
     }
 

@@ -26,14 +26,14 @@ const LOOK_PACE: Duration = Duration::from_millis(5);
 /// For how long what was seen is answered without another look: what one gateway shows, all show from then on.
 pub const SHOWN_WITHIN: Duration = Duration::from_millis(300);
 /// How long the database may be unseen before nothing is answered.
-const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
 /// The pause after a look that failed.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// The most that wait for a look.
 const LOOK_READERS: usize = 4096;
 
 /// Asks for a look; answers whether there was one.
-type LookRequest = oneshot::Sender<bool>;
+pub(super) type LookRequest = oneshot::Sender<bool>;
 
 /// What is known of a database that others write to as well.
 pub(super) struct Following {
@@ -41,6 +41,8 @@ pub(super) struct Following {
     /// When the last look that succeeded was begun, in milliseconds of [`since_boot`].
     seen: AtomicU64,
     is_failing: AtomicBool,
+    /// For how long a look is waited for.
+    patience: Duration,
 }
 
 fn millis(time: Duration) -> u64 {
@@ -49,10 +51,17 @@ fn millis(time: Duration) -> u64 {
 
 impl Following {
     /// One that has just seen the database, and the looks that it is asked for.
-    pub(super) fn new() -> (Arc<Self>, mpsc::Receiver<LookRequest>) {
+    pub(super) fn new(patience: Duration) -> (Arc<Self>, mpsc::Receiver<LookRequest>) {
         let (looks, requests) = mpsc::channel(LOOK_READERS);
         let (seen, is_failing) = (millis(since_boot()).into(), AtomicBool::new(false));
-        (Arc::new(Self { looks, seen, is_failing }), requests)
+        (Arc::new(Self { looks, seen, is_failing, patience }), requests)
+    }
+
+    /// The database was seen so long ago; `None`: it is seen all the time.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn set_age(&self, age: Option<Duration>) {
+        let seen = age.map_or(u64::MAX, |age| millis(since_boot().saturating_sub(age)));
+        self.seen.store(seen, Ordering::Release);
     }
 
     /// For how long the database was not seen.
@@ -103,7 +112,7 @@ impl StoreInner {
             self.shared.health()?;
             drop(self.opened()?);
             let (reply, answer) = oneshot::channel();
-            let left = UNSEEN_LIMIT.saturating_sub(begun.elapsed());
+            let left = following.patience.saturating_sub(begun.elapsed());
             let looked = async {
                 following.looks.send(reply).await.map_err(|_| StoreError::Closed)?;
                 Ok(answer.await.unwrap_or_default())
@@ -111,7 +120,9 @@ impl StoreInner {
             match timeout(left, looked).await {
                 Ok(Ok(true)) => return Ok(()),
                 Ok(Err(error)) => return Err(error),
-                Ok(Ok(false)) if begun.elapsed() < UNSEEN_LIMIT => sleep(LOOK_PAUSE).await,
+                Ok(Ok(false)) if begun.elapsed() + LOOK_PAUSE < following.patience => {
+                    sleep(LOOK_PAUSE).await;
+                }
                 _ => return Err(StoreError::Unseen { seconds: following.age().as_secs() }),
             }
         }

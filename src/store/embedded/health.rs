@@ -50,6 +50,13 @@ impl StoreHealth {
         *failure = Some(StoreFailure { stop, damage: None });
     }
 
+    /// It has stopped so, or works again.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn set(&self, stop: Option<StoreStop>) {
+        let failure = stop.map(|stop| StoreFailure { stop, damage: None });
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
     /// Notes when it is opened again, and, after a try that failed, why that did. `is_damaged`: it looked so
     /// often as if it were that it is said.
     pub(super) fn plan_try(&self, next: Time, failed: Option<&StoreError>, is_damaged: bool) {

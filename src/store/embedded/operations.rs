@@ -1,88 +1,103 @@
 //! The operations of a store.
 
-use super::reader::EmbeddedReader;
 use super::request::Touches;
-use super::transfer::ExportStart;
-use super::{CommitGroup, Committer, EmbeddedStore, TransactionLock, Writer};
-use super::{archives, conflicts, open, past, read, stubs, transfer};
-use crate::portable::{ExportRecord, ImportMessage};
+use super::{CommitGroup, Committer, Store, TransactionLock, Writer};
+use super::{archives, conflicts, open, past, read, stubs};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
-    KeptVersion, KnownGateway, Past, PastSelect, PinnedFeed, Pruned, Retention, Store,
-    StoreCondition, StoreError, SubscriptionChange, VersionNote, condition,
+    KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StoreCondition,
+    StoreError, SubscriptionChange, VersionNote, View, condition,
 };
-use async_trait::async_trait;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_core::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Stub, SupIdBasis,
-    SyncId, Time,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, Stub,
+    SupIdBasis, SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// How many records of feeds are written at once, all or none.
 const FEEDS_AT_ONCE: usize = 4096;
+/// How often a feed is read anew that was changed while it was read.
+const READ_TRIES: usize = 16;
 
-#[async_trait]
-impl Store for EmbeddedStore {
-    fn endpoint(&self) -> &EndpointId {
+impl Store {
+    /// This gateway's endpoint id: chosen when the store was made, never changed.
+    pub fn endpoint(&self) -> &EndpointId {
         &self.endpoint
     }
 
-    fn sup_ids(&self) -> SupIdBasis {
+    /// What the SUP ids of its feeds are made of: likewise.
+    pub fn sup_ids(&self) -> SupIdBasis {
         self.sup_ids
     }
 
-    fn lineage(&self) -> Lineage {
+    /// Which opening of it closed which epochs: whoever names an epoch names an opening that had
+    /// reached it as well ([`Lineage::mark_at`]), so that a store that was brought back from a copy
+    /// knows the epochs of the one that went on. Empty: openings are not told apart.
+    pub fn lineage(&self) -> Lineage {
         self.inner.shared.lineage.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn condition(&self) -> StoreCondition {
+    /// What of it does not work, from memory: also while it is closed and opened again.
+    pub fn condition(&self) -> StoreCondition {
         let space = self.space.as_ref().and_then(|space| space.last());
         let used = self.space.as_ref().and_then(|space| space.used());
         let taken = self.space.as_ref().and_then(|space| space.taken());
         let following = self.inner.following.as_ref();
         let unanswered = following.and_then(|following| following.unseen());
         let stop = self.inner.shared.health.stop();
-        let gateways = self.gateways().map(|gateways| gateways.live()).unwrap_or_default();
-        let clock_ahead = self.inner.database().map_or(0, |database| database.clock_ahead());
+        let gateways = self.gateways.as_ref();
+        let clock_ahead = gateways.map_or(0, |gateways| gateways.clock_ahead());
+        let gateways = gateways.map(|gateways| gateways.live()).unwrap_or_default();
         StoreCondition { stop, space, used, taken, unanswered, gateways, clock_ahead }
     }
 
-    fn answers_from_memory(&self) -> bool {
+    /// Whether what is in memory may be answered without [`Store::catch_up`]: nobody else writes, or what others wrote
+    /// was looked at within 300 ms.
+    pub fn answers_from_memory(&self) -> bool {
         self.inner.is_current()
     }
 
-    async fn catch_up(&self) -> Result<(), StoreError> {
+    /// Where other gateways write: shows what they had committed when this was called. An error where the database
+    /// cannot be seen for some seconds.
+    pub async fn catch_up(&self) -> Result<(), StoreError> {
         self.inner.catch_up().await
     }
 
-    fn gateways(&self) -> Option<Arc<Gateways>> {
-        self.inner.database().map(|database| Arc::clone(database.gateways()))
+    /// The gateways over the same database; `None`: this gateway is alone, and owns everything.
+    pub fn gateways(&self) -> Option<Arc<Gateways>> {
+        self.gateways.clone()
     }
 
-    async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
+    /// Every feed that was ever added and not purged, by name.
+    pub async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
         let listed = self.feed_list().await?;
         Ok(listed.values().map(|record| FeedRecord::clone(record)).collect())
     }
 
-    async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
+    /// The same, shared by all who ask while no record changes: it costs nothing then.
+    pub async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
         self.inner.feed_list().await
     }
 
-    fn listed(&self) -> Option<Arc<FeedList>> {
+    /// The same, where it is in memory: the allocation is another one once a record has changed.
+    pub fn listed(&self) -> Option<Arc<FeedList>> {
         self.inner.shared.listed()
     }
 
-    async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
+    /// Adds or replaces a feed's record, whatever is there. Durable on return.
+    pub async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
         self.put_some_feeds(vec![record.clone()], None, None).await
     }
 
-    async fn put_feeds(
+    /// The same of many that were decided over a list, which pass the barrier together:
+    /// [`StoreError::FeedChanged`] where another gateway has changed one of them since. Where it fails, some may be there
+    /// of thousands.
+    pub async fn put_feeds(
         &self,
         records: &[FeedRecord],
         over: &Arc<FeedList>,
@@ -93,7 +108,9 @@ impl Store for EmbeddedStore {
         Ok(())
     }
 
-    async fn apply_feeds(
+    /// The same, and notes what of a configuration is applied, in the place of what was. Where it fails, none is there
+    /// but of thousands, and that they are applied is not noted.
+    pub async fn apply_feeds(
         &self,
         records: &[FeedRecord],
         over: &Arc<FeedList>,
@@ -105,58 +122,104 @@ impl Store for EmbeddedStore {
         self.put_some_feeds(last.to_vec(), Some(Arc::clone(over)), Some(applied)).await
     }
 
-    async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
+    /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
+    /// keeps what it said. A feed of that name that is added later starts at a revision and tick
+    /// above the purged one's.
+    pub async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
         let purge = Arc::clone(&self.inner).purge(feed.clone());
         self.inner.to_the_end(purge).await
     }
 
-    async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
+    /// How often this gateway updated an item of a feed of this name that was purged, at most; 0 where
+    /// none was, or where the feed that took its name had a tick since, whose state says it then.
+    pub async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let feed = feed.clone();
         self.inner.read(move |records, _| read::purged_updates(records, &feed)).await
     }
 
-    async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
+    /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
+    pub async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         // Also while the store is opened again: what was published is durable.
         self.inner.check_open()?;
         self.inner.check_seen()?;
         self.inner.shared.state(feed)
     }
 
-    async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
+    /// When something pending in the feed can be decided, of its state; `None` where nothing is. Cheaper
+    /// than its state.
+    pub async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
         self.inner.check_open()?;
         self.inner.check_seen()?;
         Ok(self.inner.shared.next_decision(feed))
     }
 
-    async fn pin(&self, feed: &FeedName) -> Result<Option<Arc<dyn PinnedFeed>>, StoreError> {
-        let reader = EmbeddedReader::new(&self.inner, feed)?;
-        Ok(reader.map(|reader| reader as Arc<dyn PinnedFeed>))
+    /// The feed as it stands, to be read as it is now: [`StoreError::Outdated`] once another change was committed. `None`
+    /// where nothing was committed yet.
+    pub async fn pin(&self, feed: &FeedName) -> Result<Option<PinnedFeed>, StoreError> {
+        PinnedFeed::new(&self.inner, feed)
     }
 
-    async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+    /// The state, ledger and order, at one revision.
+    pub async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        let mut tries = 1..READ_TRIES;
+        loop {
+            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
+            match reader.snapshot().await {
+                Err(StoreError::Outdated) if tries.next().is_some() => {}
+                read => return read,
+            }
+        }
+    }
+
+    /// Items with their bytes, state and skeleton, at one revision.
+    pub async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        let mut tries = 1..READ_TRIES;
+        loop {
+            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
+            match reader.view(select).await {
+                Err(StoreError::Outdated) if tries.next().is_some() => {}
+                read => return read,
+            }
+        }
+    }
+
+    /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
+    /// without reading the ledger.
+    pub async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
         self.inner.of_feed(feed, |records, feed, _| conflicts::ids(records, feed)).await
     }
 
-    async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
+    /// The feeds that have such items. A store on disk answers with one read of all conflicts there are.
+    pub async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
         self.inner.of_all(conflicts::feeds).await
     }
 
-    async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
+    /// One item with its bytes.
+    pub async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
         let id = id.clone();
         self.inner.of_feed(feed, move |records, feed, _| read::item(records, feed, &id)).await
     }
 
-    async fn known(&self, feed: &FeedName, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
+    /// What the ledger has of an item.
+    pub async fn known(
+        &self,
+        feed: &FeedName,
+        id: &SyncId,
+    ) -> Result<Option<LedgerEntry>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| past::known(records, feed, &id)).await
+        self.inner.of_feed(feed, move |records, feed, _| read::known(records, feed, &id)).await
     }
 
-    async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<Stub>, StoreError> {
+    /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
+    /// published id is among `names`, in the order of their sync ids. [`Store::known`], [`Store::item`] and
+    /// every view answer nothing of them. A store of which nothing leaves has none.
+    pub async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<Stub>, StoreError> {
         let names = names.to_vec();
         self.inner.of_feed(feed, move |records, feed, _| stubs::find(records, feed, &names)).await
     }
 
-    async fn versions(
+    /// An item's kept versions, newest first, at most `limit`.
+    pub async fn versions(
         &self,
         feed: &FeedName,
         id: &SyncId,
@@ -164,11 +227,14 @@ impl Store for EmbeddedStore {
     ) -> Result<Vec<VersionNote>, StoreError> {
         let id = id.clone();
         self.inner
-            .of_feed(feed, move |records, feed, _| read::versions(records, feed, &id, limit))
+            .of_feed(feed, move |records, feed, _| {
+                read::notes(records, feed, &id).take(limit).collect()
+            })
             .await
     }
 
-    async fn version(
+    /// One kept version of an item, by its number.
+    pub async fn version(
         &self,
         feed: &FeedName,
         id: &SyncId,
@@ -180,7 +246,10 @@ impl Store for EmbeddedStore {
             .await
     }
 
-    async fn past(
+    /// What a view of the feed showed at `at`; `None` where nothing was committed yet. Redacted
+    /// items are in no past. Bytes that came without a version are not kept: an item is answered
+    /// with those that its version came with.
+    pub async fn past(
         &self,
         feed: &FeedName,
         select: PastSelect,
@@ -193,15 +262,18 @@ impl Store for EmbeddedStore {
             .await
     }
 
-    async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
+    /// What is kept of the feed's past, and what it costs. Looks at all of it.
+    pub async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
         self.inner.of_feed(feed, past::holdings).await
     }
 
-    async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
+    /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
+    pub async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.inner.of_feed(feed, move |records, feed, _| read::events(records, feed, limit)).await
     }
 
-    async fn archives(
+    /// The archives that are kept, newest first, at most `limit`.
+    pub async fn archives(
         &self,
         feed: &FeedName,
         limit: usize,
@@ -211,7 +283,9 @@ impl Store for EmbeddedStore {
             .await
     }
 
-    async fn archive_place(
+    /// What is known of an archive, also of one that was dropped and is remembered
+    /// ([`DROPPED_REMEMBERED`]). Cheap: its content is not read.
+    pub async fn archive_place(
         &self,
         feed: &FeedName,
         id: &ArchiveId,
@@ -220,7 +294,8 @@ impl Store for EmbeddedStore {
         self.inner.of_feed(feed, move |records, feed, _| archives::place(records, feed, &id)).await
     }
 
-    async fn archive(
+    /// The content of an archive that is kept.
+    pub async fn archive(
         &self,
         feed: &FeedName,
         id: &ArchiveId,
@@ -231,7 +306,11 @@ impl Store for EmbeddedStore {
             .await
     }
 
-    async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+    /// Applies a change: all or nothing, durable and shown on return, compare-and-set on the feed's revision. One that
+    /// comes from a document is refused where the feed has one that was asked for later ([`Change::asked_at`]). A feed
+    /// without a state has the revision 0. The first changes of a feed
+    /// whose name was purged are lifted above the purged one's revision, tick and render revision.
+    pub async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
         let space = if condition::takes_in(&change) {
             self.condition().check_intake()?;
             self.space.clone()
@@ -242,38 +321,52 @@ impl Store for EmbeddedStore {
         self.inner.to_the_end(commit).await
     }
 
-    async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
+    /// Writes poll states, many at once. Durable on return.
+    pub async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
         let states = states.to_vec();
         self.inner
             .ask(Touches::Lists, move |committer, group| committer.checkpoint(&states, group))
             .await
     }
 
-    async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
+    /// All poll states.
+    pub async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
         self.inner.of_all(read::poll_states).await
     }
 
-    async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
+    /// Those of some feeds, as far as there are any.
+    pub async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
         let feeds: BTreeSet<FeedName> = feeds.iter().cloned().collect();
         self.inner.of_all(move |records| read::poll_states_of(records, &feeds)).await
     }
 
-    async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
+    /// Notes that a large document of a feed is being taken in, so that a start after the gateway was
+    /// killed in it can tell; of one that is over nothing stays. Durable on return. A store that
+    /// forgets everything when it ends has nothing to note.
+    pub async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
         let attempt = attempt.clone();
         self.inner
             .ask(Touches::Lists, move |committer, group| committer.note_attempt(&attempt, group))
             .await
     }
 
-    async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
+    /// What was noted so, by feed.
+    pub async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
         self.inner.of_all(read::attempts).await
     }
 
-    async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
+    /// Every subscription of the hub, in the order of their ids.
+    pub async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         self.inner.of_all(read::subscriptions).await
     }
 
-    async fn put_subscriptions(&self, changes: &[SubscriptionChange]) -> Result<(), StoreError> {
+    /// Writes subscriptions of the hub, and takes out those of which nothing is left
+    /// ([`Subscription::is_over`]). What other gateways changed of them meanwhile is kept. All or nothing, durable on
+    /// return.
+    pub async fn put_subscriptions(
+        &self,
+        changes: &[SubscriptionChange],
+    ) -> Result<(), StoreError> {
         let changes = changes.to_vec();
         let put = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.put_subscriptions(&changes, group)
@@ -286,7 +379,9 @@ impl Store for EmbeddedStore {
         }
     }
 
-    async fn prune(
+    /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
+    /// a bounded number at a time. Nothing that is shown changes. Durable on return.
+    pub async fn prune(
         &self,
         feed: &FeedName,
         retention: &Retention,
@@ -297,14 +392,19 @@ impl Store for EmbeddedStore {
         self.inner.to_the_end(prune).await
     }
 
-    async fn trim_log(&self, age: Duration) -> Result<usize, CommitError> {
-        if !self.inner.keeps_log() {
+    /// Takes epochs that are at least so old out of the change log, oldest first and a bounded number at a
+    /// time; never the newest [`LOG_EPOCHS`]. The age is how long the store was open since, as far as that
+    /// was noted ([`Store::note_running_time`]). Answers how many went. Durable on return.
+    pub async fn trim_log(&self, age: Duration) -> Result<usize, CommitError> {
+        if !self.keeps_log() {
             return Ok(0);
         }
         self.inner.ask(Touches::Identity, move |committer, group| committer.trim(age, group)).await
     }
 
-    async fn epochs_after(
+    /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
+    /// gap: where the first answered does not follow `after`, those between were taken out.
+    pub async fn epochs_after(
         &self,
         after: Epoch,
         limit: usize,
@@ -313,53 +413,28 @@ impl Store for EmbeddedStore {
         self.inner.of_all(move |records| read::epochs_after(records, after, newest, limit)).await
     }
 
-    fn watch_epochs(&self) -> watch::Receiver<Epoch> {
+    /// The newest closed epoch, and a wake-up for each new one.
+    pub fn watch_epochs(&self) -> watch::Receiver<Epoch> {
         self.inner.shared.sealed.subscribe()
     }
 
-    fn watch_announced(&self) -> watch::Receiver<Epoch> {
+    /// The newest epoch that may be told to others: where other gateways write, one that all of them show.
+    pub fn watch_announced(&self) -> watch::Receiver<Epoch> {
         let shared = &self.inner.shared;
         let is_followed = self.inner.following.is_some();
         if is_followed { &shared.announced } else { &shared.sealed }.subscribe()
     }
 
-    async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
-        // Known before any feed is read, so that the log is never ahead of one.
-        let newest = *self.inner.shared.sealed.borrow();
-        let start = self.inner.of_all(move |records| transfer::start(records, newest)).await?;
-        let ExportStart { pieces, newest, names } = start;
-        for piece in pieces {
-            if to.send(piece).await.is_err() {
-                return Ok(());
-            }
-        }
-        let mut after = Epoch(0);
-        loop {
-            let read = move |records: &_| transfer::epochs(records, after, newest);
-            let epochs = self.inner.of_all(read).await?;
-            let Some(last) = epochs.last() else { break };
-            after = last.epoch;
-            for closed in epochs {
-                if to.send(ExportRecord::Log(closed)).await.is_err() {
-                    return Ok(());
-                }
-            }
-        }
-        for name in names {
-            if !self.export_feed(&name, &to).await? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    async fn running_time(&self) -> Result<Option<Time>, StoreError> {
+    /// Where the running time stood when it was last noted.
+    pub async fn running_time(&self) -> Result<Option<Time>, StoreError> {
         let identity = self.inner.of_all(open::identity).await?;
         Ok(identity.and_then(|identity| identity.running))
     }
 
-    async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
-        if !self.inner.keeps_log() {
+    /// Notes where the running time stands, by which what is kept ages. Durable on return. A store that
+    /// forgets everything when it ends has nothing to note.
+    pub async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
+        if !self.keeps_log() {
             // Whoever keeps it has noted the time until now: the log is not to age by that again.
             let _ = self.inner.shared.running_since_noted(self.inner.clock.running());
             return Ok(());
@@ -370,95 +445,19 @@ impl Store for EmbeddedStore {
         self.inner.ask(Touches::Identity, noted).await
     }
 
-    async fn applied(&self) -> Result<AppliedOrigins, StoreError> {
+    /// What of a configuration was applied last.
+    pub async fn applied(&self) -> Result<AppliedOrigins, StoreError> {
         self.inner.of_all(open::applied).await
     }
-
-    async fn import(&self, mut from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError> {
-        loop {
-            let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
-            let last = loop {
-                match from.recv().await {
-                    Some(ImportMessage::Record(piece)) => {
-                        bytes = bytes.saturating_add(piece.size());
-                        pieces.push(piece);
-                    }
-                    last => break Some(last),
-                }
-                if pieces.len() >= transfer::AT_ONCE || bytes >= transfer::BYTES_AT_ONCE {
-                    break None;
-                }
-            };
-            if !pieces.is_empty() {
-                if let Some(space) = &self.space {
-                    space.measure();
-                }
-                self.condition().check_intake()?;
-                self.take_in(pieces, false).await?;
-            }
-            match last {
-                None => {}
-                Some(Some(_)) => {
-                    self.take_in(Vec::new(), true).await?;
-                    if let Some(database) = self.inner.database() {
-                        database.analyze();
-                    }
-                    return Ok(());
-                }
-                Some(None) => {
-                    let path = self.inner.opened()?.records.engine().path().to_owned();
-                    return Err(StoreError::PartlyImported { path }.into());
-                }
-            }
-        }
-    }
-
-    async fn close(&self) -> Result<(), StoreError> {
-        // Changes break off and are undone, and every reader that began before has let go of the records,
-        // once all turns are here.
-        self.inner.is_closing.store(true, Ordering::Release);
-        let all = self.inner.reads.all().await;
-        let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
-        if !self.inner.blocks {
-            rest();
-            return self.inner.shared.health();
-        }
-        let ended = tokio::task::spawn_blocking(rest).await;
-        drop(all);
-        let source = match ended {
-            Ok(()) => return self.inner.shared.health(),
-            Err(error) => std::io::Error::other(error),
-        };
-        Err(StoreError::Io { doing: "close", source })
-    }
 }
 
-impl super::StoreInner {
-    /// The database, where others write to it as well.
-    fn database(&self) -> Option<Arc<crate::postgres::Database>> {
-        match self.opened().ok()?.writer {
-            Writer::Transactions(database) => Some(database),
-            _ => None,
-        }
-    }
-
+impl Store {
     /// Whether the age of the change log is noted, and its end taken out, by this gateway.
     fn keeps_log(&self) -> bool {
-        let database = self.database();
-        let first =
-            |live: Arc<[KnownGateway]>| live.iter().find(|it| it.polls).map(|it| it.is_this);
-        database.is_none_or(|it| first(it.gateways().live()).unwrap_or(true))
+        let live = self.gateways.as_ref().map(|gateways| gateways.live()).unwrap_or_default();
+        live.iter().find(|it| it.polls).is_none_or(|first| first.is_this)
     }
 
-    /// A time of this gateway's clock by that of the database.
-    pub(super) fn by_database(&self, time: Time) -> Time {
-        let ahead = self.database().map_or(0, |database| database.clock_ahead());
-        let apart = Duration::from_millis(ahead.unsigned_abs());
-        if ahead < 0 { time.plus(apart) } else { time.minus(apart) }
-    }
-}
-
-impl EmbeddedStore {
     /// Writes records of feeds that were decided over a list, all or none, and with them what of a configuration is
     /// applied.
     async fn put_some_feeds(
@@ -474,14 +473,5 @@ impl EmbeddedStore {
             Writer::Transactions(_) => self.inner.transact(TransactionLock::Feeds, put).await,
             _ => self.inner.ask(Touches::Lists, put).await,
         }
-    }
-
-    /// Takes in pieces of another store; `is_end`: there are no more.
-    async fn take_in(&self, pieces: Vec<ExportRecord>, is_end: bool) -> Result<(), CommitError> {
-        self.inner
-            .ask(Touches::Identity, move |committer, group| {
-                committer.import(&pieces, is_end, group)
-            })
-            .await
     }
 }

@@ -2,24 +2,13 @@
 
 use super::chain::{self, ORDERS, SKELETONS};
 use super::keys;
+use super::read;
 use super::records::Records;
 use crate::assemble::{assemble_past, is_told};
 use crate::engine::Class;
-use crate::record::HistoryRecord;
 use crate::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use std::collections::HashSet;
-use tidegate_core::model::{
-    Count, FeedName, FeedState, LedgerEntry, Markup, Skeleton, SyncId, Tick, Time,
-};
-
-/// An item's versions, newest first.
-fn notes<'a>(
-    records: &'a Records,
-    feed: &FeedName,
-    id: &SyncId,
-) -> impl Iterator<Item = Result<VersionNote, StoreError>> + use<'a> {
-    records.scan_back(Class::Versions, &keys::item(feed, id)).map(|entry| Ok(entry?.1))
-}
+use tidegate_core::model::{Count, FeedName, FeedState, Markup, Skeleton, SyncId, Tick, Time};
 
 /// One version of an item.
 pub(super) fn version(
@@ -28,7 +17,7 @@ pub(super) fn version(
     id: &SyncId,
     updates: Count,
 ) -> Result<Option<KeptVersion>, StoreError> {
-    for note in notes(records, feed, id) {
+    for note in read::notes(records, feed, id) {
         let note = note?;
         if note.updates == updates {
             let markup =
@@ -37,15 +26,6 @@ pub(super) fn version(
         }
     }
     Ok(None)
-}
-
-/// What the ledger has of an item.
-pub(super) fn known(
-    records: &Records,
-    feed: &FeedName,
-    id: &SyncId,
-) -> Result<Option<LedgerEntry>, StoreError> {
-    records.record(Class::Ledger, &keys::item(feed, id))
 }
 
 /// What an item was at some time.
@@ -61,7 +41,7 @@ enum Then {
 fn then(records: &Records, feed: &FeedName, id: &SyncId, at: Time) -> Result<Then, StoreError> {
     let mut newer: Vec<VersionNote> = Vec::new();
     let mut found: Option<VersionNote> = None;
-    for note in notes(records, feed, id) {
+    for note in read::notes(records, feed, id) {
         let note = note?;
         if let Some(found) = &found {
             // A tombstone has the bytes of the version before it.
@@ -94,7 +74,7 @@ fn then(records: &Records, feed: &FeedName, id: &SyncId, at: Time) -> Result<The
             return Ok(Then::Version(Box::new((found, bytes))));
         }
     }
-    let newest = super::read::item(records, feed, id)?.map(|item| item.shared.winner.data);
+    let newest = read::item(records, feed, id)?.map(|item| item.shared.winner.data);
     Ok(newest.map_or(Then::Absent, |bytes| Then::Version(Box::new((found, bytes)))))
 }
 
@@ -106,8 +86,7 @@ pub(super) fn past(
     select: PastSelect,
     at: Time,
 ) -> Result<Past, StoreError> {
-    let history: HistoryRecord =
-        records.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+    let history = chain::history(records, feed)?;
     let (ordered, framed) = (ORDERS.since(&history, state), SKELETONS.since(&history, state));
     let order = ORDERS.at::<Vec<SyncId>>(records, feed, ordered, at)?;
     let skeleton = SKELETONS.at::<Skeleton>(records, feed, framed, at)?;
@@ -129,7 +108,7 @@ pub(super) fn past(
     let listed: HashSet<&SyncId> = order.iter().collect();
     let all = match select {
         PastSelect::Current => Vec::new(),
-        PastSelect::All | PastSelect::Since(_) => ledger(records, feed)?,
+        PastSelect::All | PastSelect::Since(_) => read::ledger(records, feed)?,
     };
     let ids: Box<dyn Iterator<Item = &SyncId>> = match select {
         PastSelect::Current => Box::new(order.iter()),
@@ -137,7 +116,7 @@ pub(super) fn past(
     };
     let (mut items, mut shown, mut last) = (Vec::new(), ordered.max(framed), None);
     for id in ids {
-        let Some(known) = known(records, feed, id)? else {
+        let Some(known) = read::known(records, feed, id)? else {
             return Ok(Past::Unknown { back_to: left });
         };
         if !is_told(&known, at) {
@@ -161,17 +140,6 @@ pub(super) fn past(
     Ok(Past::Then(Box::new(View { state, skeleton, items })))
 }
 
-/// Every known item.
-pub(super) fn ledger(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
-    let mut ids = Vec::new();
-    for entry in records.entries(Class::ByTick, &keys::feed(feed)) {
-        let (key, _) = entry?;
-        let id = keys::by_tick_id(feed, &key);
-        ids.push(id.ok_or_else(|| records.damaged(Class::ByTick, &key, "it names no item"))?);
-    }
-    Ok(ids)
-}
-
 /// What is kept of a feed, and what it takes.
 pub(super) fn holdings(
     records: &Records,
@@ -186,8 +154,7 @@ pub(super) fn holdings(
     let ((versions, _), (_, version_bytes)) = (sum(Class::Versions)?, sum(Class::Bodies)?);
     let (orders, order_bytes) = sum(Class::PastOrders)?;
     let (skeletons, skeleton_bytes) = sum(Class::PastSkeletons)?;
-    let history: HistoryRecord =
-        records.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+    let history = chain::history(records, feed)?;
     let ordered = ORDERS.oldest(records, feed, ORDERS.since(&history, state))?;
     let framed = SKELETONS.oldest(records, feed, SKELETONS.since(&history, state))?;
     Ok(Holdings {

@@ -1,7 +1,7 @@
 //! From a change to the entries it sets and removes.
 
 use super::records::Records;
-use super::{ahead, archives, conflicts, keys, ledger, redact, stubs, supersede};
+use super::{ahead, archives, chain, conflicts, keys, ledger, redact, stubs};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
 use crate::record::{FloorRecord, HeadRecord, StateRecord};
@@ -36,7 +36,7 @@ pub(super) struct PlannedCommit {
 pub(super) fn plan(
     records: &Records,
     before: Option<&StateRecord>,
-    mark: Option<u32>,
+    mark: u32,
     mut change: Change,
 ) -> Result<PlannedCommit, CommitError> {
     let asked_at = before.and_then(|head| head.asked_at);
@@ -108,7 +108,7 @@ fn documents(
         records.encoded(kept, || format!("what is kept of held documents of the feed {feed}"))
     });
     let (skeleton, order) = (skeleton.transpose()?, order.transpose()?);
-    supersede::documents(records, change, before, (&order, &skeleton), &mut writes)?;
+    chain::supersede(records, change, before, (&order, &skeleton), &mut writes)?;
     let single =
         [(Class::Skeletons, skeleton), (Class::Orders, order), (Class::Kept, kept.transpose()?)];
     for (class, value) in single {

@@ -1,6 +1,6 @@
 //! What is taken out of the past of a feed and of the change log.
 
-use super::chain::{ChainHead as Lineage, ORDERS, SKELETONS};
+use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::past::tick_of;
 use super::read::logged;
 use super::records::Records;
@@ -8,7 +8,7 @@ use super::{keys, open};
 use crate::engine::KeyOrder;
 use crate::engine::{Class, Writes};
 use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
-use crate::record::{HeadRecord, HistoryRecord};
+use crate::record::HeadRecord;
 use crate::retention::{Succession, Thing, surplus};
 use crate::{Epoch, Pruned, Retention, StoreError, VersionNote};
 use std::collections::{BTreeMap, HashMap};
@@ -54,8 +54,7 @@ pub(super) fn list(
         things.push(Thing { key: (Class::Versions, key), from: note.shown, size });
     }
     lines.push(Succession::of_versions(things, retention));
-    let history: HistoryRecord =
-        records.record(Class::Histories, &keys::feed(feed))?.unwrap_or_default();
+    let history = chain::history(records, feed)?;
     for line in [ORDERS, SKELETONS] {
         lines.push(documents(records, feed, line, line.since(&history, state))?);
     }
@@ -68,7 +67,7 @@ pub(super) fn list(
 fn documents(
     records: &Records,
     feed: &FeedName,
-    line: Lineage,
+    line: ChainHead,
     ended: Time,
 ) -> Result<Succession<(Class, Vec<u8>)>, StoreError> {
     let sizes = records.sizes(line.past, &keys::feed(feed))?.into_iter();

@@ -166,7 +166,7 @@ pub(super) fn begin_view(
     let ids = match select {
         Select::Current => order(records, feed)?,
         Select::After(tick) => by_tick(records, feed, keys::after_tick(feed, tick))?,
-        Select::All => by_tick(records, feed, keys::feed(feed))?,
+        Select::All => ledger(records, feed)?,
     };
     let (items, remaining) = next_items(records, feed, RemainingItems::new(ids))?;
     Ok(Some((View { state: state.clone(), skeleton, items }, remaining)))
@@ -214,6 +214,20 @@ fn fitting(items: usize, bytes: usize) -> usize {
     likely.clamp(1, ahead::ITEMS)
 }
 
+/// All items of the ledger, by tick and then sync id.
+pub(super) fn ledger(records: &Records, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
+    by_tick(records, feed, keys::feed(feed))
+}
+
+/// What the ledger has of an item.
+pub(super) fn known(
+    records: &Records,
+    feed: &FeedName,
+    id: &SyncId,
+) -> Result<Option<LedgerEntry>, StoreError> {
+    records.record(Class::Ledger, &keys::item(feed, id))
+}
+
 /// The ids in the index by tick from the key `from` on, within the feed.
 fn by_tick(records: &Records, feed: &FeedName, from: Vec<u8>) -> Result<Vec<SyncId>, StoreError> {
     let prefix = keys::feed(feed);
@@ -233,10 +247,8 @@ pub(super) fn item(
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Option<Item>, StoreError> {
-    match records.record(Class::Ledger, &keys::item(feed, id))? {
-        Some(known) => with_bytes(records, feed, id, known).map(Some),
-        None => Ok(None),
-    }
+    let known = known(records, feed, id)?;
+    known.map(|known| with_bytes(records, feed, id, known)).transpose()
 }
 
 fn with_bytes(
@@ -269,14 +281,12 @@ fn markup(records: &Records, class: Class, key: &[u8]) -> Result<Markup, StoreEr
 }
 
 /// An item's versions, newest first.
-pub(super) fn versions(
-    records: &Records,
+pub(super) fn notes<'a>(
+    records: &'a Records,
     feed: &FeedName,
     id: &SyncId,
-    limit: usize,
-) -> Result<Vec<VersionNote>, StoreError> {
-    let notes = records.scan_back(Class::Versions, &keys::item(feed, id));
-    notes.take(limit).map(|entry| Ok(entry?.1)).collect()
+) -> impl Iterator<Item = Result<VersionNote, StoreError>> + use<'a> {
+    records.scan_back(Class::Versions, &keys::item(feed, id)).map(|entry| Ok(entry?.1))
 }
 
 /// A feed's events, newest first.

@@ -1,42 +1,47 @@
-//! A feed as it was when it was asked for.
+//! A feed that is read at one revision, a portion at a time.
 
-use super::{StoreInner, ledger, read};
+use super::{Records, StoreInner, ledger, read};
 use crate::record::StateRecord;
-use crate::{PinnedFeed, RemainingItems, Select, StoreError, View};
-use async_trait::async_trait;
+use crate::{Select, StoreError, View};
+use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_core::model::{FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, Tick};
+use tidegate_core::model::{
+    FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems,
+};
 
-/// Reads a feed as of one write: an error once there was another.
-pub(super) struct EmbeddedReader {
+/// Reads a feed at one revision. Once another change was committed, every call answers [`StoreError::Outdated`]: whoever
+/// reads begins anew. Nothing is answered before the first skeleton, and where the feed was purged meanwhile.
+#[derive(Clone)]
+pub struct PinnedFeed {
     inner: Arc<StoreInner>,
     feed: FeedName,
-    head: StateRecord,
+    head: Arc<StateRecord>,
 }
 
-impl EmbeddedReader {
+impl PinnedFeed {
     /// The feed as it is published; `None` where nothing was committed to it.
     pub(super) fn new(
         inner: &Arc<StoreInner>,
         feed: &FeedName,
-    ) -> Result<Option<Arc<Self>>, StoreError> {
+    ) -> Result<Option<Self>, StoreError> {
         inner.opened()?;
         inner.check_seen()?;
         inner.shared.health()?;
         let head = inner.shared.published(feed).map(|published| published.head()).transpose()?;
         let (inner, feed) = (Arc::clone(inner), feed.clone());
-        Ok(head.map(|head| Arc::new(Self { inner, feed, head })))
+        Ok(head.map(|head| Self { inner, feed, head: Arc::new(head) }))
     }
 
     async fn read<T: Send + 'static>(
-        self: Arc<Self>,
-        read: impl FnOnce(&super::Records, &Self) -> Result<Option<T>, StoreError> + Send + 'static,
+        &self,
+        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<Option<T>, StoreError>
+        + Send
+        + 'static,
     ) -> Result<Option<T>, StoreError> {
-        let this = Arc::clone(&self);
+        let (feed, head) = (self.feed.clone(), Arc::clone(&self.head));
         let found = self.inner.read_feed(&self.feed, move |records, now| {
-            let is_same =
-                (now.state.revision, now.write) == (this.head.state.revision, this.head.write);
-            if is_same { read(records, &this) } else { Err(StoreError::Outdated) }
+            let is_same = (now.state.revision, now.write) == (head.state.revision, head.write);
+            if is_same { read(records, &feed, &head.state) } else { Err(StoreError::Outdated) }
         });
         let found = found.await;
         if matches!(found, Err(StoreError::Outdated)) {
@@ -45,42 +50,120 @@ impl EmbeddedReader {
         }
         Ok(found?.flatten())
     }
-}
 
-#[async_trait]
-impl PinnedFeed for EmbeddedReader {
-    fn state(&self) -> &FeedState {
+    /// The feed's state.
+    pub fn state(&self) -> &FeedState {
         &self.head.state
     }
 
-    async fn begin_view(
-        self: Arc<Self>,
+    /// The first items with their bytes, the skeleton, and which items follow.
+    pub async fn begin_view(
+        &self,
         select: Select,
     ) -> Result<Option<(View, RemainingItems)>, StoreError> {
-        self.read(move |records, of| read::begin_view(records, &of.feed, of.state(), select)).await
+        self.read(move |records, feed, state| read::begin_view(records, feed, state, select)).await
     }
 
-    async fn next_items(
-        self: Arc<Self>,
+    /// The next items of a view, and which follow.
+    pub async fn next_items(
+        &self,
         remaining: RemainingItems,
     ) -> Result<Option<(Vec<Item>, RemainingItems)>, StoreError> {
-        self.read(move |records, of| read::next_items(records, &of.feed, remaining).map(Some)).await
+        self.read(|records, feed, _| read::next_items(records, feed, remaining).map(Some)).await
     }
 
-    async fn snapshot(self: Arc<Self>) -> Result<Option<Snapshot>, StoreError> {
-        self.read(|records, of| read::snapshot(records, &of.feed, of.state())).await
+    /// All items with their bytes, and the skeleton.
+    pub async fn view(&self, select: Select) -> Result<Option<View>, StoreError> {
+        let begun = self.begin_view(select).await?;
+        let Some((mut view, mut remaining)) = begun else { return Ok(None) };
+        while !remaining.is_empty() {
+            let Some(next) = self.next_items(remaining).await? else { return Ok(None) };
+            view.items.extend(next.0);
+            remaining = next.1;
+        }
+        Ok(Some(view))
     }
-    async fn has_index(self: Arc<Self>) -> Result<bool, StoreError> {
-        let found = self.read(|records, of| ledger::has_index(records, &of.feed).map(Some));
+
+    /// The same of all items and tombstones, in the publisher's order; what is in none comes last.
+    pub async fn whole_view(&self) -> Result<Option<View>, StoreError> {
+        let Some(mut view) = self.view(Select::All).await? else { return Ok(None) };
+        let Some(ledger) = self.snapshot().await? else { return Ok(None) };
+        let places: HashMap<&SyncId, usize> = ledger.order.iter().zip(0..).collect();
+        let place = |item: &Item| places.get(&item.shared.winner.id).copied();
+        view.items.sort_by_key(|item| place(item).unwrap_or(usize::MAX));
+        Ok(Some(view))
+    }
+
+    /// The ledger and the order.
+    pub async fn snapshot(&self) -> Result<Option<Snapshot>, StoreError> {
+        self.read(read::snapshot).await
+    }
+
+    /// Whether the ledger has an index, so that it need not be read whole.
+    pub async fn has_index(&self) -> Result<bool, StoreError> {
+        let found = self.read(|records, feed, _| ledger::has_index(records, feed).map(Some));
         Ok(found.await?.unwrap_or_default())
     }
 
-    async fn unsettled(self: Arc<Self>, cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
-        self.read(move |records, of| ledger::unsettled(records, &of.feed, of.state(), cutoff)).await
+    /// The order, and of the ledger what is not settled ([`Snapshot::settled`]); the whole ledger where it has
+    /// no index. `cutoff`: what changed at an earlier tick has left the sync view's window.
+    pub async fn unsettled(&self, cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
+        self.read(move |records, feed, state| ledger::unsettled(records, feed, state, cutoff)).await
     }
 
-    async fn find_items(self: Arc<Self>, query: LedgerQuery) -> Result<FoundItems, StoreError> {
-        let found = self.read(move |records, of| ledger::find(records, &of.feed, &query).map(Some));
+    /// The items that a snapshot without the settled ones lacks, as far as the query asks for them; those
+    /// that it has may be among them.
+    pub async fn find_items(&self, query: LedgerQuery) -> Result<FoundItems, StoreError> {
+        let found =
+            self.read(move |records, feed, _| ledger::find(records, feed, &query).map(Some));
         Ok(found.await?.unwrap_or_default())
+    }
+
+    /// A snapshot of this feed with the items that are wanted besides; `None` where it has them already,
+    /// there are none, or the feed was purged meanwhile. What had left the ledger stays in it.
+    pub async fn read_more(
+        &self,
+        snapshot: &Snapshot,
+        wanted: WantedItems,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        match wanted {
+            WantedItems::Whole => {
+                let whole = self.snapshot().await?;
+                Ok(whole.map(|whole| whole.with_evicted(snapshot)))
+            }
+            WantedItems::Found(query) if query.is_empty() => Ok(None),
+            WantedItems::Found(query) => Ok(snapshot.with_found(self.find_items(query).await?)),
+        }
+    }
+}
+
+/// Items of a view that were not read yet.
+#[derive(Debug, Clone, Default)]
+pub struct RemainingItems {
+    ids: Arc<[SyncId]>,
+    from: usize,
+}
+
+impl RemainingItems {
+    /// All of these.
+    pub(super) fn new(ids: Vec<SyncId>) -> Self {
+        Self { ids: ids.into(), from: 0 }
+    }
+
+    /// Their ids, in the order of the view.
+    pub fn ids(&self) -> &[SyncId] {
+        self.ids.get(self.from..).unwrap_or_default()
+    }
+
+    /// Those after the next `read`.
+    #[must_use]
+    pub(super) fn after(mut self, read: usize) -> Self {
+        self.from = self.from.saturating_add(read);
+        self
+    }
+
+    /// Whether everything was read.
+    pub fn is_empty(&self) -> bool {
+        self.ids().is_empty()
     }
 }

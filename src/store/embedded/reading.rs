@@ -1,14 +1,52 @@
 //! How the store is read: on blocking threads where that waits for a disk, a feed with its gate held.
 
-use super::read_turns::ReadTurn;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, keys, read};
 use crate::StoreError;
 use crate::engine::Class;
+use crate::error::AWAY;
 use crate::record::StateRecord;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
-use tokio::sync::OwnedRwLockReadGuard;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// The most at a time.
+pub(super) const READS: u32 = 16;
+/// How long a turn is waited for where the database is reached by the network: it may leave those before without an
+/// answer.
+const TURN_TIME: Duration = Duration::from_secs(10);
+
+/// Leave to read.
+pub(super) type ReadTurn = OwnedSemaphorePermit;
+
+/// The turns that there are.
+pub(super) struct ReadTurns(Arc<Semaphore>);
+
+impl ReadTurns {
+    /// All of them, free.
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(READS as usize)))
+    }
+
+    /// Waits for a turn; an error where the database is far and none is free in time.
+    pub(super) async fn next(&self, is_far: bool) -> Result<ReadTurn, StoreError> {
+        let limit = if is_far { TURN_TIME } else { Duration::MAX };
+        let turn = timeout(limit, Arc::clone(&self.0).acquire_owned()).await;
+        let late = |_| {
+            let source = io::Error::other("those that read before this one are not answered");
+            StoreError::Away { doing: "read", why: AWAY, source }
+        };
+        turn.map_err(late)?.map_err(|_| StoreError::Closed)
+    }
+
+    /// Waits for all of them, however long that takes.
+    pub(super) async fn all(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0).acquire_many_owned(READS).await.ok()
+    }
+}
 
 impl StoreInner {
     /// A turn to read. An error where those that read stand still.
@@ -38,7 +76,7 @@ impl StoreInner {
             answer
         });
         reading.await.unwrap_or_else(|error| {
-            let source = std::io::Error::other(error);
+            let source = io::Error::other(error);
             Err(StoreError::Io { doing: "read", source }.into())
         })
     }

@@ -221,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn portions_of_an_earlier_opening_are_refused() {
         let clock = Arc::new(tidegate_core::clock::ManualClock::at(Time::from_unix(7)));
-        let store = crate::EmbeddedStore::in_memory(None, clock).unwrap();
+        let store = crate::Store::in_memory(None, clock).unwrap();
         let (inner, key) = (&store.inner, (Class::Latest, vec![1]));
         let (fence, writes) = (inner.shared.fence(), Writes::from([(key, Some(vec![1]))]));
         assert!(inner.put(fence + 1, writes.clone()).await.is_err());

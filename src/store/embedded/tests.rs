@@ -1,7 +1,7 @@
 mod groups;
 mod purge_marks;
 
-use super::read_turns::READS;
+use super::reading::READS;
 use super::*;
 use crate::conformance::make::{self, Draft};
 use crate::engine::Class;
@@ -11,9 +11,9 @@ use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::Time;
 
-fn open(folder: &std::path::Path) -> EmbeddedStore {
+fn open(folder: &std::path::Path) -> Store {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    EmbeddedStore::on_disk(folder, EndpointId::own("gate.example").ok(), clock).unwrap()
+    Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock).unwrap()
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_tombstone_takes_nothing_in_whatever_stands_in_for_its_text() {
     use crate::condition::takes_in;
     use tidegate_core::model::ItemStatus;
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let store = EmbeddedStore::in_memory(EndpointId::own("gate.example").ok(), clock).unwrap();
+    let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock).unwrap();
     let mut change = Draft::on(&store, "news", 1).await.item("a", "A").item("b", "B").done();
     assert!(change.versions.iter().all(|version| version.markup.is_some()));
     let since = Time::from_unix(1_795_191_605);

@@ -3,10 +3,9 @@
 //! ([`super::follow`]).
 
 use super::committer::{CommitGroup, Committer};
-use super::place::Nowhere;
 use super::request::{Touches, Unanswered, WriteError};
 use super::shared::StoreShared;
-use super::{Records, StoreInner, Writer, keys, open};
+use super::{Nowhere, Records, StoreInner, Writer, keys, open};
 use crate::postgres::{Database, MemoryNotes};
 use crate::{Epoch, StoreError};
 use std::collections::BTreeMap;
@@ -44,6 +43,21 @@ impl From<Touches> for TransactionLock {
 const SETTLE_TRIES: (u32, Duration) = (7, Duration::from_millis(100));
 
 impl StoreInner {
+    /// The database, where others write to it as well.
+    pub(super) fn database(&self) -> Option<Arc<Database>> {
+        match self.opened().ok()?.writer {
+            Writer::Transactions(database) => Some(database),
+            _ => None,
+        }
+    }
+
+    /// A time of this gateway's clock by that of the database.
+    pub(super) fn by_database(&self, time: Time) -> Time {
+        let ahead = self.database().map_or(0, |database| database.gateways().clock_ahead());
+        let apart = Duration::from_millis(ahead.unsigned_abs());
+        if ahead < 0 { time.plus(apart) } else { time.minus(apart) }
+    }
+
     /// Does `work` as one transaction, and answers once this gateway shows what it changed.
     pub(super) async fn transact<T: Send + 'static, E: WriteError>(
         &self,

@@ -2,14 +2,13 @@
 
 use super::chain::{self, ChainHead, ORDERS, SKELETONS};
 use super::records::Records;
-use super::{ahead, archives, keys, open, past, read, stubs};
+use super::{ahead, archives, keys, open, read, stubs};
 use crate::engine::{Class, Writes};
-use crate::limits::WHOLE_EVERY;
 use crate::portable::{CarriedItem, ExportRecord, Fit};
 use crate::record::{
     ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, StateRecord,
 };
-use crate::{ClosedEpoch, Epoch, KeptVersion, StoreError, StoreOrigin};
+use crate::{Epoch, KeptVersion, StoreError, StoreOrigin};
 use std::time::Duration;
 use tidegate_core::model::{
     ArchiveNote, FeedName, FeedState, LedgerEntry, Markup, Stub, Tick, Time,
@@ -19,27 +18,20 @@ use tidegate_core::model::{
 pub(super) const AT_ONCE: usize = 512;
 pub(super) const BYTES_AT_ONCE: usize = 1 << 20;
 /// How many epochs of the log are read at once.
-const EPOCHS: usize = 1000;
+pub(super) const EPOCHS: usize = 1000;
 
 /// Nobody takes the pieces any more; not an error of the store.
 pub(super) struct ExportAbandoned;
-
-/// What is handed over first, as of one moment.
-pub(super) struct ExportStart {
-    /// What is read over all feeds, but the change log.
-    pub(super) pieces: Vec<ExportRecord>,
-    /// The last epoch that is handed over: known before any feed is read, so that the log is never ahead of one.
-    pub(super) newest: Epoch,
-    /// The feeds that anything was committed to.
-    pub(super) names: Vec<FeedName>,
-}
 
 /// Reads what is handed over first. The committer waits meanwhile, where it writes to what is read over all feeds.
 ///
 /// No poll state is newer than the content of its feed, which is read after this: the copy would ask the publisher for
 /// what is newer than a document that it lacks, and be told that nothing is. An older one costs a poll. A feed that is
 /// purged meanwhile ends the export ([`purged`]).
-pub(super) fn start(records: &Records, newest: Epoch) -> Result<ExportStart, StoreError> {
+pub(super) fn start(
+    records: &Records,
+    newest: Epoch,
+) -> Result<(Vec<ExportRecord>, Vec<FeedName>), StoreError> {
     let mut pieces: Vec<ExportRecord> = Vec::new();
     let origin = open::origin(records, newest)?;
     pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
@@ -60,16 +52,7 @@ pub(super) fn start(records: &Records, newest: Epoch) -> Result<ExportStart, Sto
     pieces.extend(polls.map(|one| ExportRecord::Poll(Box::new(one))));
     let names = records.sizes(Class::States, &[])?.into_iter();
     let names = names.map(|(key, _)| open::name(records, Class::States, &key));
-    Ok(ExportStart { pieces, newest, names: names.collect::<Result<_, _>>()? })
-}
-
-/// Epochs to be handed over, a bounded number.
-pub(super) fn epochs(
-    records: &Records,
-    after: Epoch,
-    newest: Epoch,
-) -> Result<Vec<ClosedEpoch>, StoreError> {
-    read::epochs_after(records, after, newest, EPOCHS)
+    Ok((pieces, names.collect::<Result<_, _>>()?))
 }
 
 /// A feed that is not there any more when it is its turn, or whose end is missing: what was handed over of it
@@ -97,8 +80,7 @@ pub(super) fn feed(
             }
         };
     }
-    let history: HistoryRecord =
-        records.record(Class::Histories, &keys::feed(name))?.unwrap_or_default();
+    let history = chain::history(records, name)?;
     let since = SKELETONS.since(&history, state);
     for at in times(records, name, SKELETONS, since)? {
         if let Some((from, skeleton)) = SKELETONS.at(records, name, since, at)? {
@@ -115,7 +97,7 @@ pub(super) fn feed(
     if !kept.is_empty() {
         hand!(ExportRecord::Held(name.clone(), kept));
     }
-    let ids = past::ledger(records, name)?;
+    let ids = read::ledger(records, name)?;
     let mut of_items = records.clone();
     for (place, id) in ids.iter().enumerate() {
         if place % ahead::ITEMS == 0 {
@@ -123,13 +105,14 @@ pub(super) fn feed(
             let some = some.get(..ahead::ITEMS).unwrap_or(some);
             of_items = ahead::of_items(records, name, some)?;
         }
-        let known = past::known(&of_items, name, id)?;
+        let known = read::known(&of_items, name, id)?;
         let newest = read::item(&of_items, name, id)?;
         let (Some(known), Some(newest)) = (known, newest) else { continue };
         let (newest, conflicts) = (newest.shared.winner.data, newest.shared.conflicts);
         let item = CarriedItem { known, newest, conflicts };
         hand!(ExportRecord::Item(name.clone(), Box::new(item)));
-        for note in read::versions(&of_items, name, id, usize::MAX)? {
+        for note in read::notes(&of_items, name, id) {
+            let note = note?;
             let markup = match note.deleted {
                 true => None,
                 false => chain::body(&of_items, name, id, note.tick)?,
@@ -343,12 +326,9 @@ fn follow(
     writes: &mut Writes,
 ) -> Result<Present, StoreError> {
     let Some((from, old, run)) = before else { return Ok((since, row, 0)) };
-    let difference = match run + 1 < WHOLE_EVERY {
-        true => records.difference(&old, since, &row, || format!("the past of the feed {feed}"))?,
-        false => None,
-    };
-    let run = if difference.is_some() { run + 1 } else { 0 };
-    writes.insert((line.past, keys::past(feed, from)), Some(difference.unwrap_or(old)));
+    let what = || format!("the past of the feed {feed}");
+    let (stored, run) = chain::against(records, &old, (since, &row), run, what)?;
+    writes.insert((line.past, keys::past(feed, from)), Some(stored));
     Ok((since, row, run))
 }
 
@@ -407,19 +387,15 @@ impl ImportedItem {
         self.oldest = self.oldest.min(note.tick);
         let Some(markup) = markup else { return Ok(()) };
         let row = records.encoded(markup, what)?;
-        let difference = match &self.newer {
-            Some((at, newer)) if self.run + 1 < WHOLE_EVERY => {
-                records.difference(&row, *at, newer, what)?
-            }
-            Some(_) => None,
-            None => {
-                head.body = note.tick;
-                head.latest = *markup != self.newest;
-                None
-            }
+        let stored = if let Some((at, newer)) = &self.newer {
+            let (stored, run) = chain::against(records, &row, (*at, newer), self.run, what)?;
+            self.run = run;
+            stored
+        } else {
+            head.body = note.tick;
+            head.latest = *markup != self.newest;
+            row.clone()
         };
-        self.run = if difference.is_some() { self.run + 1 } else { 0 };
-        let stored = difference.unwrap_or_else(|| row.clone());
         writes.insert((Class::Bodies, place), Some(stored));
         self.newer = Some((note.tick.time(), row));
         Ok(())

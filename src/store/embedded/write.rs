@@ -36,7 +36,7 @@ impl StoreInner {
         }
         let planned = self.read(move |records, shared| {
             let before = shared.published(&change.feed).map(|it| it.head()).transpose()?;
-            plan::plan(records, before.as_ref(), Some(shared.mark()), change)
+            plan::plan(records, before.as_ref(), shared.mark(), change)
         });
         let planned = planned.await?;
         let gate = self.shut(&feed).await;
@@ -84,7 +84,7 @@ impl StoreInner {
                 .record::<StateRecord>(Class::States, &keys::feed(&change.feed))?;
             let mark = committer.shared.mark();
             let mut planned: PlannedCommit =
-                plan::plan(&committer.records, before.as_ref(), Some(mark), change)?;
+                plan::plan(&committer.records, before.as_ref(), mark, change)?;
             planned.head.write = planned.head.write.saturating_add(chance);
             let _ = making.set(planned.head.clone());
             committer.commit(planned, group)

@@ -17,7 +17,6 @@ use crate::{Epoch, StoreError, since_boot};
 use bytes::Bytes;
 use deadpool_postgres::{Object, Pool};
 use std::io;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tidegate_core::clock::unix_nanos;
@@ -67,7 +66,6 @@ pub(crate) struct Database {
     look_pool: Pool,
     shown: String,
     gateways: Arc<Gateways>,
-    clock_ahead: Arc<AtomicI64>,
 }
 
 impl Database {
@@ -84,9 +82,8 @@ impl Database {
             .build()
             .map_err(|source| StoreError::Io { doing: "start its threads", source })?;
         let gateways = Arc::new(Gateways::new(GatewayId((chance >> 1).cast_signed()), LEASE));
-        let (shown, clock_ahead) = (address.shown, Arc::default());
-        let runtime = Some(runtime);
-        let database = Self { runtime, pool, look_pool, shown, gateways, clock_ahead };
+        let (runtime, shown) = (Some(runtime), address.shown);
+        let database = Self { runtime, pool, look_pool, shown, gateways };
         let pool = database.look_pool.clone();
         let format = database.run("make its tables", async move {
             for _ in 1..TABLE_TRIES {
@@ -104,18 +101,15 @@ impl Database {
             return Err(StoreError::Format { path, found: number(format), known: number(FORMAT) });
         }
         let (pool, gateways) = (database.look_pool.clone(), Arc::clone(&database.gateways));
-        let ahead = Arc::clone(&database.clock_ahead);
         let (shown, id) = (database.shown.clone(), gateways.id().0 & ID_SHOWN);
         let name = format!("process {} (gateway {id:06x})", std::process::id());
-        let first = (pool.clone(), Arc::clone(&gateways), Arc::clone(&ahead), name.clone());
-        database.run("join the gateways", async move {
-            let (pool, gateways, ahead, name) = first;
-            beat(&pool, &gateways, &ahead, &name).await
-        })?;
+        let first = (pool.clone(), Arc::clone(&gateways), name.clone());
+        let joining = async move { beat(&first.0, &first.1, &first.2).await };
+        database.run("join the gateways", joining)?;
         database.spawn(async move {
             loop {
                 sleep(BEAT_EVERY).await;
-                if let Err(error) = beat(&pool, &gateways, &ahead, &name).await {
+                if let Err(error) = beat(&pool, &gateways, &name).await {
                     let error = error.of_store("say that this gateway lives", &shown);
                     tracing::warn!(error = %crate::in_words(&error), "the database does not know that this gateway lives");
                     close_idle(&pool);
@@ -133,11 +127,6 @@ impl Database {
     /// The gateways over it.
     pub(crate) const fn gateways(&self) -> &Arc<Gateways> {
         &self.gateways
-    }
-
-    /// By how many milliseconds this machine's clock is ahead of the database's.
-    pub(crate) fn clock_ahead(&self) -> i64 {
-        self.clock_ahead.load(Ordering::Relaxed)
     }
 
     /// Does `work` on threads of its own.
@@ -283,12 +272,7 @@ fn unix_millis() -> i64 {
 }
 
 /// Says once that this gateway lives, and learns which ones do.
-async fn beat(
-    pool: &Pool,
-    gateways: &Gateways,
-    ahead: &AtomicI64,
-    name: &str,
-) -> Result<(), SqlError> {
+async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<(), SqlError> {
     let (began, asked, id) = (since_boot(), unix_millis(), gateways.id());
     let (polls, settings) = (gateways.polls(), gateways.published_settings());
     let beating = async |client: &Object| {
@@ -300,7 +284,7 @@ async fn beat(
     let rows = on_connection(pool, LEASE / 3, beating).await?;
     let now: i64 = get(only(&rows)?, 5)?;
     let behind = now.saturating_sub(unix_millis()).max(0);
-    ahead.store(asked.saturating_sub(now).max(0).saturating_sub(behind), Ordering::Relaxed);
+    gateways.set_clock_ahead(asked.saturating_sub(now).max(0).saturating_sub(behind));
     let mut live = Vec::new();
     for row in &rows {
         let beat_age = u64::try_from(get::<i64>(row, 4)?).unwrap_or_default();

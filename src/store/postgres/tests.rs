@@ -6,8 +6,7 @@ use crate::conformance::make::{Draft, feed, poll_state, record, time};
 use crate::conformance::subscriptions::subscription;
 use crate::testing::{TestSchema, sql};
 use crate::{
-    ClosedEpoch, CommitError, EmbeddedStore, Epoch, LoggedChange, Select, Store, StoreError,
-    SubscriptionChange,
+    ClosedEpoch, CommitError, Epoch, LoggedChange, Select, Store, StoreError, SubscriptionChange,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,24 +19,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-fn open(schema: &TestSchema) -> Arc<EmbeddedStore> {
+fn open(schema: &TestSchema) -> Arc<Store> {
     open_at(&schema.url)
 }
 
-fn open_at(url: &str) -> Arc<EmbeddedStore> {
+fn open_at(url: &str) -> Arc<Store> {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let clock = Arc::new(ManualClock::at(time(0)));
     let request = PostgresRequest::new(url, Some(endpoint));
-    Arc::new(EmbeddedStore::open_on_postgres(request, clock).unwrap())
+    Arc::new(Store::open_on_postgres(request, clock).unwrap())
 }
 
-async fn change(store: &EmbeddedStore, name: &str, text: &str) -> Change {
+async fn change(store: &Store, name: &str, text: &str) -> Change {
     let revision = store.state(&feed(name)).await.unwrap().map_or(0, |state| state.revision.0);
     let seconds = i64::try_from(revision).unwrap() + 1;
     Draft::on(store, name, seconds).await.item("a", text).order(&["a"]).done()
 }
 
-async fn log(store: &EmbeddedStore) -> Vec<ClosedEpoch> {
+async fn log(store: &Store) -> Vec<ClosedEpoch> {
     store.epochs_after(Epoch(0), usize::MAX).await.unwrap()
 }
 

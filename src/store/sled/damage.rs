@@ -1,8 +1,8 @@
 //! What was damaged in sled's files.
 
+use crate::Select;
 use crate::disk::faults::damage::{assert_damaged, laid_out, used};
 use crate::disk::faults::{change, files, news, open, refused};
-use crate::{Select, Store};
 use std::fs;
 
 #[tokio::test]

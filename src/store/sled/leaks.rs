@@ -3,7 +3,7 @@
 use super::engine::{PIECE, Place};
 use crate::disk::faults::{change, news, noise, open};
 use crate::engine::Class;
-use crate::{EmbeddedStore, Retention, Store};
+use crate::{Retention, Store};
 use std::path::Path;
 use tidegate_core::model::{Change, LedgerEntry, Markup, Revision, Time};
 
@@ -28,11 +28,7 @@ fn referred(db: &::sled::Db) -> usize {
 }
 
 /// Looks at the database of a store, which is closed meanwhile.
-async fn look<T>(
-    store: EmbeddedStore,
-    folder: &Path,
-    read: impl FnOnce(&::sled::Db) -> T,
-) -> (EmbeddedStore, T) {
+async fn look<T>(store: Store, folder: &Path, read: impl FnOnce(&::sled::Db) -> T) -> (Store, T) {
     store.close().await.unwrap();
     drop(store);
     let db = ::sled::open(folder.join("db")).unwrap();

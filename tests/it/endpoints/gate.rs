@@ -16,12 +16,12 @@ use tidegate_judge::archive;
 use tidegate_judge::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
 use tidegate_judge::record::{self, Issued, Observation, Peers, Verdict};
 use tidegate_store::portable::ImportMessage;
-use tidegate_store::{EmbeddedStore, Select, Store};
+use tidegate_store::{Select, Store};
 
 const PIECES: usize = 100_000;
 
 pub struct Gate {
-    store: EmbeddedStore,
+    store: Store,
     clock: ManualClock,
     feed: FeedName,
     options: FeedOptions,
@@ -33,7 +33,7 @@ impl Gate {
     pub async fn new(name: &str, now: Time) -> Self {
         let clock = ManualClock::at(now);
         let endpoint = EndpointId::own(name).unwrap();
-        let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
+        let store = Store::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let addresses = Addresses {
             keeps_new_feed_url: false,
@@ -179,8 +179,7 @@ impl Gate {
             }
             sender.send(ImportMessage::End).await.unwrap();
             let endpoint = self.store.endpoint().clone();
-            let store =
-                EmbeddedStore::in_memory(Some(endpoint), Arc::new(self.clock.clone())).unwrap();
+            let store = Store::in_memory(Some(endpoint), Arc::new(self.clock.clone())).unwrap();
             store.import(from).await.unwrap();
             store
         } else {

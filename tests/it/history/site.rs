@@ -16,7 +16,7 @@ use tidegate_serve::{
     Redacted, ServeSettings,
 };
 use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 use tower::ServiceExt as _;
 
 const PUBLIC: &str = "https://gate.example";
@@ -201,7 +201,7 @@ impl Site {
 
 fn router(gate: &Gate, clock: &ManualClock) -> Router {
     tidegate_serve::router(tidegate_serve::ServerConfig {
-        store: Arc::clone(&gate.store) as Arc<dyn Store>,
+        store: Arc::clone(&gate.store),
         clock: Arc::new(clock.clone()),
         operator: Arc::new(Nobody),
         hub: None,

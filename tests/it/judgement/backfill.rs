@@ -3,7 +3,7 @@
 use super::{days, kinds};
 use crate::support::{Gate, Post, SITE, atom, post};
 use tidegate_core::model::{EventKind::*, Item, ItemStatus};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 
 async fn item(gate: &Gate, day: u32) -> Item {
     let items = gate.items(Select::All).await;

@@ -5,7 +5,7 @@ use crate::support::{Gate, kinds, post};
 use tidegate_core::model::{Deletions, EventKind, EventKind::*, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbeReply, Replies};
 use tidegate_judge::record::Verdict;
-use tidegate_store::{Select, Store as _};
+use tidegate_store::Select;
 use url::Url;
 
 const FEED: &str = "http://publisher.example/feed";

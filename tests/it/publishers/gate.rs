@@ -11,7 +11,7 @@ use tidegate_core::model::{
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::identity;
 use tidegate_judge::record::{self, Observation, Verdict};
-use tidegate_store::{EmbeddedStore, Select, Store};
+use tidegate_store::{Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -20,7 +20,7 @@ const LOOKS_MOST: usize = 5;
 
 /// One feed in a store in memory.
 pub struct Gate {
-    store: EmbeddedStore,
+    store: Store,
     feed: FeedName,
     options: FeedOptions,
     same: u32,
@@ -49,8 +49,8 @@ fn without() -> Without {
 impl Gate {
     pub fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(0)));
-        let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
-            .unwrap();
+        let store =
+            Store::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
         Self {
             store,
             feed: FeedName::new("news").unwrap(),

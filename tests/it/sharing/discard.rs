@@ -6,7 +6,7 @@ use super::support::{Gate, kinds};
 use tidegate_core::model::{EventKind, ItemStatus, Origin, Tick};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Verdict};
-use tidegate_store::{Past, PastSelect, Select, Store};
+use tidegate_store::{Past, PastSelect, Select};
 
 const ALL: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 

@@ -2,7 +2,7 @@
 
 use super::support::{Gate, post};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 use url::Url;
 
 /// The values of `link` in everything that names a related feed.

@@ -18,7 +18,7 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
 use tidegate_store::portable::{self, ExportRecord, ImportMessage};
-use tidegate_store::{EmbeddedStore, Select, Store};
+use tidegate_store::{Select, Store};
 use tokio::sync::mpsc;
 
 /// 2026-01-01T00:00:00Z.
@@ -92,7 +92,7 @@ pub const SITE: &str = "http://publisher.example/";
 
 /// One feed in a memory store.
 pub struct Gate {
-    pub store: Arc<EmbeddedStore>,
+    pub store: Arc<Store>,
     pub feed: FeedName,
     pub url: String,
     pub options: FeedOptions,
@@ -114,8 +114,8 @@ pub struct Gate {
 impl Gate {
     pub async fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
-        let store = EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock)
-            .unwrap();
+        let store =
+            Store::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
         let store = Arc::new(store);
         Self {
             store,
@@ -376,7 +376,7 @@ impl Gate {
         sender.send(ImportMessage::End).await.unwrap();
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
         self.store =
-            Arc::new(EmbeddedStore::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());
+            Arc::new(Store::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());
         self.store.import(pieces).await.unwrap();
     }
 }

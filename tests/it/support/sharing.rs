@@ -4,7 +4,6 @@ use crate::support::Gate;
 use tidegate_core::model::{BodyPrints, Item, SyncId};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Issued, Peers, Verdict};
-use tidegate_store::Store;
 
 /// An entry as a sharing publisher writes it.
 #[derive(Clone)]

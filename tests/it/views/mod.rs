@@ -18,7 +18,7 @@ use tidegate_core::model::{
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_replay::{self as replay, DocumentOutcome, DocumentReport, ReplayTarget, Series};
-use tidegate_store::{EmbeddedStore, Select, Store, View};
+use tidegate_store::{Select, Store, View};
 
 /// So long that nothing ever leaves the sync view: then every current item must be in it.
 const WINDOW: Duration = Duration::from_secs(200 * 366 * 86_400);
@@ -156,11 +156,10 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn replayed(series: &Series) -> (EmbeddedStore, FeedName, Vec<DocumentReport>) {
+fn replayed(series: &Series) -> (Store, FeedName, Vec<DocumentReport>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let clock = Arc::new(ManualClock::at(Time::from_unix(support::START)));
-    let store =
-        EmbeddedStore::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
+    let store = Store::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
     let feed = FeedName::new("recorded").unwrap();
     let mut lines = Vec::new();
     runtime.block_on(async {
@@ -234,7 +233,7 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion], upstream: &str) -
 
 fn compare(
     wanted: &Wanted,
-    store: &EmbeddedStore,
+    store: &Store,
     feed: &FeedName,
     lines: &[DocumentReport],
     out: &Path,

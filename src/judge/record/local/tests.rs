@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
-use tidegate_store::{EmbeddedStore, Select, Store, View};
+use tidegate_store::{Select, Store, View};
 
 const NOW: i64 = 1_795_191_605;
 
 /// A store with one feed, and the acts that are done to it, a minute apart.
 struct Bench {
-    store: EmbeddedStore,
+    store: Store,
     clock: ManualClock,
     feed: FeedName,
     options: FeedOptions,
@@ -29,7 +29,7 @@ impl Bench {
     async fn new() -> Self {
         let clock = ManualClock::at(Time::from_unix(NOW));
         let endpoint = EndpointId::own("gate").unwrap();
-        let store = EmbeddedStore::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
+        let store = Store::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
         let sharing = SharingOptions { local: true, ..SharingOptions::default() };
         let options = FeedOptions { sharing, ..FeedOptions::default() };
         Self { store, clock, feed: FeedName::new("notes").unwrap(), options }

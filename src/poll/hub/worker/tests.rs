@@ -10,7 +10,7 @@ use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, Tick};
 use tidegate_core::websub::{HubRequest, Intent};
 use tidegate_net::fetch::{AllowPrivate, Call, CallRequest, Called};
-use tidegate_store::EmbeddedStore;
+use tidegate_store::Store;
 use url::Url;
 
 const NOW: Time = Time::from_unix(1_795_191_605);
@@ -63,7 +63,7 @@ async fn asks(hub: &Hub, callback: &str) {
 }
 
 /// Over this store, calling so.
-async fn open(store: EmbeddedStore, clock: Arc<ManualClock>, call: Call) -> Hub {
+async fn open(store: Store, clock: Arc<ManualClock>, call: Call) -> Hub {
     let parts = HubConfig {
         store: Arc::new(store),
         clock,
@@ -114,9 +114,9 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
     }
 }
 
-fn memory(clock: &Arc<ManualClock>) -> EmbeddedStore {
+fn memory(clock: &Arc<ManualClock>) -> Store {
     let own = EndpointId::own("gate").unwrap();
-    EmbeddedStore::in_memory(Some(own), Arc::clone(clock) as Arc<_>).unwrap()
+    Store::in_memory(Some(own), Arc::clone(clock) as Arc<_>).unwrap()
 }
 
 /// Callbacks of one client, each at another host, that never answer.
@@ -206,7 +206,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn nobody_is_called_until_this_gateway_is_known_to_live() {
     let (clock, seen) = (Arc::new(ManualClock::at(NOW)), Seen::default());
-    let store = EmbeddedStore::in_memory(None, Arc::clone(&clock) as Arc<_>).unwrap();
+    let store = Store::in_memory(None, Arc::clone(&clock) as Arc<_>).unwrap();
     let opened = open(store, clock, reader(&seen, true)).await;
     let (mut shared, this) = (Arc::into_inner(opened.0).unwrap(), gateway(1));
     shared.gateways = Some(Arc::clone(&this));

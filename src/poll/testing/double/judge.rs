@@ -17,6 +17,8 @@ pub struct JudgeDouble {
     pub looked: Mutex<Vec<u32>>,
     /// What it was told last that other feeds know.
     pub issued: Mutex<Option<Issued>>,
+    /// What happens while each of the next documents is judged.
+    pub meanwhile: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
 
 impl DocumentJudge for JudgeDouble {
@@ -27,6 +29,10 @@ impl DocumentJudge for JudgeDouble {
         beside: &SharingContext,
         _ledger: &dyn LedgerReader,
     ) -> Result<Judged, JudgeError> {
+        let meanwhile = self.meanwhile.lock().unwrap().pop();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
         let text = String::from_utf8_lossy(&seen.bytes).into_owned();
         assert!(!text.contains("panic"), "as the document says");
         if text.contains("login") {

@@ -20,9 +20,9 @@ pub(super) fn before_pass(
     Box::new(move |engine| {
         let before = Arc::clone(&before);
         let doing = "make a write durable";
-        let watch = Box::new(move |call: EngineCall| match call {
+        let watch = Box::new(move |call: EngineCall<'_>| match call {
             EngineCall::Pass => before().map_err(|source| StoreError::Io { doing, source }),
-            EngineCall::Read(_) | EngineCall::Apply => Ok(()),
+            EngineCall::Read(..) | EngineCall::Apply(_) => Ok(()),
         });
         Arc::new(WatchedEngine { engine, watch, is_far: false })
     })
@@ -57,7 +57,7 @@ async fn an_opening_that_is_not_durable_fails() {
 /// A store whose barriers are told of, and wait each to be let through; the one of its opening was.
 async fn open_waiting(
     path: &Path,
-) -> (Arc<EmbeddedStore>, mpsc::UnboundedReceiver<()>, std::sync::mpsc::Sender<()>) {
+) -> (Arc<Store>, mpsc::UnboundedReceiver<()>, std::sync::mpsc::Sender<()>) {
     let (arrived, mut waits) = mpsc::unbounded_channel();
     let (let_through, go) = std::sync::mpsc::channel();
     let_through.send(()).unwrap();
@@ -143,7 +143,7 @@ async fn dropping_a_store_lets_go_of_the_folder() {
 }
 
 /// A change to `items` items at once, on top of what the store has.
-pub(super) async fn wide(store: &EmbeddedStore, items: usize, text: &str) -> Change {
+pub(super) async fn wide(store: &Store, items: usize, text: &str) -> Change {
     let mut wide = change(store, text).await;
     let (known, version) = (wide.known.remove(0), wide.versions.remove(0));
     for number in 0..items {

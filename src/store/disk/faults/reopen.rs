@@ -15,13 +15,13 @@ fn pauses(milliseconds: u64) -> ReopenPauses {
 }
 
 /// A store whose barrier fails as often as it is told to.
-fn open_failing(path: &Path, pauses: ReopenPauses) -> (EmbeddedStore, Arc<AtomicUsize>) {
+fn open_failing(path: &Path, pauses: ReopenPauses) -> (Store, Arc<AtomicUsize>) {
     let fails = Arc::new(AtomicUsize::new(0));
     let store = open_with(path, pauses, failing(&fails));
     (store.unwrap(), fails)
 }
 
-async fn until(store: &EmbeddedStore, is_it: impl Fn(&StoreCondition) -> bool) -> StoreCondition {
+async fn until(store: &Store, is_it: impl Fn(&StoreCondition) -> bool) -> StoreCondition {
     for _ in 0..2_000 {
         let condition = store.condition();
         if is_it(&condition) {
@@ -32,7 +32,7 @@ async fn until(store: &EmbeddedStore, is_it: impl Fn(&StoreCondition) -> bool) -
     panic!("{:?}", store.condition());
 }
 
-async fn until_open(store: &EmbeddedStore) {
+async fn until_open(store: &Store) {
     until(store, |condition| condition.stop.is_none()).await;
 }
 
@@ -201,7 +201,7 @@ fn bar(path: &Path) {
 }
 
 /// Puts the engine's files back to what they were once nobody has them open, and lets the store be opened again.
-async fn put_back(store: &EmbeddedStore, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
+async fn put_back(store: &Store, path: &Path, older: &BTreeMap<String, Vec<u8>>) {
     let has_tried = |condition: &StoreCondition| {
         condition.stop.as_ref().is_some_and(|stop| stop.failed_tries > 0)
     };
@@ -218,7 +218,7 @@ async fn put_back(store: &EmbeddedStore, path: &Path, older: &BTreeMap<String, V
 }
 
 /// Waits until the store is not tried any more; what is missing.
-async fn until_given_up(store: &EmbeddedStore) -> String {
+async fn until_given_up(store: &Store) -> String {
     let given_up = |condition: &StoreCondition| {
         condition.stop.as_ref().is_some_and(|stop| stop.next_try.is_none())
     };

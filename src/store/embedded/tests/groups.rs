@@ -19,15 +19,15 @@ impl SlowLog {
     /// An engine that is noted here, over one in memory.
     fn engine(log: &Arc<Mutex<Self>>) -> WatchedEngine {
         let log = Arc::clone(log);
-        let watch = Box::new(move |call: EngineCall| match call {
-            EngineCall::Apply => {
+        let watch = Box::new(move |call: EngineCall<'_>| match call {
+            EngineCall::Apply(_) => {
                 let delay = log.lock().unwrap().delay;
                 std::thread::sleep(delay);
                 log.lock().unwrap().waiting += 1;
                 Ok(())
             }
             EngineCall::Pass => log.lock().unwrap().pass(),
-            EngineCall::Read(_) => Ok(()),
+            EngineCall::Read(..) => Ok(()),
         });
         WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false }
     }
@@ -52,7 +52,7 @@ async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitEr
     let endpoint = EndpointId::own("gate.example").ok();
     let request = OpenRequest { endpoint, ..OpenRequest::default() };
     let records = Records::of(Arc::new(engine));
-    let store = EmbeddedStore::over_memory(records, request, clock).unwrap();
+    let store = Store::over_memory(records, request, clock).unwrap();
     *log.lock().unwrap() =
         SlowLog { delay: Duration::from_millis(40), fails, ..SlowLog::default() };
 

@@ -16,18 +16,16 @@ fn damaged() -> StoreError {
 }
 
 /// A store with the feed `news`, an item of which was updated twice; its reads fail as the fault says.
-async fn failing_store() -> (EmbeddedStore, Arc<Mutex<Option<ReadFault>>>) {
+async fn failing_store() -> (Store, Arc<Mutex<Option<ReadFault>>>) {
     let fault: Arc<Mutex<Option<ReadFault>>> = Arc::default();
     let failing = Arc::clone(&fault);
-    let watch = Box::new(move |call: EngineCall| match (call, *failing.lock().unwrap()) {
-        (EngineCall::Read(classes), Some((class, error))) if classes.contains(&class) => {
-            Err(error())
-        }
+    let watch = Box::new(move |call: EngineCall<'_>| match (call, *failing.lock().unwrap()) {
+        (EngineCall::Read(read, _), Some((class, error))) if read == class => Err(error()),
         _ => Ok(()),
     });
     let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false };
     let endpoint = EndpointId::own("gate.example").ok();
-    let store = EmbeddedStore::over_memory(
+    let store = Store::over_memory(
         Records::of(Arc::new(engine)),
         OpenRequest { endpoint, ..OpenRequest::default() },
         Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),

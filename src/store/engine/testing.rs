@@ -4,20 +4,21 @@ use super::{Class, Engine, KeyOrder, KeyRange, Portion, RecordKey, ValueSize, Wr
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A call that is seen.
-pub(crate) enum EngineCall {
-    /// A read, of these classes.
-    Read(Vec<Class>),
+pub(crate) enum EngineCall<'a> {
+    /// A read of a class, at this key or from there on.
+    Read(Class, &'a [u8]),
     /// A write.
-    Apply,
+    Apply(&'a Writes),
     /// The durability barrier.
     Pass,
 }
 
 /// Sees calls before they are made; an error is the answer.
-pub(crate) type WatchCalls = dyn Fn(EngineCall) -> Result<(), StoreError> + Send + Sync;
+pub(crate) type WatchCalls = dyn Fn(EngineCall<'_>) -> Result<(), StoreError> + Send + Sync;
 
 pub(crate) struct WatchedEngine {
     pub(crate) engine: Arc<dyn Engine>,
@@ -27,8 +28,15 @@ pub(crate) struct WatchedEngine {
 }
 
 impl WatchedEngine {
-    fn read(&self, classes: Vec<Class>) -> Result<(), StoreError> {
-        (self.watch)(EngineCall::Read(classes))
+    fn read(&self, class: Class, key: &[u8]) -> Result<(), StoreError> {
+        (self.watch)(EngineCall::Read(class, key))
+    }
+
+    fn read_range(&self, class: Class, range: &KeyRange) -> Result<(), StoreError> {
+        let (Bound::Included(begin) | Bound::Excluded(begin)) = &range.0 else {
+            return self.read(class, &[]);
+        };
+        self.read(class, begin)
     }
 }
 
@@ -46,7 +54,7 @@ impl Engine for WatchedEngine {
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.read(vec![class])?;
+        self.read(class, key)?;
         self.engine.get(class, key)
     }
 
@@ -57,13 +65,13 @@ impl Engine for WatchedEngine {
         if !self.is_far() {
             return Ok(Vec::new());
         }
-        self.read(wanted.iter().map(|(class, _)| *class).collect())?;
+        wanted.iter().try_for_each(|(class, key)| self.read(*class, key))?;
         let found = |key: RecordKey| Ok((key.clone(), self.engine.get(key.0, &key.1)?));
         wanted.into_iter().map(found).collect()
     }
 
     fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        self.read(vec![class])?;
+        self.read(class, key)?;
         self.engine.contains(class, key)
     }
 
@@ -74,7 +82,7 @@ impl Engine for WatchedEngine {
         order: KeyOrder,
         limit: usize,
     ) -> Result<Portion, StoreError> {
-        self.read(vec![class])?;
+        self.read_range(class, range)?;
         self.engine.portion(class, range, order, limit)
     }
 
@@ -84,12 +92,12 @@ impl Engine for WatchedEngine {
         range: &KeyRange,
         limit: usize,
     ) -> Result<Vec<ValueSize>, StoreError> {
-        self.read(vec![class])?;
+        self.read_range(class, range)?;
         self.engine.sizes(class, range, limit)
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
-        (self.watch)(EngineCall::Apply)?;
+        (self.watch)(EngineCall::Apply(&writes))?;
         self.engine.apply(writes)
     }
 

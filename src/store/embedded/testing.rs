@@ -1,0 +1,481 @@
+//! A store in memory for tests of whatever stands on a store: what it is asked is seen, what it does fails or waits as a
+//! test says, and what another gateway or an earlier program would have left there is put there.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod script;
+
+pub use self::script::StoreFault;
+
+use self::script::StoreScript;
+use super::follow::LookRequest;
+use super::open::{self, inspect};
+use super::request::CommitRequest;
+use super::*;
+use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
+use crate::record::{HeadRecord, Record, StateRecord};
+use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote};
+use std::ops::Deref;
+use std::time::Duration;
+use tidegate_core::model::{
+    Attempt, Event, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Skeleton, SyncId,
+    Time,
+};
+use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
+
+/// Where the database of a test is.
+struct ScriptedPlace {
+    blocks: bool,
+}
+
+impl StorePlace for ScriptedPlace {
+    fn blocks(&self) -> bool {
+        self.blocks
+    }
+
+    fn note(&self, _: Epoch) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn closed(&self, _: Epoch) {}
+}
+
+/// An item of a feed as it is to be stored.
+#[derive(Clone)]
+pub struct ScriptedItem {
+    pub known: LedgerEntry,
+    pub item: Item,
+    /// Of its only version.
+    pub note: VersionNote,
+}
+
+/// A feed as it is to be stored, whether any change leads there or not.
+#[derive(Clone)]
+pub struct ScriptedFeed {
+    pub state: FeedState,
+    pub skeleton: Option<Skeleton>,
+    pub order: Vec<SyncId>,
+    pub items: Vec<ScriptedItem>,
+    pub events: Vec<Event>,
+}
+
+/// A store in memory that does what a test says. Whatever waits does so in the time of the test.
+#[derive(Clone)]
+pub struct ScriptedStore {
+    store: Arc<Store>,
+    /// What it has, past what is seen and fails.
+    engine: Arc<MemoryEngine>,
+    script: Arc<StoreScript>,
+}
+
+impl Deref for ScriptedStore {
+    type Target = Arc<Store>;
+
+    fn deref(&self) -> &Arc<Store> {
+        &self.store
+    }
+}
+
+impl ScriptedStore {
+    /// An empty one of this endpoint.
+    pub fn new(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(endpoint, clock, false, false)
+    }
+
+    /// The same over a database that others write to as well, which is seen all the time.
+    pub fn followed(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(endpoint, clock, true, false)
+    }
+
+    /// The same, reached by a network: [`ScriptedStore::hold_reads`].
+    pub fn far(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(endpoint, clock, true, true)
+    }
+
+    fn make(endpoint: &str, clock: Arc<dyn Clock>, is_followed: bool, blocks: bool) -> Self {
+        let script = Arc::new(StoreScript::default());
+        let seen = Arc::clone(&script);
+        let watch = Box::new(move |call: EngineCall<'_>| seen.see(call));
+        let memory = Arc::new(MemoryEngine::default());
+        let engine =
+            WatchedEngine { engine: Arc::<MemoryEngine>::clone(&memory), watch, is_far: false };
+        let records = Records::of(Arc::new(engine));
+        let request = OpenRequest { endpoint: EndpointId::own(endpoint).ok(), sup_ids: None };
+        let opened = open::begin(&records, inspect(&records).unwrap(), request).unwrap();
+        let Opened { endpoint, sup_ids, opening, sealed, .. } = opened;
+        let shared =
+            Arc::new(StoreShared::new(Default::default(), opening, sealed.0, Arc::clone(&clock)));
+        *shared.lineage.write().unwrap() = Lineage::default();
+        let place: Arc<dyn StorePlace> = Arc::new(ScriptedPlace { blocks });
+        let committer = Committer {
+            records: records.clone(),
+            shared: Arc::clone(&shared),
+            place: Arc::clone(&place),
+            clock: Arc::clone(&clock),
+            list_writes: 0,
+            sealed,
+        };
+        let (sender, requests) = mpsc::channel(REQUESTS);
+        let (following, looks) = Following::new(Duration::from_millis(50));
+        following.set_age(None);
+        let following = is_followed.then_some(following);
+        let inner =
+            StoreInner::new(shared, clock, (records, Writer::Thread(sender), place), following);
+        let free = Arc::clone(&script);
+        let measure = move || {
+            let free = free.free.load(Ordering::SeqCst);
+            Ok(MeasuredSpace { free, total: u64::MAX })
+        };
+        let space = Some(Arc::new(FreeSpace::measured_by(256 << 20, measure)));
+        let store = Arc::new(Store { endpoint, sup_ids, gateways: None, space, inner });
+        let this = Self { store, engine: memory, script };
+        if tokio::runtime::Handle::try_current().is_ok() {
+            tokio::spawn(write(committer, requests, Arc::clone(&this.script)));
+            if is_followed {
+                let (store, script) = (Arc::downgrade(&this.store), Arc::clone(&this.script));
+                tokio::spawn(look(store, script, Arc::clone(&this.engine), looks));
+            }
+        }
+        this.script.reads.lock().unwrap().clear();
+        this
+    }
+
+    /// The same store as one of several gateways sees it.
+    pub fn shared_by(&self, gateways: &Arc<Gateways>) -> Arc<Self> {
+        let Store { endpoint, sup_ids, space, inner, .. } = &*self.store;
+        let store = Arc::new(Store {
+            endpoint: endpoint.clone(),
+            sup_ids: *sup_ids,
+            gateways: Some(Arc::clone(gateways)),
+            space: space.clone(),
+            inner: Arc::clone(inner),
+        });
+        // Whoever is let go first would close it for all.
+        std::mem::forget([Arc::clone(&self.store), Arc::clone(&store)]);
+        Arc::new(Self { store, ..self.clone() })
+    }
+
+    /// The store.
+    pub fn real(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
+    }
+
+    fn records(&self) -> Records {
+        Records::of(Arc::<MemoryEngine>::clone(&self.engine))
+    }
+
+    fn put<T: Record>(&self, class: Class, key: Vec<u8>, record: &T) {
+        let mut writes = Writes::new();
+        self.records().put(&mut writes, class, key, record).unwrap();
+        self.apply(writes);
+    }
+
+    fn all<T: Record>(&self, class: Class) -> Vec<T> {
+        self.records().scan(class, &[]).map(|entry| entry.unwrap().1).collect()
+    }
+
+    fn apply(&self, writes: Writes) {
+        self.engine.apply(writes).unwrap();
+    }
+
+    /// Something goes wrong from now on, or once.
+    pub fn fault(&self, fault: StoreFault) {
+        self.script.faults.lock().unwrap().push(fault);
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn mend(&self) {
+        self.script.faults.lock().unwrap().clear();
+    }
+
+    /// It has stopped so, or works again.
+    pub fn set_stop(&self, stop: Option<StoreStop>) {
+        self.inner.shared.health.set(stop);
+    }
+
+    /// Its openings are told apart by this.
+    pub fn set_lineage(&self, lineage: Lineage) {
+        *self.inner.shared.lineage.write().unwrap() = lineage;
+    }
+
+    /// How often entries of a class were read.
+    pub fn reads_of(&self, class: &str) -> usize {
+        let reads = self.script.reads.lock().unwrap();
+        reads.iter().filter(|(read, _)| read.name() == class).count()
+    }
+
+    /// The feeds of which entries of a class were read, in turn, since this was asked last.
+    pub fn take_reads(&self, class: &str) -> Vec<FeedName> {
+        let mut reads = self.script.reads.lock().unwrap();
+        let of = reads.extract_if(.., |(read, _)| read.name() == class);
+        of.filter_map(|(_, key)| keys::feed_of(&key)).collect()
+    }
+
+    /// How many writes had entries of a class.
+    pub fn writes_of(&self, class: &str) -> usize {
+        let writes = self.script.writes.lock().unwrap();
+        writes.iter().filter(|written| written.name() == class).count()
+    }
+
+    /// The commits so far, and how often was written what polling remembers.
+    pub fn writes(&self) -> (usize, usize) {
+        (self.writes_of("states"), self.writes_of("polls"))
+    }
+
+    /// How many writes outside the content of feeds were begun.
+    pub fn begun(&self) -> usize {
+        self.script.begun.load(Ordering::SeqCst)
+    }
+
+    /// From now on each write of the content of a feed waits for a permit.
+    pub fn hold_commits(&self) -> Arc<Semaphore> {
+        self.hold(0)
+    }
+
+    /// The same of each other write.
+    pub fn hold_notes(&self) -> Arc<Semaphore> {
+        self.hold(1)
+    }
+
+    fn hold(&self, gate: usize) -> Arc<Semaphore> {
+        let held = Arc::new(Semaphore::new(0));
+        *self.script.gates.get(gate).unwrap().lock().unwrap() = Some(Arc::clone(&held));
+        held
+    }
+
+    /// So many bytes are free from now on, and more must be from 256 MiB on.
+    pub fn set_free(&self, free: u64) {
+        self.script.free.store(free, Ordering::SeqCst);
+        self.space.as_ref().unwrap().measure();
+    }
+
+    /// Reads of a feed's content wait for this to be let go.
+    pub fn hold_feed(&self, feed: &FeedName) -> OwnedRwLockWriteGuard<()> {
+        self.inner.shared.gate(feed).unwrap().try_write_owned().unwrap()
+    }
+
+    /// How many reads wait for that.
+    pub fn waiting(&self, feed: &FeedName) -> usize {
+        let gate = self.inner.shared.gate(feed).unwrap();
+        Arc::strong_count(&gate).saturating_sub(3)
+    }
+
+    /// All reads of a database that is far wait for this to be let go.
+    pub async fn hold_reads(&self) -> OwnedSemaphorePermit {
+        self.inner.reads.all().await.unwrap()
+    }
+
+    /// What other gateways write is seen no more, or again; what was read before is answered as long as it is not old.
+    pub fn set_unseen(&self, is_unseen: bool) {
+        self.script.is_unseen.store(is_unseen, Ordering::SeqCst);
+    }
+
+    /// The database was seen so long ago; `None`: it is seen all the time.
+    pub fn set_age(&self, age: Option<Duration>) {
+        self.inner.following.as_ref().unwrap().set_age(age);
+    }
+
+    /// How often it was looked what other gateways wrote.
+    pub fn looks(&self) -> usize {
+        self.script.looks.load(Ordering::SeqCst)
+    }
+
+    /// This happens before each read of entries of a class.
+    pub fn at_read(&self, class: &'static str, hook: impl Fn() + Send + Sync + 'static) {
+        *self.script.at_read.lock().unwrap() = Some((class, Arc::new(hook)));
+    }
+
+    /// What the next look finds.
+    pub fn at_look(&self, write: impl FnOnce(&Self) + Send + 'static) {
+        *self.script.at_look.lock().unwrap() = Some(Box::new(write));
+    }
+
+    /// Puts a record there.
+    pub fn set_record(&self, record: &FeedRecord) {
+        self.put(Class::Feeds, keys::feed(&record.name), record);
+        let shown = (record.name.clone(), Some(Arc::new(record.clone())));
+        self.inner.shared.change_list(vec![shown]);
+    }
+
+    /// A record, as it is stored.
+    pub fn record(&self, feed: &FeedName) -> Option<FeedRecord> {
+        self.records().record(Class::Feeds, &keys::feed(feed)).unwrap()
+    }
+
+    /// Changes a record.
+    pub fn edit_record(&self, feed: &str, edit: impl FnOnce(&mut FeedRecord)) {
+        let mut record = self.record(&FeedName::new(feed).unwrap()).unwrap();
+        edit(&mut record);
+        self.set_record(&record);
+    }
+
+    /// Takes a record out.
+    pub fn remove_record(&self, feed: &FeedName) -> FeedRecord {
+        let record = self.record(feed).unwrap();
+        self.apply(Writes::from([((Class::Feeds, keys::feed(feed)), None)]));
+        self.inner.shared.change_list(vec![(feed.clone(), None)]);
+        record
+    }
+
+    /// What polling remembers of a feed, as it is stored.
+    pub fn poll_state(&self, feed: &str) -> Option<PollState> {
+        let key = keys::feed(&FeedName::new(feed).unwrap());
+        self.records().record(Class::Polls, &key).unwrap()
+    }
+
+    /// The same of all feeds.
+    pub fn stored_polls(&self) -> Vec<PollState> {
+        self.all(Class::Polls)
+    }
+
+    /// This, and nothing else, is what polling remembers.
+    pub fn set_polls(&self, states: &[PollState]) {
+        while self.engine.clear(Class::Polls, &[], usize::MAX).unwrap() {}
+        states.iter().for_each(|state| self.set_poll(state));
+    }
+
+    /// Puts what polling remembers of a feed there.
+    pub fn set_poll(&self, state: &PollState) {
+        self.put(Class::Polls, keys::feed(&state.feed), state);
+    }
+
+    /// The large documents that are being taken in, as they are stored.
+    pub fn stored_attempts(&self) -> Vec<Attempt> {
+        self.all(Class::Attempts)
+    }
+
+    /// Puts one there.
+    pub fn set_attempt(&self, attempt: &Attempt) {
+        self.put(Class::Attempts, keys::feed(&attempt.feed), attempt);
+    }
+
+    /// A feed's state.
+    pub fn state_of(&self, feed: &str) -> FeedState {
+        self.inner.shared.state(&FeedName::new(feed).unwrap()).unwrap().unwrap()
+    }
+
+    /// A feed has a state, and its last document was asked for then.
+    pub fn set_state(&self, feed: &FeedName, state: FeedState, asked_at: Option<Time>) {
+        let before = self.inner.shared.published(feed).map(|it| it.head().unwrap());
+        let (next_event, write) = before.map_or((0, 0), |it| (it.next_event, it.write));
+        let head = StateRecord { state, next_event, write: write + 1, asked_at };
+        self.put(Class::States, keys::feed(feed), &head);
+        self.inner.shared.publish(feed, Some(head));
+    }
+
+    /// Puts a feed there, in the place of what it was.
+    pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
+        for class in Class::CONTENT {
+            while self.engine.clear(*class, &keys::feed(feed), usize::MAX).unwrap() {}
+        }
+        let ScriptedFeed { state, skeleton, order, items, events } = new;
+        let key = || keys::feed(feed);
+        if let Some(skeleton) = skeleton {
+            self.put(Class::Skeletons, key(), skeleton);
+        }
+        self.put(Class::Orders, key(), order);
+        for ScriptedItem { known, item, note } in items {
+            let (id, tick) = (&known.id, known.tick);
+            let item_key = || keys::item(feed, id);
+            let (winner, conflicts) = (&item.shared.winner, &item.shared.conflicts);
+            self.put(Class::Ledger, item_key(), known);
+            self.put(Class::Heads, item_key(), &HeadRecord { kept: 1, ..HeadRecord::new(tick) });
+            self.put(Class::Bodies, keys::version(feed, id, tick), &winner.data);
+            self.put(Class::Versions, keys::version(feed, id, tick), note);
+            if !conflicts.is_empty() {
+                self.put(Class::Conflicts, item_key(), conflicts);
+            }
+            let place = (Class::ByTick, keys::by_tick(feed, tick, id));
+            self.apply(Writes::from([(place, Some(Vec::new()))]));
+        }
+        for (number, event) in (0..).zip(events) {
+            self.put(Class::Events, keys::event(feed, number), event);
+        }
+        self.set_state(feed, state.clone(), None);
+    }
+
+    /// Closes an epoch of the change log; answers its number.
+    pub fn close_epoch(&self, at: Time, changes: &[LoggedChange]) -> u64 {
+        let shared = &self.inner.shared;
+        let epoch = Epoch(shared.sealed.borrow().0 + 1);
+        let mut writes = Writes::new();
+        for (place, change) in (0..).zip(changes) {
+            open::log(&self.records(), &mut writes, (epoch, place, at), change).unwrap();
+        }
+        self.apply(writes);
+        shared.sealed.send_replace(epoch);
+        shared.announced.send_replace(epoch);
+        epoch.0
+    }
+
+    /// Takes all epochs up to this one out of the change log.
+    pub fn trim_to(&self, epoch: u64) {
+        let old = self.records();
+        let old = old.entries(Class::Log, &[]).map(|entry| entry.unwrap().0);
+        let old = old.filter(|key| keys::log_epoch(key).unwrap() <= epoch);
+        self.apply(old.map(|key| ((Class::Log, key), None)).collect());
+    }
+}
+
+/// Carries out what is asked for. What waits for a gate keeps nothing else waiting.
+async fn write(
+    committer: Committer,
+    mut requests: mpsc::Receiver<CommitRequest>,
+    script: Arc<StoreScript>,
+) {
+    let committer = Arc::new(Mutex::new(committer));
+    while let Some(request) = requests.recv().await {
+        let is_note = request.touches != Touches::Feed;
+        script.begun.fetch_add(is_note.into(), Ordering::SeqCst);
+        let gate = script.gates.get(usize::from(is_note)).unwrap().lock().unwrap().clone();
+        let (committer, script) = (Arc::clone(&committer), Arc::clone(&script));
+        let Some(gate) = gate else {
+            serve(&mut committer.lock().unwrap(), request, &script);
+            continue;
+        };
+        tokio::spawn(async move {
+            gate.acquire().await.unwrap().forget();
+            serve(&mut committer.lock().unwrap(), request, &script);
+        });
+    }
+}
+
+/// Goes on after a failure with what the database has.
+fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript) {
+    let shared = Arc::clone(&committer.shared);
+    let worked = shared.health().is_ok();
+    committer.sealed.0 = committer.sealed.0.max(*shared.sealed.borrow());
+    committer.serve(vec![request]);
+    if worked && shared.health().is_err() {
+        let faults = std::mem::take(&mut *script.faults.lock().unwrap());
+        let found = inspect(&committer.records).unwrap();
+        *script.faults.lock().unwrap() = faults;
+        let Found { identity, committed, list_writes, sealed, .. } = found;
+        let feeds = read::feeds(&committer.records).ok().map(crate::as_list);
+        shared.replace(committed, feeds, identity.unwrap().into(), sealed.0);
+        shared.health.set(None);
+        (committer.list_writes, committer.sealed) = (list_writes, sealed);
+    }
+}
+
+/// Looks at what other gateways write, as the test says.
+async fn look(
+    store: std::sync::Weak<Store>,
+    script: Arc<StoreScript>,
+    engine: Arc<MemoryEngine>,
+    mut looks: mpsc::Receiver<LookRequest>,
+) {
+    while let Some(reply) = looks.recv().await {
+        script.looks.fetch_add(1, Ordering::SeqCst);
+        let found = script.at_look.lock().unwrap().take();
+        let Some(store) = store.upgrade() else { return };
+        if let Some(write) = found {
+            write(&ScriptedStore {
+                store,
+                engine: Arc::clone(&engine),
+                script: Arc::clone(&script),
+            });
+        }
+        let _ = reply.send(!script.is_unseen.load(Ordering::SeqCst));
+    }
+}
