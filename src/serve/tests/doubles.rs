@@ -5,7 +5,7 @@ mod content;
 mod lines;
 mod operator;
 
-use self::content::known;
+pub(super) use self::content::known;
 pub(super) use self::content::{feed, item};
 pub(super) use self::lines::LoggedLines;
 pub(super) use self::operator::*;

@@ -271,7 +271,7 @@ async fn life_and_readiness_are_two_things() {
         assert_eq!(site.get("/feeds/news").await.status(), 200);
     }
     ending.closing.cancel();
-    broken.store.broken.store(true, Ordering::SeqCst);
+    broken.store.fault(StoreFault::Reads);
     let said = problem(ending.get("/readyz").await, 503).await;
     assert!(said["detail"].as_str().unwrap().contains("shutting down"));
     problem(broken.get("/readyz").await, 503).await;

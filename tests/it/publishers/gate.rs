@@ -118,10 +118,8 @@ impl Gate {
             return verdict;
         };
         let cutoff = Tick::at(now.minus(30 * DAY));
-        let mut snapshot = ready(Arc::clone(&reader).unsettled(cutoff)).unwrap().unwrap();
-        let read = |snapshot: &Snapshot, wanted| {
-            ready(Arc::clone(&reader).read_more(snapshot, wanted)).unwrap()
-        };
+        let mut snapshot = ready(reader.unsettled(cutoff)).unwrap().unwrap();
+        let read = |snapshot: &Snapshot, wanted| ready(reader.read_more(snapshot, wanted)).unwrap();
         if let Some(document) = document {
             let wanted = record::ledger_query(&self.round(Some(&snapshot), now), document);
             snapshot = read(&snapshot, wanted).unwrap_or(snapshot);
