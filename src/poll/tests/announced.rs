@@ -197,7 +197,7 @@ async fn slow_documents_keep_no_other_from_being_read() {
     let mut names: Vec<String> = (1..=20).map(|n| "x".repeat(n)).collect();
     names.push("news".to_owned());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let gateway = Gateway::with_client(&StoreDouble::new(&names), &publisher, services).await;
+    let gateway = Gateway::with_client(&store_of(&names), &publisher, services).await;
     gateway.clock.set(later(5));
     tokio::time::sleep(Duration::from_secs(900)).await;
     assert!(*slow.lock().await > 20);
