@@ -137,17 +137,18 @@ async fn posts_of_one_id_are_told_apart() {
     let publisher = Publisher::start().await;
     let mut text = String::new();
     for own in ["cat", "tiger"] {
-        let items = [("1", own), ("2", "shared"), ("3", own)].map(|(guid, place)| {
-            let link = format!("<link>http://site.example/{place}/{guid}</link>");
-            (guid.to_owned(), format!("{place} {guid}"), link)
-        });
-        publisher.set(&format!("/{own}"), rss(own, &items));
+        publisher.set(&format!("/{own}"), Answer::status(503));
         let url = publisher.address(&format!("/{own}"));
         text.push_str(&format!("[[feed]]\nname = \"{own}\"\nurl = \"{url}\"\n"));
     }
     text.push_str("[[aggregate]]\nname = \"all\"\nsources = [\"cat\", \"tiger\"]\n");
     let stage = Stage::of(&text).await;
     for feed in ["cat", "tiger"] {
+        let items = [("1", feed), ("2", "shared"), ("3", feed)].map(|(guid, place)| {
+            let link = format!("<link>http://site.example/{place}/{guid}</link>");
+            (guid.to_owned(), format!("{place} {guid}"), link)
+        });
+        publisher.set(&format!("/{feed}"), rss(feed, &items));
         stage.poll(feed).await;
         stage.until(feed, async || stage.titles("all").await.contains(&format!("{feed} 3"))).await;
     }
@@ -164,6 +165,30 @@ async fn posts_of_one_id_are_told_apart() {
         let ids: BTreeSet<&str> = items.iter().map(|item| &*item.published_id).collect();
         assert_eq!(ids.len(), items.len(), "{ids:?}");
     }
+}
+
+/// Nobody knows when they are from. What comes later is news.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn undated_posts_of_a_first_document_come_last() {
+    let (publisher, _) = publisher().await;
+    let bare = |numbers: &[u32]| {
+        let item = |n: &u32| (format!("bare-{n}"), format!("Bare {n}"), String::new());
+        rss("Bare", &numbers.iter().map(item).collect::<Vec<_>>())
+    };
+    publisher.set("/bare", bare(&[2, 1]));
+    let stage = Stage::of(&format!(
+        "[[feed]]\nname = \"bare\"\nurl = \"{}\"\n[[feed]]\nname = \"casts\"\nurl = \"{}\"\n\
+         [[aggregate]]\nname = \"all\"\nsources = [\"bare\", \"casts\"]\n",
+        publisher.address("/bare"),
+        publisher.address("/rss")
+    ))
+    .await;
+    stage.until("both", async || stage.titles("all").await.len() == 4).await;
+    assert_eq!(stage.titles("all").await, ["Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
+    publisher.set("/bare", bare(&[3, 2, 1]));
+    stage.poll("bare").await;
+    stage.until("the new one", async || stage.titles("all").await.len() == 5).await;
+    assert_eq!(stage.titles("all").await, ["Bare 3", "Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
