@@ -247,7 +247,7 @@ impl<'a, 'w> TagCursor<'a, 'w> {
             Some(quote @ (b'"' | b'\'')) => Ok((self.in_quotes(quote)?, Form::Quoted)),
             None if !self.is_list => Err(Broken::Unreadable),
             _ => {
-                let is_part = |byte| !self.is_blank(byte) && !(self.is_list && byte == b'>');
+                let is_part = |byte| !(self.is_blank(byte) || self.is_list && byte == b'>');
                 let length = self.bytes(start..self.text.len()).iter();
                 self.at += length.take_while(|byte| is_part(**byte)).count();
                 let is_ended = self.byte() == Some(b'>') && self.at > start;
