@@ -88,7 +88,8 @@ impl Judge<'_> {
             self.scene.matching.pairs.iter().map(|pair| pair.known).collect();
         let known = self.scene.snapshot.known.iter().enumerate();
         let said = known.filter(|(at, known)| {
-            (matches!(known.standing, ItemStatus::Retired { .. }) || known.standing.left_alive())
+            let is_out = known.standing != ItemStatus::Current && known.standing.lives();
+            (is_out || known.standing.left_alive())
                 && self.said.contains(known.native_shown.as_str())
                 && !there.contains(at)
         });

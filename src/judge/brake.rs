@@ -47,12 +47,14 @@ pub const BRAKES: [&str; 5] = ["empty", OTHER_FEED, SHRUNKEN, RE_KEYED, MASS_CHA
 /// Whether a document must be held, by the first rule that says so.
 pub fn brake(scene: &JudgeInput<'_>, window: &WindowShift) -> Option<Braked> {
     let is_on = |kind: &str| !scene.options.without.has(kind);
-    let before = window.old.len();
-    if before == 0 {
+    let shown = window.old.len();
+    if shown == 0 {
         return None;
     }
+    // What readers are not shown counts among what is known of the last document.
+    let before = shown + window.below.len() + window.below_gone;
     let found = scene.document.entries.len();
-    let strangers = window.outgoing == before;
+    let strangers = window.outgoing == shown && window.below.is_empty();
     // What the gateway has seen of it before shows that a new address leads to the same feed.
     let new_strangers = strangers && scene.moved && scene.matching.pairs.len() * 2 < found;
     if scene.document.completeness != Completeness::Full {
@@ -70,11 +72,12 @@ pub fn brake(scene: &JudgeInput<'_>, window: &WindowShift) -> Option<Braked> {
     }
     let incoming = window.incoming.len();
     let mostly = |share: usize| share * 2 > before && share >= LEAST_ITEMS;
-    let shrank = window.outgoing * 2 > before && incoming * 2 < window.outgoing && before >= 3;
+    let gone = window.outgoing + window.below_gone;
+    let is_most = window.outgoing * 2 > shown && gone * 2 > before;
+    let shrank = is_most && incoming * 2 < gone && before >= 3;
     if shrank && is_on(SHRUNKEN) {
         let reason = format!(
-            "{} of {before} items are gone at once and only {} came in their place",
-            window.outgoing, incoming
+            "{gone} of {before} items are gone at once and only {incoming} came in their place"
         );
         return Some(Braked { kind: SHRUNKEN, reason });
     }

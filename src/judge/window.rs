@@ -2,8 +2,9 @@
 
 use super::JudgeInput;
 use super::objections::keeps_everything;
+use crate::identity::MatchedEntry;
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Completeness, Entry, ItemStatus, LedgerEntry, Order, Time};
+use tidegate_core::model::{Completeness, Entry, Format, ItemStatus, LedgerEntry, Order, Time};
 
 /// Which way a document's entries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +66,10 @@ pub struct WindowShift {
     /// The entries that came in at once below the old end and are older than all that is known; none where they
     /// are so few that they may be new.
     pub older: HashSet<usize>,
-    /// The entries of items that stood below the reader view ([`ItemStatus::Older`]) before, by their index, with
-    /// those items.
-    below: HashMap<usize, usize>,
+    /// Items that stood below the reader view before ([`ItemStatus::Older`]) and stay, by their entries.
+    pub below: HashMap<usize, ItemBelow>,
+    /// The dates of [`WindowShift::old`], where the feed runs by them.
+    dates: Vec<Option<Time>>,
     /// How many of those items are gone.
     pub below_gone: usize,
     /// How many places at the old end the window has moved past: all there is gone, but for what
@@ -76,6 +78,16 @@ pub struct WindowShift {
     /// The places of items that stand at the new end now, above such as were newer: they are posted
     /// anew, and do not tell what is older.
     moved: HashSet<usize>,
+}
+
+/// An item that is listed below what readers are shown.
+#[derive(Debug, Clone)]
+pub struct ItemBelow {
+    /// Its index in the ledger.
+    known: usize,
+    date: Option<Time>,
+    /// How many items that are shown and stay stand on its old side.
+    older: usize,
 }
 
 /// At most so many items stay for good below what slides off …
@@ -109,11 +121,10 @@ impl WindowShift {
         let outgoing = kept.iter().filter(|k| !**k).count();
         let is_below = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Older { .. });
         let pairs = || scene.matching.pairs.iter();
-        let below = pairs().filter(|pair| known.get(pair.known).is_some_and(is_below));
-        let below: HashMap<usize, usize> = below.map(|pair| (pair.entry, pair.known)).collect();
-        let below_gone = known.iter().filter(|known| is_below(known)).count() - below.len();
-        let returned =
-            pairs().filter(|p| !before.contains(&p.known) && !below.contains_key(&p.entry));
+        let below = |pair: &MatchedEntry| known.get(pair.known).is_some_and(is_below);
+        let below_count = pairs().filter(|pair| below(pair)).count();
+        let below_gone = known.iter().filter(|known| is_below(known)).count() - below_count;
+        let returned = pairs().filter(|pair| !before.contains(&pair.known) && !below(pair));
         let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
         incoming.extend(&scene.matching.fresh);
         incoming.sort_unstable();
@@ -150,11 +161,17 @@ impl WindowShift {
             outgoing,
             backfill: 0,
             older: HashSet::new(),
-            below,
+            below: HashMap::new(),
+            dates: Vec::new(),
             below_gone,
             past: 0,
             moved: HashSet::new(),
         };
+        if dated {
+            let date = |at: &usize| known.get(*at).and_then(|known| window.date_of(known));
+            window.dates = window.old.iter().map(date).collect();
+        }
+        window.below = window.below(pairs().filter(|pair| below(pair)), scene);
         window.moved = window.moved(scene);
         window.backfill = window.backfill(scene);
         let character = &scene.snapshot.state.character;
@@ -200,25 +217,23 @@ impl WindowShift {
             0 if self.old.len() < PINNED_LEAST => 0,
             0 => (self.old.len() / PINNED_PART).clamp(1, PINNED_MOST),
         };
-        let (mut stay, mut gone, mut past) = (self.below.len(), 0, 0);
-        if stay > pinned {
-            return 0;
-        }
+        let (mut stay, mut gone, mut past) = (0, 0, 0);
         let count = self.kept.len();
         for step in 0..count {
             let place = if self.direction == Direction::Up { step } else { count - 1 - step };
             if self.moved.contains(&place) {
                 continue;
             }
-            if self.kept.get(place) == Some(&false) {
+            let is_gone = self.kept.get(place) == Some(&false);
+            stay += usize::from(!is_gone);
+            let all = stay + self.below_of(place, stay).take(pinned + 1).count();
+            if all > pinned {
+                break;
+            }
+            if is_gone {
                 gone += 1;
-                if stay == 0 || gone <= self.incoming.len() {
+                if all == 0 || gone <= self.incoming.len() {
                     past = step + 1;
-                }
-            } else {
-                stay += 1;
-                if stay > pinned {
-                    break;
                 }
             }
         }
@@ -278,8 +293,9 @@ impl WindowShift {
     /// The items that stood on the old side of this place and stay, by their index in the ledger.
     pub fn older_that_stay(&self, place: usize) -> impl Iterator<Item = usize> {
         let stays = |at: &usize| self.kept.get(*at) == Some(&true);
-        let older = self.side(place, false).filter(stays);
-        older.filter_map(|at| self.old.get(at).copied()).chain(self.below.values().copied())
+        let older: Vec<usize> = self.side(place, false).filter(stays).collect();
+        let below = self.below_of(place, older.len()).map(|below| below.known);
+        older.into_iter().filter_map(|at| self.old.get(at).copied()).chain(below)
     }
 
     /// Whether the item had come in below newer ones that were there before, as where a window
@@ -318,14 +334,47 @@ impl WindowShift {
                 || (self.dated && matches!((date, oldest), (Some(d), Some(o)) if d < o))
         };
         let came = |at: &usize| self.incoming.binary_search(at).is_ok() && is_older(*at);
-        self.from_old_end(entries.len()).take_while(came).count()
+        self.entries_upward(entries.len()).take_while(came).count()
     }
 
     /// The entries of the new document from its old end, but for those that stood below the reader view before.
-    fn from_old_end(&self, count: usize) -> impl Iterator<Item = usize> {
+    fn entries_upward(&self, count: usize) -> impl Iterator<Item = usize> {
         let runs_up = self.direction == Direction::Up;
         let all = (0..count).map(move |step| if runs_up { step } else { count - 1 - step });
         all.filter(|at| !self.below.contains_key(at))
+    }
+
+    /// See [`WindowShift::below`].
+    fn below<'m>(
+        &self,
+        pairs: impl Iterator<Item = &'m MatchedEntry>,
+        scene: &JudgeInput<'_>,
+    ) -> HashMap<usize, ItemBelow> {
+        let shown =
+            scene.matching.pairs.iter().filter(|pair| self.places.contains_key(&pair.known));
+        let mut shown: Vec<usize> = shown.map(|pair| pair.entry).collect();
+        shown.sort_unstable();
+        let below = pairs.map(|pair| {
+            let above = shown.partition_point(|entry| *entry < pair.entry);
+            let runs_up = self.direction == Direction::Up;
+            let below = ItemBelow {
+                known: pair.known,
+                date: scene.snapshot.known.get(pair.known).and_then(|known| self.date_of(known)),
+                older: if runs_up { above } else { shown.len() - above },
+            };
+            (pair.entry, below)
+        });
+        below.collect()
+    }
+
+    /// The items below the reader view that are older than what stood at a place, on whose old side so many items
+    /// stay: by date, else as they stand now. What stands next to the place may be on either side.
+    fn below_of(&self, place: usize, stay: usize) -> impl Iterator<Item = &ItemBelow> {
+        let date = self.dates.get(place).copied().flatten();
+        self.below.values().filter(move |below| match below.date.zip(date) {
+            Some((below, date)) => below < date,
+            None => below.older < stay,
+        })
     }
 
     /// See [`WindowShift::older`]. An item that left as it was taken, so that no reader was ever shown it, counts as
@@ -334,23 +383,27 @@ impl WindowShift {
         let (document, known) = (scene.document, &scene.snapshot.known);
         // Of a document that was cut it is not known where it ends.
         let has_end = scene.snapshot.state.character.documents > 0;
-        let is_ordered = has_end && (self.ordered || by_growth(scene) != Direction::None);
+        let grows = self.direction != Direction::None && self.direction == by_growth(scene);
         let is_whole = document.completeness == Completeness::Full && !document.lists_changes();
-        if !is_ordered || !is_whole || !self.kept.contains(&true) {
+        // Of a feed that lists everything what is missing was taken away, which is told of what is shown.
+        let is_window = !scene.is_complete() && document.format != Format::Opml;
+        let end =
+            if self.direction == Direction::Up { self.kept.first() } else { self.kept.last() };
+        if !has_end || !(self.ordered || grows) || !is_whole || !is_window || end != Some(&true) {
             return HashSet::new();
         }
-        let listed = known.iter().filter(|known| known.standing.is_listed());
-        let oldest = listed.filter_map(|known| self.date_of(known)).min();
+        let living = known.iter().filter(|known| known.standing.lives());
+        let oldest = living.filter_map(|known| self.date_of(known)).min();
         let is_older = |at: usize| {
             let date = document.entries.get(at).and_then(|entry| self.date_in(entry));
-            date.zip(oldest).is_none_or(|(date, oldest)| date < oldest)
+            oldest.is_none_or(|oldest| date.is_some_and(|date| date < oldest))
         };
         let is_unshown = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Retired { since } if since == known.first_seen);
         let pairs = scene.matching.pairs.iter();
         let unshown = pairs.filter(|pair| known.get(pair.known).is_some_and(is_unshown));
         let fresh = scene.matching.fresh.iter().copied();
         let unknown: HashSet<usize> = fresh.chain(unshown.map(|pair| pair.entry)).collect();
-        let run = self.from_old_end(document.entries.len());
+        let run = self.entries_upward(document.entries.len());
         let run: HashSet<usize> =
             run.take_while(|at| unknown.contains(at) && is_older(*at)).collect();
         if run.len() < OLDER_LEAST { HashSet::new() } else { run }
@@ -358,16 +411,18 @@ impl WindowShift {
 
     /// Whether an entry is of an item that readers are not shown: it stands below the old end, and always did.
     pub fn is_older(&self, entry: usize) -> bool {
-        self.below.contains_key(&entry) || self.older.contains(&entry)
+        self.older.contains(&entry) || self.below.contains_key(&entry)
     }
 
     /// How many stood at the old end and are gone, with nothing kept below them; none where it is
     /// unknown which end is the old one.
     pub fn slid_cleanly(&self) -> usize {
+        let is_gone = |place: &usize| {
+            self.kept.get(*place) == Some(&false) && self.below_of(*place, 0).next().is_none()
+        };
         match self.direction {
-            _ if !self.below.is_empty() => 0,
-            Direction::Up => self.kept.iter().take_while(|kept| !**kept).count(),
-            Direction::Down => self.kept.iter().rev().take_while(|kept| !**kept).count(),
+            Direction::Up => (0..self.kept.len()).take_while(is_gone).count(),
+            Direction::Down => (0..self.kept.len()).rev().take_while(is_gone).count(),
             Direction::None => 0,
         }
     }

@@ -64,7 +64,7 @@ pub fn backfill(
     // From the last to the first, so that what stands above, the newer, is made later.
     for (entry, native) in fresh.into_iter().rev() {
         let Ok(known) = ids.newcomer(&draft, entry, native) else { continue };
-        let standing = ItemStatus::Retired { since: round.now };
+        let standing = ItemStatus::Retired { since: known.first_seen };
         let known = LedgerEntry { standing, ..known };
         let markup = tidegate_format::parse::own(document, entry);
         let reason = "in an older document of its publisher";

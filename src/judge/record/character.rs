@@ -24,7 +24,8 @@ pub(super) fn learn(character: &mut Character, scene: &JudgeInput<'_>, window: &
         // What comes between old ones, or is older than all of them, says nothing of the new end.
         let oldest = old().filter_map(date).min();
         let is_older = |at: &usize| matches!((date(*at), oldest), (Some(a), Some(b)) if a < b);
-        let fresh = || scene.matching.fresh.iter().filter(|at| !is_older(at));
+        let fresh =
+            || scene.matching.fresh.iter().filter(|at| !is_older(at) && !window.is_older(**at));
         add(&mut character.grew_above, fresh().any(|at| *at < last));
         add(&mut character.grew_below, fresh().any(|at| *at > first));
     }

@@ -10,8 +10,8 @@ use super::{Observation, Verdict, mint};
 use crate::identity;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tidegate_core::model::{
-    Chain, Entry, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry, LedgerQuery,
-    Origin, ReindexedItem, Snapshot, Stub, SyncId, WantedItems,
+    Chain, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry,
+    LedgerQuery, Origin, ReindexedItem, Snapshot, Stub, SyncId, WantedItems,
 };
 
 /// A ledger of no more items has no index, and is read whole.
@@ -98,8 +98,10 @@ pub fn wanted_after(
     if looks >= LOOKS_LIMIT {
         return Some(WantedItems::Whole);
     }
-    // What may be let out of a held document is compared with all that ever was.
-    if verdict.held.is_some() {
+    // What may be let out of a held document is compared with all that ever was, and so is what seems to be older
+    // than that.
+    let is_older = |event: &Event| event.kind == EventKind::Backfilled;
+    if verdict.held.is_some() || verdict.events().iter().any(is_older) {
         return Some(WantedItems::Whole);
     }
     // No id is given out twice.
