@@ -66,7 +66,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{EndpointId, FeedName, SupIdBasis};
+use tidegate_core::model::{EndpointId, SupIdBasis};
 use tokio::sync::{mpsc, oneshot};
 
 /// The most requests that wait for the committer before callers wait to ask.

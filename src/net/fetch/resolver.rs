@@ -74,7 +74,8 @@ impl GuardedResolver {
         let (resolver, name) = (self.clone(), name.to_owned());
         Box::pin(async move {
             let found = resolver.look_up(&name).await?;
-            Ok(found.to_vec().into_iter())
+            let found: Vec<SocketAddr> = found.iter().copied().collect();
+            Ok(found.into_iter())
         })
     }
 }

@@ -18,8 +18,8 @@ use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote};
 use std::ops::Deref;
 use std::time::Duration;
 use tidegate_core::model::{
-    Attempt, Event, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Skeleton, SyncId,
-    Time,
+    Attempt, Event, FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState,
+    Skeleton, SyncId, Time,
 };
 use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
 
