@@ -172,9 +172,9 @@ fn forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
 }
 
 /// The parts of a text between separators; one in quotes separates nothing.
-fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+fn split_unquoted(text: &str, separator: char) -> Vec<&str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
-    text.split(move |c| {
+    let parts = text.split(|c| {
         let was_escaped = std::mem::replace(&mut is_escaped, false);
         match c {
             '"' if !was_escaped => is_quoted = !is_quoted,
@@ -182,11 +182,14 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
             _ => {}
         }
         c == separator && !is_quoted
-    })
+    });
+    let parts = parts.collect();
+    // Within quotes that do not end nothing can be told apart.
+    if is_quoted { vec![""] } else { parts }
 }
 
 fn named_for(element: &str) -> Option<IpAddr> {
-    let mut named = split_unquoted(element, ';').filter_map(|pair| {
+    let mut named = split_unquoted(element, ';').into_iter().filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         name.trim().eq_ignore_ascii_case("for").then(|| value.trim())
     });
@@ -299,6 +302,8 @@ mod tests {
             ("for=\"_hidden\", for=10.4.4.4", "10.4.4.4"),
             ("for=192.0.2.9;for=192.0.2.8", "10.0.0.1"),
             ("for=\"192.0.2.9", "10.0.0.1"),
+            // What the proxy appended stands in the quotes of its client.
+            ("for=198.51.100.7;x=\", for=192.0.2.9", "10.0.0.1"),
             ("proto=https", "10.0.0.1"),
         ] {
             assert_eq!(f(value), expected, "{value:?}");

@@ -251,14 +251,14 @@ impl Documents {
         (kept.revision == revision && is_fresh).then(|| Arc::clone(&kept.document))
     }
 
-    /// Keeps a document in the place of that of an earlier revision.
+    /// Keeps a document in the place of that of an earlier revision, or of any where it is of none: its feed was purged.
     fn keep(
         &self,
         (key, revision): (DocumentKey, Option<Revision>),
         document: &Arc<ServedDocument>,
     ) {
         let before = self.kept.get(&key);
-        if before.as_ref().is_some_and(|kept| kept.revision > revision) {
+        if revision.is_some() && before.as_ref().is_some_and(|kept| kept.revision > revision) {
             return;
         }
         let until = key.kind.fresh().map(|fresh| Instant::now() + fresh);
@@ -421,6 +421,17 @@ mod tests {
         let failing = async { Err(NoDocument::yet()) };
         let first = length(&documents, key("a", 0), request(2, 1), failing).await.unwrap();
         assert_eq!(first, 1, "the first is there, and no other was begun beside it");
+    }
+
+    #[tokio::test]
+    async fn what_is_of_an_earlier_revision_is_not_kept_and_what_is_of_none_is() {
+        let documents = documents(1024);
+        let purged = (key("a", 9).0, None);
+        for (asked, is_kept_then) in [(key("a", 9), true), (key("a", 8), false), (purged, true)] {
+            let make = async { Ok(String::new()) };
+            length(&documents, asked.clone(), request(1, 1), make).await.unwrap();
+            assert_eq!(is_kept(&documents, &asked), is_kept_then, "{asked:?}");
+        }
     }
 
     /// Somebody who walks through the forms of one feed pushes out nothing that is asked for all the time.

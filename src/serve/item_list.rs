@@ -42,7 +42,7 @@ impl ItemFilter {
     fn admits(self, known: &LedgerEntry) -> bool {
         match self {
             Self::All => true,
-            Self::Current => known.standing == ItemStatus::Current && known.absence.is_none(),
+            Self::Current => known.standing.is_listed() && known.absence.is_none(),
             Self::Missing => known.pending_absence().is_some(),
             Self::Retired => matches!(known.standing, ItemStatus::Retired { .. }),
             Self::Deleted => known.is_deleted(),

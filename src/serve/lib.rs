@@ -207,6 +207,7 @@ struct AppState {
     lists: opml::Lists,
     doors: EventStreams,
     bodies: Arc<Budget>,
+    file_bodies: Arc<Budget>,
     metrics: Metrics,
     closing: CancellationToken,
 }
@@ -252,6 +253,7 @@ impl AppState {
             sup: SupDocuments::new(&config.periods),
             doors: EventStreams::new(config.connections),
             bodies: observe::body_budget(config.memory),
+            file_bodies: observe::file_budget(),
             directory,
             asked,
             origins: Origins::new(&origins, site.endpoint.as_str()),

@@ -11,7 +11,8 @@
 //! what is held is counted by document, of each client and of all, until its last byte has gone.
 //!
 //! A document in a file (`spool`) takes no memory but for the piece that is sent just now, and space on the disk: one that
-//! nobody asks for any more stays for as long as it is sent. So its bytes count as well, for less.
+//! nobody asks for any more stays for as long as it is sent. So its bytes count as well, in a budget of their own: who takes
+//! a large file has all else beside it.
 
 use super::admission::{Work, WorkKind};
 use super::audience::X_ROBOTS_TAG;
@@ -65,8 +66,9 @@ const TEXTS: [&str; 4] = ["text/html", "text/plain", "application/", "text/css"]
 /// nothing else on its way.
 const CLIENT_PART: u64 = 4;
 const SITE_PART: u64 = 2;
-/// What a byte of a file on its way counts, beside one of memory: one part in so many.
-const FILE_BYTES: u64 = 8;
+/// Bytes of files on their way in all, and of these those of one client.
+const FILES: u64 = 1024 << 20;
+const CLIENT_FILES: u64 = 512 << 20;
 /// A connection on which nothing was taken for so long does not move: it goes first where room is needed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -74,6 +76,11 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) fn body_budget(all: u64) -> Arc<Budget> {
     let shares = BudgetShares { all, each: all / CLIENT_PART, site: all / SITE_PART };
     Budget::new(shares, PATIENCE)
+}
+
+/// That of bodies that are read from files as they are sent.
+pub(super) fn file_budget() -> Arc<Budget> {
+    Budget::new(BudgetShares { all: FILES, each: CLIENT_FILES, site: CLIENT_FILES }, PATIENCE)
 }
 
 /// What of a request its answer depends on.
@@ -192,8 +199,8 @@ pub(super) async fn count(
     let holder = |thing| BudgetHolder { client, connection, thing, is_action };
     let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
     if let Some(file) = file.filter(|_| !facts.is_head()) {
-        let thing = (Arc::as_ptr(&file).addr(), file.len() / FILE_BYTES);
-        return match room.bodies.take(holder(thing)) {
+        let thing = (Arc::as_ptr(&file).addr(), file.len());
+        return match room.file_bodies.take(holder(thing)) {
             Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
             Err(end) => refused(end),
         };

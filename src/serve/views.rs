@@ -48,6 +48,14 @@ pub(super) fn view_key(
     state: &FeedState,
     base: Option<Point>,
 ) -> DocumentKey {
+    // Where the window starts follows from the revision, which stands beside the key: so what is made of a later one
+    // takes the place of what was made before.
+    let plan = match plan {
+        ReadPlan::Window { since } if since == state.window_start => {
+            ReadPlan::Window { since: None }
+        }
+        other => other,
+    };
     DocumentKey {
         audience: record.site.key(),
         feed: record.name.clone(),

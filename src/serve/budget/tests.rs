@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::connections::Busy;
+use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -79,6 +80,27 @@ fn a_client_has_its_share_and_the_greatest_gives_way() {
     let huge = stage.take(1, 9, (7, 1000)).unwrap();
     assert_eq!(stage.take(1, 9, (8, 1)).err(), Some(BudgetEnd::Share));
     drop(huge);
+}
+
+/// A site of IPv6 takes as many networks as it likes.
+#[test]
+fn a_site_has_a_share_however_many_networks_it_has() {
+    let shares = BudgetShares { all: 8, each: 2, site: 4 };
+    let stage = Stage { budget: Budget::new(shares, PATIENCE), ..Stage::new(0, 0) };
+    let _busy = stage.busy(0..6);
+    let take = |network: u16| {
+        let at = usize::from(network);
+        let address = Ipv6Addr::new(0x2001, 0xdb8, 7, network, 0, 0, 0, 1);
+        let (client, connection) = (Client::at(address.into()), stage.connections.get(at).cloned());
+        let (client, thing) = (Some(client), (at, 1));
+        stage.budget.take(BudgetHolder { client, connection, thing, is_action: false })
+    };
+    let mut held: Vec<_> = (0..4).map(|network| take(network).unwrap()).collect();
+    assert_eq!(take(4).err(), Some(BudgetEnd::Share), "the site has its share, all busy");
+    let _other = stage.take(1, 5, (5, 1)).unwrap();
+    held.pop();
+    let _next = take(4).unwrap();
+    assert!(stage.cut().is_empty());
 }
 
 #[test]

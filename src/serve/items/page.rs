@@ -352,7 +352,7 @@ pub(super) async fn part(
 /// What a person who is signed in can do with an item now.
 fn buttons(record: &FeedRecord, known: &LedgerEntry, address: &str) -> Markup {
     let is_own = is_own(record, known);
-    let is_missing = known.absence.is_some() || known.standing != ItemStatus::Current;
+    let is_missing = known.absence.is_some() || !known.standing.is_listed();
     let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
     let is_deletable = is_own || known.origin == Origin::Observed && is_missing;
     let (delete, restore) = (is_deletable && !known.is_deleted(), is_own && is_deleted);

@@ -363,6 +363,20 @@ async fn an_event_source_comes_back_to_a_gateway_that_does_not_see_its_database(
     problem(site.get("/events").await, 503).await;
 }
 
+#[tokio::test]
+async fn one_client_has_its_share_of_the_event_streams() {
+    let site = site();
+    let mut readers = Vec::new();
+    for _ in 0..32 {
+        readers.push(Reader::new(&site, "/events", "").await);
+    }
+    let said = Reader::new(&site, "/events", "2").await.block().await.unwrap();
+    let expected = "retry: 20000\nid: 2\n: 32 event streams of your address are open";
+    assert!(said.starts_with(expected), "{said}");
+    let other = Reader::of(&site, 1, "/events", "2").await.block().await.unwrap();
+    assert_eq!(other, "retry: 2000\nid: 2");
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_takes_nothing_is_cut_and_only_so_many_come_in() {
     let site = site();

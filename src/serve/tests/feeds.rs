@@ -37,6 +37,20 @@ async fn an_id_that_a_living_item_bears_is_not_said_to_be_deleted() {
     }
 }
 
+/// The window moves whenever something leaves it.
+#[tokio::test]
+async fn of_a_view_one_document_is_kept_wherever_its_window_starts() {
+    let site = Site::new();
+    let mut kept = Vec::new();
+    for start in [-20, -15] {
+        site.store.edit("news", |feed| feed.state.window_start = Some(tick(start * DAY)));
+        let said = text(site.get("/feeds/news/sync").await).await;
+        has(&said, &format!("since Some({:?})", tick(start * DAY)));
+        kept.push(site.room.documents.size().0);
+    }
+    assert!(kept[0] > 0 && kept[1] < kept[0] * 3 / 2, "{kept:?}");
+}
+
 #[tokio::test]
 async fn an_rss_view_has_no_deleted_entries() {
     for view in ["", "/sync", "/complete"] {

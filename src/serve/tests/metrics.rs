@@ -135,7 +135,9 @@ async fn the_entrance_answers_like_all_else() {
         page.contains("href=\"/gate/assets/style.css\"") && !page.contains("=\"/assets"),
         "{page}"
     );
-    assert_eq!(site.get(&format!("/feeds/{SECRET}?token={ANN}")).await.status(), 308);
+    let led = site.get(&format!("/feeds/{SECRET}?token={ANN}")).await;
+    assert_eq!(led.status(), 308);
+    assert_eq!(header(&led, "cache-control"), "private, no-cache");
     let mut guesses = Vec::new();
     for guess in 0..8 {
         let site = Arc::clone(&site);

@@ -202,6 +202,21 @@ async fn shutting_down_lets_answers_in_flight_finish() {
 }
 
 #[tokio::test]
+async fn shutting_down_does_not_wait_for_ever() {
+    let site = Site::new();
+    let _held = site.store.hold_feed(&doubles::name("news"));
+    let (at, server) = serving(&site, ConnectionLimits { drain: SHORT, ..PATIENT }).await;
+    let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
+    let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
+    while site.store.waiting(&doubles::name("news")) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    site.closing.cancel();
+    server.await.unwrap().unwrap();
+    assert_eq!(visitor.await.unwrap(), "");
+}
+
+#[tokio::test]
 async fn http_1_1_names_one_host() {
     let site = Site::new();
     let (at, _server) = serving(&site, PATIENT).await;

@@ -1,16 +1,22 @@
 //! What is logged, as tests read it.
 
 use std::io;
-use std::sync::{Arc, Mutex};
-use tracing::subscriber::{DefaultGuard, set_default};
+use std::sync::{Arc, LazyLock, Mutex};
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 
-/// The lines that this thread logs at the level of operators, from when it was begun until its guard is dropped. What
-/// logs them must have run in this thread before: where another one reaches it first, it is taken for of no interest.
+/// One that wants nothing, there before all others. While there is just one subscriber, what logs a line asks that of the
+/// thread that reaches it first whether it is of interest, and of a test beside this one that is none: it would be of
+/// no interest for good. Of several, all are asked.
+static BESIDE: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
+
+/// The lines that this thread logs at the level of operators, from when it was begun until its guard is dropped.
 #[derive(Clone, Default)]
 pub(in crate::tests) struct LoggedLines(Arc<Mutex<Vec<u8>>>);
 
 impl LoggedLines {
     pub(in crate::tests) fn begin() -> (Self, DefaultGuard) {
+        LazyLock::force(&BESIDE);
         let lines = Self::default();
         let writer = lines.clone();
         let logs = tracing_subscriber::fmt().with_ansi(false);
