@@ -99,14 +99,15 @@ impl SupReader {
     pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
-        let read = timeout(READ_TIME, self.read_all(fetch, now)).await;
+        let mut news = SupNews::default();
+        let read = timeout(READ_TIME, self.read_into(&mut news, fetch, now)).await;
         let read = read.unwrap_or_else(|_| Err(late.into()));
         if read.is_err() {
             // Half of what was to be read is nothing: the same is asked for again.
             self.follower = before;
             self.forget_answer();
         }
-        read
+        read.map(|is_new| is_new.then_some(news))
     }
 
     /// Chooses the document to ask for from now on, and answers its period: the shortest one that is not shorter than
@@ -124,25 +125,31 @@ impl SupReader {
         (period > 0).then(|| Duration::from_secs(u64::from(period)).max(PERIOD_LEAST))
     }
 
-    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
+    /// The same, and what was read before a document of a longer period failed stays read: it is in `news`, and is not
+    /// told again. Whether there was anything new.
+    pub async fn read_into(
+        &mut self,
+        news: &mut SupNews,
+        fetch: &Fetch,
+        now: Time,
+    ) -> Result<bool, SupError> {
         let request = FetchRequest {
             validators: self.validators.clone(),
             known_wire: self.wire,
             leads: self.leads.clone(),
             ..FetchRequest::whole(self.address.clone(), now)
         };
-        let Some(first) = self.ask(fetch, request).await? else { return Ok(None) };
+        let Some(first) = self.ask(fetch, request).await? else { return Ok(false) };
         let (mut document, validators, wire) = first;
         (self.validators, self.wire) = (validators, Some(wire));
-        let SupDocument { period, ref available, .. } = document;
-        let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
+        (news.period, news.available) = (document.period, document.available.clone());
         let known = self.follower.known().unwrap_or(document.updated);
         for _ in 0..LONGER {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
             let address = match found.standing {
-                FollowerStatus::Complete => return Ok(Some(news)),
+                FollowerStatus::Complete => return Ok(true),
                 FollowerStatus::Missed { .. } => break,
                 FollowerStatus::Ask { address, .. } => address,
             };
@@ -154,7 +161,7 @@ impl SupReader {
             }
         }
         news.missed = Some((known, document.updated));
-        Ok(Some(news))
+        Ok(true)
     }
 
     async fn ask(

@@ -88,23 +88,53 @@ impl Shown {
     }
 }
 
-/// Goes on reading the changes behind a place: the change log loses nothing and says nothing twice.
-async fn follow(process: &Process, after: &mut String, seen: &mut Vec<String>) -> Option<usize> {
-    let address = format!("{}/changes?after={after}&wait=0", process.address);
+fn seen(epoch: &Value, change: &Value) -> String {
+    format!("{epoch} {} {}", change["feed"], change["tick"])
+}
+
+/// Goes on reading the changes behind a place: the change log loses nothing and says nothing twice. How many it
+/// read; `None`: the gateway went away.
+async fn follow(
+    process: &Process,
+    wait: u32,
+    (after, read): &mut (String, Vec<String>),
+) -> Option<usize> {
+    let address = format!("{}/changes?after={after}&wait={wait}", process.address);
     let answer = process.client.get(address).send().await.ok()?;
     assert_eq!(answer.status(), 200, "after {after}");
     let next = answer.headers()["x-tidegate-after"].to_str().unwrap().to_owned();
     let text = answer.text().await.ok()?;
-    let before = seen.len();
+    let before = read.len();
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let changes = line["changes"].as_array().unwrap().iter();
-        seen.extend(
-            changes.map(|one| format!("{} {} {}", line["epoch"], one["feed"], one["tick"])),
-        );
+        read.extend(changes.map(|one| seen(&line["epoch"], one)));
     }
     *after = next;
-    Some(seen.len() - before)
+    Some(read.len() - before)
+}
+
+/// Goes on reading the event stream behind its last event, until so many were read or the gateway went away.
+async fn listen(process: &Process, most: usize, (last, read): &mut (String, Vec<String>)) {
+    let asked = process.client.get(format!("{}/events", process.address));
+    let Ok(mut stream) = asked.header("last-event-id", &*last).send().await else { return };
+    assert_eq!(stream.status(), 200, "after {last}");
+    let mut text = String::new();
+    while read.len() < most
+        && let Ok(Some(chunk)) = stream.chunk().await
+    {
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+        while let Some((block, rest)) = text.split_once("\n\n") {
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+            assert_ne!(field("event: "), Some("reset"), "{block}");
+            if let Some(data) = field("data: ") {
+                let data: Value = serde_json::from_str(data).unwrap();
+                read.push(seen(&data["epoch"], &data));
+            }
+            field("id: ").into_iter().for_each(|id| id.clone_into(last));
+            text = rest.to_owned();
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,7 +148,8 @@ async fn nothing_goes_back_when_it_is_killed() {
     );
     std::fs::write(folder.path().join("t.toml"), config).unwrap();
     let mut shown = Shown::default();
-    let (mut after, mut seen) = ("0".to_owned(), Vec::new());
+    let begin = || ("0".to_owned(), Vec::new());
+    let (mut polled, mut streamed) = (begin(), begin());
     let mut acknowledged = 0;
     let mut seed = u64::from(std::process::id());
     for round in 0..kills {
@@ -137,18 +168,26 @@ async fn nothing_goes_back_when_it_is_killed() {
                 acknowledged += 1;
                 // What is shown must not go back either.
                 shown.check(&process.get("/feeds/churn/complete").await, round);
-                follow(&process, &mut after, &mut seen).await;
             }
         };
-        let _ = tokio::time::timeout(pause, churn).await;
-        process.child.kill().await.unwrap();
+        let killed = async {
+            let _ = tokio::time::timeout(pause, churn).await;
+            process.signal("KILL").await;
+        };
+        let polls = async { while follow(&process, 2, &mut polled).await.is_some() {} };
+        tokio::join!(killed, polls, listen(&process, usize::MAX, &mut streamed));
+        process.child.wait().await.unwrap();
     }
     assert!(acknowledged > u64::from(kills) / 2, "only {acknowledged} polls were acknowledged");
     let process = Process::configured(folder.path()).await;
-    while follow(&process, &mut after, &mut seen).await.unwrap() > 0 {}
-    let (mut after, mut all) = ("0".to_owned(), Vec::new());
-    while follow(&process, &mut after, &mut all).await.unwrap() > 0 {}
-    assert_eq!(seen, all, "by who came back after each kill, and by who reads all at the end");
+    while follow(&process, 0, &mut polled).await.unwrap() > 0 {}
+    let mut all = begin();
+    while follow(&process, 0, &mut all).await.unwrap() > 0 {}
+    let all = all.1;
+    let rest = listen(&process, all.len(), &mut streamed);
+    let _ = tokio::time::timeout(Duration::from_secs(30), rest).await;
+    assert_eq!(polled.1, all, "by who came back after each kill, and by who reads all at the end");
+    assert_eq!(streamed.1, all, "by the event stream, and by who reads all at the end");
     assert!(all.len() > kills as usize, "only {} changes", all.len());
     process.stop().await;
 }

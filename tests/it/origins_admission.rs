@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tidegate_core::model::FeedName;
 
+const KEY: &str = "premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
 const CLOSED: &str = "the site says that this is not for everybody (Cache-Control: private)";
 /// A site of feeds, one at every path.
 struct ManyFeeds {
@@ -41,12 +42,8 @@ impl ManyFeeds {
     }
 
     async fn front(&self, passes: &str) -> Front {
-        self.front_of(passes, 40).await
-    }
-
-    async fn front_of(&self, passes: &str, feeds: u32) -> Front {
         let origin = format!(
-            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = {passes}\nfeeds = {feeds}\n",
+            "[[origin]]\nname = \"blog\"\nurl = \"{}\"\nhost = \"{HOST}\"\npass = {passes}\n",
             self.url
         );
         Front::start(&origin, Some(HOST)).await
@@ -92,6 +89,26 @@ async fn what_turns_private_is_taken_by_no_poll() {
     let polled = front.gateway.operator().poll_now(&name).await.unwrap();
     assert_eq!(polled.error, None);
     front.gateway.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_with_a_key_makes_no_feed() {
+    let site = ManyFeeds::start().await;
+    for passes in ["true", "\"redirect\""] {
+        let front = site.front(passes).await;
+        for _ in 0..2 {
+            let answer = front.get(&format!("/{KEY}")).send().await.unwrap();
+            match answer.status() {
+                StatusCode::OK => assert!(!answer.text().await.unwrap().contains("sx:sync")),
+                status => assert_eq!(status, StatusCode::TEMPORARY_REDIRECT),
+            }
+        }
+        let (status, said) = subscribe(&front, &format!("{}{KEY}", site.url)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(said.contains("a key in it"), "{said}");
+        assert!(front.feeds().await.is_empty());
+        front.gateway.stop().await.unwrap();
+    }
 }
 
 /// The gateway looks by itself, so that what a client says of himself is in no feed.

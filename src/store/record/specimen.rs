@@ -131,6 +131,7 @@ pub(crate) fn any_known() -> impl Strategy<Value = LedgerEntry> {
         time().prop_map(|since| ItemStatus::Deleted { since }),
         time().prop_map(|since| ItemStatus::Redacted { since }),
         time().prop_map(|since| ItemStatus::Discarded { since }),
+        time().prop_map(|since| ItemStatus::Older { since }),
     ];
     let evidence = select(vec![Aged, Hole, Complete, Passed, Said, Unplaced]);
     let told = (any::<u8>(), text(), of(any_probe()));

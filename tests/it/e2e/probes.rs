@@ -110,6 +110,29 @@ async fn a_page_that_is_there_makes_a_retirement_of_the_deletion() {
     stage.end().await;
 }
 
+#[tokio::test]
+async fn a_page_that_leads_inside_meets_the_guard() {
+    let feed = "probe = true\nurl = \"http://localhost:{port}/feed\"";
+    let polling = "[polling]\nallow_private = [\"localhost:{port}\"]\nhost_spacing = \"0s\"\n\
+                   min_interval = \"365d\"\nmax_interval = \"365d\"\n";
+    let mut stage = Stage::with(Format::Rss20, feed, polling).await;
+    has_pages(&stage, 1..=8);
+    let local = |days: &[u32]| -> Vec<Post> {
+        let posts = linked(&stage, 1..=8, days).into_iter();
+        posts.map(|p| Post { link: p.link.replace("127.0.0.1", "localhost"), ..p }).collect()
+    };
+    let (all, most) = (local(&[]), local(&[5]));
+    stage.posts(&all).await;
+    stage.hours(1);
+    // Port 80 of this machine is nobody's feed; only the one that is listed may be asked.
+    stage.publisher.set(&page(5), Answer::redirect(302, "http://localhost/admin"));
+    assert_eq!(stage.posts(&most).await.events, "");
+    let item = missing(&stage).await;
+    let silence = item["probe"]["silence"].as_str().unwrap();
+    assert!(silence.contains("localhost has a loopback address"), "{silence}");
+    stage.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_does_not_ask_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -263,3 +263,32 @@ async fn a_template_change_with_one_real_edit_inside() {
         show.ends(&[&format!("changed: {EIGHT}")], EIGHT).await;
     }
 }
+
+/// How much of a publisher's restlessness makes versions is the operator's to say.
+#[tokio::test]
+async fn the_cap_on_versions_and_what_is_ignored_are_as_configured() {
+    let ignore = "ignore = [\"category\", { field = \"description\", pattern = \"Read by .*\" }]\n";
+    let tables = "[publish]\nversions_per_day = 2\n";
+    let mut stage = Stage::with(Format::Rss20, ignore, tables).await;
+    stage.compares_payloads = false;
+    let mut all = posts(1..=5);
+    let mut told = Vec::new();
+    for (edit, who) in [
+        ("", "few"),
+        ("", "many"),
+        ("", "all"),
+        ("1", "all"),
+        ("2", "all"),
+        ("3", "all"),
+        ("4", "all"),
+    ] {
+        all[0] = post(5).edited(&format!("What came to pass. {edit} Read by {who}"));
+        all[0].extra = format!("<category>{who}</category>");
+        told.push(stage.posts(&all).await.events);
+        stage.hours(1);
+    }
+    // The third is told once as a change without a version.
+    assert_eq!(told, ["created 5", "", "", "updated 1", "updated 1", "updated 1", ""]);
+    assert_eq!(stage.subscriber.item("Post 5").0, 3);
+    stage.end().await;
+}

@@ -83,6 +83,8 @@ async fn a_feed_is_added_changed_and_deleted_by_the_api() {
     assert_eq!(status, 409);
     let (status, _) = stage.admin("DELETE", "/feeds/second", None).await;
     assert_eq!(status, 204);
+    let change = Some(json!({ "min_interval": "2d" }));
+    assert_eq!(stage.admin("PATCH", "/feeds/second", change).await.0, 409, "it was removed");
     for view in ["", "/sync", "/complete"] {
         let address = format!("http://gateway.example/feeds/second{view}");
         assert_eq!(stage.net.get(&address).send().await.unwrap().status(), 410, "{view}");

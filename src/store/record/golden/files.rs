@@ -393,6 +393,7 @@ fn variants_keep_their_numbers() {
         ItemStatus::Redacted { since },
         ItemStatus::Discarded { since },
         ItemStatus::Evicted { since, deleted: true },
+        ItemStatus::Older { since },
     ]);
     let feed = Origin::Feed(FeedName::new("news").unwrap());
     numbers(&[Origin::Observed, Origin::Upstream, Origin::Local, feed]);
