@@ -11,7 +11,6 @@ use crate::testing::{Publisher, our_ca, response, tls};
 use http::Method;
 use http_body_util::{BodyExt, Full};
 use std::io::{Read as _, Write as _};
-use std::sync::Mutex;
 use tidegate_core::model::{
     FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
 };
