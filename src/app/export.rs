@@ -5,11 +5,11 @@ use super::error::{blocking, joined};
 use super::import::{ImportedState, LeftOutCredentials, lasting, open};
 use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
 use http::Method;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{DirEntry, File, Metadata};
+use std::io::{BufWriter, Write};
 use std::path::Path;
-use tempfile::TempPath;
+use std::time::Duration;
+use tempfile::NamedTempFile;
 use tidegate_core::model::Time;
 use tidegate_store::portable::{
     ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError,
@@ -57,41 +57,63 @@ async fn write_named(
     write: impl AsyncFnOnce(&Path, File) -> Result<ImportedState, AppError>,
 ) -> Result<ImportedState, AppError> {
     // It stays locked until it has its name.
-    let (locked, unnamed) = create_beside(file).context(UNWRITTEN)?;
-    let to = locked.try_clone().context(UNWRITTEN)?;
-    let carried = write(&unnamed, to).await?;
+    let new = create_beside(file).context(UNWRITTEN)?;
+    let to = new.as_file().try_clone().context(UNWRITTEN)?;
+    let carried = write(new.path(), to).await?;
     // By a system call of the C library, which the rigs of failing disks and losses of power see.
+    let (_locked, unnamed) = new.into_parts();
     std::fs::rename(unnamed, file).context("the file could not be given its name")?;
     // That the name is durable as well cannot be had everywhere.
     let _ = sync_folder(file);
     Ok(carried)
 }
 
-/// How many exports are written into one folder at a time.
-const AT_ONCE: usize = 16;
+/// How the names of files end that are being written.
+const UNFINISHED: &str = ".tidegate-export";
+
+/// How long an unfinished file may go unlocked: its export locks it after it created it.
+const UNLOCKED: Duration = Duration::from_secs(60);
+
+/// Stands before what is of chance in such a name, as in hardly any that somebody gives.
+const MARK: &str = ".~";
+
+/// The letters and digits of chance in such a name.
+const CHANCE: usize = 6;
+
+/// Whether a file is an export's that ended before it was whole: an unlocked `.NAME.~CHANCE.tidegate-export`. An export
+/// whose own name ends like that has no leading dot, or nothing of chance.
+fn is_left_behind(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let chance = name
+        .to_str()
+        .and_then(|name| name.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once(MARK));
+    let is_unfinished = chance.is_some_and(|(_, chance)| {
+        chance.len() == CHANCE && chance.bytes().all(|b| b.is_ascii_alphanumeric())
+    });
+    let is_old = || {
+        let changed = entry.metadata().ok().filter(Metadata::is_file)?.modified().ok()?;
+        changed.elapsed().ok()
+    };
+    is_unfinished
+        && is_old().is_some_and(|age| age > UNLOCKED)
+        && File::open(entry.path()).is_ok_and(|left| left.try_lock().is_ok())
+}
 
 /// A new file beside another, which is to have that one's name once it is whole. It is locked, and only its owner reads
-/// it: it holds secrets of subscriptions. It takes the place of one that an export left which was ended by force.
-fn create_beside(file: &Path) -> std::io::Result<(File, TempPath)> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    for number in 1..=AT_ONCE {
-        let path = folder_of(file).join(format!(".tidegate-export.~{number}"));
-        let is_file = path.symlink_metadata().is_ok_and(|about| about.is_file());
-        if is_file && File::open(&path).is_ok_and(|left| left.try_lock().is_ok()) {
-            std::fs::remove_file(&path)?;
-        }
-        match options.open(&path) {
-            Ok(new) => {
-                // Where a file cannot be locked, nobody else finds it so either.
-                let _ = new.try_lock();
-                return Ok((new, TempPath::try_from_path(path)?));
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+/// it: it holds secrets of subscriptions. What earlier exports left behind is removed.
+fn create_beside(file: &Path) -> std::io::Result<NamedTempFile> {
+    let folder = folder_of(file);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_left_behind(&entry) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
-    Err(std::io::Error::other(format!("{AT_ONCE} exports are being written there already")))
+    let prefix = format!(".{}{MARK}", file.file_name().unwrap_or_default().to_string_lossy());
+    let mut new = tempfile::Builder::new();
+    let new = new.prefix(&prefix).suffix(UNFINISHED).rand_bytes(CHANCE).tempfile_in(folder)?;
+    // Where a file cannot be locked, nobody else finds it so either.
+    let _ = new.as_file().try_lock();
+    Ok(new)
 }
 
 /// The folder that a file is in.
@@ -212,14 +234,32 @@ mod tests {
     #[test]
     fn what_an_export_left_that_was_ended_by_force_goes_with_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let begin = |name: &str| create_beside(&folder.path().join(name)).unwrap();
-        let (ended, left) = begin("monday.tg");
-        let (_going_on, other) = begin("tuesday.tg");
-        let left = left.keep().unwrap();
-        std::fs::write(&left, "a part").unwrap();
-        drop(ended);
-        let (_new, path) = begin("wednesday.tg");
-        assert_eq!((&*path, path.metadata().unwrap().len()), (&*left, 0));
-        assert!(other.exists() && *other != *path);
+        let begin = |name: &str| create_beside(&folder.path().join(name)).unwrap().keep().unwrap();
+        let age = |path: &Path| {
+            let file = File::options().write(true).open(path).unwrap();
+            let changed = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(changed - 2 * UNLOCKED).unwrap();
+        };
+        // Exports that are whole, whatever their names.
+        let whole = [
+            "monday.tidegate-export",
+            ".tidegate-export",
+            "8.tidegate-export",
+            ".8.tidegate-export",
+            ".x.backup.tidegate-export",
+        ];
+        let whole = whole.map(|name| folder.path().join(name));
+        whole.iter().for_each(|path| std::fs::write(path, "whole").unwrap());
+        let (of_ended, left) = begin("monday.tg");
+        let (of_other, going_on) = begin("tuesday.tg");
+        whole.iter().chain([&left, &going_on]).for_each(|path| age(path));
+        drop(of_ended);
+        let (of_new, new) = begin("wednesday.tg");
+        assert!(!left.exists() && going_on.exists() && new.exists());
+        assert!(whole.iter().all(|path| path.exists()));
+        drop((of_other, of_new));
+        // Whoever created it may not have locked it yet.
+        begin("thursday.tg");
+        assert!(new.exists());
     }
 }

@@ -117,4 +117,20 @@ mod tests {
         assert_eq!(good.config.store.kind, StoreKind::Postgres);
         assert_eq!(good.externals.len(), 1);
     }
+
+    #[test]
+    fn the_address_of_the_database_is_in_no_message() {
+        let of = |host: &str| {
+            let url = format!("postgresql://gate:s3cret@{host}/feeds");
+            check("f", &format!("[store]\nkind = \"postgres\"\nurl = \"{url}\"\n")).unwrap()
+        };
+        let (started, mut again) = (of("a"), of("b"));
+        let kept = again.config.keep(&started.config);
+        let warned = again.restart_warnings(&kept)[0].to_string();
+        assert!(
+            warned.contains("store.url: was changed") && !warned.contains("s3cret"),
+            "{warned}"
+        );
+        assert!(!format!("{started:?}").contains("s3cret"));
+    }
 }

@@ -1,7 +1,9 @@
-//! The folder of a replica: `replica.xml`, and `state.json` beside it, which has the replica's digest.
+//! The folder of a replica: `replica.xml`, and `state.json` beside it.
 //!
-//! Each is written beside its place and then gets its name in one step. After a crash between the two the digest is
-//! another one: the replica is put out of the way and read anew. No file that was there already is written to.
+//! The two are written so that a crash at any point leaves a pair that belongs together: the new
+//! replica first, under a name of chance; then the state, which bears that name and the
+//! replica's digest, in one step, from where on the new pair counts; then the replica takes its name.
+//! Opening a folder finishes a step that was not. No file that was there already is written to.
 
 use crate::app::{AppError, ErrorContext};
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,9 @@ struct WrittenFile {
     url: String,
     /// The digest of the replica that this belongs to.
     replica: String,
+    /// What the replica is called until it has its name.
+    #[serde(default)]
+    new: Option<String>,
     #[serde(flatten)]
     state: State,
 }
@@ -94,45 +99,49 @@ impl ReplicaFolder {
         }
     }
 
-    /// Reads what the last pull of `url` left.
+    /// Reads what the last pull of `url` left, and finishes what it began.
     pub(super) fn open(&self, url: &str) -> Result<FolderContent, AppError> {
-        let replica = self.read(REPLICA, REPLICA_LIMIT)?;
         let Some(bytes) = self.read(STATE, STATE_LIMIT)? else {
+            let there = self.read(REPLICA, REPLICA_LIMIT)?.is_some();
             let why = "there is no state beside it";
-            let warning = replica.map(|_| self.set_aside(why)).transpose()?;
+            let warning = if there { Some(self.set_aside(why)?) } else { None };
             return Ok(FolderContent { saved: None, warning });
         };
-        let shown = self.path.display();
         let written: Option<WrittenFile> = serde_json::from_slice(&bytes).ok();
         let Some(written) = written.filter(|written| written.version == VERSION) else {
             return Err(AppError::Input(format!(
-                "the folder {shown} holds a {STATE} that is not of a replica; use another --into, or \
-                 remove that file"
+                "the folder {} holds a {STATE} that is not of a replica; use another --into, or \
+                 remove that file",
+                self.path.display()
             )));
         };
         if written.url != url {
             return Err(AppError::Input(format!(
-                "the folder {shown} holds the replica of {}; use another --into",
+                "the folder {} holds the replica of {}; use another --into",
+                self.path.display(),
                 written.url
             )));
         }
-        let is_there = replica.is_some();
-        let own = replica.filter(|bytes| digest(bytes) == written.replica);
-        let warning = match own.map(String::from_utf8) {
+        let belongs = |bytes: &Vec<u8>| digest(bytes) == written.replica;
+        let mut replica = self.read(REPLICA, REPLICA_LIMIT)?.filter(belongs);
+        if let (None, Some(new)) = (&replica, written.new.as_ref().filter(|new| is_new(new))) {
+            replica = self.read(new, REPLICA_LIMIT)?.filter(belongs);
+            if replica.is_some() {
+                self.place(|path| fs::rename(self.path.join(new), path), REPLICA)?;
+            }
+        }
+        match replica.map(String::from_utf8) {
             Some(Ok(text)) => {
-                let saved = Some((written.state, text));
-                return Ok(FolderContent { saved, warning: None });
+                Ok(FolderContent { saved: Some((written.state, text)), warning: None })
             }
-            _ if is_there => self.set_aside("it is not the one that its state is about")?,
             _ => {
-                let shown = self.path.join(REPLICA);
-                format!("{} is read anew, because it is not there", shown.display())
+                let warning = Some(self.set_aside("it is not the one that its state is about")?);
+                Ok(FolderContent { saved: None, warning })
             }
-        };
-        Ok(FolderContent { saved: None, warning: Some(warning) })
+        }
     }
 
-    /// Writes the replica where it is another one than before, and the state.
+    /// Writes the state, and the replica where it is another one than before.
     pub(super) fn save(
         &self,
         url: &str,
@@ -140,27 +149,45 @@ impl ReplicaFolder {
         (before, replica): (Option<&str>, Option<&str>),
     ) -> Result<(), AppError> {
         let Some(text) = replica.or(before) else { return Ok(()) };
+        let new = replica.map(|replica| self.write(REPLICA, replica.as_bytes())).transpose()?;
+        let name = new.as_ref().and_then(|new| new.file_name()?.to_str());
         let written = WrittenFile {
             version: VERSION,
             url: url.to_owned(),
             replica: digest(text.as_bytes()),
+            new: name.map(str::to_owned),
             state: state.clone(),
         };
         let json = serde_json::to_vec_pretty(&written).context("the state cannot be written")?;
-        // Both are on the disk before one gets its name.
-        let replica = replica.map(|replica| self.write(REPLICA, replica.as_bytes())).transpose()?;
         let json = self.write(STATE, &json)?;
-        if let Some(replica) = replica {
-            self.place(replica, REPLICA)?;
-        }
-        self.place(json, STATE)
+        let mut kept = Ok(None);
+        let placed = self.place(
+            |path| {
+                fs::rename(json, path)?;
+                // From here on the new pair counts, whatever its name.
+                kept = new.map(TempPath::keep).transpose();
+                Ok(())
+            },
+            STATE,
+        );
+        placed?;
+        let kept = kept.map_err(|error| {
+            AppError::run(format!("{} cannot be kept", error.path.display()), error.error)
+        })?;
+        kept.map_or(Ok(()), |new| self.place(|path| fs::rename(new, path), REPLICA))
     }
 
     /// Puts a replica that does not belong to the state out of the way; says so.
     fn set_aside(&self, why: &str) -> Result<String, AppError> {
-        let (path, kept) = (self.path.join(REPLICA), self.free_name()?);
-        self.place(&path, &kept)?;
-        Ok(format!("{} is kept as {kept} and read anew, because {why}", path.display()))
+        let shown = self.path.join(REPLICA);
+        let shown = shown.display();
+        if self.read(REPLICA, REPLICA_LIMIT)?.is_some() {
+            let kept = self.free_name()?;
+            self.place(|path| fs::rename(self.path.join(REPLICA), path), &kept)?;
+            Ok(format!("{shown} is kept as {kept} and read anew, because {why}"))
+        } else {
+            Ok(format!("{shown} is read anew, because it is not there"))
+        }
     }
 
     /// A name for a replica that is put out of the way, which nothing there has.
@@ -208,13 +235,23 @@ impl ReplicaFolder {
     }
 
     /// Has a file get its name, for good.
-    fn place(&self, from: impl AsRef<Path>, name: &str) -> Result<(), AppError> {
+    fn place(
+        &self,
+        rename: impl FnOnce(&Path) -> io::Result<()>,
+        name: &str,
+    ) -> Result<(), AppError> {
         let path = self.path.join(name);
         // A folder that cannot be opened like a file keeps its names without this.
         let sync = || File::open(&self.path).map_or(Ok(()), |folder| folder.sync_all());
-        let placed = fs::rename(from, &path).and_then(|()| sync());
-        placed.context(format!("{} cannot be written", path.display()))
+        rename(&path).and_then(|()| sync()).context(format!("{} cannot be written", path.display()))
     }
+}
+
+/// Whether a replica is called so until it counts: the state may come from anywhere.
+fn is_new(name: &str) -> bool {
+    let chance = name.strip_prefix(REPLICA).and_then(|rest| rest.strip_suffix(NEW));
+    let chance = chance.and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
+    !chance.is_empty() && chance.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -13,7 +13,9 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use reqwest::Client;
 use rustls::client::Resumption;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_core::trust::{ServerTrust, read_certificates};
 
 /// What this gateway can read, best first.
@@ -25,8 +27,8 @@ const CODINGS: &str = "gzip, br, zstd, deflate";
 pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The most pairs of clients that are kept: one for each proxy, with other credentials another one, and few without.
-const MAX_CLIENTS: u64 = 38;
+/// The most pairs of clients that are kept for proxies; for a proxy with other credentials it is another one.
+const MAX_CLIENTS: u64 = 32;
 
 /// The versions of HTTP that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,8 +69,10 @@ pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
     trust: ServerTrust,
-    /// Those that were made; the ones that were not used for longest go first.
-    made: Cache<(Option<ReadyProxy>, Openness, HttpVersions), Clients>,
+    /// Those without a proxy: they are few, and most feeds are read through them.
+    direct: Mutex<HashMap<(Openness, HttpVersions), Clients>>,
+    /// Those with one; the ones that were not used for longest go first.
+    proxied: Cache<(ReadyProxy, Openness, HttpVersions), Clients>,
 }
 
 impl ClientMaker {
@@ -82,7 +86,8 @@ impl ClientMaker {
             headers: own_headers(settings),
             limits: settings.limits,
             trust,
-            made: Cache::builder().max_capacity(MAX_CLIENTS).eviction_policy(lru).build(),
+            direct: Mutex::default(),
+            proxied: Cache::builder().max_capacity(MAX_CLIENTS).eviction_policy(lru).build(),
         })
     }
 
@@ -94,7 +99,7 @@ impl ClientMaker {
         openness: Openness,
         versions: HttpVersions,
     ) -> Result<Clients, FetchError> {
-        let made = self.made.try_get_with((proxy.cloned(), openness, versions), || {
+        let make = || {
             let resolver = GuardedResolver::new(openness);
             let resolver = Arc::new(match proxy {
                 Some(proxy) => resolver.with_named(proxy.host()),
@@ -103,7 +108,15 @@ impl ClientMaker {
             let keeping = self.client(proxy, versions, (&resolver, 1))?;
             let closing = self.client(proxy, versions, (&resolver, 0))?;
             Ok(Clients { keeping, closing })
-        });
+        };
+        let Some(proxy) = proxy else {
+            let mut direct = self.direct.lock().unwrap_or_else(PoisonError::into_inner);
+            return match direct.entry((openness, versions)) {
+                Entry::Occupied(made) => Ok(made.get().clone()),
+                Entry::Vacant(new) => Ok(new.insert(make()?).clone()),
+            };
+        };
+        let made = self.proxied.try_get_with((proxy.clone(), openness, versions), make);
         made.map_err(Arc::unwrap_or_clone)
     }
 

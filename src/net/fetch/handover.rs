@@ -33,13 +33,14 @@ impl Handover {
     /// Hands an answer over to the next poll of a feed at this address.
     pub fn give(&self, url: &str, answer: WholeAnswer) {
         self.0.insert(url.to_owned(), answer);
+        // What is too much goes at once, and not some time later.
+        self.0.run_pending_tasks();
     }
 
     /// The answer that waits for a poll of this address, once.
     pub fn take(&self, url: &str) -> Option<WholeAnswer> {
-        let answer = self.0.get(url);
-        self.0.invalidate(url);
-        answer
+        // Removal alone would give out what is too old and not swept yet.
+        self.0.contains_key(url).then(|| self.0.remove(url)).flatten()
     }
 }
 
@@ -49,19 +50,30 @@ mod tests {
     use bytes::Bytes;
     use http::HeaderMap;
 
+    fn answer(bytes: usize) -> WholeAnswer {
+        WholeAnswer { headers: HeaderMap::new(), body: Bytes::from(vec![b'x'; bytes]) }
+    }
+
     #[test]
-    fn an_answer_waits_for_one_poll_unless_it_is_too_large() {
-        let answer = |bytes: usize| {
-            let body = Bytes::from(vec![b'x'; bytes]);
-            WholeAnswer { headers: HeaderMap::new(), body }
-        };
+    fn an_answer_waits_for_one_poll_and_not_for_long() {
         let handover = Handover::default();
         handover.give("a", answer(1));
         handover.give("a", answer(2));
-        handover.give("large", answer(HANDED_BYTES as usize));
-        handover.0.run_pending_tasks();
-        assert!(handover.take("b").is_none() && handover.take("large").is_none());
+        assert!(handover.take("b").is_none());
         assert_eq!(handover.take("a").map(|answer| answer.body.len()), Some(2));
         assert!(handover.take("a").is_none());
+        assert_eq!(handover.0.policy().time_to_live(), Some(HANDED_AGE));
+    }
+
+    #[test]
+    fn only_so_much_waits() {
+        let handover = Handover::default();
+        let most = HANDED_BYTES / HANDED_HEAD;
+        (0..most).for_each(|n| handover.give(&n.to_string(), answer(1)));
+        assert!(handover.take("0").is_none() && handover.take("1").is_some());
+        handover.give("large", answer((HANDED_BYTES - HANDED_HEAD) as usize));
+        assert_eq!((handover.0.entry_count(), handover.take("large").is_some()), (1, true));
+        handover.give("too large", answer(HANDED_BYTES as usize));
+        assert!(handover.take("too large").is_none());
     }
 }

@@ -144,6 +144,13 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_kept_for_their_time_and_in_a_bounded_number() {
+        let policy = GuardedResolver::new(Openness::Public).answers.policy();
+        assert_eq!(policy.time_to_live(), Some(Duration::from_secs(60)));
+        assert_eq!(policy.max_capacity(), Some(MAX_NAMES));
+    }
+
+    #[test]
     fn the_number_of_addresses_is_bounded() {
         let many = (0..100u8).map(|n| SocketAddr::new([1, 1, 1, n].into(), 0));
         let kept = admitted("many.example", many, Openness::Public);

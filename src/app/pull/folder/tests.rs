@@ -55,6 +55,43 @@ fn what_is_saved_is_there_again() {
     assert_eq!(open(folder.path()).saved, Some((sse, "<two/>".to_owned())));
 }
 
+/// After every step of a save, the folder opens as it was before it or as it is after it.
+#[test]
+fn a_crash_leaves_a_pair_that_belongs_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let contents = |path: &Path| [REPLICA, STATE].map(|name| fs::read(path.join(name)).ok());
+    save(folder.path(), 1, "<one/>");
+    let [one, state_one] = contents(folder.path());
+    save(folder.path(), 2, "<two/>");
+    let [two, state_two] = contents(folder.path());
+    let written: WrittenFile = serde_json::from_slice(state_two.as_ref().unwrap()).unwrap();
+    let (new, new_state) = (written.new.unwrap(), format!("{STATE}.0123.new"));
+    assert!(is_new(&new), "{new}");
+    let names = [REPLICA, STATE, &new, &new_state];
+    let torn = Some(b"<tw".to_vec());
+    let old = Some((state(1), "<one/>".to_owned()));
+    let new = Some((state(2), "<two/>".to_owned()));
+    for (files, expected) in [
+        ([&one, &state_one, &torn, &None], &old),
+        ([&one, &state_one, &two, &None], &old),
+        ([&one, &state_one, &two, &torn], &old),
+        ([&one, &state_one, &two, &state_two], &old),
+        ([&one, &state_two, &two, &None], &new),
+        ([&two, &state_two, &None, &None], &new),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in names.iter().zip(files) {
+            if let Some(bytes) = bytes {
+                fs::write(folder.path().join(name), bytes).unwrap();
+            }
+        }
+        for _ in 0..2 {
+            let held = open(folder.path());
+            assert_eq!((&held.saved, held.warning), (expected, None));
+        }
+    }
+}
+
 #[test]
 fn what_does_not_belong_together_is_read_anew_and_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,6 +159,23 @@ fn foreign_files_with_names_like_ours_stay() {
     let taken = ReplicaFolder::lock(folder.path()).unwrap();
     taken.save(URL, &state(5), (None, Some("<five/>"))).unwrap_err();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), names.len() + 3);
+}
+
+/// Whoever writes a state does not say which file becomes the replica.
+#[test]
+fn only_a_name_of_ours_is_taken_for_the_new_replica() {
+    let chance = "0123456789abcdef0123456789abcdef";
+    assert!(is_new(&format!("replica.xml.{chance}.new")));
+    for name in [
+        "replica.xml.new".to_owned(),
+        "replica.xml..new".to_owned(),
+        "replica.xml.../456789abcdef0123456789abcdef.new".to_owned(),
+        format!("state.json.{chance}.new"),
+        format!("../replica.xml.{chance}.new"),
+        "/etc/passwd".to_owned(),
+    ] {
+        assert!(!is_new(&name), "{name}");
+    }
 }
 
 #[test]

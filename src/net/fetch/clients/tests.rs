@@ -11,7 +11,6 @@ use crate::testing::{Publisher, our_ca, response, tls};
 use http::Method;
 use http_body_util::{BodyExt, Full};
 use std::io::{Read as _, Write as _};
-use std::sync::Mutex;
 use tidegate_core::model::{
     FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
 };
@@ -245,4 +244,24 @@ async fn a_redirect_behind_a_proxy_leads_to_no_private_name() {
     let refused = fetch("http://news.invalid/", None, settings).await.unwrap_err();
     assert!(matches!(refused, FetchError::Refused { hop: 1, .. }), "{refused:?}");
     assert_eq!(through.heads().len(), 1);
+}
+
+#[test]
+fn clients_for_proxies_are_kept_within_the_limit_and_others_for_good() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let maker = ClientMaker::new(&FetchSettings::default()).unwrap();
+    let ready = |n: u64| ReadyProxy::read(&proxy(&format!("http://127.0.0.1:{}", n + 1))).unwrap();
+    let use_one = |proxy: Option<&ReadyProxy>| {
+        maker.clients(proxy, Openness::Public, HttpVersions::All).unwrap();
+        maker.proxied.run_pending_tasks();
+    };
+    use_one(None);
+    for n in 0..MAX_CLIENTS + 2 {
+        use_one(Some(&ready(n)));
+        use_one(Some(&ready(0)));
+    }
+    let has = |n: u64| maker.proxied.contains_key(&(ready(n), Openness::Public, HttpVersions::All));
+    assert_eq!(maker.proxied.entry_count(), MAX_CLIENTS);
+    assert!(has(0) && has(MAX_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
+    assert_eq!(maker.direct.lock().unwrap().len(), 1);
 }
