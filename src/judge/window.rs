@@ -392,13 +392,13 @@ impl WindowShift {
         if !has_end || !(self.ordered || grows) || !is_whole || !is_window || end != Some(&true) {
             return HashSet::new();
         }
-        let living = known.iter().filter(|known| known.standing.lives());
-        let oldest = living.filter_map(|known| self.date_of(known)).min();
+        let is_unshown = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Retired { since } if since == known.first_seen);
+        let shown = known.iter().filter(|known| known.standing.lives() && !is_unshown(known));
+        let oldest = shown.filter_map(|known| self.date_of(known)).min();
         let is_older = |at: usize| {
             let date = document.entries.get(at).and_then(|entry| self.date_in(entry));
             oldest.is_none_or(|oldest| date.is_some_and(|date| date < oldest))
         };
-        let is_unshown = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Retired { since } if since == known.first_seen);
         let pairs = scene.matching.pairs.iter();
         let unshown = pairs.filter(|pair| known.get(pair.known).is_some_and(is_unshown));
         let fresh = scene.matching.fresh.iter().copied();

@@ -186,6 +186,8 @@ async fn undated_posts_of_a_first_document_come_last() {
     stage.until("both", async || stage.titles("all").await.len() == 4).await;
     assert_eq!(stage.titles("all").await, ["Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
     publisher.set("/bare", bare(&[3, 2, 1]));
+    // A first document is told from the next one by the second.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
     stage.poll("bare").await;
     stage.until("the new one", async || stage.titles("all").await.len() == 5).await;
     assert_eq!(stage.titles("all").await, ["Bare 3", "Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
