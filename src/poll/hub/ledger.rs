@@ -341,9 +341,9 @@ impl Ledger {
             self.change(id, now, |entry| entry.subscription.expire(now));
             let tick = self.tick_of(id);
             let Some(entry) = self.entries.get_mut(&id) else { continue };
-            if let Some((_, duty)) = entry.subscription.next(tick, now).filter(|it| it.0 <= now) {
+            if entry.subscription.next(tick, now).is_some_and(|it| it.0 <= now) {
                 entry.busy = true;
-                due.push(entry.turn(id, duty));
+                due.push(entry.turn(id));
                 self.schedule(id, now);
             }
         }

@@ -237,17 +237,24 @@ fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written()
     let (mut tried, mut said) = (0, 0);
     for now in 2..36_002 {
         for (id, task) in bench.begun(now) {
-            let first = bench.ledger.put_off(id, task.duty, "it is not there", at(now));
+            let first = bench.ledger.put_off(id, task.duty, Some("it is not there"), at(now));
             (tried, said) = (tried + 1, said + usize::from(first));
         }
     }
     assert_eq!((tried, said, bench.ledger.is_dirty()), (2 * 44, 1, false));
     let troubles = bench.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
     assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
+    // A host that has had its calls of a minute is called in the next one, however often.
     let ids: Vec<_> = bench.begun(37_000).into_iter().map(|(id, task)| (id, task.duty)).collect();
+    for now in [37_000, 37_030, 37_060] {
+        for (id, duty) in &ids {
+            assert!(!bench.ledger.put_off(*id, *duty, None, at(now)));
+        }
+        assert_eq!(bench.begun(now + 30).len(), 2);
+    }
     // Once it is there, it is said anew that it is not.
     bench.ledger.delivered(ids[0].0, CallbackAnswer::Taken, tick(1), at(37_100));
-    assert!(bench.ledger.put_off(ids[0].0, Duty::Deliver, "gone again", at(38_000)));
+    assert!(bench.ledger.put_off(ids[0].0, Duty::Deliver, Some("gone again"), at(38_000)));
 }
 
 #[test]
