@@ -37,6 +37,12 @@ pub(super) struct SubscriptionEntry {
 }
 
 impl SubscriptionEntry {
+    /// Whether its callback is being asked about it, or will be without waiting for what is answered about another one.
+    pub(super) fn is_asking(&self) -> bool {
+        let pending = self.subscription.pending.as_ref();
+        self.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
+    }
+
     /// What waits for its turn now.
     pub(super) fn turn(&self, id: SubscriptionId) -> LaneTurn {
         let of = &self.subscription;

@@ -340,9 +340,11 @@ fn a_registration_with_the_cloud_is_one_question() {
     assert_eq!(begun.len(), 1);
     bench.ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
     assert_eq!(bench.begun(50_000).len(), 0);
-    // One that cannot be asked is given up as a whole.
+    // One that cannot be asked is given up as a whole; asked for twice it is asked about as soon.
     let mut bench = Bench::new(HubSettings::default());
     register(&mut bench, 0);
+    register(&mut bench, 0);
+    assert_eq!(bench.ledger.next(), Some(at(0)));
     let mut calls = 0;
     for now in (0..20_000).step_by(10) {
         for (_, task) in bench.begun(now) {
@@ -352,6 +354,14 @@ fn a_registration_with_the_cloud_is_one_question() {
         }
     }
     assert_eq!((calls, bench.ledger.count().pending), (3, 0));
+    // Nobody waits for the answer about one that waits itself.
+    let mut bench = Bench::new(HubSettings::default());
+    register(&mut bench, 0);
+    let (id, task) = bench.begun(1).remove(0);
+    bench.ledger.put_off(id, task.duty, None, at(1));
+    let late = request(Intent::Subscribe, "https://reader.example/told", None);
+    bench.ledger.ask(&news(), Manner::RssCloud, late, None, tick(0), at(2)).unwrap();
+    assert_eq!(bench.begun(2).len(), 1);
 }
 
 #[test]
