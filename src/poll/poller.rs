@@ -179,11 +179,11 @@ impl Poller {
             || self.callback_of_others(token).await.is_some()
     }
 
-    /// The callback of a token, and what is known of its feed, where this gateway polls that.
+    /// The callback of a token, and what is known of its feed, where this gateway polls that now.
     fn callback(&self, token: &str) -> Option<(Callback, Arc<FeedCell>)> {
         let cell = self.bench.table.get(&feed_of_token(token)?)?;
         let polling = cell.lock();
-        let state = &polling.memory.state;
+        let state = Some(&polling.memory.state).filter(|_| !polling.is_paused())?;
         let keys = state.subscription.as_ref().map(|subscription| &subscription.keys);
         let keys = keys.filter(|keys| keys.token == token)?;
         let callback = Callback::new(&state.feed, keys)?;
