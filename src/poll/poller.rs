@@ -353,7 +353,7 @@ impl Poller {
     }
 
     /// Has the polling task do something, and waits for what it answers.
-    async fn ask<T: Send + 'static>(
+    pub(super) async fn ask<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut PollScheduler) -> T + Send + 'static,
     ) -> Result<T, PollError> {
