@@ -13,6 +13,7 @@ use super::polling::{LiveConfig, PollContext};
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::subscribe::feed_of_token;
+use super::sup::DocumentTurns;
 use super::turns::Turns;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
@@ -102,6 +103,7 @@ impl Poller {
             ending: EndingCallbacks::default(),
             turns: Turns::default(),
             hosts: HostQueue::new(settings.at_once, settings.host_rules()),
+            documents: DocumentTurns::default(),
             allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
             decisions: DecisionContext {

@@ -1,7 +1,7 @@
 //! The SUP documents of publishers: one request that asks for all their feeds, and what is polled because of it.
 //!
 //! A feed is *covered* once it was polled after its document was read, while that is read in time and is relied on
-//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), in its host's line.
+//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its host's line.
 
 use super::polling::{PollContext, TaskAside};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use tidegate_core::sup::{
 use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Retry, Validators,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
@@ -174,6 +174,8 @@ impl SupReader {
 
 /// The most SUP documents that are followed; feeds of further ones are polled each for itself.
 const MAX_DOCUMENTS: usize = 256;
+/// The most that are asked for at once.
+const READS_AT_ONCE: usize = 8;
 /// After so many failures in a row a document covers nothing any more. They follow each other
 /// quickly: an outage must not blind for longer than about a period.
 const FAILURES_BORNE: u32 = 3;
@@ -218,9 +220,12 @@ pub async fn follow(
 ) {
     loop {
         bench.until_open().await;
+        let host = bench.hosts.host(&reader.address).name;
+        let Some(turn) = bench.documents.take(host).await else { return };
         let slot = match bench.hosts.slot(&reader.address, true).await {
             Ok(slot) => slot,
             Err(left) => {
+                drop(turn);
                 sleep(left.max(PERIOD_LEAST)).await;
                 continue;
             }
@@ -228,7 +233,7 @@ pub async fn follow(
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
         let begun = Instant::now();
         let read = reader.read(&bench.fetch(), bench.clock.now()).await;
-        drop(slot);
+        drop((slot, turn));
         if let Err(SupError::Fetch(error)) = &read
             && let Some(pause) = error.pause(&reader.address)
         {
@@ -241,6 +246,30 @@ pub async fn follow(
             return;
         }
         sleep(wait.max(rest)).await;
+    }
+}
+
+/// Who may ask for a document now: one of a host, so that slow ones of one publisher keep no other from being read, and
+/// so many in all, so that polls keep their places.
+pub struct DocumentTurns {
+    hosts: Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
+    all: Semaphore,
+}
+
+impl Default for DocumentTurns {
+    fn default() -> Self {
+        Self { hosts: Mutex::default(), all: Semaphore::new(READS_AT_ONCE) }
+    }
+}
+
+impl DocumentTurns {
+    async fn take(&self, host: Arc<str>) -> Option<(OwnedMutexGuard<()>, SemaphorePermit<'_>)> {
+        let turn = {
+            let mut hosts = self.hosts.lock();
+            hosts.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(hosts.entry(host).or_default())
+        };
+        Some((turn.lock_owned().await, self.all.acquire().await.ok()?))
     }
 }
 

@@ -244,3 +244,18 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     let by_document = leads.clone().by_answer(DOCUMENT);
     assert_eq!(asked.lock()[..], [leads.clone(), leads, by_document]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn documents_are_asked_for_one_of_a_host_and_so_many_in_all() {
+    let turns = DocumentTurns::default();
+    let take = async |host: &str| timeout(READ_TIME, turns.take(host.into())).await.ok().flatten();
+    let mut taken = Vec::new();
+    for host in ["a", "b", "c", "d", "e", "f", "g"] {
+        taken.push(take(host).await.unwrap());
+    }
+    assert!(take("a").await.is_none(), "its other document is asked for");
+    taken.push(take("h").await.unwrap());
+    assert!(take("i").await.is_none(), "polls keep their places");
+    taken.pop();
+    assert!(take("i").await.is_some());
+}
