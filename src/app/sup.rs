@@ -41,6 +41,10 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
                     period = news.period;
                     names.learn(news.updates.iter().map(|(update, _)| &update.id), &fetch).await;
                     print_news(&news, &names, options.json)?;
+                    if let Some(error) = news.unread {
+                        let missing = "the document of a longer period is missing";
+                        complain(&AppError::run(missing, error));
+                    }
                 }
             }
             Err(error) => {

@@ -53,13 +53,15 @@ pub struct SupReader {
 }
 
 /// What the documents tell that was not known before.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct SupNews {
     /// Updates, and up to when the document that lists each goes.
     pub updates: Vec<(UpdateMember, Time)>,
     /// Where no document reaches back to the last one that was read: up to when everything is known, and up to when
     /// what follows the gap is.
     pub missed: Option<(Time, Time)>,
+    /// Why, where a document of a longer period could not be read.
+    pub unread: Option<SupError>,
     /// The period of the first document, in seconds.
     pub period: u32,
     /// Where documents of other periods are.
@@ -148,11 +150,17 @@ impl SupReader {
             };
             let leads = self.named.clone();
             let request = FetchRequest { leads, ..FetchRequest::whole(address, now) };
-            match self.ask(fetch, request).await? {
-                Some((longer, ..)) => document = longer,
-                None => break,
+            match self.ask(fetch, request).await {
+                Ok(Some((longer, ..))) => document = longer,
+                Ok(None) => break,
+                Err(error) => {
+                    news.unread = Some(error);
+                    break;
+                }
             }
         }
+        // It is told once.
+        self.follower.go_on_from(document.updated);
         news.missed = Some((known, document.updated));
         Ok(Some(news))
     }
@@ -234,7 +242,8 @@ pub async fn follow(
         let begun = Instant::now();
         let read = reader.read(&bench.fetch(), bench.clock.now()).await;
         drop((slot, turn));
-        if let Err(SupError::Fetch(error)) = &read
+        let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
+        if let Some(SupError::Fetch(error)) = unread
             && let Some(pause) = error.pause(&reader.address)
         {
             bench.hosts.pause(&pause);
@@ -376,6 +385,9 @@ impl SupSource {
             Ok(news) => news.unwrap_or_default(),
             Err(error) => return self.take_failure(&error),
         };
+        if let Some(error) = &news.unread {
+            tracing::warn!(%error, "a SUP document of a longer period was not read");
+        }
         self.failures = 0;
         self.period = reader.choose_period(&news, least).or(self.period);
         let since = self.read.map(|(since, _)| since);
