@@ -3,9 +3,11 @@
 //! A feed is *covered* once it was polled after its document was read, while that is read in time and is relied on
 //! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its host's line.
 
-use super::polling::{PollContext, TaskAside};
+use super::polling::{BROKE_OFF, PollContext, TaskAside};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
@@ -101,7 +103,9 @@ impl SupReader {
     pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
-        let read = timeout(READ_TIME, self.read_all(fetch, now)).await;
+        let broke_off = |_| Err(SupError::Defect(BROKE_OFF.to_owned()));
+        let read = AssertUnwindSafe(self.read_all(fetch, now)).catch_unwind();
+        let read = timeout(READ_TIME, read.map(|read| read.unwrap_or_else(broke_off))).await;
         let read = read.unwrap_or_else(|_| Err(late.into()));
         if read.is_err() {
             // Half of what was to be read is nothing: the same is asked for again.

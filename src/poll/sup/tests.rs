@@ -246,7 +246,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     assert_eq!(asked.lock()[..], [leads.clone(), leads, by_document]);
 }
 
-/// The document of a longer period leads where nobody may ask.
+/// The document of a longer period leads where nobody may ask, or asking breaks off.
 #[tokio::test]
 async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
     let mut reader = SupReader::new(DOCUMENT, LeadScope::default());
@@ -255,7 +255,7 @@ async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
         let mut asked = asked.lock();
         *asked += u32::from(request.url == DOCUMENT);
         let (number, is_longer) = (*asked, request.url != DOCUMENT);
-        let since = if number == 3 { 2 } else { 2 * number };
+        let since = if number == 4 { 2 } else { 2 * number };
         let text = format!(
             "{{\"period\":50,\"since_time\":\"2026-11-20T16:0{since}:05Z\",\
              \"updated_time\":\"2026-11-20T16:0{}:59Z\",\"updates\":[[\"a\",\"{number}\"]],\
@@ -266,6 +266,7 @@ async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
         async move {
             match number {
                 2 if is_longer => Err(status_error(404, None)),
+                3 => panic!("a document that none can read"),
                 _ => Ok(fetched(DOCUMENT, whole_document(text, prints))),
             }
         }
@@ -275,6 +276,7 @@ async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
     let news = read().await.unwrap().unwrap();
     assert_eq!(&*news.updates[0].0.update, "2");
     assert!(news.missed.is_some() && news.unread.is_some());
+    assert!(matches!(read().await, Err(SupError::Defect(_))));
     let news = read().await.unwrap().unwrap();
     assert_eq!((news.updates.len(), news.missed), (1, None), "it continues the second one");
 }
