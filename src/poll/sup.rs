@@ -1,7 +1,8 @@
 //! The SUP documents of publishers: one request that asks for all their feeds, and what is polled because of it.
 //!
 //! A feed is *covered* once it was polled after its document was read, while that is read in time and is relied on
-//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its host's line.
+//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its
+//! host's line.
 
 use super::polling::{BROKE_OFF, PollContext, TaskAside};
 use futures_util::FutureExt as _;
