@@ -34,18 +34,18 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
     let shown = fetch::shown(&options.url);
     let (mut period, mut failures, mut is_first) = (60, 0_u32, true);
     loop {
-        let mut news = SupNews::default();
-        let read = reader.read_into(&mut news, &fetch, SystemClock.now()).await;
-        if news.period > 0 {
-            period = news.period;
-            names.learn(news.updates.iter().map(|(update, _)| &update.id), &fetch).await;
-            print_news(&news, &names, options.json)?;
-        }
-        match read {
-            // The next document finds the same gap and asks again.
-            Err(error) if news.period > 0 => {
+        match reader.read(&fetch, SystemClock.now()).await {
+            Ok(news) => {
                 failures = 0;
-                complain(&AppError::run("the document of a longer period is missing", error));
+                if let Some(news) = news {
+                    period = news.period;
+                    names.learn(news.updates.iter().map(|(update, _)| &update.id), &fetch).await;
+                    print_news(&news, &names, options.json)?;
+                    if let Some(error) = news.unread {
+                        let missing = "the document of a longer period is missing";
+                        complain(&AppError::run(missing, error));
+                    }
+                }
             }
             Err(error) => {
                 let error = AppError::run(format!("{shown} cannot be read"), error);
@@ -55,7 +55,6 @@ pub async fn sup(options: SupOptions) -> Result<(), AppError> {
                 failures = failures.saturating_add(1);
                 complain(&error);
             }
-            Ok(_) => failures = 0,
         }
         if options.once {
             return Ok(());

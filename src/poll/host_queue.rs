@@ -73,10 +73,15 @@ impl HostQueue {
         ticket
     }
 
-    /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
+    /// Waits in the line of the host of an address, `goes_first`: before all that announcements list. The error is how
+    /// long the host is still to be left alone.
     pub async fn slot(&self, address: &str, goes_first: bool) -> Result<HostSlot, Duration> {
         let (reply, turn) = oneshot::channel();
-        self.lines.lock().enqueue(Waiter::Task(reply), address, goes_first, Instant::now());
+        let (waiter, now) = (Waiter::Task(reply), Instant::now());
+        match goes_first {
+            true => self.lines.lock().enqueue_first(waiter, address, now),
+            false => self.lines.lock().enqueue(waiter, address, false, now),
+        }
         self.changed.notify_one();
         // A queue that is gone lets nobody ask.
         turn.await.unwrap_or(Err(Duration::ZERO))

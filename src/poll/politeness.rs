@@ -102,6 +102,8 @@ struct Waiting<T> {
     who: T,
     address: Box<str>,
     host: PoliteHost,
+    /// Whether it goes before all that announcements list.
+    is_first: bool,
 }
 
 #[derive(Debug)]
@@ -109,7 +111,7 @@ struct HostLine<T> {
     /// Requests in flight.
     running: usize,
     waiting: VecDeque<Waiting<T>>,
-    /// What an announcement lists, which goes first.
+    /// Announcements, and behind them what they list: these go first.
     listed: VecDeque<Waiting<T>>,
     /// How many of these went in a row while others waited.
     in_a_row: u32,
@@ -195,7 +197,17 @@ impl<T> Politeness<T> {
     /// Puts somebody at the end of the line of an address's host. `is_listed`: an announcement lists it, so that it goes
     /// first, and closer.
     pub fn enqueue(&mut self, who: T, address: &str, is_listed: bool, now: Instant) {
-        let waiting = Waiting { who, address: address.into(), host: self.rules.host(address) };
+        let (address, host) = (address.into(), self.rules.host(address));
+        self.put_in_line(Waiting { who, address, host, is_first: false }, is_listed, now);
+    }
+
+    /// Puts an announcement in the line of its host, before all that announcements list and behind other ones.
+    pub fn enqueue_first(&mut self, who: T, address: &str, now: Instant) {
+        let (address, host) = (address.into(), self.rules.host(address));
+        self.put_in_line(Waiting { who, address, host, is_first: true }, true, now);
+    }
+
+    fn put_in_line(&mut self, waiting: Waiting<T>, is_listed: bool, now: Instant) {
         let left = self.pauses.left(&waiting.host, now);
         if left.is_some_and(|left| left > MAX_WAIT_IN_LINE) {
             return self.put_off.push_back(waiting);
@@ -203,8 +215,14 @@ impl<T> Politeness<T> {
         let name = Arc::clone(&waiting.host.name);
         let line = self.line(&waiting.host);
         line.paused_until = line.paused_until.max(left.map(|left| now + left));
-        let queue = if is_listed { &mut line.listed } else { &mut line.waiting };
-        queue.push_back(waiting);
+        match is_listed {
+            true if waiting.is_first => {
+                let at = line.listed.iter().take_while(|other| other.is_first).count();
+                line.listed.insert(at, waiting);
+            }
+            true => line.listed.push_back(waiting),
+            false => line.waiting.push_back(waiting),
+        }
         self.requeue(&name, now);
     }
 
@@ -244,12 +262,12 @@ impl<T> Politeness<T> {
                 all.extend(queue.drain(..).map(|waiting| (waiting, is_listed, last)));
             }
         }
-        for (Waiting { who, address, .. }, is_listed, last) in all {
-            let host = self.rules.host(&address);
+        for (waiting, is_listed, last) in all {
+            let host = self.rules.host(&waiting.address);
             // What was owed to the host in its old line still is.
             let line = self.line(&host);
             line.last = line.last.max(last);
-            self.enqueue(who, &address, is_listed, now);
+            self.put_in_line(Waiting { host, ..waiting }, is_listed, now);
         }
     }
 

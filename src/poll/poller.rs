@@ -13,6 +13,7 @@ use super::polling::{LiveConfig, PollContext};
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::subscribe::feed_of_token;
+use super::sup::DocumentTurns;
 use super::turns::Turns;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
@@ -102,6 +103,7 @@ impl Poller {
             ending: EndingCallbacks::default(),
             turns: Turns::default(),
             hosts: HostQueue::new(settings.at_once, settings.host_rules()),
+            documents: DocumentTurns::default(),
             allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
             decisions: DecisionContext {
@@ -179,11 +181,11 @@ impl Poller {
             || self.callback_of_others(token).await.is_some()
     }
 
-    /// The callback of a token, and what is known of its feed, where this gateway polls that.
+    /// The callback of a token, and what is known of its feed, where this gateway polls that now.
     fn callback(&self, token: &str) -> Option<(Callback, Arc<FeedCell>)> {
         let cell = self.bench.table.get(&feed_of_token(token)?)?;
         let polling = cell.lock();
-        let state = &polling.memory.state;
+        let state = Some(&polling.memory.state).filter(|_| !polling.is_paused())?;
         let keys = state.subscription.as_ref().map(|subscription| &subscription.keys);
         let keys = keys.filter(|keys| keys.token == token)?;
         let callback = Callback::new(&state.feed, keys)?;
@@ -353,7 +355,7 @@ impl Poller {
     }
 
     /// Has the polling task do something, and waits for what it answers.
-    async fn ask<T: Send + 'static>(
+    pub(super) async fn ask<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut PollScheduler) -> T + Send + 'static,
     ) -> Result<T, PollError> {

@@ -15,6 +15,7 @@ use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
 use super::sharing;
+use super::sup::DocumentTurns;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -58,6 +59,8 @@ pub struct PollContext {
     pub turns: Turns,
     /// The lines of hosts.
     pub hosts: Arc<HostQueue>,
+    /// The turns of those who ask for SUP documents.
+    pub documents: DocumentTurns,
     /// What was asked about missing items within the hour.
     pub allowances: Mutex<Allowances>,
     /// The marks of large documents.

@@ -252,8 +252,12 @@ impl PollScheduler {
             .map(|(at, errand)| (at.minus(back), errand))
             .collect();
         for (at, errand) in &self.due {
-            let Errand::Poll(name) = errand else { continue };
+            let (Errand::Poll(name) | Errand::Hub(name)) = errand;
             let Some(feed) = self.feeds.get_mut(name) else { continue };
+            if matches!(errand, Errand::Hub(_)) {
+                feed.hub_due = Some(*at);
+                continue;
+            }
             feed.due = Some(*at);
             if let Some(next) = &mut feed.cell.lock().next {
                 next.at = *at;

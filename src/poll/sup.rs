@@ -1,11 +1,14 @@
 //! The SUP documents of publishers: one request that asks for all their feeds, and what is polled because of it.
 //!
 //! A feed is *covered* once it was polled after its document was read, while that is read in time and is relied on
-//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), in its host's line.
+//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its
+//! host's line.
 
-use super::polling::{PollContext, TaskAside};
+use super::polling::{BROKE_OFF, PollContext, TaskAside};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
@@ -16,7 +19,7 @@ use tidegate_core::sup::{
 use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Retry, Validators,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
@@ -53,13 +56,15 @@ pub struct SupReader {
 }
 
 /// What the documents tell that was not known before.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct SupNews {
     /// Updates, and up to when the document that lists each goes.
     pub updates: Vec<(UpdateMember, Time)>,
     /// Where no document reaches back to the last one that was read: up to when everything is known, and up to when
     /// what follows the gap is.
     pub missed: Option<(Time, Time)>,
+    /// Why, where a document of a longer period could not be read.
+    pub unread: Option<SupError>,
     /// The period of the first document, in seconds.
     pub period: u32,
     /// Where documents of other periods are.
@@ -99,15 +104,16 @@ impl SupReader {
     pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
-        let mut news = SupNews::default();
-        let read = timeout(READ_TIME, self.read_into(&mut news, fetch, now)).await;
+        let broke_off = |_| Err(SupError::Defect(BROKE_OFF.to_owned()));
+        let read = AssertUnwindSafe(self.read_all(fetch, now)).catch_unwind();
+        let read = timeout(READ_TIME, read.map(|read| read.unwrap_or_else(broke_off))).await;
         let read = read.unwrap_or_else(|_| Err(late.into()));
         if read.is_err() {
             // Half of what was to be read is nothing: the same is asked for again.
             self.follower = before;
             self.forget_answer();
         }
-        read.map(|is_new| is_new.then_some(news))
+        read
     }
 
     /// Chooses the document to ask for from now on, and answers its period: the shortest one that is not shorter than
@@ -125,43 +131,43 @@ impl SupReader {
         (period > 0).then(|| Duration::from_secs(u64::from(period)).max(PERIOD_LEAST))
     }
 
-    /// The same, and what was read before a document of a longer period failed stays read: it is in `news`, and is not
-    /// told again. Whether there was anything new.
-    pub async fn read_into(
-        &mut self,
-        news: &mut SupNews,
-        fetch: &Fetch,
-        now: Time,
-    ) -> Result<bool, SupError> {
+    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
         let request = FetchRequest {
             validators: self.validators.clone(),
             known_wire: self.wire,
             leads: self.leads.clone(),
             ..FetchRequest::whole(self.address.clone(), now)
         };
-        let Some(first) = self.ask(fetch, request).await? else { return Ok(false) };
+        let Some(first) = self.ask(fetch, request).await? else { return Ok(None) };
         let (mut document, validators, wire) = first;
         (self.validators, self.wire) = (validators, Some(wire));
-        (news.period, news.available) = (document.period, document.available.clone());
+        let SupDocument { period, ref available, .. } = document;
+        let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
         for _ in 0..LONGER {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
             let address = match found.standing {
-                FollowerStatus::Complete => return Ok(true),
+                FollowerStatus::Complete => return Ok(Some(news)),
                 FollowerStatus::Missed { .. } => break,
                 FollowerStatus::Ask { address, .. } => address,
             };
             let leads = self.named.clone();
             let request = FetchRequest { leads, ..FetchRequest::whole(address, now) };
-            match self.ask(fetch, request).await? {
-                Some((longer, ..)) => document = longer,
-                None => break,
+            match self.ask(fetch, request).await {
+                Ok(Some((longer, ..))) => document = longer,
+                Ok(None) => break,
+                Err(error) => {
+                    news.unread = Some(error);
+                    break;
+                }
             }
         }
+        // It is told once.
+        self.follower.go_on_from(document.updated);
         news.missed = Some((known, document.updated));
-        Ok(true)
+        Ok(Some(news))
     }
 
     async fn ask(
@@ -181,6 +187,8 @@ impl SupReader {
 
 /// The most SUP documents that are followed; feeds of further ones are polled each for itself.
 const MAX_DOCUMENTS: usize = 256;
+/// The most that are asked for at once.
+const READS_AT_ONCE: usize = 8;
 /// After so many failures in a row a document covers nothing any more. They follow each other
 /// quickly: an outage must not blind for longer than about a period.
 const FAILURES_BORNE: u32 = 3;
@@ -225,9 +233,12 @@ pub async fn follow(
 ) {
     loop {
         bench.until_open().await;
+        let host = bench.hosts.host(&reader.address).name;
+        let Some(turn) = bench.documents.take(host).await else { return };
         let slot = match bench.hosts.slot(&reader.address, true).await {
             Ok(slot) => slot,
             Err(left) => {
+                drop(turn);
                 sleep(left.max(PERIOD_LEAST)).await;
                 continue;
             }
@@ -235,8 +246,9 @@ pub async fn follow(
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
         let begun = Instant::now();
         let read = reader.read(&bench.fetch(), bench.clock.now()).await;
-        drop(slot);
-        if let Err(SupError::Fetch(error)) = &read
+        drop((slot, turn));
+        let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
+        if let Some(SupError::Fetch(error)) = unread
             && let Some(pause) = error.pause(&reader.address)
         {
             bench.hosts.pause(&pause);
@@ -248,6 +260,30 @@ pub async fn follow(
             return;
         }
         sleep(wait.max(rest)).await;
+    }
+}
+
+/// Who may ask for a document now: one of a host, so that slow ones of one publisher keep no other from being read, and
+/// so many in all, so that polls keep their places.
+pub struct DocumentTurns {
+    hosts: Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
+    all: Semaphore,
+}
+
+impl Default for DocumentTurns {
+    fn default() -> Self {
+        Self { hosts: Mutex::default(), all: Semaphore::new(READS_AT_ONCE) }
+    }
+}
+
+impl DocumentTurns {
+    async fn take(&self, host: Arc<str>) -> Option<(OwnedMutexGuard<()>, SemaphorePermit<'_>)> {
+        let turn = {
+            let mut hosts = self.hosts.lock();
+            hosts.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(hosts.entry(host).or_default())
+        };
+        Some((turn.lock_owned().await, self.all.acquire().await.ok()?))
     }
 }
 
@@ -354,6 +390,9 @@ impl SupSource {
             Ok(news) => news.unwrap_or_default(),
             Err(error) => return self.take_failure(&error),
         };
+        if let Some(error) = &news.unread {
+            tracing::warn!(%error, "a SUP document of a longer period was not read");
+        }
         self.failures = 0;
         self.period = reader.choose_period(&news, least).or(self.period);
         let since = self.read.map(|(since, _)| since);

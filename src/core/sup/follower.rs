@@ -96,6 +96,12 @@ impl Follower {
         News { updates, standing: self.stand(document) }
     }
 
+    /// Goes on from a document of this `updated_time`, although not all before it is known.
+    pub fn go_on_from(&mut self, updated: Time) {
+        let apart = self.apart.take().map(|(_, updated)| updated);
+        self.known = self.known.max(Some(updated)).max(apart);
+    }
+
     fn stand(&mut self, document: &SupDocument) -> FollowerStatus {
         let (since, updated) = (document.since, document.updated);
         let Some(known) = self.known else {

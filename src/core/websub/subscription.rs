@@ -421,9 +421,9 @@ impl Subscription {
         }
     }
 
-    /// Puts a call off until then that could not be made here, for what reason; no fault of the callback's. What else
-    /// it is to be called for does not wait for that.
-    pub fn put_off(&mut self, duty: Duty, until: Time, why: &str) {
+    /// Puts a call off until then that could not be made here, for what reason, where there is one to tell; no fault of
+    /// the callback's. What else it is to be called for does not wait for that.
+    pub fn put_off(&mut self, duty: Duty, until: Time, why: Option<&str>) {
         let (not_before, trouble) = match (duty, &mut self.active, &mut self.pending) {
             (Duty::Deliver, Some(active), _) => (&mut active.not_before, &mut active.trouble),
             (Duty::Verify(_) | Duty::Deny, _, Some(pending)) => {
@@ -432,7 +432,9 @@ impl Subscription {
             _ => return,
         };
         *not_before = (*not_before).max(Some(until));
-        *trouble = Some(clipped(why));
+        if let Some(why) = why {
+            *trouble = Some(clipped(why));
+        }
     }
 
     /// Ends what is in force where its lease has ended. Says whether it did.

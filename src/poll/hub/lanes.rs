@@ -98,25 +98,19 @@ pub(super) struct LaneTurn {
     pub(super) host: Arc<str>,
     pub(super) id: SubscriptionId,
     pub(super) standing: Standing,
-    pub(super) purpose: Purpose,
-    /// Whether what its host is sent has a bound: whom the operator allows by name needs no protection from this hub.
-    pub(super) is_bounded: bool,
+    /// Whether the last call of its callback failed, or it has agreed to nothing yet.
+    pub(super) in_doubt: bool,
 }
 
 impl LaneTurn {
     /// Those of one key wait behind each other.
     fn key(&self) -> WaitingKey {
-        (Arc::clone(&self.owner), Arc::clone(&self.host), self.purpose)
-    }
-
-    /// Whether the last call of its callback failed, or it has agreed to nothing yet.
-    fn is_in_doubt(&self) -> bool {
-        self.standing == Standing::Troubled || self.purpose == Purpose::FirstVerification
+        (Arc::clone(&self.owner), Arc::clone(&self.host), self.in_doubt)
     }
 }
 
-/// Whose share of the calls it is, the host, and what it is called for.
-type WaitingKey = (Arc<str>, Arc<str>, Purpose);
+/// Whose share of the calls it is, the host, and whether the callbacks are in doubt.
+type WaitingKey = (Arc<str>, Arc<str>, bool);
 
 /// What was sent to a host within [`WITHIN`].
 #[derive(Debug, Default)]
@@ -141,32 +135,29 @@ impl HostCalls {
         now.saturating_duration_since(self.since) >= WITHIN
     }
 
-    fn has_room(&self, turn: &LaneTurn, now: Instant) -> bool {
-        let is_doubtful = turn.is_in_doubt() && self.in_doubt >= AT_ONCE_IN_DOUBT_PER_HOST;
-        if self.running >= AT_ONCE_PER_HOST || is_doubtful {
-            return false;
-        }
-        let HostSent { first, other, delivered, bytes } = &self.sent;
-        let is_free = other + delivered < OF_SUBSCRIBERS;
-        let has_part = match turn.purpose {
-            Purpose::FirstVerification => first.has_room(Some(&turn.owner), FIRST_VERIFICATIONS),
-            Purpose::OtherVerification => is_free && *other < OTHER_VERIFICATIONS,
-            Purpose::Delivery => is_free && *bytes < BYTES,
-        };
-        has_part || !turn.is_bounded || self.is_over(now)
+    fn has_room(&self, turn: &LaneTurn) -> bool {
+        let is_doubtful = turn.in_doubt && self.in_doubt >= AT_ONCE_IN_DOUBT_PER_HOST;
+        self.running < AT_ONCE_PER_HOST && !is_doubtful
     }
 
-    fn begin(&mut self, turn: &LaneTurn, now: Instant) {
+    fn try_send(&mut self, owner: &Arc<str>, purpose: Purpose, now: Instant) -> bool {
         if self.is_over(now) {
             (self.sent, self.since) = (HostSent::default(), now);
         }
-        self.running += 1;
-        self.in_doubt += usize::from(turn.is_in_doubt());
-        match turn.purpose {
-            Purpose::FirstVerification => self.sent.first.add(Some(&turn.owner)),
-            Purpose::OtherVerification => self.sent.other += 1,
-            Purpose::Delivery => self.sent.delivered += 1,
+        let HostSent { first, other, delivered, bytes } = &mut self.sent;
+        let is_free = *other + *delivered < OF_SUBSCRIBERS;
+        let has_part = match purpose {
+            Purpose::FirstVerification => first.has_room(Some(owner), FIRST_VERIFICATIONS),
+            Purpose::OtherVerification => is_free && *other < OTHER_VERIFICATIONS,
+            Purpose::Delivery => is_free && *bytes < BYTES,
+        };
+        match purpose {
+            _ if !has_part => {}
+            Purpose::FirstVerification => first.add(Some(owner)),
+            Purpose::OtherVerification => *other += 1,
+            Purpose::Delivery => *delivered += 1,
         }
+        has_part
     }
 }
 
@@ -194,13 +185,13 @@ impl Lane {
     }
 
     /// The next whose turn it is. Those that it goes past keep their turns.
-    fn next(&mut self, at_once: usize, hosts: &CallsByHost, now: Instant) -> Option<LaneTurn> {
+    fn next(&mut self, at_once: usize, hosts: &CallsByHost) -> Option<LaneTurn> {
         if !self.running.has_room(None, at_once) {
             return None;
         }
         let is_free = |turn: &LaneTurn| {
             self.running.has_room(Some(&turn.owner), at_once)
-                && hosts.get(&turn.host).is_none_or(|host| host.has_room(turn, now))
+                && hosts.get(&turn.host).is_none_or(|host| host.has_room(turn))
         };
         let turn = self.turns.remove(self.turns.iter().position(is_free)?)?;
         if let Entry::Occupied(mut behind) = self.behind.entry(turn.key()) {
@@ -236,10 +227,18 @@ impl Lanes {
         }
         let Self { proven, new, troubled, hosts } = self;
         let lanes = [(proven, AT_ONCE), (new, AT_ONCE_NEW), (troubled, AT_ONCE_IN_TROUBLE)];
-        let turn = lanes.into_iter().find_map(|(lane, most)| lane.next(most, hosts, now))?;
+        let turn = lanes.into_iter().find_map(|(lane, most)| lane.next(most, hosts))?;
         let none = || HostCalls { running: 0, in_doubt: 0, sent: HostSent::default(), since: now };
-        hosts.entry(Arc::clone(&turn.host)).or_insert_with(none).begin(&turn, now);
+        let host = hosts.entry(Arc::clone(&turn.host)).or_insert_with(none);
+        host.running += 1;
+        host.in_doubt += usize::from(turn.in_doubt);
         Some(turn)
+    }
+
+    /// Counts the call of a turn against what its host is sent; whether there is room for it.
+    pub(super) fn try_send(&mut self, turn: &LaneTurn, purpose: Purpose, now: Instant) -> bool {
+        let host = self.hosts.get_mut(&turn.host);
+        host.is_none_or(|host| host.try_send(&turn.owner, purpose, now))
     }
 
     /// Those that wait, who do no more.
@@ -256,7 +255,7 @@ impl Lanes {
     pub(super) fn done(&mut self, turn: &LaneTurn, bytes: u64) {
         if let Some(host) = self.hosts.get_mut(&turn.host) {
             host.running = host.running.saturating_sub(1);
-            host.in_doubt = host.in_doubt.saturating_sub(turn.is_in_doubt().into());
+            host.in_doubt = host.in_doubt.saturating_sub(turn.in_doubt.into());
             host.sent.bytes = host.sent.bytes.saturating_add(bytes);
         }
         self.lane(turn.standing).running.remove(Some(&turn.owner));

@@ -141,10 +141,15 @@ impl Ledger {
                 CallbackPurpose::Subscribe { lease, secret, told: tick }
             }
         };
-        // What is answered about another registration with the cloud counts for this one.
-        let follows = manner == Manner::RssCloud && !self.of_cloud(&callback).is_empty();
         let asked = Subscription::new(manner, feed.clone(), topic, callback);
         let id = asked.id();
+        // What is answered about another registration with the cloud counts for this one, where that one does not wait
+        // itself.
+        let is_asking = |other: &SubscriptionId| {
+            *other != id && self.entries.get(other).is_some_and(SubscriptionEntry::is_asking)
+        };
+        let all = self.of_cloud(&asked.callback);
+        let follows = manner == Manner::RssCloud && all.iter().any(is_asking);
         match self.entries.get(&id).map(|entry| entry.subscription.is_asked_for()) {
             None if is_end => return Err(AskError::Unknown),
             None => self.add(asked, client.map(client_name), now)?,
@@ -341,9 +346,9 @@ impl Ledger {
             self.change(id, now, |entry| entry.subscription.expire(now));
             let tick = self.tick_of(id);
             let Some(entry) = self.entries.get_mut(&id) else { continue };
-            if let Some((_, duty)) = entry.subscription.next(tick, now).filter(|it| it.0 <= now) {
+            if entry.subscription.next(tick, now).is_some_and(|it| it.0 <= now) {
                 entry.busy = true;
-                due.push(entry.turn(id, duty));
+                due.push(entry.turn(id));
                 self.schedule(id, now);
             }
         }

@@ -2,7 +2,7 @@
 //! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
 use super::calls::{self, CallOutcome};
-use super::lanes::{LaneTurn, Lanes};
+use super::lanes::{LaneTurn, Lanes, Purpose};
 use super::ledger::Task;
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use futures_util::FutureExt as _;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, mask_token};
 use tidegate_core::websub::{CallbackAnswer, Duty, Manner, Subscription};
+use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{Epoch, StoreError, in_words};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -226,6 +227,13 @@ impl Worker {
                 self.lanes.done(&turn, 0);
                 continue;
             };
+            // Whom the operator allows by name needs no protection from this hub.
+            let is_public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
+            if is_public && !self.lanes.try_send(&turn, purpose(&task), Instant::now()) {
+                self.shared.ledger.lock().put_off(turn.id, task.duty, None, now);
+                self.lanes.done(&turn, 0);
+                continue;
+            }
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
                 let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));
@@ -238,6 +246,15 @@ impl Worker {
                 (turn, bytes)
             });
         }
+    }
+}
+
+/// Which part of what its host is sent a call belongs to.
+fn purpose(task: &Task) -> Purpose {
+    match task.duty {
+        Duty::Deliver => Purpose::Delivery,
+        Duty::Verify(_) if task.subscription.is_unverified() => Purpose::FirstVerification,
+        Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
     }
 }
 
@@ -263,7 +280,7 @@ impl HubShared {
             }
             CallOutcome::PutOff(why) => {
                 // Said once of a topic: the reason may last, and hold for many.
-                if self.ledger.lock().put_off(id, task.duty, &why, now) {
+                if self.ledger.lock().put_off(id, task.duty, Some(&why), now) {
                     tracing::warn!(topic, why, "callbacks are called later");
                 }
             }

@@ -145,6 +145,24 @@ fn what_is_listed_goes_first_and_closer() {
     assert_eq!(next(&mut polite, first + LISTED_SPACING + SECOND), Some("plain"));
 }
 
+/// A document that has announced a thousand feeds is read again before they are.
+#[test]
+fn an_announcement_goes_before_what_announcements_list() {
+    let (mut polite, mut now) = (lines(9), Instant::now());
+    for who in ["one", "two"] {
+        polite.enqueue(who, A, true, now);
+    }
+    for who in ["document", "another document"] {
+        polite.enqueue_first(who, A, now);
+    }
+    polite.reconfigure(9, rules(), now);
+    for who in ["document", "another document", "one", "two"] {
+        assert_eq!(next(&mut polite, now), Some(who));
+        finish(&mut polite, A, now);
+        now += LISTED_SPACING;
+    }
+}
+
 fn paced(paces: &[(&str, u32, usize)]) -> HostRules {
     let pace = |(name, seconds, parallel): &(&str, u32, usize)| {
         ((*name).to_owned(), Pace { spacing: *seconds * SECOND, parallel: *parallel })

@@ -35,7 +35,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         let mut memory = Memory::new(&record(feed), NOW);
         let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
         memory.state.subscription = Some(Box::new(subscription));
-        bench.table.insert(name(feed), memory);
+        bench.table.insert(name(feed), memory).lock().begin(NOW);
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |feed: &str| {
@@ -55,6 +55,9 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     assert_eq!((heard("ash"), heard("birch")), (true, false));
     assert_eq!(push("birch").await, PushResult::Taken, "sent again");
     assert_eq!((heard("birch"), heard("ash")), (true, false));
+    bench.table.get(&name("ash")).unwrap().lock().pause();
+    assert_eq!(push("ash").await, PushResult::Unknown, "it is not polled for the time being");
+    assert!(!poller.is_callback("token.ash").await);
 }
 
 /// However many large feeds there are, ageing them takes the memory of one; others do not wait for it.

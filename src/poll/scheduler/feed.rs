@@ -42,6 +42,8 @@ pub(super) struct ScheduledFeed {
     pub(super) probing: Option<TaskAside>,
     /// Walks through its publisher's older documents.
     pub(super) walking: Option<Box<OngoingWalk>>,
+    /// When its hub is to be asked, while that stands among what is due.
+    pub(super) hub_due: Option<Time>,
     /// Gives up the request to its hub when it is dropped.
     pub(super) asking_hub: Option<DropGuard>,
     /// The requests for the subscription that it had last.
@@ -294,6 +296,7 @@ impl PollScheduler {
             hearing: PushTriggers::default(),
             probing: None,
             walking: None,
+            hub_due: None,
             asking_hub: None,
             hub_requests: None,
         })

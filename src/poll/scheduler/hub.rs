@@ -127,8 +127,13 @@ impl PollScheduler {
 
     /// Has its hub be asked when that is due, unless it is being asked.
     fn plan_hub(&mut self, name: &FeedName) {
-        let feed = self.feeds.get(name).filter(|feed| feed.asking_hub.is_none());
-        let next = feed.and_then(|feed| feed.with_hub(|it| it.next));
+        let is_idle = |feed: &&mut Box<ScheduledFeed>| feed.asking_hub.is_none();
+        let Some(feed) = self.feeds.get_mut(name).filter(is_idle) else { return };
+        let next = feed.with_hub(|it| it.next);
+        let old = std::mem::replace(&mut feed.hub_due, next);
+        if let Some(old) = old {
+            self.due.remove(&(old, Errand::Hub(name.clone())));
+        }
         self.due.extend(next.map(|at| (at, Errand::Hub(name.clone()))));
     }
 
@@ -152,8 +157,9 @@ impl PollScheduler {
     pub(super) fn begin_hub(&mut self, name: &FeedName, now: Time) {
         let is_idle = |feed: &&mut Box<ScheduledFeed>| feed.asking_hub.is_none();
         let Some(feed) = self.feeds.get_mut(name).filter(is_idle) else { return };
+        feed.hub_due = None;
         if feed.with_hub(|it| it.next <= now) != Some(true) {
-            return;
+            return self.plan_hub(name);
         }
         let request = feed.with_hub(|it| {
             if !subscriber::due(it, now) {
@@ -305,6 +311,7 @@ impl PollScheduler {
         drop(polling);
         let record = Arc::clone(&feed.record);
         feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
+        self.plan_hub(name);
         let is_asked = left.is_held(self.clock.now()) && self.bench.may_poll();
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
@@ -358,4 +365,34 @@ impl ScheduledFeed {
 /// The address of a hub as the log may tell it.
 fn shown(hub: &str) -> ShownAddress {
     ShownAddress::new(hub, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::double::{NOW, name};
+    use crate::testing::gateway::Gateway;
+    use tidegate_core::model::SubscriptionKeys;
+
+    /// As each push does, and each answer of the hub.
+    #[tokio::test(start_paused = true)]
+    async fn a_hub_is_due_once_however_often_that_is_planned() {
+        let gateway = Gateway::with_news("one").await;
+        let plan = |it: &mut PollScheduler| {
+            let hubs = vec!["http://h.example/".into()];
+            let found = Discovery { hubs, topic: "t".to_owned() };
+            let keys = SubscriptionKeys { token: "a.news".to_owned(), secret: String::new() };
+            let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
+            let cell = Arc::clone(&it.feeds[&name("news")].cell);
+            cell.lock().memory.state.subscription = Some(Box::new(subscription));
+            for seconds in [600, 300, 900] {
+                let next = NOW.plus(Duration::from_secs(seconds));
+                it.feeds[&name("news")].with_hub(|it| it.next = next);
+                it.plan_hub(&name("news"));
+            }
+            let due = it.due.iter().filter(|(_, errand)| matches!(errand, Errand::Hub(_)));
+            due.map(|(at, _)| at.since(NOW).as_secs()).collect::<Vec<_>>()
+        };
+        assert_eq!(gateway.poller.ask(plan).await.unwrap(), [900]);
+    }
 }

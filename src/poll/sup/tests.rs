@@ -75,6 +75,7 @@ fn told(listed: &[&str], missed: bool) -> SupNews {
     SupNews {
         updates: listed.iter().map(update).collect(),
         missed: missed.then_some((at, at)),
+        unread: None,
         period: 60,
         available: [60, 300, 600].map(|p| (p, format!("{DOCUMENT}?seconds={p}"))).into(),
     }
@@ -243,4 +244,54 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     assert_eq!(reader.follower.remembered(), 1);
     let by_document = leads.clone().by_answer(DOCUMENT);
     assert_eq!(asked.lock()[..], [leads.clone(), leads, by_document]);
+}
+
+/// The document of a longer period leads where nobody may ask, or asking breaks off.
+#[tokio::test]
+async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
+    let mut reader = SupReader::new(DOCUMENT, LeadScope::default());
+    let asked = Arc::new(Mutex::new(0));
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let mut asked = asked.lock();
+        *asked += u32::from(request.url == DOCUMENT);
+        let (number, is_longer) = (*asked, request.url != DOCUMENT);
+        let since = if number == 4 { 2 } else { 2 * number };
+        let text = format!(
+            "{{\"period\":50,\"since_time\":\"2026-11-20T16:0{since}:05Z\",\
+             \"updated_time\":\"2026-11-20T16:0{}:59Z\",\"updates\":[[\"a\",\"{number}\"]],\
+             \"available_periods\":{{\"90\":\"http://c.example/\"}}}}",
+            2 * number,
+        );
+        let prints = BodyPrints { wire: u128::from(number), body: 1 };
+        async move {
+            match number {
+                2 if is_longer => Err(status_error(404, None)),
+                3 => panic!("a document that none can read"),
+                _ => Ok(fetched(DOCUMENT, whole_document(text, prints))),
+            }
+        }
+    }));
+    let mut read = async || reader.read(&fetch, Time::from_unix(0)).await;
+    assert!(read().await.unwrap().unwrap().missed.is_none());
+    let news = read().await.unwrap().unwrap();
+    assert_eq!(&*news.updates[0].0.update, "2");
+    assert!(news.missed.is_some() && news.unread.is_some());
+    assert!(matches!(read().await, Err(SupError::Defect(_))));
+    let news = read().await.unwrap().unwrap();
+    assert_eq!((news.updates.len(), news.missed), (1, None), "it continues the second one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn documents_are_asked_for_one_of_a_host_and_so_many_in_all() {
+    let turns = DocumentTurns::default();
+    let take = async |host: &str| timeout(READ_TIME, turns.take(host.into())).await.ok().flatten();
+    let mut taken = Vec::new();
+    for host in ["a", "b", "c", "d", "e", "f", "g"] {
+        taken.push(take(host).await.unwrap());
+    }
+    assert!(take("a").await.is_none(), "its other document is asked for");
+    taken.push(take("h").await.unwrap());
+    assert!(take("i").await.is_none(), "polls keep their places");
+    taken.pop();
+    assert!(take("i").await.is_some());
 }

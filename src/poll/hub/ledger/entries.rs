@@ -1,6 +1,6 @@
 //! The subscriptions of the ledger one by one: their counts, their changes and their queue.
 
-use super::super::lanes::{LaneTurn, Purpose, Standing, host_of};
+use super::super::lanes::{LaneTurn, Standing, host_of};
 use super::{AskError, Ledger};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::websub::{Duty, Manner, Subscription, SubscriptionId};
-use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::SubscriptionChange;
 use url::Url;
 
@@ -38,23 +37,24 @@ pub(super) struct SubscriptionEntry {
 }
 
 impl SubscriptionEntry {
-    /// What waits for its turn now, for a duty.
-    pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
+    /// Whether its callback is being asked about it, or will be without waiting for what is answered about another one.
+    pub(super) fn is_asking(&self) -> bool {
+        let pending = self.subscription.pending.as_ref();
+        self.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
+    }
+
+    /// What waits for its turn now.
+    pub(super) fn turn(&self, id: SubscriptionId) -> LaneTurn {
         let of = &self.subscription;
         let standing = match (of.is_in_trouble(), of.is_proven()) {
             (true, _) => Standing::Troubled,
             (false, true) => Standing::Proven,
             (false, false) => Standing::New,
         };
-        let purpose = match duty {
-            Duty::Deliver => Purpose::Delivery,
-            Duty::Verify(_) if of.is_unverified() => Purpose::FirstVerification,
-            Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
-        };
         let client = self.client.as_ref().filter(|_| !of.is_proven());
         let (owner, host) = (Arc::clone(client.unwrap_or(&self.host)), Arc::clone(&self.host));
-        let is_bounded = fetch::check(&of.callback, &AllowPrivate::No).is_ok();
-        LaneTurn { owner, host, id, standing, purpose, is_bounded }
+        let in_doubt = of.is_in_trouble() || of.is_unverified();
+        LaneTurn { owner, host, id, standing, in_doubt }
     }
 }
 
@@ -246,20 +246,24 @@ impl Ledger {
         }
     }
 
-    /// Puts off a call that could not be made here, for a reason that may last. Nothing is to be written for that. Says
-    /// whether it is the first that this reason keeps from its topic's document.
+    /// Puts off a call that could not be made here, `why`: for a reason that may last. Nothing is to be written for that.
+    /// Says whether it is the first that this reason keeps from its topic's document.
     pub(in super::super) fn put_off(
         &mut self,
         id: SubscriptionId,
         duty: Duty,
-        why: &str,
+        why: Option<&str>,
         now: Time,
     ) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        entry.put_offs = entry.put_offs.saturating_add(1);
-        entry.subscription.put_off(duty, now.plus(PUT_OFF.after(entry.put_offs)), why);
-        let feed = self.feeds.get_mut(&entry.subscription.feed);
-        let is_first = feed.is_some_and(|it| it.missing.insert(entry.subscription.topic.clone()));
+        let (mut is_first, mut pause) = (false, PUT_OFF.after(1));
+        if why.is_some() {
+            entry.put_offs = entry.put_offs.saturating_add(1);
+            pause = PUT_OFF.after(entry.put_offs);
+            let feed = self.feeds.get_mut(&entry.subscription.feed);
+            is_first = feed.is_some_and(|it| it.missing.insert(entry.subscription.topic.clone()));
+        }
+        entry.subscription.put_off(duty, now.plus(pause), why);
         self.release(id, now);
         is_first
     }

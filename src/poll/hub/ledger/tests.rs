@@ -237,17 +237,24 @@ fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written()
     let (mut tried, mut said) = (0, 0);
     for now in 2..36_002 {
         for (id, task) in bench.begun(now) {
-            let first = bench.ledger.put_off(id, task.duty, "it is not there", at(now));
+            let first = bench.ledger.put_off(id, task.duty, Some("it is not there"), at(now));
             (tried, said) = (tried + 1, said + usize::from(first));
         }
     }
     assert_eq!((tried, said, bench.ledger.is_dirty()), (2 * 44, 1, false));
     let troubles = bench.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
     assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
+    // A host that has had its calls of a minute is called in the next one, however often.
     let ids: Vec<_> = bench.begun(37_000).into_iter().map(|(id, task)| (id, task.duty)).collect();
+    for now in [37_000, 37_030, 37_060] {
+        for (id, duty) in &ids {
+            assert!(!bench.ledger.put_off(*id, *duty, None, at(now)));
+        }
+        assert_eq!(bench.begun(now + 30).len(), 2);
+    }
     // Once it is there, it is said anew that it is not.
     bench.ledger.delivered(ids[0].0, CallbackAnswer::Taken, tick(1), at(37_100));
-    assert!(bench.ledger.put_off(ids[0].0, Duty::Deliver, "gone again", at(38_000)));
+    assert!(bench.ledger.put_off(ids[0].0, Duty::Deliver, Some("gone again"), at(38_000)));
 }
 
 #[test]
@@ -333,9 +340,11 @@ fn a_registration_with_the_cloud_is_one_question() {
     assert_eq!(begun.len(), 1);
     bench.ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
     assert_eq!(bench.begun(50_000).len(), 0);
-    // One that cannot be asked is given up as a whole.
+    // One that cannot be asked is given up as a whole; asked for twice it is asked about as soon.
     let mut bench = Bench::new(HubSettings::default());
     register(&mut bench, 0);
+    register(&mut bench, 0);
+    assert_eq!(bench.ledger.next(), Some(at(0)));
     let mut calls = 0;
     for now in (0..20_000).step_by(10) {
         for (_, task) in bench.begun(now) {
@@ -345,6 +354,14 @@ fn a_registration_with_the_cloud_is_one_question() {
         }
     }
     assert_eq!((calls, bench.ledger.count().pending), (3, 0));
+    // Nobody waits for the answer about one that waits itself.
+    let mut bench = Bench::new(HubSettings::default());
+    register(&mut bench, 0);
+    let (id, task) = bench.begun(1).remove(0);
+    bench.ledger.put_off(id, task.duty, None, at(1));
+    let late = request(Intent::Subscribe, "https://reader.example/told", None);
+    bench.ledger.ask(&news(), Manner::RssCloud, late, None, tick(0), at(2)).unwrap();
+    assert_eq!(bench.begun(2).len(), 1);
 }
 
 #[test]

@@ -141,6 +141,44 @@ async fn silent_callbacks_delay_no_other() {
     }
 }
 
+/// Renewals of one host, of which only some are asked about within a minute.
+#[tokio::test(start_paused = true)]
+async fn what_is_new_does_not_wait_behind_renewals() {
+    let (clock, seen) = (Arc::new(ManualClock::at(NOW)), Seen::default());
+    let hub = open(memory(&clock), Arc::clone(&clock), reader(&seen, true)).await;
+    let (other, news_feed) = (FeedName::new("other").unwrap(), FeedName::new("news").unwrap());
+    for now in [1, 2].map(|seconds| NOW.plus(Duration::from_secs(seconds))) {
+        for number in 0..40 {
+            let asked = subscribes(&format!("https://n{number}.reader.example/"));
+            hub.ask(&other, Manner::WebSub, asked, None).await.unwrap();
+        }
+        clock.set(now);
+        asks(&hub, KNOWN).await;
+        let mut ledger = hub.0.ledger.lock();
+        // All agree to the first requests; the second ones are renewals.
+        let is_first = ledger.count().active == 0;
+        for turn in ledger.due(now, |_| is_first) {
+            let task = ledger.begin(turn.id, now, |_| true).unwrap();
+            ledger.verified(&task, CallbackAnswer::Taken, now);
+        }
+        ledger.schedule_all(now);
+    }
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
+    let waiting = || {
+        let all = hub.0.ledger.lock().list(None, 99);
+        all.iter().filter(|of| of.pending.is_some()).count()
+    };
+    eventually(|| waiting() == 11).await;
+    hub.0.ledger.lock().saw(&news_feed, Some(Tick::at(NOW)), NOW);
+    hub.0.wake.notify_one();
+    // Within less than a minute.
+    eventually(|| seen.lock().unwrap().0 > 0).await;
+    assert_eq!(waiting(), 11, "these renewals are asked about later");
+    cancel.cancel();
+    task.await.unwrap();
+}
+
 /// A document that grew beyond what is delivered, with many who want it.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
