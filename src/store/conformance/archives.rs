@@ -41,7 +41,7 @@ fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
 
 async fn seal(bench: &impl Bench, seconds: i64, id: &str, names: &[&str]) {
     let store = bench.store();
-    let mut draft = Draft::on(&*store, "news", seconds).await;
+    let mut draft = Draft::on(&store, "news", seconds).await;
     for name in names {
         draft = draft.item(name, &format!("{name} of {seconds}"));
     }
@@ -61,7 +61,7 @@ async fn ids_kept(store: &Store) -> Vec<String> {
 async fn segments_of_one_commit_have_a_second_each(bench: impl Bench) {
     let store = bench.store();
     seal(&bench, 10, "zero", &["z"]).await;
-    let draft = Draft::on(&*store, "news", 20).await.item("a", "1").item("b", "2").item("c", "3");
+    let draft = Draft::on(&store, "news", 20).await.item("a", "1").item("b", "2").item("c", "3");
     let change = sealing(sealing(draft.done(), "one", &["a"]), "two", &["b"]);
     let change = sealing(change, "three", &["c"]);
     store.commit(change).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
 
     seal(&bench, 5, "two", &["a"]).await;
     let store = bench.store();
-    let mut draft = Draft::on(&*store, "news", 7).await.item("b", "later");
+    let mut draft = Draft::on(&store, "news", 7).await.item("b", "later");
     draft.change.skeleton = Some(skeleton("<feed>another</feed>"));
     store.commit(draft.done()).await.unwrap();
     drop(store);
@@ -108,7 +108,7 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
         assert_eq!(second.note.previous, Some(archive_id("one")));
         let bytes = store.state(&news).await.unwrap().unwrap().archives.bytes;
         assert_eq!(bytes, place.note.bytes + second.note.bytes);
-        assert_eq!(ids_kept(&*store).await, ["two", "one"]);
+        assert_eq!(ids_kept(&store).await, ["two", "one"]);
         assert_eq!(store.archives(&news, 1).await.unwrap(), std::slice::from_ref(&second.note));
         let oldest = store.snapshot(&news).await.unwrap().unwrap().archives;
         assert_eq!(oldest, [place.note, second.note]);
@@ -122,10 +122,10 @@ async fn a_segment_is_sealed_with_its_commit_and_never_changes(bench: impl Bench
 
 async fn a_segment_lists_items_as_they_stand_after_its_commit(bench: impl Bench) {
     let store = bench.store();
-    let draft = Draft::on(&*store, "news", 1).await;
+    let draft = Draft::on(&store, "news", 1).await;
     let draft = draft.item("kept", "old").item("new bytes", "old").item("touched", "same");
     store.commit(draft.item("gone", "last").done()).await.unwrap();
-    let draft = Draft::on(&*store, "news", 2).await.latest("new bytes", "newest");
+    let draft = Draft::on(&store, "news", 2).await.latest("new bytes", "newest");
     let draft = draft.touch("touched", ItemStatus::Retired { since: time(2) });
     let draft = draft.tombstone("gone").item("fresh", "fresh");
     let names = ["fresh", "kept", "new bytes", "touched", "gone"];
@@ -152,14 +152,14 @@ async fn dropped_archives_are_remembered_and_empty(bench: impl Bench) {
         seal(&bench, i64::try_from(n).unwrap(), name, &["a"]).await;
     }
     let store = bench.store();
-    let mut change = Draft::on(&*store, "news", 9).await.done();
+    let mut change = Draft::on(&store, "news", 9).await.done();
     change.state.archives.first = 2;
     store.commit(change).await.unwrap();
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
-        assert_eq!(ids_kept(&*store).await, ["three"]);
+        assert_eq!(ids_kept(&store).await, ["three"]);
         for name in ["one", "two"] {
             let place = store.archive_place(&feed("news"), &archive_id(name)).await.unwrap();
             assert!(place.unwrap().note.dropped, "{name} is remembered");
@@ -182,7 +182,7 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
     seal(&bench, 3, "three", &["secret"]).await;
     let store = bench.store();
     let untouched = store.archive_place(&feed("news"), &archive_id("two")).await.unwrap();
-    let mut change = redaction(&*store, "secret").await;
+    let mut change = redaction(&store, "secret").await;
     change.state.updated_at = time(7);
     store.commit(change).await.unwrap();
     for (name, texts) in [("one", vec!["<entry>a of 1</entry>"]), ("three", vec![])] {
@@ -206,12 +206,12 @@ async fn text_is_taken_out_in_place(bench: impl Bench) {
 async fn what_bears_the_id_of_a_redacted_item_stays(bench: impl Bench) {
     seal(&bench, 1, "one", &["secret", "a"]).await;
     let store = bench.store();
-    let mut change = Draft::on(&*store, "news", 2).await.item("b", "b").done();
+    let mut change = Draft::on(&store, "news", 2).await.item("b", "b").done();
     for known in &mut change.known {
         known.published_id = "urn:secret".to_owned();
     }
     store.commit(change).await.unwrap();
-    let change = redaction(&*store, "secret").await;
+    let change = redaction(&store, "secret").await;
     store.commit(change).await.unwrap();
     let archive = store.archive(&feed("news"), &archive_id("one")).await.unwrap().unwrap();
     assert_eq!((said(&archive).len(), archive.deleted), (1, vec![]));
@@ -227,7 +227,7 @@ async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
     let store = bench.store();
     let before = store.state(&feed("news")).await.unwrap();
     let good = || async {
-        let draft = Draft::on(&*store, "news", 5).await.item("a", "new");
+        let draft = Draft::on(&store, "news", 5).await.item("a", "new");
         sealing(draft.done(), "two", &["a"])
     };
     type Spoil = fn(&mut Change);
@@ -254,14 +254,14 @@ async fn seals_that_do_not_follow_the_chain_are_refused(bench: impl Bench) {
         let refused = store.commit(change).await;
         assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))), "{name}");
         assert_eq!(store.state(&feed("news")).await.unwrap(), before, "{name}");
-        assert_eq!(ids_kept(&*store).await, ["one"], "{name}");
+        assert_eq!(ids_kept(&store).await, ["one"], "{name}");
     }
     let mut stale = good().await;
     stale.base = Revision(9);
     let refused = store.commit(stale).await;
     assert!(matches!(refused, Err(CommitError::Conflict(Revision(1)))), "{refused:?}");
     store.commit(good().await).await.unwrap();
-    assert_eq!(ids_kept(&*store).await, ["two", "one"]);
+    assert_eq!(ids_kept(&store).await, ["two", "one"]);
 }
 
 async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
@@ -290,7 +290,7 @@ async fn a_purged_feeds_archives_are_unknown(bench: impl Bench) {
 async fn large_archives_come_back_whole(bench: impl Bench) {
     let store = bench.store();
     let names = ["a", "b", "c", "d", "e"];
-    let mut draft = Draft::on(&*store, "news", 1).await;
+    let mut draft = Draft::on(&store, "news", 1).await;
     for (n, name) in names.iter().enumerate() {
         // Hard to compress, and larger together than a block and than a piece.
         let words = (0..20_000 * n).map(|word| (word * 2_654_435_761 + n) % 999_983);

@@ -172,12 +172,12 @@ pub(super) async fn full(bench: &impl Bench) {
     store.checkpoint(&[polled]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a").into()]).await.unwrap();
     // A feed that was purged leaves its marks.
-    let draft = Draft::on(&*store, "old", 1).await.item("a", "A").order(&["a"]);
+    let draft = Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]);
     store.commit(draft.done()).await.unwrap();
     store.purge_feed(&feed("old")).await.unwrap();
     let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
     for seconds in 2..40 {
-        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = Draft::on(&store, "news", seconds).await;
         let draft = match seconds % 6 {
             0 => draft.tombstone("b").order(&["a"]),
             1 => draft.item("b", "B").order(&["b", "a"]).around(&format!("around {seconds}")),
@@ -200,17 +200,17 @@ async fn everything_is_handed_over(bench: impl Bench) {
 /// A copy of another kind answers alike, and a copy of that one, of the first kind, in everything.
 pub(super) async fn there_and_back<B: Bench, C: Bench>(bench: &B) {
     let store = bench.store();
-    let there: C = copy(&*store).await;
-    alike(&*store, &*there.store(), Kinds::Different).await;
+    let there: C = copy(&store).await;
+    alike(&store, &there.store(), Kinds::Different).await;
     let there = there.reopen().await;
-    let back: B = copy(&*there.store()).await;
-    alike(&*store, &*back.store(), Kinds::Same).await;
-    assert_eq!(pieces(&*store).await.len(), pieces(&*back.store()).await.len());
+    let back: B = copy(&there.store()).await;
+    alike(&store, &back.store(), Kinds::Same).await;
+    assert_eq!(pieces(&store).await.len(), pieces(&back.store()).await.len());
 }
 
 async fn a_copy_goes_on(bench: impl Bench) {
     full(&bench).await;
-    let copies: (InMemory, OnDisk) = (copy(&*bench.store()).await, copy(&*bench.store()).await);
+    let copies: (InMemory, OnDisk) = (copy(&bench.store()).await, copy(&bench.store()).await);
     let one = goes_on(&copies.0).await;
     assert_eq!(one, goes_on(&copies.1).await);
     assert_eq!(one, goes_on(&bench).await);
@@ -220,7 +220,7 @@ async fn a_copy_goes_on(bench: impl Bench) {
 async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     let store = bench.store();
     for seconds in 40..80 {
-        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = Draft::on(&store, "news", seconds).await;
         let draft = draft.item("a", &format!("a{seconds}")).order(&["a"]);
         store.commit(draft.done()).await.unwrap();
     }
@@ -236,7 +236,7 @@ async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     }
     let events = store.events(&feed("news"), usize::MAX).await.unwrap();
     let said = events.into_iter().map(|event| format!("{event:?}")).collect();
-    let draft = Draft::on(&*store, "old", 1).await.item("a", "A").order(&["a"]);
+    let draft = Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]);
     store.commit(draft.done()).await.unwrap();
     let again = store.state(&feed("old")).await.unwrap().unwrap();
     (pasts, said, again.tick.unwrap())
@@ -245,7 +245,7 @@ async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
 async fn a_used_store_takes_nothing(bench: impl Bench) {
     let other = InMemory::new();
     full(&other).await;
-    let taken = pieces(&*other.store()).await;
+    let taken = pieces(&other.store()).await;
     bench.store().put_feed(&record("mine")).await.unwrap();
     let refused = bring(&bench, taken).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Occupied { .. }))), "{refused:?}");
@@ -254,7 +254,7 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
 
 async fn what_contradicts_itself_is_refused(bench: impl Bench) {
     full(&bench).await;
-    let whole = pieces(&*bench.store()).await;
+    let whole = pieces(&bench.store()).await;
     let is_state = |piece: &ExportRecord| matches!(piece, ExportRecord::State(..));
     let is_item = |piece: &ExportRecord| matches!(piece, ExportRecord::Item(..));
     let is_version = |piece: &ExportRecord| matches!(piece, ExportRecord::Version(..));
@@ -290,7 +290,7 @@ async fn what_contradicts_itself_is_refused(bench: impl Bench) {
 async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
     full(&bench).await;
     for deleted in [false, true] {
-        let mut wrong = pieces(&*bench.store()).await;
+        let mut wrong = pieces(&bench.store()).await;
         for piece in &mut wrong {
             if let ExportRecord::Item(_, item) = piece {
                 item.known.standing = ItemStatus::Evicted { since: time(2), deleted };
@@ -323,8 +323,8 @@ pub(super) fn run<B: Bench, C: Bench>(steps: Vec<Step>) {
     runtime.block_on(async {
         let (bench, model): (B, Model) = follow(steps).await;
         there_and_back::<B, C>(&bench).await;
-        let copied: C = copy(&*bench.store()).await;
-        model.agrees_with(&*copied.store()).await;
+        let copied: C = copy(&bench.store()).await;
+        model.agrees_with(&copied.store()).await;
     });
 }
 
@@ -348,9 +348,9 @@ proptest! {
 
 async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&*store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
     store.commit(change).await.unwrap();
-    let mut change = Draft::on(&*store, "news", 2).await.item("a", "B").done();
+    let mut change = Draft::on(&store, "news", 2).await.item("a", "B").done();
     change.known[0].conflicts = 1;
     let lost = known("a", 1, tick(1)).version(None);
     change.conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
@@ -358,14 +358,14 @@ async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
     let item = store.item(&feed("news"), &id("a")).await.unwrap();
     assert_eq!(item.as_ref().map(|item| item.shared.conflicts.len()), Some(1));
 
-    let other = copy::<OnDisk>(&*store).await;
+    let other = copy::<OnDisk>(&store).await;
     assert_eq!(other.store().item(&feed("news"), &id("a")).await.unwrap(), item);
-    let back = copy::<InMemory>(&*other.store()).await;
+    let back = copy::<InMemory>(&other.store()).await;
     assert_eq!(back.store().item(&feed("news"), &id("a")).await.unwrap(), item);
     let edits: [fn(&mut CarriedItem); 2] =
         [|item| item.conflicts.clear(), |item| item.conflicts[0].id = id("another")];
     for edit in edits {
-        let mut wrong = pieces(&*store).await;
+        let mut wrong = pieces(&store).await;
         for piece in &mut wrong {
             if let ExportRecord::Item(_, item) = piece {
                 edit(item);
@@ -386,7 +386,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
         store.put_feed(&record(name)).await.unwrap();
         for _ in 0..4 {
             seconds += 1;
-            let change = Draft::on(&*store, name, seconds).await.item("i", "I").item("j", "J");
+            let change = Draft::on(&store, name, seconds).await.item("i", "I").item("j", "J");
             store.commit(change.order(&["i", "j"]).done()).await.unwrap();
         }
     }
@@ -397,12 +397,12 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
             pieces.push(piece);
             let name = FEEDS[pieces.len() % FEEDS.len()];
             seconds += 1;
-            let change = Draft::on(&*store, name, seconds).await.item("i", "again").done();
+            let change = Draft::on(&store, name, seconds).await.item("i", "again").done();
             store.commit(change).await.unwrap();
             // A feed that comes meanwhile is for the next export.
             if pieces.len() == 2 {
                 store.put_feed(&record("late")).await.unwrap();
-                let change = Draft::on(&*store, "late", 1).await.item("i", "I").done();
+                let change = Draft::on(&store, "late", 1).await.item("i", "I").done();
                 store.commit(change).await.unwrap();
             }
         }
@@ -438,7 +438,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
         assert_eq!(ticks, view.state.tick, "{name} has what its state says");
     }
     assert!(copied.store().state(&feed("late")).await.unwrap().is_none());
-    let other = copy::<OnDisk>(&*store).await;
+    let other = copy::<OnDisk>(&store).await;
     assert!(other.store().state(&feed("late")).await.unwrap().is_some());
 }
 
@@ -446,7 +446,7 @@ async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
     let store = bench.store();
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();
-        let change = Draft::on(&*store, name, 1).await.item("i", "I").order(&["i"]).done();
+        let change = Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).done();
         store.commit(change).await.unwrap();
     }
     let (sender, mut receiver) = mpsc::channel(1);
@@ -463,6 +463,6 @@ async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
     assert!(said.contains("the feed z was purged meanwhile"), "{said}");
     // What is there now can be handed over.
     assert!(
-        pieces(&*store).await.iter().all(|piece| piece.feed().is_none_or(|f| f.as_str() == "a"))
+        pieces(&store).await.iter().all(|piece| piece.feed().is_none_or(|f| f.as_str() == "a"))
     );
 }

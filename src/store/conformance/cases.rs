@@ -42,7 +42,7 @@ async fn an_empty_store_answers_nothing(bench: impl Bench) {
 
 async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&*store, "news", 1).await.item("b", "B").item("a", "A");
+    let change = Draft::on(&store, "news", 1).await.item("b", "B").item("a", "A");
     let change = change.order(&["a", "b"]).done();
     let committed = store.commit(change.clone()).await.unwrap();
     assert_eq!(committed, Committed { revision: Revision(1) });
@@ -97,15 +97,15 @@ async fn a_commit_is_there_whole_and_after_a_restart(bench: impl Bench) {
 
 async fn the_base_must_be_the_feeds_revision(bench: impl Bench) {
     let store = bench.store();
-    let first = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    let first = Draft::on(&store, "news", 1).await.item("a", "A").done();
     store.commit(first.clone()).await.unwrap();
     let again = store.commit(first).await;
     assert!(matches!(again, Err(CommitError::Conflict(Revision(1)))), "{again:?}");
-    let mut ahead = Draft::on(&*store, "news", 2).await.item("a", "later").done();
+    let mut ahead = Draft::on(&store, "news", 2).await.item("a", "later").done();
     ahead.base = Revision(2);
     let ahead = store.commit(ahead).await;
     assert!(matches!(ahead, Err(CommitError::Conflict(Revision(1)))), "{ahead:?}");
-    let mut strange = Draft::on(&*store, "other", 1).await.item("a", "A").done();
+    let mut strange = Draft::on(&store, "other", 1).await.item("a", "A").done();
     strange.base = Revision(1);
     let strange = store.commit(strange).await;
     assert!(matches!(strange, Err(CommitError::Conflict(Revision(0)))), "{strange:?}");
@@ -147,21 +147,21 @@ async fn the_newest_bytes_are_answered(bench: impl Bench) {
         let view = store.view(&feed("news"), Select::All).await.unwrap().unwrap();
         assert_eq!(view.items, [item]);
     };
-    let change = Draft::on(&*store, "news", 1).await.item("a", "one").done();
+    let change = Draft::on(&store, "news", 1).await.item("a", "one").done();
     store.commit(change).await.unwrap();
     newest("one").await;
     for text in ["counter 1", "counter 2"] {
-        let change = Draft::on(&*store, "news", 2).await.latest("a", text).done();
+        let change = Draft::on(&store, "news", 2).await.latest("a", text).done();
         let epoch = *store.watch_epochs().borrow();
         store.commit(change).await.unwrap();
         assert_eq!(*store.watch_epochs().borrow(), epoch);
         newest(text).await;
     }
     let large = "0123456789abcdef".repeat(9_000);
-    let change = Draft::on(&*store, "news", 3).await.item("a", &large).done();
+    let change = Draft::on(&store, "news", 3).await.item("a", &large).done();
     store.commit(change).await.unwrap();
     newest(&large).await;
-    let change = Draft::on(&*store, "news", 4).await.item("a", "four").latest("a", "both");
+    let change = Draft::on(&store, "news", 4).await.item("a", "four").latest("a", "both");
     let refused = store.commit(change.done()).await;
     assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))));
     newest(&large).await;
@@ -174,7 +174,7 @@ async fn the_newest_bytes_are_answered(bench: impl Bench) {
 async fn tombstones_keep_the_last_bytes_and_come_back(bench: impl Bench) {
     let store = bench.store();
     for (seconds, step) in (1..).zip(["one", "counter", "-", "two"]) {
-        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = Draft::on(&store, "news", seconds).await;
         let draft = match step {
             "-" => draft.tombstone("a"),
             "counter" => draft.latest("a", step),
@@ -197,7 +197,7 @@ async fn a_version_may_keep_the_newest_bytes(bench: impl Bench) {
     let store = bench.store();
     let large = "0123456789abcdef".repeat(9_000);
     for (seconds, step) in (1..).zip(["one", "+one", "+", &large, "+large", "+", "+", "two"]) {
-        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = Draft::on(&store, "news", seconds).await;
         let draft = match step {
             "+" => draft.ripe("a"),
             "+one" => draft.latest("a", "counter"),
@@ -221,16 +221,16 @@ async fn a_version_may_keep_the_newest_bytes(bench: impl Bench) {
 
 async fn views_are_in_their_order(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&*store, "news", 1).await.item("c", "C").item("b", "B");
+    let change = Draft::on(&store, "news", 1).await.item("c", "C").item("b", "B");
     store.commit(change.order(&["c", "b"]).done()).await.unwrap();
-    let change = Draft::on(&*store, "news", 2).await.item("z", "Z").item("a", "A");
+    let change = Draft::on(&store, "news", 2).await.item("z", "Z").item("a", "A");
     store.commit(change.order(&["z", "a", "c"]).done()).await.unwrap();
-    let change = Draft::on(&*store, "news", 3).await.tombstone("c");
+    let change = Draft::on(&store, "news", 3).await.tombstone("c");
     let change = change.touch("b", ItemStatus::Retired { since: time(3) }).order(&["a", "z"]);
     store.commit(change.done()).await.unwrap();
 
     // A feed whose name continues this one's must not show up in it.
-    let change = Draft::on(&*store, "news-2", 9).await.item("x", "X").order(&["x"]);
+    let change = Draft::on(&store, "news-2", 9).await.item("x", "X").order(&["x"]);
     store.commit(change.done()).await.unwrap();
 
     let view = async |select| store.view(&feed("news"), select).await.unwrap().unwrap();
@@ -245,10 +245,10 @@ async fn views_are_in_their_order(bench: impl Bench) {
 
 async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
     let store = bench.store();
-    let first = Draft::on(&*store, "news", 5).await.item("a", "A").order(&["a"]).done();
+    let first = Draft::on(&store, "news", 5).await.item("a", "A").order(&["a"]).done();
     store.commit(first).await.unwrap();
     let before = store.view(&feed("news"), Select::All).await.unwrap();
-    let good = || async { Draft::on(&*store, "news", 6).await.item("a", "new").item("b", "B") };
+    let good = || async { Draft::on(&store, "news", 6).await.item("a", "new").item("b", "B") };
     type Spoil = fn(&mut Change);
     let breaks: [(&str, Spoil); 14] = [
         ("it has versions and no tick", |c| c.tick = None),
@@ -280,7 +280,7 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
         assert_eq!(said, sentence);
         assert_eq!(store.view(&feed("news"), Select::All).await.unwrap(), before);
     }
-    let strange = Draft::on(&*store, "news", 6).await.tombstone("x").done();
+    let strange = Draft::on(&store, "news", 6).await.tombstone("x").done();
     let said = store.commit(strange).await.unwrap_err().to_string();
     assert!(said.contains("the version of x has no bytes to keep"), "{said}");
     assert_eq!(*store.watch_epochs().borrow(), Epoch(1));
@@ -291,11 +291,11 @@ async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     let store = bench.store();
     let mut sealed = store.watch_epochs();
     for seconds in 1..=4 {
-        let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
+        let change = Draft::on(&store, "news", seconds).await.item("a", "A").done();
         store.commit(change).await.unwrap();
         assert!(sealed.has_changed().unwrap(), "acknowledged before it could be seen");
         assert_eq!(*sealed.borrow_and_update(), Epoch(u64::try_from(seconds).unwrap()));
-        let change = Draft::on(&*store, "news", seconds).await.latest("a", "no tick").done();
+        let change = Draft::on(&store, "news", seconds).await.latest("a", "no tick").done();
         store.commit(change).await.unwrap();
         assert!(!sealed.has_changed().unwrap());
     }
@@ -311,7 +311,7 @@ async fn epochs_are_numbered_and_closed(bench: impl Bench) {
     let bench = bench.reopen().await;
     let store = bench.store();
     assert_eq!(*store.watch_epochs().borrow(), Epoch(4));
-    let change = Draft::on(&*store, "news", 5).await.item("a", "A").done();
+    let change = Draft::on(&store, "news", 5).await.item("a", "A").done();
     store.commit(change).await.unwrap();
     assert_eq!(*store.watch_epochs().borrow(), Epoch(5));
     assert_eq!(store.epochs_after(Epoch(0), 4).await.unwrap(), all);
@@ -323,7 +323,7 @@ async fn the_time_of_an_epoch_never_goes_back(bench: impl Bench) {
         bench = bench.reopen().await;
         let store = bench.store();
         bench.clock().set(time(clock));
-        let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
+        let change = Draft::on(&store, "news", seconds).await.item("a", "A").done();
         store.commit(change).await.unwrap();
     }
     let tail = bench.store().epochs_after(Epoch(0), 9).await.unwrap();

@@ -36,11 +36,11 @@ async fn begun(store: &Store) {
 
 async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     let store = bench.store();
-    begun(&*store).await;
+    begun(&store).await;
     // Large enough to be cut into pieces.
     let long: String = (0..6000).map(|n| format!("{:x} ", n * 2_654_435_761_u64)).collect();
     let versions = vec![losing("a", 1, Some(markup(&long))), losing("a", 1, Some(markup("other")))];
-    let change = contest(&*store, 2, versions.clone()).await;
+    let change = contest(&store, 2, versions.clone()).await;
     store.commit(change).await.unwrap();
     let whole: Vec<Version<Markup>> =
         versions.into_iter().map(|v| v.with(v.data.clone().unwrap())).collect();
@@ -61,7 +61,7 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
     assert_eq!(feeds, [feed("news")]);
     assert_eq!(snapshot.known[0].origin, Origin::Upstream);
 
-    let change = contest(&*store, 3, Vec::new()).await;
+    let change = contest(&store, 3, Vec::new()).await;
     store.commit(change).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, []);
@@ -72,8 +72,8 @@ async fn conflicts_are_answered_with_their_item(bench: impl Bench) {
 
 async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
     let store = bench.store();
-    begun(&*store).await;
-    let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    begun(&store).await;
+    let change = contest(&store, 2, vec![losing("a", 1, None)]).await;
     store.commit(change).await.unwrap();
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     let (new, old) = (&item.shared.winner.data, &item.shared.conflicts[0].data);
@@ -82,32 +82,32 @@ async fn a_loser_may_have_the_bytes_that_the_item_had(bench: impl Bench) {
 
 async fn conflicts_go_with_the_item(bench: impl Bench) {
     let store = bench.store();
-    begun(&*store).await;
-    let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    begun(&store).await;
+    let change = contest(&store, 2, vec![losing("a", 1, None)]).await;
     store.commit(change).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
-    begun(&*store).await;
+    begun(&store).await;
     let item = store.item(&feed("news"), &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.conflicts, []);
 }
 
 async fn conflicts_that_contradict_the_ledger_are_refused(bench: impl Bench) {
     let store = bench.store();
-    begun(&*store).await;
-    let mut fewer = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    begun(&store).await;
+    let mut fewer = contest(&store, 2, vec![losing("a", 1, None)]).await;
     fewer.known[0].conflicts = 2;
-    let foreign = contest(&*store, 2, vec![losing("b", 1, Some(markup("x")))]).await;
-    let mut twice = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    let foreign = contest(&store, 2, vec![losing("b", 1, Some(markup("x")))]).await;
+    let mut twice = contest(&store, 2, vec![losing("a", 1, None)]).await;
     twice.conflicts.push(twice.conflicts[0].clone());
-    let mut many = contest(&*store, 2, vec![losing("a", 1, None); Conflicting::LIMIT + 1]).await;
+    let mut many = contest(&store, 2, vec![losing("a", 1, None); Conflicting::LIMIT + 1]).await;
     many.known[0].conflicts = u32::try_from(Conflicting::LIMIT + 1).unwrap();
-    let mut first = Draft::on(&*store, "news", 2).await.item("new", "N").done();
+    let mut first = Draft::on(&store, "news", 2).await.item("new", "N").done();
     first.known[0].conflicts = 1;
     first.conflicts = vec![Conflicting { id: id("new"), versions: vec![losing("new", 1, None)] }];
     for change in [fewer, foreign, twice, many, first] {
         let refused = store.commit(change).await;
         assert!(matches!(refused, Err(CommitError::Store(StoreError::Invalid { .. }))));
     }
-    let change = contest(&*store, 2, vec![losing("a", 1, None)]).await;
+    let change = contest(&store, 2, vec![losing("a", 1, None)]).await;
     store.commit(change).await.unwrap();
 }

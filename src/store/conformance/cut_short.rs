@@ -16,10 +16,10 @@ async fn break_off(bench: &impl Bench) -> Result<(), CommitError> {
     let other = InMemory::new();
     let store = other.store();
     for name in ["a", "b"] {
-        let draft = Draft::on(&*store, name, 1).await.item("i", "I").order(&["i"]);
+        let draft = Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]);
         store.commit(draft.done()).await.unwrap();
     }
-    let all = pieces(&*store).await;
+    let all = pieces(&store).await;
     let first = all.iter().position(|piece| matches!(piece, ExportRecord::State(..))).unwrap();
     assert!(first + 1 < all.len(), "one feed is all");
     hand(bench, all.into_iter().take(first + 1).map(ImportMessage::Record)).await

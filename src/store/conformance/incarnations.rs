@@ -34,9 +34,9 @@ async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place
     let store = bench.store();
     let mut places = Vec::new();
     for second in seconds {
-        let draft = Draft::on(&*store, "news", second).await.item("a", &second.to_string());
+        let draft = Draft::on(&store, "news", second).await.item("a", &second.to_string());
         store.commit(draft.order(&["a"]).done()).await.unwrap();
-        places.push(newest(&*store));
+        places.push(newest(&store));
     }
     places
 }
@@ -70,21 +70,21 @@ async fn a_compacted_store_goes_on() {
     let bench = OnDisk::new();
     let mut places = changes(&bench, 1..5).await;
     let store = bench.store();
-    let there = compacted(&*store).await;
+    let there = compacted(&store).await;
     let new = there.store();
-    assert_eq!(state(&*new).await, state(&*store).await);
-    assert_eq!(newest(&*new), newest(&*store));
+    assert_eq!(state(&new).await, state(&store).await);
+    assert_eq!(newest(&new), newest(&store));
     // Epochs and tags go on: nobody who followed the one is reset by the other.
-    let before = state(&*store).await;
+    let before = state(&store).await;
     let mark = before.lineage.mark().unwrap();
     places.extend(changes(&there, 5..8).await);
-    follow_each_other(&places, &*new);
-    let after = state(&*new).await;
+    follow_each_other(&places, &new);
+    let after = state(&new).await;
     assert!(after.lineage.made(mark, before.render_revision, after.render_revision));
-    let further = compacted(&*new).await;
-    assert_eq!((state(&*further.store()).await, newest(&*further.store())), (after, newest(&*new)));
+    let further = compacted(&new).await;
+    assert_eq!((state(&further.store()).await, newest(&further.store())), (after, newest(&new)));
     places.extend(changes(&further, 8..10).await);
-    follow_each_other(&places, &*further.store());
+    follow_each_other(&places, &further.store());
 }
 
 /// No epoch is missing and none comes twice, and the store knows the place after each.
@@ -96,7 +96,7 @@ fn follow_each_other(places: &[Place], store: &Store) {
 async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
     let before = changes(&bench, 1..5).await;
     let store = bench.store();
-    let copies = (copied::<OnDisk>(&*store, 20).await, copied::<InMemory>(&*store, 20).await);
+    let copies = (copied::<OnDisk>(&store, 20).await, copied::<InMemory>(&store, 20).await);
     let ahead = changes(&bench, 5..30).await;
     is_apart(&copies.0, &before, &ahead).await;
     is_apart(&copies.1, &before, &ahead).await;
@@ -105,17 +105,17 @@ async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
 /// What was there before the copy is known to it, and nothing that came after.
 async fn is_apart<B: Bench>(copy: &B, before: &[Place], ahead: &[Place]) {
     let store = copy.store();
-    let known = newest(&*store).1;
+    let known = newest(&store).1;
     // It announces that each feed begins anew.
     let last = store.epochs_after(Epoch(known - 1), 9).await.unwrap();
-    let after = state(&*store).await;
+    let after = state(&store).await;
     let told: Vec<_> = last.iter().flat_map(|closed| &closed.changes).collect();
     assert_eq!(told.len(), 1);
     assert_eq!((&told[0].feed, Some(told[0].tick)), (&feed("news"), after.tick));
     assert_eq!((after.tick, after.window_start), (Some(tick(20)), Some(tick(20))));
     for seconds in 21..60 {
-        assert!(before.iter().all(|place| knows(&*store, *place)));
-        assert!(ahead.iter().all(|place| !knows(&*store, *place)), "at {}", newest(&*store).1);
+        assert!(before.iter().all(|place| knows(&store, *place)));
+        assert!(ahead.iter().all(|place| !knows(&store, *place)), "at {}", newest(&store).1);
         changes(copy, seconds..seconds + 1).await;
     }
 }
@@ -128,18 +128,18 @@ async fn a_copy_of_a_copy_is_a_third(bench: impl Bench) {
 async fn third<B: Bench>(bench: &impl Bench) {
     let next = state_second(bench).await;
     let first = changes(bench, next..next + 4).await;
-    let copy: B = copied(&*bench.store(), next + 10).await;
+    let copy: B = copied(&bench.store(), next + 10).await;
     let second = changes(&copy, next + 11..next + 14).await;
-    let third: B = copied(&*copy.store(), next + 20).await;
+    let third: B = copied(&copy.store(), next + 20).await;
     let (one, two) =
         (changes(bench, next + 4..next + 12).await, changes(&copy, next + 21..next + 30).await);
     let own = changes(&third, next + 21..next + 40).await;
     let store = third.store();
-    assert!(first.iter().chain(&second).chain(&own).all(|place| knows(&*store, *place)));
-    assert!(one.iter().chain(&two).all(|place| !knows(&*store, *place)));
+    assert!(first.iter().chain(&second).chain(&own).all(|place| knows(&store, *place)));
+    assert!(one.iter().chain(&two).all(|place| !knows(&store, *place)));
     let copied = copy.store();
-    assert!(first.iter().chain(&second).chain(&two).all(|place| knows(&*copied, *place)));
-    assert!(one.iter().chain(&own).all(|place| !knows(&*copied, *place)));
+    assert!(first.iter().chain(&second).chain(&two).all(|place| knows(&copied, *place)));
+    assert!(one.iter().chain(&own).all(|place| !knows(&copied, *place)));
 }
 
 /// The second after the last one in which something changed.
@@ -154,13 +154,13 @@ async fn a_place_has_one_name_whatever_restarts(bench: impl Bench) {
     let mut bench = bench;
     for round in 0..40_i64 {
         bench = bench.reopen().await;
-        assert_eq!(newest(&*bench.store()), *places.last().unwrap(), "nothing came since");
+        assert_eq!(newest(&bench.store()), *places.last().unwrap(), "nothing came since");
         if round % 8 == 0 {
             places.extend(changes(&bench, round + 3..round + 4).await);
         }
     }
-    assert!(places.iter().all(|place| knows(&*bench.store(), *place)));
-    assert!(!knows(&*bench.store(), Place(places[0].0, 9)));
+    assert!(places.iter().all(|place| knows(&bench.store(), *place)));
+    assert!(!knows(&bench.store(), Place(places[0].0, 9)));
 }
 
 /// A gateway that was started over the place once, before the import, has given its SUP ids to nobody.
@@ -181,7 +181,7 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
 
     let filled = open(Some(endpoint()), Some(SupIdBasis::Endpoint));
     let (sender, receiver) = tokio::sync::mpsc::channel(1000);
-    for piece in pieces(&*bench.store()).await {
+    for piece in pieces(&bench.store()).await {
         sender.send(ImportMessage::Record(piece)).await.unwrap();
     }
     sender.send(ImportMessage::End).await.unwrap();

@@ -453,7 +453,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
             }
             Step::Hold { feed } => {
                 let feed = super::make::feed(FEEDS[feed]);
-                holders.extend(Holder::new(&*store, feed).await);
+                holders.extend(Holder::new(&store, feed).await);
             }
             Step::Release => drop(holders.pop_front()),
             Step::Reopen => {
@@ -463,7 +463,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                 model.opening += 1;
             }
         }
-        model.agrees_with(&*bench.store()).await;
+        model.agrees_with(&bench.store()).await;
         for holder in &holders {
             holder.sees_the_same().await;
         }

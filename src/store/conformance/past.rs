@@ -33,7 +33,7 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
     let news = feed("news");
     let many = i64::from(WHOLE_EVERY) * 3 + 2;
     for seconds in 1..=many {
-        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = Draft::on(&store, "news", seconds).await;
         let large = if seconds == 7 { "x".repeat(90_000) } else { telling(seconds) };
         let draft = if seconds % 5 == 0 { draft.tombstone("a") } else { draft.item("a", &large) };
         // A neighbour in the order of keys must not be taken for a version.
@@ -68,7 +68,7 @@ async fn every_version_has_its_own_bytes(bench: impl Bench) {
 async fn bytes_without_a_version_are_no_versions(bench: impl Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "latest", "two"]) {
-        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = Draft::on(&store, "news", seconds).await;
         let draft = if text == "latest" { draft.latest("a", text) } else { draft.item("a", text) };
         store.commit(draft.done()).await.unwrap();
     }
@@ -105,17 +105,17 @@ async fn shown(store: &Store, select: PastSelect, seconds: i64) -> Vec<String> {
 /// Three items come and go.
 async fn history(bench: &impl Bench) {
     let store = bench.store();
-    let draft = Draft::on(&*store, "news", 10).await.item("a", "A").item("b", "B");
+    let draft = Draft::on(&store, "news", 10).await.item("a", "A").item("b", "B");
     store.commit(draft.order(&["b", "a"]).done()).await.unwrap();
-    let draft = Draft::on(&*store, "news", 20).await.item("a", "A2").around("other");
+    let draft = Draft::on(&store, "news", 20).await.item("a", "A2").around("other");
     store.commit(draft.done()).await.unwrap();
     let draft =
-        Draft::on(&*store, "news", 30).await.touch("b", ItemStatus::Retired { since: time(30) });
+        Draft::on(&store, "news", 30).await.touch("b", ItemStatus::Retired { since: time(30) });
     let draft = draft.item("c", "C").order(&["c", "a"]);
     store.commit(draft.done()).await.unwrap();
-    let draft = Draft::on(&*store, "news", 40).await.tombstone("a").order(&["c"]);
+    let draft = Draft::on(&store, "news", 40).await.tombstone("a").order(&["c"]);
     store.commit(draft.done()).await.unwrap();
-    let draft = Draft::on(&*store, "news", 50).await.item("a", "A4").order(&["a", "c"]);
+    let draft = Draft::on(&store, "news", 50).await.item("a", "A4").order(&["a", "c"]);
     store.commit(draft.done()).await.unwrap();
 }
 
@@ -164,7 +164,7 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
         names.iter().skip(from % 20).take(30).map(String::as_str).collect()
     };
     for round in 1..=rounds {
-        let mut draft = Draft::on(&*store, "news", round * 10).await;
+        let mut draft = Draft::on(&store, "news", round * 10).await;
         if round == 1 {
             draft = names.iter().fold(draft, |draft, name| draft.item(name, name));
         }
@@ -194,11 +194,11 @@ async fn a_past_before_the_first_document_is_unknown(bench: impl Bench) {
 async fn the_bytes_of_a_past_tombstone_are_those_before_it(bench: impl Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["one", "two", "-", "-", "three"]) {
-        let draft = Draft::on(&*store, "news", seconds).await.order(&["a"]);
+        let draft = Draft::on(&store, "news", seconds).await.order(&["a"]);
         let draft = if text == "-" { draft.tombstone("a") } else { draft.item("a", text) };
         store.commit(draft.done()).await.unwrap();
     }
-    let titles = async |seconds| shown(&*store, PastSelect::All, seconds).await.pop().unwrap();
+    let titles = async |seconds| shown(&store, PastSelect::All, seconds).await.pop().unwrap();
     assert_eq!(titles(3).await, "a.3 deleted title of two");
     assert_eq!(titles(4).await, "a.4 deleted title of two");
     assert_eq!(titles(5).await, "a.5 title of three");
@@ -231,8 +231,7 @@ async fn everything(store: &Store) -> String {
 async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
     let store = bench.store();
     for (seconds, text) in (1..).zip(["secret one", "secret two", "latest secret", "secret four"]) {
-        let mut draft =
-            Draft::on(&*store, "news", seconds).await.item("b", &format!("open {text}"));
+        let mut draft = Draft::on(&store, "news", seconds).await.item("b", &format!("open {text}"));
         draft = if text.starts_with("latest") {
             draft.latest("a", text)
         } else {
@@ -249,15 +248,15 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
         }
         store.commit(change).await.unwrap();
     }
-    let before = everything(&*store).await;
+    let before = everything(&store).await;
     assert!(before.contains("secret two") && before.contains("older secret"));
-    let draft = Draft::on(&*store, "news", 9).await.redact("a", "").order(&["b"]);
+    let draft = Draft::on(&store, "news", 9).await.redact("a", "").order(&["b"]);
     store.commit(draft.done()).await.unwrap();
     drop(store);
     let mut bench = bench;
     for _ in 0..2 {
         let store = bench.store();
-        let after = everything(&*store).await;
+        let after = everything(&store).await;
         let rest = after.replace("open secret", "").replace("open latest secret", "");
         assert!(!rest.contains("secret"), "{rest}");
         assert!(after.contains("open secret two"), "another item lost its text");
@@ -268,7 +267,7 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
         assert_eq!(notes.len(), 4);
         assert!(notes.iter().all(|note| note.title.is_empty() && note.size == 0));
         // The past goes without it, the present has its tombstone.
-        assert_eq!(shown(&*store, PastSelect::Current, 3).await.len(), 2);
+        assert_eq!(shown(&store, PastSelect::Current, 3).await.len(), 2);
         assert_eq!(ids(&store.view(&feed("news"), Select::All).await.unwrap().unwrap()).len(), 2);
         drop(store);
         bench = bench.reopen().await;
@@ -277,17 +276,17 @@ async fn a_redacted_item_leaves_no_text(bench: impl Bench) {
 
 async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&*store, "news", 1).await.item("a", "secret").item("b", "B");
+    let change = Draft::on(&store, "news", 1).await.item("a", "secret").item("b", "B");
     store.commit(change.done()).await.unwrap();
-    let change = Draft::on(&*store, "news", 2).await.tombstone("a").order(&["b"]).done();
+    let change = Draft::on(&store, "news", 2).await.tombstone("a").order(&["b"]).done();
     store.commit(change).await.unwrap();
-    let draft = Draft::on(&*store, "news", 3).await.redact("a", "");
+    let draft = Draft::on(&store, "news", 3).await.redact("a", "");
     store.commit(draft.done()).await.unwrap();
-    let after = everything(&*store).await;
+    let after = everything(&store).await;
     assert!(!after.contains("secret"), "{after}");
     // The feed goes on, and so does pruning.
     for seconds in 4..8 {
-        let change = Draft::on(&*store, "news", seconds).await.item("b", &telling(seconds)).done();
+        let change = Draft::on(&store, "news", seconds).await.item("b", &telling(seconds)).done();
         store.commit(change).await.unwrap();
     }
     let least = Retention { versions: 1, ..Retention::default() };
@@ -298,9 +297,9 @@ async fn a_redacted_tombstone_stays_and_stays_out(bench: impl Bench) {
 
 async fn a_redaction_that_leaves_text_is_refused(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&*store, "news", 1).await.item("a", "A").done();
+    let change = Draft::on(&store, "news", 1).await.item("a", "A").done();
     store.commit(change).await.unwrap();
-    let good = || async { Draft::on(&*store, "news", 2).await.redact("a", "").done() };
+    let good = || async { Draft::on(&store, "news", 2).await.redact("a", "").done() };
     type Spoil = fn(&mut Change);
     let breaks: [(&str, Spoil); 3] = [
         ("it redacts a and has no bytes to stand in", |c| c.versions[0].markup = None),

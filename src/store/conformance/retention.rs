@@ -27,7 +27,7 @@ fn telling(number: i64) -> String {
 async fn filled(bench: &impl Bench, rounds: i64) {
     let store = bench.store();
     for round in 1..=rounds {
-        let mut draft = Draft::on(&*store, "news", round * 10).await.item("a", &telling(round));
+        let mut draft = Draft::on(&store, "news", round * 10).await.item("a", &telling(round));
         if round == 1 {
             draft = draft.item("b", "B");
         }
@@ -51,13 +51,13 @@ async fn old_versions_and_documents_are_taken_out(bench: impl Bench) {
     let aged = Retention { age: Duration::from_secs(30), ..ALL };
     let pruned = store.prune(&news, &aged, time(60)).await.unwrap();
     assert_eq!(pruned, Pruned { versions: 2, documents: 2, more: false });
-    assert_eq!(numbers(&*store, "a").await, [6, 5, 4, 3]);
+    assert_eq!(numbers(&store, "a").await, [6, 5, 4, 3]);
     assert_eq!(store.holdings(&news).await.unwrap().back_to, Some(time(30)));
     let two = Retention { versions: 2, ..ALL };
     let pruned = store.prune(&news, &two, time(60)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (2, 0));
-    assert_eq!(numbers(&*store, "a").await, [6, 5]);
-    assert_eq!(numbers(&*store, "b").await, [1]);
+    assert_eq!(numbers(&store, "a").await, [6, 5]);
+    assert_eq!(numbers(&store, "b").await, [1]);
     assert_eq!(store.prune(&news, &two, time(60)).await.unwrap(), Pruned::default());
     let other = store.prune(&feed("other"), &two, time(60)).await.unwrap();
     assert_eq!(other, Pruned::default());
@@ -67,21 +67,21 @@ async fn what_is_in_force_is_never_taken_out(bench: impl Bench) {
     filled(&bench, 5).await;
     let store = bench.store();
     let news = feed("news");
-    let change = Draft::on(&*store, "news", 60).await.tombstone("a").order(&["b"]).done();
+    let change = Draft::on(&store, "news", 60).await.tombstone("a").order(&["b"]).done();
     store.commit(change).await.unwrap();
     let before = store.view(&news, Select::All).await.unwrap();
     let nothing = Retention { versions: 0, age: Duration::ZERO, bytes: 0 };
     let pruned = store.prune(&news, &nothing, time(999)).await.unwrap();
     assert_eq!((pruned.versions, pruned.documents), (5, 5));
-    assert_eq!(numbers(&*store, "a").await, [6]);
+    assert_eq!(numbers(&store, "a").await, [6]);
     drop(store);
     let bench = bench.reopen().await;
     let store = bench.store();
     assert_eq!(store.view(&news, Select::All).await.unwrap(), before);
     // The feed goes on.
-    let change = Draft::on(&*store, "news", 70).await.item("a", "back").order(&["a", "b"]).done();
+    let change = Draft::on(&store, "news", 70).await.item("a", "back").order(&["a", "b"]).done();
     store.commit(change).await.unwrap();
-    assert_eq!(numbers(&*store, "a").await, [7, 6]);
+    assert_eq!(numbers(&store, "a").await, [7, 6]);
     let item = store.item(&news, &id("a")).await.unwrap().unwrap();
     assert_eq!(item.shared.winner.data, markup("back"));
 }
@@ -104,7 +104,7 @@ async fn one_call_takes_out_a_bounded_number(bench: impl Bench) {
     let store = bench.store();
     let names: Vec<String> = (0..PRUNE_LIMIT + 7).map(|n| n.to_string()).collect();
     for seconds in 1..=2 {
-        let draft = Draft::on(&*store, "news", seconds).await;
+        let draft = Draft::on(&store, "news", seconds).await;
         let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
         store.commit(draft.done()).await.unwrap();
     }
@@ -132,7 +132,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
             bench.clock().set(time(seconds).plus(hours(1)));
             store.note_running_time(time(1)).await.unwrap();
         }
-        let change = Draft::on(&*store, "news", seconds).await.item("a", "A").done();
+        let change = Draft::on(&store, "news", seconds).await.item("a", "A").done();
         store.commit(change).await.unwrap();
     }
     let store = bench.store();
@@ -153,7 +153,7 @@ async fn the_log_loses_its_old_end_only(bench: impl Bench) {
     let tail = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
     assert_eq!(tail.first().map(|sealed| sealed.epoch), Some(Epoch(21)));
     assert_eq!(tail.len(), usize::try_from(LOG_EPOCHS).unwrap());
-    let change = Draft::on(&*store, "news", 99_999).await.item("a", "A").done();
+    let change = Draft::on(&store, "news", 99_999).await.item("a", "A").done();
     store.commit(change).await.unwrap();
     assert_eq!(*store.watch_epochs().borrow(), Epoch(count + 1));
 }

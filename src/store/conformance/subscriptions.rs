@@ -56,7 +56,7 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
     let store = bench.store();
     assert!(store.subscriptions().await.unwrap().is_empty());
     let all = sorted(["a", "b?c=d&e", "b"].map(subscription).to_vec());
-    put(&*store, &all).await.unwrap();
+    put(&store, &all).await.unwrap();
     let mut ended = subscription("a");
     ended.active = None;
     let mut asked = subscription("b");
@@ -67,9 +67,9 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
         not_before: None,
         trouble: None,
     });
-    put(&*store, &[ended.clone(), asked.clone()]).await.unwrap();
+    put(&store, &[ended.clone(), asked.clone()]).await.unwrap();
     // What is not there can be taken out as well.
-    put(&*store, &[ended]).await.unwrap();
+    put(&store, &[ended]).await.unwrap();
     store.put_subscriptions(&[]).await.unwrap();
     let expected = sorted(vec![asked, subscription("b?c=d&e")]);
     assert_eq!(store.subscriptions().await.unwrap(), expected);
@@ -91,9 +91,9 @@ async fn a_closed_store_takes_none(bench: impl Bench) {
 /// The hub has to say to the subscribers of a feed that was purged that it is gone.
 async fn subscriptions_outlive_their_feed(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&*store, "news", 50).await.item("a", "A").done();
+    let change = Draft::on(&store, "news", 50).await.item("a", "A").done();
     store.commit(change).await.unwrap();
-    put(&*store, &[subscription("a")]).await.unwrap();
+    put(&store, &[subscription("a")]).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
     drop(store);
     let store = bench.reopen().await.store();

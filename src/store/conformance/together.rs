@@ -26,7 +26,7 @@ async fn writers_of_many_feeds_share_epochs_and_lose_nothing(bench: impl Bench) 
             let name = format!("feed-{number}");
             let mut told = Vec::new();
             for seconds in 1..=ROUNDS {
-                let change = Draft::on(&*store, &name, seconds).await.item("a", "A").done();
+                let change = Draft::on(&store, &name, seconds).await.item("a", "A").done();
                 let committed = store.commit(change).await.unwrap();
                 // Whoever was told finds the change in an epoch that is closed.
                 let seen = store.epochs_after(Epoch(0), usize::MAX).await.unwrap();
@@ -57,7 +57,7 @@ async fn one_of_two_changes_on_the_same_base_wins(bench: impl Bench) {
     for round in 1..=5 {
         let mut changes = Vec::new();
         for writer in 0..4 {
-            let draft = Draft::on(&*store, "news", round).await;
+            let draft = Draft::on(&store, "news", round).await;
             changes.push((writer, draft.item("a", &writer.to_string()).done()));
         }
         let mut writers = JoinSet::new();
@@ -85,7 +85,7 @@ async fn a_reader_sees_one_revision(bench: impl Bench) {
     let store = bench.store();
     let names = ["a", "b", "c", "d"];
     let write = async |seconds: i64| {
-        let mut draft = Draft::on(&*store, "news", seconds).await;
+        let mut draft = Draft::on(&store, "news", seconds).await;
         for name in names {
             draft = draft.item(name, &seconds.to_string());
         }

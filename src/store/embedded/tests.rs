@@ -45,7 +45,7 @@ async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     let draft =
-        async |seconds| Draft::on(&*store, "news", seconds).await.item("a", "A").item("b", "B");
+        async |seconds| Draft::on(&store, "news", seconds).await.item("a", "A").item("b", "B");
     store.commit(draft(1).await.order(&["a", "b"]).done()).await.unwrap();
     let (to, mut taken) = mpsc::channel(1);
     let exported = Arc::clone(&store);
@@ -64,7 +64,7 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     for feed in ["shut", "open"] {
-        let change = Draft::on(&*store, feed, 1).await.item("a", "A").order(&["a"]).done();
+        let change = Draft::on(&store, feed, 1).await.item("a", "A").order(&["a"]).done();
         store.commit(change).await.unwrap();
     }
     let shut = store.inner.shared.gate(&make::feed("shut")).unwrap().write_owned().await;
@@ -133,7 +133,7 @@ async fn a_store_can_be_closed_while_a_large_change_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     let names: Vec<String> = (0..3000).map(|item| format!("item-{item:04}")).collect();
-    let draft = Draft::on(&*store, "news", 1).await;
+    let draft = Draft::on(&store, "news", 1).await;
     let change = names.iter().fold(draft, |draft, name| draft.item(name, "one")).done();
     let writing = Arc::clone(&store);
     // Whoever asked for it goes away: the change is carried on all the same.
