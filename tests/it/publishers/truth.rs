@@ -210,7 +210,7 @@ impl Truth {
             self.fail(Kind::OrderDiffers, words);
         }
         self.older.extend(came);
-        back.iter().for_each(|number| drop(self.older.remove(number)));
+        self.older.retain(|number| !back.contains(number));
     }
 
     fn events(&mut self, seen: &Seen, change: &Change, force: &InForce<'_>) {
