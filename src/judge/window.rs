@@ -68,10 +68,10 @@ pub struct WindowShift {
     pub older: HashSet<usize>,
     /// Items that stood below the reader view before ([`ItemStatus::Older`]) and stay, by their entries.
     pub below: HashMap<usize, ItemBelow>,
-    /// The dates of [`WindowShift::old`], where the feed runs by them.
-    dates: Vec<Option<Time>>,
     /// How many of those items are gone.
     pub below_gone: usize,
+    /// The dates of [`WindowShift::old`], where the feed runs by them.
+    dates: Vec<Option<Time>>,
     /// How many places at the old end the window has moved past: all there is gone, but for what
     /// may be pinned there.
     past: usize,

@@ -284,7 +284,7 @@ impl Store {
     }
 
     /// What is known of an archive, also of one that was dropped and is remembered
-    /// ([`DROPPED_REMEMBERED`]). Cheap: its content is not read.
+    /// ([`DROPPED_REMEMBERED`](crate::DROPPED_REMEMBERED)). Cheap: its content is not read.
     pub async fn archive_place(
         &self,
         feed: &FeedName,
@@ -393,7 +393,7 @@ impl Store {
     }
 
     /// Takes epochs that are at least so old out of the change log, oldest first and a bounded number at a
-    /// time; never the newest [`LOG_EPOCHS`]. The age is how long the store was open since, as far as that
+    /// time; never the newest [`LOG_EPOCHS`](crate::LOG_EPOCHS). The age is how long the store was open since, as far as that
     /// was noted ([`Store::note_running_time`]). Answers how many went. Durable on return.
     pub async fn trim_log(&self, age: Duration) -> Result<usize, CommitError> {
         if !self.keeps_log() {
