@@ -1,10 +1,14 @@
 //! How a document's window lies over the last one: order, direction, what stayed.
 
+mod older;
+
+pub use older::ItemBelow;
+
 use super::JudgeInput;
 use super::objections::keeps_everything;
 use crate::identity::MatchedEntry;
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Completeness, Entry, Format, ItemStatus, LedgerEntry, Order, Time};
+use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Order, Time};
 
 /// Which way a document's entries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +33,6 @@ const FORGIVING: usize = 8;
 const CLEAR_GROWTH: u32 = 3;
 /// … and must have been seen so often.
 const LEAST_GROWTH: u32 = 2;
-
-/// So many unknown entries that come in at once below the old end were always there; fewer are new.
-const OLDER_LEAST: usize = 5;
 
 /// The last document's order against the new one.
 #[derive(Debug, Clone)]
@@ -78,16 +79,6 @@ pub struct WindowShift {
     /// The places of items that stand at the new end now, above such as were newer: they are posted
     /// anew, and do not tell what is older.
     moved: HashSet<usize>,
-}
-
-/// An item that is listed below what readers are shown.
-#[derive(Debug, Clone)]
-pub struct ItemBelow {
-    /// Its index in the ledger.
-    known: usize,
-    date: Option<Time>,
-    /// How many items that are shown and stay stand on its old side.
-    older: usize,
 }
 
 /// At most so many items stay for good below what slides off …
@@ -335,83 +326,6 @@ impl WindowShift {
         };
         let came = |at: &usize| self.incoming.binary_search(at).is_ok() && is_older(*at);
         self.entries_upward(entries.len()).take_while(came).count()
-    }
-
-    /// The entries of the new document from its old end, but for those that stood below the reader view before.
-    fn entries_upward(&self, count: usize) -> impl Iterator<Item = usize> {
-        let runs_up = self.direction == Direction::Up;
-        let all = (0..count).map(move |step| if runs_up { step } else { count - 1 - step });
-        all.filter(|at| !self.below.contains_key(at))
-    }
-
-    /// See [`WindowShift::below`].
-    fn below<'m>(
-        &self,
-        pairs: impl Iterator<Item = &'m MatchedEntry>,
-        scene: &JudgeInput<'_>,
-    ) -> HashMap<usize, ItemBelow> {
-        let shown =
-            scene.matching.pairs.iter().filter(|pair| self.places.contains_key(&pair.known));
-        let mut shown: Vec<usize> = shown.map(|pair| pair.entry).collect();
-        shown.sort_unstable();
-        let below = pairs.map(|pair| {
-            let above = shown.partition_point(|entry| *entry < pair.entry);
-            let runs_up = self.direction == Direction::Up;
-            let below = ItemBelow {
-                known: pair.known,
-                date: scene.snapshot.known.get(pair.known).and_then(|known| self.date_of(known)),
-                older: if runs_up { above } else { shown.len() - above },
-            };
-            (pair.entry, below)
-        });
-        below.collect()
-    }
-
-    /// The items below the reader view that are older than what stood at a place, on whose old side so many items
-    /// stay: by date, else as they stand now. What stands next to the place may be on either side.
-    fn below_of(&self, place: usize, stay: usize) -> impl Iterator<Item = &ItemBelow> {
-        let date = self.dates.get(place).copied().flatten();
-        self.below.values().filter(move |below| match below.date.zip(date) {
-            Some((below, date)) => below < date,
-            None => below.older < stay,
-        })
-    }
-
-    /// See [`WindowShift::older`]. An item that left as it was taken, so that no reader was ever shown it, counts as
-    /// an unknown one.
-    fn older(&self, scene: &JudgeInput<'_>) -> HashSet<usize> {
-        let (document, known) = (scene.document, &scene.snapshot.known);
-        // Of a document that was cut it is not known where it ends.
-        let has_end = scene.snapshot.state.character.documents > 0;
-        let grows = self.direction != Direction::None && self.direction == by_growth(scene);
-        let is_whole = document.completeness == Completeness::Full && !document.lists_changes();
-        // Of a feed that lists everything what is missing was taken away, which is told of what is shown.
-        let is_window = !scene.is_complete() && document.format != Format::Opml;
-        let end =
-            if self.direction == Direction::Up { self.kept.first() } else { self.kept.last() };
-        if !has_end || !(self.ordered || grows) || !is_whole || !is_window || end != Some(&true) {
-            return HashSet::new();
-        }
-        let is_unshown = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Retired { since } if since == known.first_seen);
-        let shown = known.iter().filter(|known| known.standing.lives() && !is_unshown(known));
-        let oldest = shown.filter_map(|known| self.date_of(known)).min();
-        let is_older = |at: usize| {
-            let date = document.entries.get(at).and_then(|entry| self.date_in(entry));
-            oldest.is_none_or(|oldest| date.is_some_and(|date| date < oldest))
-        };
-        let pairs = scene.matching.pairs.iter();
-        let unshown = pairs.filter(|pair| known.get(pair.known).is_some_and(is_unshown));
-        let fresh = scene.matching.fresh.iter().copied();
-        let unknown: HashSet<usize> = fresh.chain(unshown.map(|pair| pair.entry)).collect();
-        let run = self.entries_upward(document.entries.len());
-        let run: HashSet<usize> =
-            run.take_while(|at| unknown.contains(at) && is_older(*at)).collect();
-        if run.len() < OLDER_LEAST { HashSet::new() } else { run }
-    }
-
-    /// Whether an entry is of an item that readers are not shown: it stands below the old end, and always did.
-    pub fn is_older(&self, entry: usize) -> bool {
-        self.older.contains(&entry) || self.below.contains_key(&entry)
     }
 
     /// How many stood at the old end and are gone, with nothing kept below them; none where it is
