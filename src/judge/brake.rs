@@ -52,7 +52,7 @@ pub fn brake(scene: &JudgeInput<'_>, window: &WindowShift) -> Option<Braked> {
         return None;
     }
     // What readers are not shown counts among what is known of the last document.
-    let before = shown + window.below.len() + window.below_gone;
+    let before = shown + window.below.len() + window.below_gone.len();
     let found = scene.document.entries.len();
     let strangers = window.outgoing == shown && window.below.is_empty();
     // What the gateway has seen of it before shows that a new address leads to the same feed.
@@ -72,7 +72,7 @@ pub fn brake(scene: &JudgeInput<'_>, window: &WindowShift) -> Option<Braked> {
     }
     let incoming = window.incoming.len();
     let mostly = |share: usize| share * 2 > before && share >= LEAST_ITEMS;
-    let gone = window.outgoing + window.below_gone;
+    let gone = window.outgoing + window.below_gone.len();
     let is_most = window.outgoing * 2 > shown && gone * 2 > before;
     let shrank = is_most && incoming * 2 < gone && before >= 3;
     if shrank && is_on(SHRUNKEN) {

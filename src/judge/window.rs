@@ -69,8 +69,8 @@ pub struct WindowShift {
     pub older: HashSet<usize>,
     /// Items that stood below the reader view before ([`ItemStatus::Older`]) and stay, by their entries.
     pub below: HashMap<usize, ItemBelow>,
-    /// How many of those items are gone.
-    pub below_gone: usize,
+    /// Those of such items that are gone, by their index in the ledger.
+    pub below_gone: Vec<usize>,
     /// The dates of [`WindowShift::old`], where the feed runs by them.
     dates: Vec<Option<Time>>,
     /// How many places at the old end the window has moved past: all there is gone, but for what
@@ -113,8 +113,9 @@ impl WindowShift {
         let is_below = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Older { .. });
         let pairs = || scene.matching.pairs.iter();
         let below = |pair: &MatchedEntry| known.get(pair.known).is_some_and(is_below);
-        let below_count = pairs().filter(|pair| below(pair)).count();
-        let below_gone = known.iter().filter(|known| is_below(known)).count() - below_count;
+        let below_gone = known.iter().enumerate();
+        let below_gone = below_gone.filter(|(at, known)| is_below(known) && !there.contains(at));
+        let below_gone = below_gone.map(|(at, _)| at).collect::<Vec<_>>();
         let returned = pairs().filter(|pair| !before.contains(&pair.known) && !below(pair));
         let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
         incoming.extend(&scene.matching.fresh);
@@ -167,8 +168,9 @@ impl WindowShift {
         window.backfill = window.backfill(scene);
         let character = &scene.snapshot.state.character;
         window.older = window.older(scene);
-        let never_lost =
-            character.left_end == 0 && window.below_gone == 0 && window.has_room(character.largest);
+        let never_lost = character.left_end == 0
+            && window.below_gone.is_empty()
+            && window.has_room(character.largest);
         window.past = window.moved_past(never_lost || keeps_everything(character));
         window
     }
@@ -355,7 +357,7 @@ impl WindowShift {
     /// How many new items came that nothing which left at the old end made room for.
     pub fn crowding(&self) -> usize {
         let new = self.incoming.len().saturating_sub(self.backfill);
-        new.saturating_sub(self.slid_cleanly() + self.below_gone)
+        new.saturating_sub(self.slid_cleanly() + self.below_gone.len())
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn learn(character: &mut Character, scene: &JudgeInput<'_>, window: &
     }
     let holes = crate::holes(window);
     add(&mut character.left_middle, holes > 0);
-    add(&mut character.left_end, window.outgoing > holes || window.below_gone > 0);
+    add(&mut character.left_end, window.outgoing > holes || !window.below_gone.is_empty());
     let came = !window.incoming.is_empty();
     let at_head = came && window.came_at_head(scene);
     // What was lost and found is no arrival, and neither is a first document.

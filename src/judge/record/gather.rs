@@ -9,7 +9,8 @@ use super::{Observation, Verdict, local};
 use credit::credited;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    FeedName, Format, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId, Time,
+    FeedName, Format, History, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
+    Time,
 };
 use tidegate_core::xml::plain_address::plain_link;
 
@@ -165,11 +166,9 @@ impl<'a> IdHolders<'a> {
                 is_there,
             });
         }
-        // When it was made: the oldest update that is known.
-        let made = |item: &&Item| item.shared.winner.history.iter().last()?.stamp.when();
         let items = sources.iter().flat_map(|source| &source.items);
         let mut items: Vec<&Item> = items.filter(|item| !is_redacted(item)).collect();
-        items.sort_by_key(made);
+        items.sort_by_key(|item| made_at(&item.shared.winner.history));
         for item in items {
             let winner = &item.shared.winner;
             let (link, is_there) = (winner.data.card.link.as_deref(), !winner.deleted);
@@ -300,21 +299,32 @@ fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSou
     }
 }
 
+/// When an item was made: the oldest update that is known.
+fn made_at(history: &History) -> Option<Time> {
+    history.iter().last()?.stamp.when()
+}
+
+/// The feed that an item is taken from, and when it was made there.
+fn source_and_time(known: &LedgerEntry) -> Option<(&FeedName, Time)> {
+    match &known.origin {
+        Origin::Feed(feed) => Some((feed, made_at(&known.history)?)),
+        _ => None,
+    }
+}
+
 /// The order of the reader view: by update, the newest first. Undated posts of a source's first document say
 /// nothing of when they are from: they stand below all others, in their source's order.
 fn arrange(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource]) {
-    let made = |known: &LedgerEntry| match &known.origin {
-        Origin::Feed(feed) => Some((feed.clone(), known.history.iter().last()?.stamp.when()?)),
-        _ => None,
-    };
-    let mut first_looks: HashMap<FeedName, Time> = HashMap::new();
-    for (feed, made) in draft.ledger().filter_map(made) {
+    let mut first_looks: HashMap<&FeedName, Time> = HashMap::new();
+    for (feed, made) in draft.ledger().filter_map(source_and_time) {
         first_looks.entry(feed).and_modify(|first| *first = made.min(*first)).or_insert(made);
     }
     let is_undated = |known: &LedgerEntry| {
         let is_bare = known.published.is_none() && known.updated.is_none();
-        let is_of_first_look = |(feed, made)| first_looks.get(&feed) == Some(&made);
-        is_bare && known.updates.value() == 1 && made(known).is_some_and(is_of_first_look)
+        let is_of_first_look = |(feed, made)| first_looks.get(feed) == Some(&made);
+        is_bare
+            && known.updates.value() == 1
+            && source_and_time(known).is_some_and(is_of_first_look)
     };
     let (undated, dated): (Vec<_>, Vec<_>) =
         by_update(draft).into_iter().partition(|known| is_undated(known));

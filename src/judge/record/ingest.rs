@@ -385,12 +385,13 @@ impl<'a> DocumentIntake<'a> {
     }
 
     fn missing(&mut self) {
-        let there: HashSet<usize> = self.scene.matching.pairs.iter().map(|p| p.known).collect();
-        for (at, known) in self.scene.snapshot.known.iter().enumerate() {
-            if let (ItemStatus::Older { since }, false) = (&known.standing, there.contains(&at)) {
-                let standing = ItemStatus::Retired { since: *since };
-                self.draft.change(at, |item| item.standing = standing);
-            }
+        // They were listed below what readers are shown: nobody is told that they went.
+        for at in &self.window.below_gone {
+            self.draft.change(*at, |item| {
+                if let ItemStatus::Older { since } = item.standing {
+                    item.standing = ItemStatus::Retired { since };
+                }
+            });
         }
         for missing in crate::missing(&self.scene, self.window) {
             let observations = missing.absence.observations;
