@@ -236,26 +236,28 @@ impl Admission {
         client: Client,
         work: &Work,
         bytes: u64,
-    ) -> Result<Admitted, Overloaded> {
-        let waits = self.waiting.try_take(&client, 1).ok_or(Overloaded::Client)?;
+    ) -> Result<Admitted, Problem> {
+        let waits = self.waiting.try_take(&client, 1).ok_or_else(|| {
+            let said = format!(
+                "{WAITING_EACH} requests from your address wait already; ask again when they are answered"
+            );
+            Problem::later(said, RETRY_SOON)
+        })?;
         let budget = if bytes > SMALL_MOST { &self.large } else { &self.small };
         let admitted = timeout(WAIT, budget.enter(client, work.feed(), bytes)).await;
         drop(waits);
-        admitted.map_err(|_| Overloaded::All)
+        let said = "the gateway has too much to do just now; ask again soon";
+        admitted.map_err(|_| Problem::later(said, RETRY_SOON))
     }
 
     /// Does what takes so many bytes when it is admitted, to its end.
-    pub(super) async fn run<T, E>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         client: Client,
         work: &Work,
         bytes: u64,
-        doing: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<StoreError> + From<Overloaded> + Send + 'static,
-    {
+        doing: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
         let admitted = self.admit(client, work, bytes).await?;
         admitted.spawn(doing).await.map_err(|_| StoreError::Closed)?
     }
@@ -267,25 +269,6 @@ fn semaphore(permits: u32) -> Arc<Semaphore> {
 
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
-}
-
-/// Why something is not made now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Overloaded {
-    /// The client wants too much at once.
-    #[error(
-        "{WAITING_EACH} requests from your address wait already; ask again when they are answered"
-    )]
-    Client,
-    /// There was no room within the time.
-    #[error("the gateway has too much to do just now; ask again soon")]
-    All,
-}
-
-impl From<Overloaded> for Problem {
-    fn from(why: Overloaded) -> Self {
-        Self::later(why.to_string(), RETRY_SOON)
-    }
 }
 
 #[cfg(test)]
@@ -339,7 +322,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let more = admission.admit(client(1), &work("a"), SMALL_MOST + 1).await.map(drop);
-        assert_eq!(more, Err(Overloaded::Client));
+        assert!(more.unwrap_err().detail().starts_with("64 requests from your address wait"));
         drop(held);
         for waited in waiting {
             assert_eq!(waited.await.unwrap(), Ok(()));

@@ -10,7 +10,7 @@ use super::auth;
 use super::auth::too_many_tokens;
 use super::client::Client;
 use super::observe;
-use super::problem::Problem;
+use super::problem::{Problem, ProblemCause};
 use super::readers::{AccessMark, KnownReader};
 use super::router::ListenerSite;
 use super::session::sign_in_address;
@@ -250,7 +250,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let tells_guess = is_subscribing || response.status() == StatusCode::NOT_FOUND;
     // Of every feed that is not there, so that nobody learns which of them are private.
     let problem = response.extensions().get::<Problem>();
-    let is_no_feed = is_feed && problem.is_some_and(|problem| problem.is_unknown_feed);
+    let is_no_feed = is_feed && problem.is_some_and(|it| it.cause == ProblemCause::UnknownFeed);
     if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
         response = too_many_tokens().into_response();
     } else if room.config.challenge

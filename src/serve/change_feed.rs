@@ -7,14 +7,15 @@ use super::audience::ServedFeed;
 use super::client::Client;
 use super::conditional::LastModified;
 use super::dashboard::pill;
-use super::documents::{DocumentKey, DocumentKind, ServedDocument};
+use super::documents::{DocumentKind, ServedDocument};
 use super::extract::TypedQuery;
 use super::items::{self, CompareBudget, Differences};
 use super::negotiate::container;
 use super::openapi::{BadRequest, Gone, Later, NotFound, Unchanged};
-use super::problem::{Problem, RETRY_SOON};
+use super::problem::Problem;
 use super::query::Query;
 use super::rendition::Rendition;
+use super::shared_work::make_on_thread;
 use super::{AppState, SharedState, html, reading};
 use axum::extract::State;
 use axum::response::Response;
@@ -64,14 +65,11 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let form = form(&query, &headers)?;
-    let unread = || Problem::later("the feed has not been read yet", RETRY_SOON);
-    let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
+    let state = room.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let work = Work::new(&record.name, WorkKind::Changes);
     let entries = u64::try_from(ENTRIES).unwrap_or(u64::MAX);
     let ask = room.admission.request(client, work, entries);
-    let (audience, feed) = (record.site.key(), record.name.clone());
-    let (revision, kind) = (Some(state.revision), DocumentKind::Changes(form));
-    let key = DocumentKey { audience, feed, kind };
+    let (key, revision) = (record.key(DocumentKind::Changes(form)), Some(state.revision));
     let make = || made(Arc::clone(&room), record.clone(), state, form);
     let document = room.documents.get(key, revision, ask, make).await?;
     // What a page leads to depends on who looks, so that it is packed when that was put in.
@@ -108,20 +106,16 @@ async fn made(
     let feed = gather(&room, &record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
     let (name, shown) = (record.name.clone(), state.updated_at);
-    let packing = tokio::task::spawn_blocking(move || {
+    make_on_thread("the feed of changes", move || {
         let (text, media_type) = match form {
             ChangeFeedForm::Atom => (feed.to_atom(), Container::Atom.media_type()),
             ChangeFeedForm::JsonFeed => (feed.to_json(), Container::JsonFeed.media_type()),
             ChangeFeedForm::Page => return Ok(page(&name, &feed).into()),
         };
         let head = [(header::CACHE_CONTROL, FRESH), (header::VARY, reading::VARY)];
-        Rendition::build_quickly(text, media_type, shown).map(|made| made.with(head).into())
-    });
-    let packed = packing.await.map_err(|error| error.to_string());
-    packed.and_then(|packed| packed.map_err(|error| error.to_string())).map_err(|error| {
-        tracing::error!(feed = %record.name, error, "the feed of changes could not be made");
-        Problem::later("the feed of changes could not be made", RETRY_SOON)
+        Ok(Rendition::build_quickly(text, media_type, shown)?.with(head).into())
     })
+    .await
 }
 
 /// The newest changes, each with what differs.

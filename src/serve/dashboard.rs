@@ -42,7 +42,7 @@ const CONFLICTS_UNKNOWN: &str = "conflicts are not known just now";
 /// What pages about all feeds are made of. All feeds are looked at once for all who ask at the same time, and what
 /// everybody sees is shown again for a while.
 pub(super) struct Overview {
-    flights: SingleFlight<(AudienceKey, usize), OverviewFeeds, Problem>,
+    flights: SingleFlight<(AudienceKey, usize), OverviewFeeds>,
     everybodys: LastMade<OverviewFeeds>,
 }
 
@@ -118,8 +118,7 @@ async fn look(
         let (room, audience) = (Arc::clone(room), audience.clone());
         async move {
             let begun = Instant::now();
-            let made = OverviewFeeds::gather(&room, &listing, &audience).await;
-            let made = Arc::new(made.map_err(Arc::new)?);
+            let made = Arc::new(OverviewFeeds::gather(&room, &listing, &audience).await?);
             if audience.is_public() && made.knows_conflicts {
                 room.overview.everybodys.keep(listing.list(), begun, &made);
             }
@@ -127,7 +126,7 @@ async fn look(
         }
     };
     let key = (audience.key(), list);
-    Ok(room.overview.flights.get(&key, ask, make).await?)
+    room.overview.flights.get(&key, ask, make).await
 }
 
 /// Makes a page of what is known of all feeds.

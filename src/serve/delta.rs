@@ -11,13 +11,13 @@
 use super::AppState;
 use super::address::{DocumentForm, shown};
 use super::audience::ServedFeed;
-use super::client::Client;
-use super::documents::{NoDocument, ServedDocument};
+use super::documents::ServedDocument;
 use super::negotiate::members;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::ReadPlan;
 use super::rendition::{Rendition, UnwrittenDocument};
-use super::views::{ReadView, ViewRequest, plan, view_key};
+use super::shared_work::WorkRequest;
+use super::views::{AskedView, ReadView, ViewRequest};
 use http::{HeaderMap, HeaderName};
 use std::fmt;
 use std::sync::Arc;
@@ -184,62 +184,61 @@ impl AppState {
     pub(super) fn tag_scope(
         &self,
         record: &ServedFeed,
-        wish: ViewRequest,
+        request: ViewRequest,
         state: &FeedState,
     ) -> Option<TagScope> {
-        if !self.has_deltas(wish.kind) {
+        if !self.has_deltas(request.kind) {
             return None;
         }
-        let form = wish.form(state);
+        let form = request.form(state);
         let reader = record.site.view(&record.name, ViewKind::Reader, form);
-        TagScope::new(record, &reader, wish.kind, form, state.format)
+        TagScope::new(record, &reader, request.kind, form, state.format)
     }
 
-    /// What changed between the latest state that one of `tags` names and the document `whole`.
+    /// What changed between the latest state that one of `tags` names and the document `whole` of a view.
     /// `None` where the whole document is the answer: to tags that were never given out here, where
     /// a delta cannot tell of all that changed, and where anything fails.
     pub(crate) async fn delta(
         self: &Arc<Self>,
-        record: &ServedFeed,
-        wish: ViewRequest,
+        asked: &AskedView<'_>,
         whole: &Rendition,
         tags: impl Iterator<Item = &str>,
-        client: Client,
     ) -> Option<Delta> {
-        let state = self.store.state(&record.name).await.ok()??;
+        let AskedView { record, request, state, .. } = *asked;
         // The answer bears the tag of the whole document, so the delta must lead to that very one.
-        if wish.seen.is_some() || state.revision != whole.revision {
+        if request.seen.is_some() || state.revision != whole.revision {
             return None;
         }
-        let scope = self.tag_scope(record, wish, &state)?;
-        let (base, tag) = base(tags, scope, &state)?;
-        if !tells_all(record, wish.kind, base, &state) {
+        let scope = self.tag_scope(record, request, state)?;
+        let (base, tag) = base(tags, scope, state)?;
+        if !tells_all(record, request.kind, base, state) {
             return None;
         }
-        let plan = plan(wish, &state).ok()?;
-        let key = view_key(record, wish, plan, &state, Some(base));
-        let ask = self.view_work(record, wish, &state, client, false);
+        let (key, revision) = asked.key(Some(base));
+        let ask = WorkRequest { tells: false, ..asked.work(&self.admission) };
         let make = || {
-            let (room, record) = (Arc::clone(self), record.clone());
-            async move { room.build_delta(&record, wish, base, state.revision).await }
+            let (room, record, revision) = (Arc::clone(self), record.clone(), state.revision);
+            async move { room.build_delta(&record, request, base, revision).await }
         };
-        let kept = self.documents.get(key, Some(state.revision), ask, make).await;
-        let kept = kept.inspect_err(|missing| tell(record, missing)).ok()?;
-        Some(Delta { rendition: Arc::clone(kept.encoded()?), base: tag.to_owned() })
+        let kept = self.documents.get(key, revision, ask, make).await.inspect_err(|problem| {
+            let why = problem.detail();
+            tracing::warn!(feed = %record.name, why, "a delta could not be made; the whole document is served");
+        });
+        Some(Delta { rendition: Arc::clone(kept.ok()?.encoded()?), base: tag.to_owned() })
     }
 
     async fn build_delta(
         &self,
         record: &ServedFeed,
-        wish: ViewRequest,
+        request: ViewRequest,
         base: Point,
         revision: Revision,
-    ) -> Result<ServedDocument, NoDocument> {
+    ) -> Result<ServedDocument, Problem> {
         let ReadView { plan: whole, mut view, mut rest, mut deleted } =
-            self.read_view(record, wish).await?;
+            self.read_view(record, request).await?;
         if view.state.revision != revision {
             let why = "the feed changed since the document that the delta leads to";
-            return Err(Problem::later(why, RETRY_SOON).into());
+            return Err(Problem::later(why, RETRY_SOON));
         }
         // A delta of the sync view says of itself what an answer to `?since=` does, so that who
         // reads it as a feed is told the truth (SSE 1.0 section 4.1.2).
@@ -262,7 +261,7 @@ impl AppState {
         let document = UnwrittenDocument {
             bounds: plan.bounds(&view.state),
             expires,
-            ..self.unwritten(record, wish, view, &deleted)
+            ..self.unwritten(record, request, view, &deleted)
         };
         Ok(self.write_document(document).await?.into())
     }
@@ -284,14 +283,6 @@ fn tells_all(record: &ServedFeed, kind: ViewKind, base: Point, state: &FeedState
         ViewKind::Complete => false,
     };
     in_window && by_entries
-}
-
-fn tell(record: &ServedFeed, missing: &Arc<NoDocument>) {
-    tracing::warn!(
-        feed = %record.name,
-        error = missing as &dyn std::error::Error,
-        "a delta could not be rendered; the whole document is served"
-    );
 }
 
 #[cfg(test)]

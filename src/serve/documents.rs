@@ -2,25 +2,23 @@
 //! when it is admitted. All of them share one cache with one budget, each under everything that it is a function of.
 
 use super::address::{ChangeFeedForm, DocumentForm};
-use super::admission::{Admission, Overloaded};
-use super::audience::AudienceKey;
+use super::admission::Admission;
+use super::audience::{AudienceKey, ServedFeed};
 use super::cache::Cache;
 use super::conflicts::ConflictsForm;
 use super::delta::Point;
 use super::item_list::ItemListQuery;
 use super::items::{ItemContent, ItemQuery};
 use super::metrics::Metrics;
-use super::problem::{Problem, RETRY_SOON};
+use super::problem::Problem;
 use super::query::ReadPlan;
 use super::rendition::Rendition;
 use super::shared_work::{SingleFlight, WorkRequest};
 use super::views::ViewRequest;
 use axum::body::Bytes;
-use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{ArchivePlace, FeedName, Revision, ShownAddress, SyncId, Time};
-use tidegate_store::StoreError;
 use tokio::time::Instant;
 
 /// How often a document is in memory while it is made: what is read, what is written, what is compressed.
@@ -36,6 +34,13 @@ pub(super) struct DocumentKey {
     pub(super) audience: AudienceKey,
     pub(super) feed: FeedName,
     pub(super) kind: DocumentKind,
+}
+
+impl ServedFeed {
+    /// The key of a document that shows the feed with the addresses that its audience has.
+    pub(super) fn key(&self, kind: DocumentKind) -> DocumentKey {
+        DocumentKey { audience: self.site.key(), feed: self.name.clone(), kind }
+    }
 }
 
 /// Which document of a feed.
@@ -158,59 +163,6 @@ impl ServedDocument {
     }
 }
 
-/// Why there is no document.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum NoDocument {
-    /// For a reason that its client is told.
-    #[error("{}", .0.detail())]
-    Told(Problem),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<Problem> for NoDocument {
-    fn from(problem: Problem) -> Self {
-        Self::Told(problem)
-    }
-}
-
-impl From<std::io::Error> for NoDocument {
-    fn from(error: std::io::Error) -> Self {
-        // Not what was made before: the feed may have moved on, and was said to have.
-        tracing::error!(%error, "a document could not be written to a file of the data folder");
-        let said = format!("the document is too large for memory, and no file took it: {error}");
-        Self::Told(Problem::later(said, RETRY_SOON))
-    }
-}
-
-impl From<Overloaded> for NoDocument {
-    fn from(why: Overloaded) -> Self {
-        Self::Told(why.into())
-    }
-}
-
-impl NoDocument {
-    /// No document of the feed has been taken in yet.
-    pub(super) fn yet() -> Self {
-        Self::Told(Problem::later("no document of this feed has been taken in yet", RETRY_SOON))
-    }
-
-    /// It could not be made, for a reason that is for the operator's log.
-    pub(super) fn failed(error: impl Display) -> Self {
-        tracing::error!(%error, "a document could not be made");
-        Self::Told(Problem::later("the gateway could not make this document", RETRY_SOON))
-    }
-}
-
-impl From<Arc<NoDocument>> for Problem {
-    fn from(missing: Arc<NoDocument>) -> Self {
-        match &*missing {
-            NoDocument::Told(problem) => problem.clone(),
-            NoDocument::Store(error) => Self::from_store(error),
-        }
-    }
-}
-
 /// A document, of which revision it is, and until when it is shown again.
 struct KeptDocument {
     document: Arc<ServedDocument>,
@@ -222,7 +174,7 @@ struct KeptDocument {
 pub(super) struct Documents {
     kept: Cache<DocumentKey, KeptDocument>,
     limit: u64,
-    flights: SingleFlight<(DocumentKey, Option<Revision>), ServedDocument, NoDocument>,
+    flights: SingleFlight<(DocumentKey, Option<Revision>), ServedDocument>,
     metrics: Metrics,
 }
 
@@ -271,17 +223,16 @@ impl Documents {
 
     /// What is kept of a revision, or what `make` answers: begun when it is admitted, and kept whoever leaves meanwhile.
     /// A failure is not kept. `revision`: `None` of a feed that was not read yet, and of what no revision changes.
-    pub(super) async fn get<F, D, E>(
+    pub(super) async fn get<F, D>(
         self: &Arc<Self>,
         key: DocumentKey,
         revision: Option<Revision>,
         request: WorkRequest,
         make: impl FnOnce() -> F,
-    ) -> Result<Arc<ServedDocument>, Arc<NoDocument>>
+    ) -> Result<Arc<ServedDocument>, Problem>
     where
-        F: Future<Output = Result<D, E>> + Send + 'static,
+        F: Future<Output = Result<D, Problem>> + Send + 'static,
         D: Into<ServedDocument>,
-        NoDocument: From<E>,
     {
         if let Some(hit) = self.kept(&key, revision) {
             self.metrics.hits.inc();
@@ -299,7 +250,7 @@ impl Documents {
                     return Ok(hit);
                 }
                 all.metrics.misses.inc();
-                let document = Arc::new(make.await.map_err(NoDocument::from)?.into());
+                let document = Arc::new(make.await?.into());
                 if tells {
                     let bytes = u64::from(document.weight()).saturating_mul(TIMES);
                     all.flights.admission().took(work, bytes);
@@ -349,8 +300,8 @@ mod tests {
         documents: &Arc<Documents>,
         (key, revision): Key,
         request: WorkRequest,
-        make: impl Future<Output = Result<String, NoDocument>> + Send + 'static,
-    ) -> Result<usize, Arc<NoDocument>> {
+        make: impl Future<Output = Result<String, Problem>> + Send + 'static,
+    ) -> Result<usize, Problem> {
         Ok(documents.get(key, revision, request, || make).await?.text().len())
     }
 
@@ -368,7 +319,7 @@ mod tests {
         );
         assert_eq!((one.unwrap(), other.unwrap()), (0, 0));
         assert_eq!(length(&documents, key("a", 8), request(1, 1), make()).await.unwrap(), 1);
-        let fail = async { Err(NoDocument::yet()) };
+        let fail = async { Err(Problem::unread_feed()) };
         assert!(length(&documents, key("a", 9), request(1, 1), fail).await.is_err());
         assert_eq!(length(&documents, key("a", 9), request(1, 1), make()).await.unwrap(), 2);
         documents.forget(&FeedName::new("b").unwrap());
@@ -404,7 +355,7 @@ mod tests {
             let make = async move {
                 let now = begun.fetch_add(1, Ordering::SeqCst) + 1;
                 most.fetch_max(now, Ordering::SeqCst);
-                let _passed = gate.acquire().await.map_err(|_| StoreError::Closed)?;
+                let _passed = gate.acquire().await.map_err(|_| tidegate_store::StoreError::Closed)?;
                 begun.fetch_sub(1, Ordering::SeqCst);
                 Ok(" ".repeat(most.load(Ordering::SeqCst)))
             };
@@ -418,7 +369,7 @@ mod tests {
             asked.abort();
         }
         gate.add_permits(1);
-        let failing = async { Err(NoDocument::yet()) };
+        let failing = async { Err(Problem::unread_feed()) };
         let first = length(&documents, key("a", 0), request(2, 1), failing).await.unwrap();
         assert_eq!(first, 1, "the first is there, and no other was begun beside it");
     }

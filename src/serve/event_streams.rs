@@ -12,6 +12,7 @@ use super::audience::{Audience, MASKED_PATH};
 use super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
 use super::client::Client;
 use super::conditional::unkept;
+use super::directory::Listing;
 use super::log::{ChangeLog, LogAfter, Position};
 use super::openapi::{BadRequest, Gone};
 use super::problem::{Problem, RETRY_SOON};
@@ -31,7 +32,7 @@ use tidegate_status::schema::{self, words};
 use tidegate_store::{ClosedEpoch, Epoch, LoggedChange};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// Event streams at once, and long polls that wait: each a quarter of the connections that are served, and not more
 /// than these.
@@ -92,8 +93,17 @@ struct LogFollower {
     newest: watch::Receiver<Epoch>,
 }
 
-/// A change of an epoch, with its place there.
-type PlacedChange<'e> = (usize, &'e LoggedChange);
+/// Which changes are asked for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "see LogFollower::new, which reads it")]
+struct LogParams {
+    /// Only changes of these feeds.
+    #[param(explode, max_items = 100)]
+    feed: Option<Vec<schema::FeedName>>,
+    /// What came behind this place: the `id` of a line or an event.
+    after: Option<String>,
+}
 
 impl LogFollower {
     /// Of a client that asks with this query; with `after`, where that is given. Each feed must be one that is published;
@@ -127,9 +137,10 @@ impl LogFollower {
         if self.at.is_of(self.log()) { Ok(()) } else { Err(self.never_had()) }
     }
 
-    /// The epochs that follow; none where there is nothing newer, and 410 where what follows is not there any more.
-    /// Whatever comes after this was called wakes up who waits for `newest`.
+    /// The epochs that follow; none where there is nothing newer, and 410 where this log never gave out the place, or what
+    /// follows is not there any more. Whatever comes after this was called wakes up who waits for `newest`.
     async fn next(&mut self) -> Result<Vec<Arc<ClosedEpoch>>, Problem> {
+        self.check().await?;
         self.newest.mark_unchanged();
         match self.log().after(self.at.whole(), EPOCHS).await? {
             LogAfter::Epochs(epochs) => Ok(epochs),
@@ -146,15 +157,17 @@ impl LogFollower {
         }
     }
 
-    /// The changes of an epoch that the client is told of and was not given yet.
-    async fn wanted<'e>(&self, sealed: &'e ClosedEpoch) -> Result<Vec<PlacedChange<'e>>, Problem> {
-        let listing = self.room.directory.listing().await?;
+    /// The changes of an epoch that the client is told of and was not given yet, each with its place there.
+    fn wanted<'e>(
+        &'e self,
+        sealed: &'e ClosedEpoch,
+        listing: &'e Listing,
+    ) -> impl Iterator<Item = (usize, &'e LoggedChange)> {
         let changes = sealed.changes.iter().enumerate().skip(self.at.given(sealed.epoch));
         let is_named = |feed: &FeedName| self.feeds.is_empty() || self.feeds.contains(feed);
-        let is_wanted = |change: &LoggedChange| {
+        changes.filter(move |(_, change)| {
             is_named(&change.feed) && listing.is_seen(&change.feed, &self.audience)
-        };
-        Ok(changes.filter(|(_, change)| is_wanted(change)).collect())
+        })
     }
 
     fn never_had(&self) -> Problem {
@@ -258,9 +271,7 @@ const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 /// since the store does not answer, it is 503.
 #[utoipa::path(get, path = "/changes", operation_id = "changes",
     params(
-        ("feed" = Option<Vec<schema::FeedName>>, Query, description = "Only changes of these feeds.",
-            explode, max_items = 100),
-        ("after" = Option<String>, Query, description = "What came behind this place: the `id` of a line or an event."),
+        LogParams,
         ("wait" = Option<u64>, Query, maximum = 25,
             description = "How many seconds to wait for a change; 20 where it is absent."),
     ),
@@ -353,13 +364,13 @@ impl LogFollower {
             if count >= CHANGES_LIMIT {
                 break;
             }
-            let wanted = self.wanted(&sealed).await?;
+            let listing = self.room.directory.listing().await?;
+            let wanted = self.wanted(&sealed, &listing);
+            let line = |(_, change)| ChangeLine::new(self.audience.site(), change);
+            let changes: Vec<ChangeLine> = wanted.map(line).collect();
             self.at = Position::behind(self.log(), sealed.epoch);
-            count += wanted.len();
-            if !wanted.is_empty() {
-                let line =
-                    |(_, change): &PlacedChange<'_>| ChangeLine::new(self.audience.site(), change);
-                let changes = wanted.iter().map(line).collect();
+            count += changes.len();
+            if !changes.is_empty() {
                 let (id, at) = (self.at.to_string(), Some(sealed.at.to_string()));
                 lines += &EpochLine { epoch: sealed.epoch.0, id, at, changes }.text();
             }

@@ -12,7 +12,7 @@ use super::openapi::{
 };
 use super::problem::Problem;
 use super::query::{CONTAINERS, DIALECTS, ViewQuery};
-use super::views::ViewRequest;
+use super::views::{AskedView, ViewRequest};
 use super::{AppState, SharedState, past, reading};
 use axum::extract::State;
 use axum::response::Response;
@@ -117,48 +117,31 @@ async fn view(
         room.asked.note_client(&record.url, client, room.clock.now());
     }
     let asked = ViewQuery::read(kind, query)?;
-    let container = match asked.container {
-        Some(named) => Some(named),
-        None => chosen(&room, &record, headers).await?,
-    };
-    let wish = ViewRequest {
-        kind,
-        dialect: room.site.dialect(asked.dialect, container),
-        container,
-        seen: asked.since,
-    };
+    let state = room.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+    let own = Container::of(state.format);
+    let chosen = || Some(container(headers, own)).filter(|chosen| *chosen != own);
+    let container = asked.container.or_else(chosen);
+    let dialect = room.site.dialect(asked.dialect, container);
+    let request = ViewRequest { kind, dialect, container, seen: asked.since };
+    let view = AskedView::new(&record, request, &state, client)?;
     let is_named = asked.container.is_some();
     if let Some(at) = asked.as_of {
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
-        return past::answer_past(&room, &record, (wish, client), (at, vary), headers).await;
+        return past::answer_past(&room, &view, (at, vary), headers).await;
     }
-    let rendition = room.rendition(&record, wish, client).await?;
+    let rendition = room.view(&view).await?;
     let modified = LastModified::seen(rendition.shown, room.clock.now());
     let mut response = rendition.answer(headers, Some(modified));
     response.headers_mut().insert(header::VARY, vary(&room, kind, is_named));
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
-    if response.status() == StatusCode::OK && method == Method::GET && delta::is_wanted(headers) {
-        let delta = room.delta(&record, wish, &rendition, tags(headers), client).await;
-        if let Some(delta) = delta {
-            return Ok(changes(response, &delta, headers));
-        }
+    if response.status() == StatusCode::OK
+        && method == Method::GET
+        && delta::is_wanted(headers)
+        && let Some(delta) = room.delta(&view, &rendition, tags(headers)).await
+    {
+        return Ok(changes(response, &delta, headers));
     }
     Ok(response)
-}
-
-/// The container that the client's `Accept` chooses, where it is not the feed's own.
-async fn chosen(
-    room: &AppState,
-    record: &ServedFeed,
-    headers: &HeaderMap,
-) -> Result<Option<Container>, Problem> {
-    if !headers.contains_key(header::ACCEPT) {
-        return Ok(None);
-    }
-    // Without a state there is no document, which is said of it then.
-    let Some(state) = room.store.state(&record.name).await? else { return Ok(None) };
-    let own = Container::of(state.format);
-    Ok(Some(container(headers, own)).filter(|chosen| *chosen != own))
 }
 
 /// What an answer with a view depends on beside its address. A browser gets the reader view as a page. `is_named`: the

@@ -21,10 +21,10 @@ use super::conditional::{LastModified, http_date};
 use super::directory::Listing;
 use super::extract::{ReadQuery, TypedQuery};
 use super::openapi::Unchanged;
-use super::problem::{Problem, RETRY_SOON};
+use super::problem::Problem;
 use super::query::Query;
 use super::rendition::Rendition;
-use super::shared_work::{LastMade, SingleFlight};
+use super::shared_work::{LastMade, SingleFlight, make_on_thread};
 use super::{AppState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
@@ -34,7 +34,6 @@ use tidegate_core::model::{Format, Time};
 use tidegate_format::render::{Container, ViewKind};
 use tidegate_store::StoreError;
 use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use write::{ListedFeed, until, write};
 
@@ -81,7 +80,7 @@ fn moment(text: &str) -> Option<Time> {
 /// made a tick).
 pub(super) struct Lists {
     /// By what is asked for, and the list of feeds: who just added one takes no part in what was begun before.
-    flights: SingleFlight<(AudienceKey, OpmlQuery, usize), Rendition, Problem>,
+    flights: SingleFlight<(AudienceKey, OpmlQuery, usize), Rendition>,
     here: EverybodysList,
     upstream: EverybodysList,
 }
@@ -126,19 +125,19 @@ pub(super) async fn document(
     let feeds = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let work = Work::of_all(WorkKind::Subscriptions);
     let ask = room.admission.request(client, work, feeds);
-    let make = || made(Arc::clone(&room), (Arc::clone(&listing), audience.clone()), asked);
+    let make = || make(Arc::clone(&room), (Arc::clone(&listing), audience.clone()), asked);
     let rendition = room.lists.flights.get(&(audience.key(), asked, listing.id()), ask, make).await;
     Ok(answer(&*rendition?, &headers))
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
-async fn made(
+async fn make(
     room: SharedState,
     (listing, audience): (Arc<Listing>, Audience),
     asked: OpmlQuery,
-) -> Result<Arc<Rendition>, Arc<Problem>> {
+) -> Result<Arc<Rendition>, Problem> {
     let runtime = Handle::current();
-    let making = spawn_blocking(move || {
+    make_on_thread("the list of subscriptions", move || {
         let (begun, list) = (Instant::now(), room.lists.of(asked));
         let is_public = audience.is_public();
         let kept = is_public.then(|| list.collected.get(listing.list())).flatten();
@@ -146,29 +145,22 @@ async fn made(
             Some(kept) => kept,
             None => {
                 // States are in memory, so that nothing is waited for.
-                let entries =
-                    runtime.block_on(collect(&room, (&listing, &audience), asked.upstream))?;
-                let entries = Arc::new(entries);
+                let entries = collect(&room, (&listing, &audience), asked.upstream);
+                let entries = Arc::new(runtime.block_on(entries)?);
                 if is_public {
                     list.collected.keep(listing.list(), begun, &entries);
                 }
                 entries
             }
         };
-        let made = packed(&room, &audience, &entries, asked).map_err(failed)?;
+        let made = pack(&room, &audience, &entries, asked)?;
         if is_public && asked.since.is_none() {
             // Of the others there are as many as seconds.
             list.whole.keep(listing.list(), begun, &made);
         }
         Ok(made)
-    });
-    let made = making.await.unwrap_or_else(|error| Err(failed(error)));
-    made.map_err(Arc::new)
-}
-
-fn failed(error: impl std::fmt::Display) -> Problem {
-    tracing::error!(%error, "the list of subscriptions could not be made");
-    Problem::later("the list of subscriptions could not be made", RETRY_SOON)
+    })
+    .await
 }
 
 /// The feeds that a list has.
@@ -210,12 +202,12 @@ async fn collect(
 }
 
 /// Writes and packs a list. Slow: call it where blocking is allowed.
-fn packed(
+fn pack(
     room: &AppState,
     audience: &Audience,
     entries: &[ListedFeed],
     asked: OpmlQuery,
-) -> std::io::Result<Arc<Rendition>> {
+) -> Result<Arc<Rendition>, Problem> {
     let query = if asked.upstream { "?upstream=1" } else { "" };
     let whole = audience.site().at(&format!("/subscriptions.opml{query}"));
     let text = write(entries, asked, room.store.endpoint(), &whole);

@@ -14,7 +14,7 @@ use super::admission::{Work, WorkKind};
 use super::audience::{Audience, ServedFeed};
 use super::client::Client;
 use super::conditional::{LastModified, add};
-use super::documents::{DocumentKey, DocumentKind, NoDocument};
+use super::documents::DocumentKind;
 use super::feeds::{ContainerParams, head, unreadable};
 use super::openapi::{ArchivedDocument, Gone, NotFound, Unchanged};
 use super::problem::Problem;
@@ -22,7 +22,7 @@ use super::query::ReadPlan;
 use super::query::ViewQuery;
 use super::rendition::{Rendition, UnwrittenDocument};
 use super::shared_work::WorkRequest;
-use super::views::ViewRequest;
+use super::views::{AskedView, ViewRequest};
 use super::{AppState, SharedState};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -52,22 +52,19 @@ const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime")
 impl AppState {
     async fn memento(
         self: &Arc<Self>,
-        record: &ServedFeed,
-        (wish, client): (ViewRequest, Client),
+        asked: &AskedView<'_>,
         at: Time,
-    ) -> Result<Arc<Rendition>, Arc<NoDocument>> {
-        let state = self.store.state(&record.name).await.map_err(NoDocument::from)?;
-        let state = state.ok_or_else(NoDocument::yet)?;
-        let kind = DocumentKind::Past { upstream: record.shown(), request: wish, at };
-        let (audience, feed) = (record.site.key(), record.name.clone());
-        let key = (DocumentKey { audience, feed, kind }, Some(state.revision));
+    ) -> Result<Arc<Rendition>, Problem> {
+        let AskedView { record, request, state, client, .. } = *asked;
+        let kind = DocumentKind::Past { upstream: record.shown(), request, at };
+        let key = (record.key(kind), Some(state.revision));
         let is_list = state.format == Format::Opml;
         let make = move |room: Arc<Self>, record: ServedFeed| async move {
-            room.build_memento(&record, wish, at, is_list).await
+            room.build_memento(&record, request, at, is_list).await
         };
         // The past may have had any number of items; as many as there are now is the best guess.
         let items = u64::from(state.living) + u64::from(state.tombstones);
-        let work = Work::new(&record.name, WorkKind::Past(wish.kind));
+        let work = Work::new(&record.name, WorkKind::Past(request.kind));
         let ask = WorkRequest { tells: true, ..self.admission.request(client, work, items) };
         self.encoded(record, key, ask, make).await
     }
@@ -75,38 +72,37 @@ impl AppState {
     async fn build_memento(
         &self,
         record: &ServedFeed,
-        wish: ViewRequest,
+        request: ViewRequest,
         at: Time,
         is_list: bool,
-    ) -> Result<Rendition, NoDocument> {
-        let select = match wish.kind {
+    ) -> Result<Rendition, Problem> {
+        let select = match request.kind {
             ViewKind::Sync if !is_list => PastSelect::Since(Tick::at(at.minus(self.config.window))),
             ViewKind::Complete | ViewKind::Sync => PastSelect::All,
             ViewKind::Reader => PastSelect::Current,
         };
         let view = match self.store.past(&record.name, select, at).await? {
             Some(Past::Then(view)) => *view,
-            Some(Past::Unknown { back_to }) => return Err(NoDocument::Told(unknown(at, back_to))),
-            None => return Err(NoDocument::Told(unknown(at, None))),
+            Some(Past::Unknown { back_to }) => return Err(unknown(at, back_to)),
+            None => return Err(unknown(at, None)),
         };
-        let container = wish.form(&view.state).container(view.state.format);
-        let PastWindow { view, deleted, since, until } = match wish.kind {
+        let container = request.form(&view.state).container(view.state.format);
+        let PastWindow { view, deleted, since, until } = match request.kind {
             ViewKind::Sync => {
                 // A list is told whole, so that everything stands where it stood.
                 let whole = (container == Container::Opml).then(|| view.items.clone());
-                let mut shown = PastWindow::at(view, at, self.config.window, wish.seen)
-                    .map_err(NoDocument::Told)?;
+                let mut shown = PastWindow::at(view, at, self.config.window, request.seen)?;
                 shown.view.items = whole.unwrap_or(shown.view.items);
                 shown
             }
             ViewKind::Reader | ViewKind::Complete => PastWindow::all(view),
         };
-        let mut document = self.unwritten(record, wish, view, &[]);
+        let mut document = self.unwritten(record, request, view, &[]);
         (document.deleted, document.bounds) = (deleted, (since, until));
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
-        let from = if wish.kind == ViewKind::Sync { at } else { document.shown };
-        let own = record.site.past(&record.name, wish.kind, document.form, from, wish.seen);
+        let from = if request.kind == ViewKind::Sync { at } else { document.shown };
+        let own = record.site.past(&record.name, request.kind, document.form, from, request.seen);
         document.history = HistoryPlace {
             forms: LinkForms::default(),
             archive: Some(ArchiveDocument { own: own.clone(), next: None }),
@@ -117,7 +113,7 @@ impl AppState {
         add(&mut head, MEMENTO_DATETIME, &document.shown.rfc822());
         add(&mut head, header::CONTENT_LOCATION, &own);
         add(&mut head, header::LINK, &format!("<{own}>; rel=\"self\""));
-        let current = record.site.view(&record.name, wish.kind, document.form);
+        let current = record.site.view(&record.name, request.kind, document.form);
         let current = format!("<{current}>; rel=\"original latest-version current\"");
         add(&mut head, header::LINK, &current);
         document.head = head;
@@ -138,20 +134,19 @@ fn unknown(at: Time, back_to: Option<Time>) -> Problem {
 /// The answer to `?as-of=`.
 pub(super) async fn answer_past(
     room: &SharedState,
-    record: &ServedFeed,
-    (wish, client): (ViewRequest, Client),
+    asked: &AskedView<'_>,
     (at, vary): (Time, HeaderValue),
-    asked: &HeaderMap,
+    headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let now = room.clock.now();
     if at > now {
         let said = format!("as-of, {at}, is in the future: it is {now}");
         return Err(Problem::parameter("as-of", said));
     }
-    let rendition = room.memento(record, (wish, client), at).await?;
+    let rendition = room.memento(asked, at).await?;
     let settled = at < now.minus(SETTLED);
     // An earlier date says nothing here: after a redaction the same past has other bytes.
-    let mut response = rendition.answer(asked, Some(LastModified::vague(rendition.shown)));
+    let mut response = rendition.answer(headers, Some(LastModified::vague(rendition.shown)));
     let fresh = if settled { SETTLED_FRESH } else { UNSETTLED_FRESH };
     response.headers_mut().insert(header::CACHE_CONTROL, fresh);
     response.headers_mut().insert(header::VARY, vary);
@@ -216,20 +211,19 @@ impl AppState {
     ) -> Result<Arc<Rendition>, Problem> {
         let secret = record.options.secret;
         let kind = DocumentKind::Archive { place: Box::new(place.clone()), form, secret };
-        let (audience, feed) = (record.site.key(), record.name.clone());
         // What was sealed stays as it is whatever comes to the feed.
-        let key = (DocumentKey { audience, feed, kind }, None);
+        let key = (record.key(kind), None);
         let read = place.clone();
         let make = move |room: Arc<Self>, record: ServedFeed| async move {
             let archive = room.store.archive(&record.name, &read.note.id).await?;
-            let archive = archive.ok_or_else(|| NoDocument::Told(dropped()))?;
+            let archive = archive.ok_or_else(dropped)?;
             room.write_document(document(&record.site, &record, &read, archive, form)).await
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
         let work = Work::new(&record.name, WorkKind::Archive);
         let ask = WorkRequest { client, work, cost, tells: false };
-        Ok(self.encoded(record, key, ask, make).await?)
+        self.encoded(record, key, ask, make).await
     }
 }
 

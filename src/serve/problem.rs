@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt::Display;
 use std::time::Duration;
 use tidegate_core::sync::SyncError;
 use tidegate_judge::record::local::ActError;
@@ -38,13 +38,21 @@ pub(super) struct Problem {
     #[serde(skip)]
     retry_after: Option<Duration>,
     #[serde(skip)]
-    challenge: bool,
-    /// Whether it is that there is no feed of a name for who asks.
-    #[serde(skip)]
-    pub(super) is_unknown_feed: bool,
-    /// Whether it is that an origin has not answered what it was asked before.
-    #[serde(skip)]
-    pub(super) is_of_site: bool,
+    pub(super) cause: ProblemCause,
+}
+
+/// What an error is to what is around the handler that answers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProblemCause {
+    Any,
+    /// The token of administration is asked for.
+    NoToken,
+    /// There is no feed of a name for who asks.
+    UnknownFeed,
+    /// An origin has not answered what it was asked before.
+    LateSite,
+    /// A feed was changed while it was read.
+    ChangedFeed,
 }
 
 fn as_number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
@@ -61,9 +69,7 @@ impl Problem {
             parameter: None,
             members: BTreeMap::new(),
             retry_after: None,
-            challenge: false,
-            is_unknown_feed: false,
-            is_of_site: false,
+            cause: ProblemCause::Any,
         }
     }
 
@@ -80,7 +86,7 @@ impl Problem {
     /// 404 of a name of which there is no feed for who asks.
     pub(super) fn unknown_feed() -> Self {
         let said = "no feed of that name is published here";
-        Self { is_unknown_feed: true, ..Self::not_found(said) }
+        Self { cause: ProblemCause::UnknownFeed, ..Self::not_found(said) }
     }
 
     /// 503 with `Retry-After`.
@@ -93,38 +99,24 @@ impl Problem {
 
     /// 503 with `Retry-After`, since an origin has not answered what it was asked before.
     pub(super) fn site_is_late(detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self { is_of_site: true, ..Self::later(detail, retry_after) }
+        Self { cause: ProblemCause::LateSite, ..Self::later(detail, retry_after) }
     }
 
-    /// What a reader learns of an error of the store: whether it may be over soon, or that it is our fault. The rest is
-    /// for the operator's log.
-    pub(super) fn from_store(error: &StoreError) -> Self {
-        let cause = error as &dyn std::error::Error;
-        match error {
-            StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
-            // The store itself has logged why, once.
-            StoreError::Stopped(_) => {
-                let said = "the gateway's store stopped after a failure and is opened again; what was made before and did \
-                            not change since is served meanwhile";
-                Self::later(said, RETRY_SOON)
-            }
-            StoreError::Away { .. } => {
-                let said = "a reader is to ask again once the database answers";
-                tracing::warn!(error = cause, "{said}");
-                Self::later(error.to_string(), RETRY_SOON)
-            }
-            error if error.is_passing() => Self::later(error.to_string(), RETRY_SOON),
-            _ => {
-                tracing::error!(error = cause, "the store failed a reader");
-                Self::later("the gateway could not read its store", RETRY_SOON)
-            }
-        }
+    /// 503 of a feed of which no document has been taken in yet.
+    pub(super) fn unread_feed() -> Self {
+        Self::later("no document of this feed has been taken in yet", RETRY_SOON)
+    }
+
+    /// 503 of what could not be made, for a reason that is for the operator's log.
+    pub(super) fn not_made(what: &str, error: impl Display) -> Self {
+        tracing::error!(%error, what, "what was asked for could not be made");
+        Self::later(format!("the gateway could not make {what}"), RETRY_SOON)
     }
 
     /// 401 with the challenge of RFC 6750 section 3.
     pub(super) fn unauthorized() -> Self {
         Self {
-            challenge: true,
+            cause: ProblemCause::NoToken,
             ..Self::new(
                 StatusCode::UNAUTHORIZED,
                 "administration needs the header Authorization: Bearer TOKEN with the gateway's \
@@ -167,15 +159,34 @@ impl Problem {
     }
 }
 
-impl From<Arc<Self>> for Problem {
-    fn from(shared: Arc<Self>) -> Self {
-        Arc::unwrap_or_clone(shared)
-    }
-}
-
 impl From<StoreError> for Problem {
+    /// What a reader learns of an error of the store: whether it may be over soon, or that it is our fault. The rest is
+    /// for the operator's log.
     fn from(error: StoreError) -> Self {
-        Self::from_store(&error)
+        let cause = &error as &dyn std::error::Error;
+        match &error {
+            StoreError::Closed => Self::later("the gateway is shutting down", RETRY_SOON),
+            // The store itself has logged why, once.
+            StoreError::Stopped(_) => {
+                let said = "the gateway's store stopped after a failure and is opened again; what was made before and did \
+                            not change since is served meanwhile";
+                Self::later(said, RETRY_SOON)
+            }
+            StoreError::Away { .. } => {
+                let said = "a reader is to ask again once the database answers";
+                tracing::warn!(error = cause, "{said}");
+                Self::later(error.to_string(), RETRY_SOON)
+            }
+            StoreError::Outdated => {
+                let later = Self::later(error.to_string(), RETRY_SOON);
+                Self { cause: ProblemCause::ChangedFeed, ..later }
+            }
+            _ if error.is_passing() => Self::later(error.to_string(), RETRY_SOON),
+            _ => {
+                tracing::error!(error = cause, "the store failed a reader");
+                Self::later("the gateway could not read its store", RETRY_SOON)
+            }
+        }
     }
 }
 
@@ -228,7 +239,7 @@ impl IntoResponse for Problem {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.challenge {
+        if self.cause == ProblemCause::NoToken {
             let realm = HeaderValue::from_static("Bearer realm=\"tidegate\"");
             headers.insert(header::WWW_AUTHENTICATE, realm);
         }

@@ -3,9 +3,11 @@
 use super::address::DocumentForm;
 use super::conditional::ETag;
 use super::delta::DeltaToken;
-use super::documents::NoDocument;
 use super::negotiate::{Encoding, encoding};
-use super::spool::{Spool, SpooledFile, SpoolingText, WrittenDocument};
+use super::query::ReadPlan;
+use super::shared_work::make_on_thread;
+use super::spool::{SpooledFile, SpoolingText, WrittenDocument};
+use super::{AppState, Problem};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -27,9 +29,9 @@ const FILE_BYTES: u64 = 32;
 /// Writes a page: `render::write`, or a double of it.
 pub(super) type Renderer = fn(
     &Page<'_>,
-    ItemPortions<'_, NoDocument>,
-    &mut dyn TextSink<NoDocument>,
-) -> Result<(), NoDocument>;
+    ItemPortions<'_, Problem>,
+    &mut dyn TextSink<Problem>,
+) -> Result<(), Problem>;
 
 /// The bytes of a body, wherever they are.
 #[derive(Debug, Clone)]
@@ -136,50 +138,48 @@ pub(super) struct UnwrittenDocument {
 /// The items of a view that were not read yet, and who reads them, at the same revision.
 #[derive(Clone)]
 pub(super) struct RestOfView {
-    pub(super) reader: PinnedFeed,
+    reader: PinnedFeed,
     pub(super) remaining: RemainingItems,
 }
 
 impl RestOfView {
+    /// Begins to read what a plan says.
+    pub(super) async fn begin(
+        reader: &PinnedFeed,
+        plan: ReadPlan,
+    ) -> Result<(View, Self), Problem> {
+        let begun = reader.begin_view(plan.select()).await?;
+        let (view, remaining) = begun.ok_or_else(Problem::unread_feed)?;
+        Ok((view, Self { reader: reader.clone(), remaining }))
+    }
+
     /// The next items; `None` behind the last one.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Item>>, NoDocument> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Item>>, Problem> {
         if self.remaining.is_empty() {
             return Ok(None);
         }
         let remaining = std::mem::take(&mut self.remaining);
         let read = self.reader.next_items(remaining).await?;
-        let (items, remaining) = read.ok_or_else(NoDocument::yet)?;
+        let (items, remaining) = read.ok_or_else(Problem::unread_feed)?;
         self.remaining = remaining;
         Ok(Some(items))
     }
 
     /// The portions that are left, for who writes them on a thread that may wait.
-    fn portions(mut self, runtime: Handle) -> impl Iterator<Item = Result<Vec<Item>, NoDocument>> {
+    fn portions(mut self, runtime: Handle) -> impl Iterator<Item = Result<Vec<Item>, Problem>> {
         std::iter::from_fn(move || runtime.block_on(self.next()).transpose())
     }
 }
 
 impl UnwrittenDocument {
-    /// Writes and packs it on a thread of its own.
-    pub(super) async fn made(
+    /// Writes and packs it. Blocks.
+    fn write(
         mut self,
-        (renderer, spool): (Renderer, &Arc<Spool>),
-    ) -> Result<Rendition, NoDocument> {
-        let (rest, runtime) = (self.rest.take(), Handle::current());
-        let out = SpoolingText::new(spool);
-        let made = tokio::task::spawn_blocking(move || {
-            let mut portions = rest.map(|rest| rest.portions(runtime)).into_iter().flatten();
-            self.rendition(renderer, &mut portions, out)
-        });
-        made.await.map_err(NoDocument::failed)?
-    }
-
-    fn rendition(
-        self,
         renderer: Renderer,
-        rest: ItemPortions<'_, NoDocument>,
         mut out: SpoolingText,
-    ) -> Result<Rendition, NoDocument> {
+        runtime: Handle,
+    ) -> Result<Rendition, Problem> {
+        let rest = self.rest.take().map(|rest| rest.portions(runtime));
         let View { state, skeleton, items } = &self.view;
         let container = self.form.container(state.format);
         let page = Page {
@@ -197,9 +197,9 @@ impl UnwrittenDocument {
             expires: self.expires,
             window: self.window,
         };
+        renderer(&page, &mut rest.into_iter().flatten(), &mut out)?;
         let (about, revision) = ((container.media_type(), self.shown), state.revision);
-        renderer(&page, rest, &mut out)?;
-        let made = match out.finish(self.token)? {
+        let written = match out.finish(self.token)? {
             WrittenDocument::InMemory(document) => {
                 Rendition::packed(document, self.token, LASTING, about)?
             }
@@ -207,7 +207,19 @@ impl UnwrittenDocument {
                 Rendition::new(identity, (Some(gzip), None), about)
             }
         };
-        Ok(Rendition { head: self.head, revision, ..made })
+        Ok(Rendition { head: self.head, revision, ..written })
+    }
+}
+
+impl AppState {
+    /// Writes and packs a document on a thread of its own.
+    pub(super) async fn write_document(
+        &self,
+        document: UnwrittenDocument,
+    ) -> Result<Rendition, Problem> {
+        let (renderer, spool) = &self.writing;
+        let (renderer, out, runtime) = (*renderer, SpoolingText::new(spool), Handle::current());
+        make_on_thread("this document", move || document.write(renderer, out, runtime)).await
     }
 }
 
@@ -220,7 +232,7 @@ impl Rendition {
         document: String,
         media_type: &'static str,
         shown: Time,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, Problem> {
         Self::packed(document, None, QUICK, (media_type, shown))
     }
 
@@ -229,9 +241,10 @@ impl Rendition {
         token: Option<DeltaToken>,
         (gzip_level, zstd_level): PackingEffort,
         about: DocumentFacts,
-    ) -> io::Result<Self> {
-        let gzip = gzip(document.as_bytes(), gzip_level)?;
-        let zstd = zstd::bulk::compress(document.as_bytes(), zstd_level)?;
+    ) -> Result<Self, Problem> {
+        let unpacked = |error| Problem::not_made("this document", error);
+        let gzip = gzip(document.as_bytes(), gzip_level).map_err(unpacked)?;
+        let zstd = zstd::bulk::compress(document.as_bytes(), zstd_level).map_err(unpacked)?;
         let [identity, gzip, zstd] =
             [document.into_bytes(), gzip, zstd].map(|bytes| EncodedBody::new(bytes, token));
         Ok(Self::new(identity, (Some(gzip), Some(zstd)), about))

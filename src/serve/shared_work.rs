@@ -1,8 +1,9 @@
 //! Work that is done once for all who ask for it at the same time. It runs in a task of its own, so that
 //! it keeps what it was admitted with until it is really over, whoever leaves meanwhile.
 
-use super::admission::{Admission, Overloaded, Work};
+use super::admission::{Admission, Work};
 use super::client::Client;
+use super::problem::Problem;
 use crate::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -25,28 +26,28 @@ pub(super) struct WorkRequest {
 }
 
 /// What came of work: all who waited share it.
-type SharedResult<V, E> = Result<Arc<V>, Arc<E>>;
+type SharedResult<V> = Result<Arc<V>, Problem>;
 
 /// How far work is.
-enum WorkStage<V, E> {
+enum WorkStage<V> {
     /// Those who want it wait for leave to begin.
     Waiting,
     /// Somebody was admitted, and it is being done.
     Begun,
     /// It is over.
-    Done(SharedResult<V, E>),
+    Done(SharedResult<V>),
 }
 
 /// Work that is not over, for as long as somebody takes part in it.
-struct Flight<K: Eq + Hash, V, E> {
+struct Flight<K: Eq + Hash, V> {
     key: K,
-    progress: watch::Sender<WorkStage<V, E>>,
-    all: Flights<K, V, E>,
+    progress: watch::Sender<WorkStage<V>>,
+    all: Flights<K, V>,
 }
 
-type Flights<K, V, E> = Arc<Mutex<HashMap<K, Weak<Flight<K, V, E>>>>>;
+type Flights<K, V> = Arc<Mutex<HashMap<K, Weak<Flight<K, V>>>>>;
 
-impl<K: Eq + Hash, V, E> Flight<K, V, E> {
+impl<K: Eq + Hash, V> Flight<K, V> {
     /// Takes it out, so that another may begin under the same key.
     fn leave(&self) {
         let mut flights = locked(&self.all);
@@ -56,29 +57,28 @@ impl<K: Eq + Hash, V, E> Flight<K, V, E> {
     }
 
     /// Tells those who wait what came of it.
-    fn end(&self, outcome: SharedResult<V, E>) {
+    fn end(&self, outcome: SharedResult<V>) {
         self.leave();
         self.progress.send_replace(WorkStage::Done(outcome));
     }
 }
 
-impl<K: Eq + Hash, V, E> Drop for Flight<K, V, E> {
+impl<K: Eq + Hash, V> Drop for Flight<K, V> {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
 /// Work by key, each done once at a time.
-pub(super) struct SingleFlight<K: Eq + Hash, V, E> {
-    flights: Flights<K, V, E>,
+pub(super) struct SingleFlight<K: Eq + Hash, V> {
+    flights: Flights<K, V>,
     admission: Arc<Admission>,
 }
 
-impl<K, V, E> SingleFlight<K, V, E>
+impl<K, V> SingleFlight<K, V>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Send + Sync + 'static,
-    E: From<StoreError> + From<Overloaded> + Send + Sync + 'static,
 {
     /// Nothing is being done.
     pub(super) fn new(admission: Arc<Admission>) -> Self {
@@ -90,7 +90,7 @@ where
         &self.admission
     }
 
-    fn join(&self, key: &K) -> Arc<Flight<K, V, E>> {
+    fn join(&self, key: &K) -> Arc<Flight<K, V>> {
         let mut flights = locked(&self.flights);
         if let Some(flight) = flights.get(key).and_then(Weak::upgrade) {
             return flight;
@@ -110,18 +110,18 @@ where
         key: &K,
         ask: WorkRequest,
         begin: impl FnOnce() -> F,
-    ) -> SharedResult<V, E>
+    ) -> SharedResult<V>
     where
-        F: Future<Output = SharedResult<V, E>> + Send + 'static,
+        F: Future<Output = SharedResult<V>> + Send + 'static,
     {
-        let closed = || Err(Arc::new(StoreError::Closed.into()));
+        let closed = || Err(StoreError::Closed.into());
         let flight = self.join(key);
         let mut progress = flight.progress.subscribe();
         tokio::select! {
             biased;
             _ = progress.wait_for(|stage| !matches!(stage, WorkStage::Waiting)) => {}
             admitted = self.admission.admit(ask.client, &ask.work, ask.cost) => {
-                let admitted = admitted.map_err(|error| Arc::new(error.into()))?;
+                let admitted = admitted?;
                 // Unless somebody else was admitted meanwhile.
                 let is_first = flight.progress.send_if_modified(|stage| {
                     let is_first = matches!(stage, WorkStage::Waiting);
@@ -145,6 +145,15 @@ where
             _ => closed(),
         }
     }
+}
+
+/// Does what blocks or computes for long on a thread of its own. `what`: what is not made where that breaks off.
+pub(super) async fn make_on_thread<T: Send + 'static>(
+    what: &str,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let made = tokio::task::spawn_blocking(work).await;
+    made.unwrap_or_else(|error| Err(Problem::not_made(what, error)))
 }
 
 /// How long what was made of all feeds is given again, at least, and as many times as long as it took: whoever asks,
@@ -207,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_flight_that_all_have_left_is_not_kept() {
-        let flights: SingleFlight<u8, u32, crate::problem::Problem> =
+        let flights: SingleFlight<u8, u32> =
             SingleFlight::new(Arc::new(Admission::of(4)));
         let [one, other] = [1, 1].map(|key| flights.join(&key));
         assert!(Arc::ptr_eq(&one, &other));
@@ -219,7 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_told_when_the_work_breaks_off() {
-        let flights: SingleFlight<u8, u32, crate::problem::Problem> =
+        let flights: SingleFlight<u8, u32> =
             SingleFlight::new(Arc::new(Admission::of(4)));
         let work = Work::of_all(crate::admission::WorkKind::Ledger);
         let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };

@@ -7,7 +7,6 @@
 
 use super::conditional::ETag;
 use super::delta::DeltaToken;
-use super::documents::NoDocument;
 use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{BodyContent, EncodedBody, GZIP_LEVEL_LARGE};
 use bytes::Bytes;
@@ -16,7 +15,7 @@ use flate2::write::GzEncoder;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_format::render::TextSink;
@@ -51,19 +50,19 @@ impl Spool {
     }
 
     /// A file for a document.
-    fn create(&self, folder: &PathBuf) -> io::Result<FileWriter> {
+    fn create(&self, folder: &Path) -> io::Result<FileWriter> {
         let file = BufWriter::with_capacity(BUFFER, tempfile::tempfile_in(folder)?);
         let used = Arc::clone(&self.used);
         Ok(FileWriter { file, hash: Xxh3::new(), size: FileSize { bytes: 0, used } })
     }
 
     /// An error where the disk has too little space for documents.
-    fn check_space(&self) -> Result<(), NoDocument> {
+    fn check_space(&self) -> Result<(), Problem> {
         let condition = self.store.condition();
         if condition.space.is_some_and(|space| space.is_low) {
             let said = "the document is too large for memory, and the gateway's disk has too little \
                         space for it";
-            return Err(NoDocument::Told(Problem::later(said, RETRY_SOON)));
+            return Err(Problem::later(said, RETRY_SOON));
         }
         Ok(())
     }
@@ -175,36 +174,51 @@ impl SpoolingText {
     pub(super) fn finish(
         mut self,
         token: Option<DeltaToken>,
-    ) -> Result<WrittenDocument, NoDocument> {
+    ) -> Result<WrittenDocument, Problem> {
         self.flush()?;
         let Some((identity, gzip)) = self.files else {
             return Ok(WrittenDocument::InMemory(self.text));
         };
-        let gzip = gzip.finish()?.finish(token)?;
-        Ok(WrittenDocument::InFiles { identity: identity.finish(token)?, gzip })
-    }
-}
-
-impl TextSink<NoDocument> for SpoolingText {
-    fn text(&mut self) -> &mut String {
-        &mut self.text
+        let finish = || {
+            let gzip = gzip.finish()?.finish(token)?;
+            Ok(WrittenDocument::InFiles { identity: identity.finish(token)?, gzip })
+        };
+        finish().map_err(unwritten)
     }
 
-    fn flush(&mut self) -> Result<(), NoDocument> {
-        if self.files.is_none()
-            && self.text.len() > LARGE
-            && let Some(folder) = &self.spool.folder
-        {
+    /// Writes what there is to the files.
+    fn write_to_files(&mut self, folder: &Path) -> io::Result<()> {
+        if self.files.is_none() {
             let packing = Compression::new(GZIP_LEVEL_LARGE);
             let gzip = GzEncoder::new(self.spool.create(folder)?, packing);
             self.files = Some((self.spool.create(folder)?, gzip));
         }
         if let Some((identity, gzip)) = &mut self.files {
-            self.spool.check_space()?;
             identity.write_all(self.text.as_bytes())?;
             gzip.write_all(self.text.as_bytes())?;
-            self.text.clear();
         }
+        self.text.clear();
         Ok(())
     }
+}
+
+impl TextSink<Problem> for SpoolingText {
+    fn text(&mut self) -> &mut String {
+        &mut self.text
+    }
+
+    fn flush(&mut self) -> Result<(), Problem> {
+        let is_large = self.files.is_some() || self.text.len() > LARGE;
+        let Some(folder) = self.spool.folder.clone().filter(|_| is_large) else { return Ok(()) };
+        self.spool.check_space()?;
+        self.write_to_files(&folder).map_err(unwritten)
+    }
+}
+
+/// No file took a document.
+fn unwritten(error: io::Error) -> Problem {
+    // Not what was made before: the feed may have moved on, and was said to have.
+    tracing::error!(%error, "a document could not be written to a file of the data folder");
+    let said = format!("the document is too large for memory, and no file took it: {error}");
+    Problem::later(said, RETRY_SOON)
 }

@@ -11,12 +11,12 @@ use super::client::Client;
 use super::directory::Listing;
 use super::log::LogAfter;
 use super::openapi::{BadRequest, NotFound, Unchanged};
-use super::problem::{Problem, RETRY_SOON};
+use super::problem::Problem;
 use super::query::Query;
 use super::rendition::Rendition;
+use super::shared_work::make_on_thread;
 use super::{AppState, SharedState};
 use crate::locked;
-use arc_swap::ArcSwapOption;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Uri, header};
@@ -62,17 +62,16 @@ struct Built {
     took: Duration,
 }
 
-/// The document of one period.
+/// The document of one period, as it was last made. One makes it at a time, whoever leaves meanwhile; whoever comes waits
+/// for that.
 struct PeriodDocument {
     period: u32,
-    built: ArcSwapOption<Built>,
-    /// One builder at a time, whoever leaves meanwhile; whoever comes waits for its document.
-    building: Arc<tokio::sync::Mutex<()>>,
+    last: Arc<tokio::sync::Mutex<Option<Built>>>,
 }
 
 pub(super) struct SupDocuments {
     periods: Vec<u32>,
-    slots: Vec<Arc<PeriodDocument>>,
+    slots: Vec<PeriodDocument>,
     windows: Mutex<Windows>,
     /// One reader of the log at a time.
     reading: tokio::sync::Mutex<()>,
@@ -84,10 +83,7 @@ impl SupDocuments {
     /// The documents of these periods; nothing of the log is read yet.
     pub(super) fn new(periods: &[u32]) -> Self {
         let periods: Vec<u32> = BTreeSet::from_iter(periods.iter().copied()).into_iter().collect();
-        let slot = |period: &u32| {
-            let (period, built, building) = (*period, ArcSwapOption::empty(), Arc::default());
-            Arc::new(PeriodDocument { period, built, building })
-        };
+        let slot = |period: &u32| PeriodDocument { period: *period, last: Arc::default() };
         Self {
             windows: Mutex::new(Windows::new(periods.last().copied().unwrap_or(USUAL))),
             slots: periods.iter().map(slot).collect(),
@@ -98,7 +94,7 @@ impl SupDocuments {
     }
 
     /// The slot that a query asks for.
-    fn asked(&self, query: &str) -> Result<&Arc<PeriodDocument>, Problem> {
+    fn asked(&self, query: &str) -> Result<&PeriodDocument, Problem> {
         let written: Vec<String> = self.periods.iter().map(u32::to_string).collect();
         let wrong = |said: &str| {
             let said = format!("{said}; there are documents of {} seconds", written.join(", "));
@@ -124,34 +120,28 @@ impl AppState {
     /// The document of a slot, as new as it has to be.
     async fn sup_document(
         self: &Arc<Self>,
-        slot: &Arc<PeriodDocument>,
-    ) -> Result<Arc<Built>, Problem> {
+        slot: &PeriodDocument,
+    ) -> Result<Arc<Rendition>, Problem> {
+        let (mut last, period) = (Arc::clone(&slot.last).lock_owned().await, slot.period);
         let listing = self.directory.listing().await?;
-        if let Some(built) = self.standing(slot, &listing) {
-            return Ok(built);
-        }
-        let turn = Arc::clone(&slot.building).lock_owned().await;
-        if let Some(built) = self.standing(slot, &listing) {
-            return Ok(built);
+        if let Some(built) = last.as_ref().filter(|it| self.is_fresh(it, period, &listing)) {
+            return Ok(Arc::clone(&built.rendition));
         }
         self.read_log_to_end().await?;
         // Not before the log was read: of what is in it, it is known whether it is private.
         let private = Arc::clone(self.directory.listing().await?.private());
-        let begun = Instant::now();
-        let (room, slot) = (Arc::clone(self), Arc::clone(slot));
-        let building = tokio::task::spawn_blocking(move || {
+        let (room, begun) = (Arc::clone(self), Instant::now());
+        make_on_thread("the SUP document", move || {
             let site = &room.site;
             let hidden: HashSet<SupId> = private.iter().filter_map(|f| site.sup_id(f)).collect();
             let is_listed = |id: &SupId| !hidden.contains(id);
-            let (rendition, epoch) = make(&room.sup, site, (slot.period, &is_listed))?;
+            let (rendition, epoch) = make(&room.sup, site, (period, &is_listed))?;
             let (rendition, at, took) = (Arc::new(rendition), Instant::now(), begun.elapsed());
-            let built = Arc::new(Built { rendition, epoch, private, at, took });
-            slot.built.store(Some(Arc::clone(&built)));
-            // A visitor who goes away stops nothing of it.
-            drop(turn);
-            Ok::<_, std::io::Error>(built)
-        });
-        building.await.map_err(failed)?.map_err(failed)
+            let built = Built { rendition: Arc::clone(&rendition), epoch, private, at, took };
+            *last = Some(built);
+            Ok(rendition)
+        })
+        .await
     }
 
     /// Reads the log to its end.
@@ -174,23 +164,20 @@ impl AppState {
         let (room, site) = (Arc::clone(self), Arc::clone(audience.site()));
         let seen = listing.seen_by(audience).filter_map(|record| site.sup_id(&record.name));
         let seen: HashSet<SupId> = seen.collect();
-        let building = tokio::task::spawn_blocking(move || {
-            make(&room.sup, &site, (period, &|id| seen.contains(id)))
-        });
-        Ok(building.await.map_err(failed)?.map_err(failed)?.0)
+        make_on_thread("the SUP document", move || {
+            make(&room.sup, &site, (period, &|id| seen.contains(id))).map(|(made, _)| made)
+        })
+        .await
     }
 
-    /// The last document, where it is new enough.
-    fn standing(&self, slot: &PeriodDocument, listing: &Listing) -> Option<Arc<Built>> {
-        let built = slot.built.load_full()?;
-        // It tells of no feed that became private.
-        if !Arc::ptr_eq(&built.private, listing.private()) {
-            return None;
-        }
+    /// Whether a document is new enough.
+    fn is_fresh(&self, built: &Built, period: u32, listing: &Listing) -> bool {
         let pause = built.took.saturating_mul(SHARE).clamp(PACE, PACE_LIMIT);
         let age = self.clock.now().since(built.rendition.shown);
-        let unchanged = built.epoch >= self.log.newest() && age <= step(slot.period);
-        (unchanged || built.at.elapsed() < pause).then_some(built)
+        let is_unchanged = built.epoch >= self.log.newest() && age <= step(period);
+        // It tells of no feed that became private.
+        Arc::ptr_eq(&built.private, listing.private())
+            && (is_unchanged || built.at.elapsed() < pause)
     }
 
     /// Takes what is new in the log.
@@ -267,7 +254,7 @@ fn make(
     documents: &SupDocuments,
     site: &Site,
     (period, is_listed): (u32, &dyn Fn(&SupId) -> bool),
-) -> std::io::Result<(Rendition, Epoch)> {
+) -> Result<(Rendition, Epoch), Problem> {
     let (text, shown, epoch) = {
         let windows = locked(&documents.windows);
         let window = windows.window(period);
@@ -281,11 +268,6 @@ fn make(
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
     ]);
     Ok((rendition, epoch))
-}
-
-fn failed(error: impl std::fmt::Display) -> Problem {
-    tracing::error!(%error, "a SUP document could not be made");
-    Problem::later("the SUP document could not be made", RETRY_SOON)
 }
 
 describe! {
@@ -327,6 +309,5 @@ pub(super) async fn document(
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
         return Ok(rendition.answer(&asked, None));
     }
-    let built = room.sup_document(slot).await?;
-    Ok(built.rendition.answer(&asked, None))
+    Ok(room.sup_document(slot).await?.answer(&asked, None))
 }

@@ -28,7 +28,7 @@ mod subscribe;
 mod sup;
 mod topics;
 
-use super::documents::NoDocument;
+use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
     AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, site_router,
@@ -58,9 +58,9 @@ fn at(seconds: i64) -> Time {
 /// Says everything that a page holds, a line each, so that tests can read it.
 fn spell(
     page: &Page<'_>,
-    rest: ItemPortions<'_, NoDocument>,
-    out: &mut dyn TextSink<NoDocument>,
-) -> Result<(), NoDocument> {
+    rest: ItemPortions<'_, Problem>,
+    out: &mut dyn TextSink<Problem>,
+) -> Result<(), Problem> {
     let rest: Vec<Vec<Item>> = rest.collect::<Result<_, _>>()?;
     assert_eq!(rest, Vec::<Vec<Item>>::new(), "the test store reads all items at once");
     out.text().push_str(&spelled(page));

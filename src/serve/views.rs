@@ -1,11 +1,12 @@
 //! The views of feeds: what they are made of, and how they are read and written.
 
 use super::address::DocumentForm;
-use super::admission::{Work, WorkKind};
+use super::admission::{Admission, Work, WorkKind};
 use super::audience::ServedFeed;
 use super::client::Client;
 use super::delta::Point;
-use super::documents::{DocumentKey, DocumentKind, NoDocument};
+use super::documents::{DocumentKey, DocumentKind};
+use super::problem::{Problem, ProblemCause};
 use super::query::ReadPlan;
 use super::rendition::{Rendition, RestOfView, UnwrittenDocument};
 use super::shared_work::WorkRequest;
@@ -38,54 +39,101 @@ impl ViewRequest {
         let form = DocumentForm { dialect: self.dialect, container: self.container };
         form.within(state.format)
     }
+
+    fn plan(&self, state: &FeedState) -> Result<ReadPlan, Problem> {
+        ReadPlan::new(self.kind, self.seen, state)
+    }
+
+    /// Whether a plan shows what anybody gets who asks for no part of the view.
+    fn is_whole(&self, plan: ReadPlan, state: &FeedState) -> bool {
+        ReadPlan::new(self.kind, None, state).is_ok_and(|whole| whole == plan)
+    }
+
+    /// Whether the view tells deletions as RFC 6721 does.
+    fn tells_deletions(&self, state: &FeedState) -> bool {
+        self.kind != ViewKind::Complete
+            && self.form(state).container(state.format) == Container::Atom
+            && state.window_start.is_some()
+    }
+
+    /// Whether the view has all of a list, in its order, whatever the container is: that order is in no version of its
+    /// outlines, so that who reads it takes that of the document. Of other feeds what changed stands in nothing.
+    fn has_whole_list(&self, state: &FeedState) -> bool {
+        self.kind != ViewKind::Reader && state.format == Format::Opml
+    }
 }
 
-/// The key of a view, or of a delta that begins with `base`.
-pub(super) fn view_key(
-    record: &ServedFeed,
-    wish: ViewRequest,
+/// A view that a client asks for, decided from the state in which its feed is.
+#[derive(Clone, Copy)]
+pub(super) struct AskedView<'a> {
+    pub(super) record: &'a ServedFeed,
+    pub(super) request: ViewRequest,
+    pub(super) state: &'a FeedState,
+    pub(super) client: Client,
     plan: ReadPlan,
-    state: &FeedState,
-    base: Option<Point>,
-) -> DocumentKey {
-    // Where the window starts follows from the revision, which stands beside the key: so what is made of a later one
-    // takes the place of what was made before.
-    let plan = match plan {
-        ReadPlan::Window { since } if since == state.window_start => {
-            ReadPlan::Window { since: None }
-        }
-        other => other,
-    };
-    DocumentKey {
-        audience: record.site.key(),
-        feed: record.name.clone(),
-        kind: DocumentKind::View {
-            upstream: record.shown(),
+}
+
+impl<'a> AskedView<'a> {
+    pub(super) fn new(
+        record: &'a ServedFeed,
+        request: ViewRequest,
+        state: &'a FeedState,
+        client: Client,
+    ) -> Result<Self, Problem> {
+        Ok(Self { record, request, state, client, plan: request.plan(state)? })
+    }
+
+    /// The key of its document, or of a delta that begins with `base`, with the revision.
+    pub(super) fn key(&self, base: Option<Point>) -> (DocumentKey, Option<Revision>) {
+        // Where the window starts follows from the revision, which stands beside the key: so what is made of a later one
+        // takes the place of what was made before.
+        let plan = match self.plan {
+            ReadPlan::Window { since } if since == self.state.window_start => {
+                ReadPlan::Window { since: None }
+            }
+            other => other,
+        };
+        let kind = DocumentKind::View {
+            upstream: self.record.shown(),
             plan,
-            form: wish.form(state),
-            is_complete: record.options.complete,
+            form: self.request.form(self.state),
+            is_complete: self.record.options.complete,
             base,
-        },
+        };
+        (self.record.key(kind), Some(self.state.revision))
+    }
+
+    /// What making the document takes: the items that it shows, and where something is told that no item says, the ledger.
+    pub(super) fn work(&self, admission: &Admission) -> WorkRequest {
+        let (state, feed) = (self.state, &self.record.name);
+        let all = u64::from(state.living) + u64::from(state.tombstones);
+        let items = match self.request.kind {
+            ViewKind::Reader => u64::from(state.current),
+            ViewKind::Sync | ViewKind::Complete => all,
+        };
+        let work = Work::new(feed, WorkKind::View(self.request.kind));
+        let tells_deletions = state.tombstones > 0 && self.request.tells_deletions(state);
+        let ledger = match tells_deletions || self.request.has_whole_list(state) {
+            true => admission.cost_of(&Work::new(feed, WorkKind::Ledger), all),
+            false => 0,
+        };
+        let cost = admission.cost_of(&work, items).saturating_add(ledger);
+        let tells = self.request.is_whole(self.plan, state);
+        WorkRequest { client: self.client, cost, work, tells }
     }
 }
 
 impl AppState {
-    /// The rendition of a view as the feed now stands; on a hit nothing is read from the store but the state that it has
-    /// in memory, so that where the store fails, what was made of the same revision is served.
-    pub(super) async fn rendition(
+    /// The document of a view; on a hit nothing is read from the store, so that where the store fails, what was made of the
+    /// same revision is served.
+    pub(super) async fn view(
         self: &Arc<Self>,
-        record: &ServedFeed,
-        wish: ViewRequest,
-        client: Client,
-    ) -> Result<Arc<Rendition>, Arc<NoDocument>> {
-        let state = self.store.state(&record.name).await.map_err(NoDocument::from)?;
-        let state = state.ok_or_else(NoDocument::yet)?;
-        let plan = plan(wish, &state)?;
-        let usual = ReadPlan::new(wish.kind, None, &state).is_ok_and(|usual| usual == plan);
-        let key = view_key(record, wish, plan, &state, None);
-        let ask = self.view_work(record, wish, &state, client, usual);
-        let make = |room: Arc<Self>, record| async move { room.build_view(&record, wish).await };
-        self.encoded(record, (key, Some(state.revision)), ask, make).await
+        asked: &AskedView<'_>,
+    ) -> Result<Arc<Rendition>, Problem> {
+        let request = asked.request;
+        let make =
+            |room: Arc<Self>, record| async move { room.build_view(&record, request).await };
+        self.encoded(asked.record, asked.key(None), asked.work(&self.admission), make).await
     }
 
     /// A document in its encodings, which is kept or made.
@@ -95,107 +143,71 @@ impl AppState {
         (key, revision): (DocumentKey, Option<Revision>),
         ask: WorkRequest,
         make: impl FnOnce(Arc<Self>, ServedFeed) -> F,
-    ) -> Result<Arc<Rendition>, Arc<NoDocument>>
+    ) -> Result<Arc<Rendition>, Problem>
     where
-        F: Future<Output = Result<Rendition, NoDocument>> + Send + 'static,
+        F: Future<Output = Result<Rendition, Problem>> + Send + 'static,
     {
         let make = || make(Arc::clone(self), record.clone());
         let made = self.documents.get(key, revision, ask, make).await?;
-        made.encoded().cloned().ok_or_else(|| Arc::new(NoDocument::yet()))
-    }
-
-    /// What making a view takes: the items that it shows, and where something is told that no item says,
-    /// the ledger. `whole`: it is made of all that the view has.
-    pub(super) fn view_work(
-        &self,
-        record: &ServedFeed,
-        wish: ViewRequest,
-        state: &FeedState,
-        client: Client,
-        whole: bool,
-    ) -> WorkRequest {
-        let all = u64::from(state.living) + u64::from(state.tombstones);
-        let items = match wish.kind {
-            ViewKind::Reader => u64::from(state.current),
-            ViewKind::Sync | ViewKind::Complete => all,
-        };
-        let work = Work::new(&record.name, WorkKind::View(wish.kind));
-        let shown = self.admission.cost_of(&work, items);
-        let is_read =
-            is_told_whole(wish, state) || (state.tombstones > 0 && tells_deletions(wish, state));
-        let ledger = match is_read {
-            true => self.admission.cost_of(&Work::new(&record.name, WorkKind::Ledger), all),
-            false => 0,
-        };
-        WorkRequest { client, cost: shown.saturating_add(ledger), work, tells: whole }
+        made.encoded().cloned().ok_or_else(Problem::unread_feed)
     }
 
     async fn build_view(
         &self,
         record: &ServedFeed,
-        wish: ViewRequest,
-    ) -> Result<Rendition, NoDocument> {
+        request: ViewRequest,
+    ) -> Result<Rendition, Problem> {
         // Another gateway may change the feed while it is read, which begins anew then.
         for _ in 1..BUILDS {
-            match self.build_view_once(record, wish).await {
-                Err(NoDocument::Store(StoreError::Outdated)) => {}
+            match self.build_view_once(record, request).await {
+                Err(problem) if problem.cause == ProblemCause::ChangedFeed => {}
                 done => return done,
             }
         }
-        self.build_view_once(record, wish).await
+        self.build_view_once(record, request).await
     }
 
     async fn build_view_once(
         &self,
         record: &ServedFeed,
-        wish: ViewRequest,
-    ) -> Result<Rendition, NoDocument> {
-        let read = self.read_view(record, wish).await?;
-        let state = &read.view.state;
+        request: ViewRequest,
+    ) -> Result<Rendition, Problem> {
+        let ReadView { plan, view, rest, deleted } = self.read_view(record, request).await?;
+        let state = &view.state;
         // Deltas begin with what anybody gets, not with an answer to `?since=`.
-        let usual = ReadPlan::new(wish.kind, None, state).is_ok_and(|usual| usual == read.plan);
-        let scope = if usual { self.tag_scope(record, wish, state) } else { None };
-        let token = scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope));
-        let (bounds, expires) =
-            (read.plan.bounds(state), read.plan.expires(&read.view.items, self.config.window));
+        let scope = match request.is_whole(plan, state) {
+            true => self.tag_scope(record, request, state),
+            false => None,
+        };
         let document = UnwrittenDocument {
-            rest: Some(read.rest),
-            bounds,
-            expires,
-            token,
-            ..self.unwritten(record, wish, read.view, &read.deleted)
+            rest: Some(rest),
+            bounds: plan.bounds(state),
+            expires: plan.expires(&view.items, self.config.window),
+            token: scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope)),
+            ..self.unwritten(record, request, view, &deleted)
         };
         self.write_document(document).await
-    }
-
-    /// Writes and packs a document.
-    pub(super) async fn write_document(
-        &self,
-        document: UnwrittenDocument,
-    ) -> Result<Rendition, NoDocument> {
-        let (renderer, spool) = &self.writing;
-        document.made((*renderer, spool)).await
     }
 
     /// A document of what was read, without what `sx:sharing` says of it.
     pub(super) fn unwritten(
         &self,
         record: &ServedFeed,
-        wish: ViewRequest,
+        request: ViewRequest,
         view: View,
         deleted: &[Item],
     ) -> UnwrittenDocument {
-        let form = wish.form(&view.state);
-        let history = self.history_place(record, wish, &view);
+        let (kind, form) = (request.kind, request.form(&view.state));
+        let history = history_place(record, kind, form, &view.state);
         let addresses = record.site.addresses(record, form, view.skeleton.link.as_deref());
         UnwrittenDocument {
             head: feeds::head(
-                Some(wish.kind),
+                Some(kind),
                 form.container(view.state.format),
                 (&addresses, &history),
                 record.site.sup(&record.name).as_deref(),
             ),
-            kind: wish.kind,
+            kind,
             form,
             addresses,
             history,
@@ -210,38 +222,16 @@ impl AppState {
         }
     }
 
-    /// Where a view stands in its feed's history. The reader view leads to the newest archive. The
-    /// complete view of a feed that is complete says so, unless it has tombstones, which a client
-    /// would take for entries (READINGS 3, row 7).
-    fn history_place(&self, record: &ServedFeed, wish: ViewRequest, view: &View) -> HistoryPlace {
-        let mut place = HistoryPlace { forms: record.site.history, ..HistoryPlace::default() };
-        let newest = view.state.archives.newest.as_ref();
-        let says_all = record.options.complete || view.state.says_complete;
-        match wish.kind {
-            ViewKind::Reader => {
-                let at = |id| record.site.archive(&record.name, id, wish.form(&view.state));
-                place.previous = newest.map(at);
-            }
-            ViewKind::Complete => {
-                place.complete = says_all && view.state.tombstones == 0;
-            }
-            ViewKind::Sync => {}
-        }
-        place
-    }
-
     /// Reads what the view shows, all at one revision. In Atom deletions stand as `at:deleted-entry` in
     /// the reader view and, beside the tombstones, in the sync view.
     pub(super) async fn read_view(
         &self,
         record: &ServedFeed,
-        wish: ViewRequest,
-    ) -> Result<ReadView, NoDocument> {
-        let reader = self.store.pin(&record.name).await?.ok_or_else(NoDocument::yet)?;
-        let plan = plan(wish, reader.state())?;
-        let begun = reader.begin_view(plan.select()).await?;
-        let (mut view, remaining) = begun.ok_or_else(NoDocument::yet)?;
-        let mut rest = RestOfView { reader: reader.clone(), remaining };
+        request: ViewRequest,
+    ) -> Result<ReadView, Problem> {
+        let reader = self.store.pin(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+        let plan = request.plan(reader.state())?;
+        let (mut view, mut rest) = RestOfView::begin(&reader, plan).await?;
         // What the document says of itself follows from the first item: there is one, if any.
         while view.items.is_empty()
             && let Some(next) = rest.next().await?
@@ -249,30 +239,28 @@ impl AppState {
             view.items = next;
         }
         let state = &view.state;
-        let is_deleted = |item: &Item| item.shared.winner.deleted;
         let mut deleted = Vec::new();
-        if tells_deletions(wish, state) {
+        if request.tells_deletions(state) {
             // Deletions stay until an archive has them, and as long as the window is at least.
             let since = state.window_start.min(state.archives.sealed);
-            let (first, mut others) = match wish.kind {
+            let (first, mut others) = match request.kind {
                 ViewKind::Sync => (view.items.clone(), rest.clone()),
                 ViewKind::Reader | ViewKind::Complete => {
-                    let select = ReadPlan::Window { since }.select();
-                    let begun = reader.begin_view(select).await?;
-                    let (changed, remaining) = begun.ok_or_else(NoDocument::yet)?;
-                    (changed.items, RestOfView { reader: reader.clone(), remaining })
+                    let (changed, others) =
+                        RestOfView::begin(&reader, ReadPlan::Window { since }).await?;
+                    (changed.items, others)
                 }
             };
             let mut next = Some(first);
             while let Some(items) = next {
-                deleted.extend(items.into_iter().filter(is_deleted));
+                deleted.extend(items.into_iter().filter(|item| item.shared.winner.deleted));
                 next = others.next().await?;
             }
         }
-        if is_told_whole(wish, state) {
+        if request.has_whole_list(state) {
             // What changed is told with all that it may stand in: an outline on its own would seem to have moved to the
             // root.
-            let whole = reader.whole_view().await?.ok_or_else(NoDocument::yet)?;
+            let whole = reader.whole_view().await?.ok_or_else(Problem::unread_feed)?;
             view.items = whole.items;
             rest.remaining = RemainingItems::default();
         }
@@ -280,6 +268,24 @@ impl AppState {
             deleted = publishable_tombstones(&reader, deleted).await?;
         }
         Ok(ReadView { plan, view, rest, deleted })
+    }
+}
+
+/// Where a view stands in its feed's history. The reader view leads to the newest archive. The complete view of a feed
+/// that is complete says so, unless it has tombstones, which a client would take for entries (READINGS 3, row 7).
+fn history_place(
+    record: &ServedFeed,
+    kind: ViewKind,
+    form: DocumentForm,
+    state: &FeedState,
+) -> HistoryPlace {
+    let newest = state.archives.newest.as_ref().filter(|_| kind == ViewKind::Reader);
+    let says_all = record.options.complete || state.says_complete;
+    HistoryPlace {
+        forms: record.site.history,
+        previous: newest.map(|id| record.site.archive(&record.name, id, form)),
+        complete: kind == ViewKind::Complete && says_all && state.tombstones == 0,
+        ..HistoryPlace::default()
     }
 }
 
@@ -299,8 +305,8 @@ pub(super) struct ReadView {
 async fn publishable_tombstones(
     reader: &PinnedFeed,
     mut deleted: Vec<Item>,
-) -> Result<Vec<Item>, NoDocument> {
-    let ledger = reader.snapshot().await?.ok_or_else(NoDocument::yet)?;
+) -> Result<Vec<Item>, Problem> {
+    let ledger = reader.snapshot().await?.ok_or_else(Problem::unread_feed)?;
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
     let looking = tokio::task::spawn_blocking(move || {
         let living = ledger.known.iter().filter(|known| !known.is_deleted());
@@ -309,22 +315,4 @@ async fn publishable_tombstones(
         deleted
     });
     Ok(looking.await.map_err(|_| StoreError::Closed)?)
-}
-
-/// Whether a view tells deletions as RFC 6721 does.
-fn tells_deletions(wish: ViewRequest, state: &FeedState) -> bool {
-    wish.kind != ViewKind::Complete
-        && wish.form(state).container(state.format) == Container::Atom
-        && state.window_start.is_some()
-}
-
-/// Whether a view has all of a list, in its order, whatever the container is: that order is in no version
-/// of its outlines, so that who reads it takes that of the document. Of other feeds what changed stands in
-/// nothing.
-fn is_told_whole(wish: ViewRequest, state: &FeedState) -> bool {
-    wish.kind != ViewKind::Reader && state.format == Format::Opml
-}
-
-pub(super) fn plan(wish: ViewRequest, state: &FeedState) -> Result<ReadPlan, NoDocument> {
-    ReadPlan::new(wish.kind, wish.seen, state).map_err(NoDocument::Told)
 }

@@ -7,8 +7,10 @@ use super::auth::too_many_tokens;
 use super::change_feed::compared_versions;
 use super::hub::SubscriptionAnswer;
 use super::negotiate::Encoding;
+use super::problem::ProblemCause;
 use super::query::is_plain;
 use super::rendition::BodyContent;
+use super::views::AskedView;
 use super::{
     AppState, Audience, BadRequest, Client, Conflict, FeedCall, JsonFields, JsonObject, NotFound,
     OperatorError, Problem, Reply, ServedFeed, SharedState, ViewQuery, ViewRequest, answers,
@@ -290,8 +292,11 @@ impl AppState {
     /// The document at this address as it is now, never an earlier one.
     async fn document_of(self: &Arc<Self>, topic: &str) -> Result<HubDocument, NoHubDocument> {
         let (record, wish) = self.hub_topic(topic).await?;
-        let newest = self.rendition(&record, wish, Client::Own).await;
-        let rendition = newest.map_err(|missing| later(&missing.into()))?;
+        let newest = async {
+            let state = self.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+            self.view(&AskedView::new(&record, wish, &state, Client::Own)?).await
+        };
+        let rendition = newest.await.map_err(|problem| later(&problem))?;
         let mut headers = HeaderMap::new();
         for link in rendition.head.get_all(header::LINK) {
             headers.append(header::LINK, link.clone());
@@ -379,7 +384,7 @@ impl AppState {
         let (audience, name, kind, query) = self.place(topic)?;
         let served = self.directory.served(&name, &audience).await;
         let record = served.map_err(|problem| {
-            let is_unopened = problem.is_unknown_feed && audience.reader().is_some();
+            let is_unopened = problem.cause == ProblemCause::UnknownFeed && audience.reader().is_some();
             (if is_unopened { NoTopic::Unopened } else { NoTopic::Unserved }, problem)
         })?;
         let asked = ViewQuery::read(kind, query.unwrap_or_default());

@@ -1,8 +1,9 @@
 //! `GET /events`: the change log as server-sent events (HTML Living Standard, section 9.2).
 
-use super::{ChangeLine, LogFollower, QUERY_LIMIT, enter, wait};
+use super::{ChangeLine, LogFollower, LogParams, QUERY_LIMIT, enter, wait};
 use crate::SharedState;
 use crate::audience::Audience;
+use crate::budget::HeldBudget;
 use crate::client::Client;
 use crate::conditional::unkept;
 use crate::log::Position;
@@ -13,25 +14,21 @@ use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use futures_util::StreamExt as _;
-use futures_util::stream::poll_fn;
+use futures_util::stream;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
-use tidegate_status::schema;
 use tidegate_store::ClosedEpoch;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 /// How often a silent stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a client may take nothing of its stream before it is cut.
-const STALL: Duration = Duration::from_secs(30);
 /// How long a stream lasts; its client comes back and goes on where it was.
 const LIFE: Duration = Duration::from_secs(10 * 60);
-/// How many pieces wait to be sent: one epoch each, at most.
-const PIECES: usize = 2;
 /// How soon a client comes back, in milliseconds.
 const RETRY: u32 = 2000;
 /// How soon a client comes back that found no place, in milliseconds.
@@ -54,9 +51,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// that, and goes on where it was, while any other status than 200 would be the end (section 9.2.3).
 #[utoipa::path(get, path = "/events", operation_id = "events",
     params(
-        ("feed" = Option<Vec<schema::FeedName>>, Query, description = "Only changes of these feeds.",
-            explode, max_items = 100),
-        ("after" = Option<String>, Query, description = "What came behind this place: the `id` of a line or an event."),
+        LogParams,
         ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that came."),
     ),
     responses(
@@ -86,14 +81,19 @@ pub(crate) async fn events(
             return Ok(streaming(later.into()));
         }
     };
-    let (pieces, mut stream) = mpsc::channel(PIECES);
-    let writer = EventWriter { said: log.at, log, sent: Instant::now(), pieces };
-    tokio::spawn(async move {
-        let Ended = writer.run().await;
-        drop(place);
-    });
-    let stream = poll_fn(move |context| stream.poll_recv(context)).map(Ok::<_, Infallible>);
-    Ok(streaming(Body::from_stream(stream)))
+    // The client knows where it is from the first line on, should nothing happen at all.
+    let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
+    let (said, now) = (log.at, Instant::now());
+    let stream = EventStream {
+        log,
+        epochs: VecDeque::new(),
+        said,
+        sent: now,
+        end: now + LIFE,
+        _place: place,
+    };
+    let begin = stream::iter([Ok::<Bytes, Infallible>(begin.into())]);
+    Ok(streaming(Body::from_stream(begin.chain(stream::unfold(stream, EventStream::next)))))
 }
 
 /// Whether an `EventSource` asks for a stream.
@@ -129,84 +129,83 @@ struct ChangeEvent {
     change: ChangeLine,
 }
 
-/// Writes one stream.
-struct EventWriter {
+/// One stream, which is written as its client takes it.
+struct EventStream {
     log: LogFollower,
+    /// Epochs that were read, of which not everything was sent.
+    epochs: VecDeque<Arc<ClosedEpoch>>,
     /// The id that the client knows.
     said: Position,
     /// When something was last sent.
     sent: Instant,
-    pieces: mpsc::Sender<Bytes>,
+    end: Instant,
+    _place: HeldBudget,
 }
 
-impl EventWriter {
-    async fn run(mut self) -> Ended {
-        let Err(ended) = self.write().await;
-        ended
-    }
-
-    async fn write(&mut self) -> Result<Infallible, Ended> {
-        let end = Instant::now() + LIFE;
-        // The client knows where it is from the first line on, should nothing happen at all.
-        self.send(format!("retry: {RETRY}\nid: {}\n\n", self.log.at)).await?;
-        let closing = self.log.room.closing.clone();
-        let mut revoked = std::pin::pin!(self.log.audience.ended());
-        if let Err(problem) = self.log.check().await {
-            self.reset(&problem).await?;
-        }
+impl EventStream {
+    /// The next piece.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         loop {
-            match self.log.next().await {
-                Err(problem) => {
-                    self.reset(&problem).await?;
-                    continue;
-                }
-                Ok(epochs) if !epochs.is_empty() => {
-                    for sealed in epochs {
-                        self.epoch(&sealed).await?;
-                    }
-                    continue;
-                }
-                Ok(_) => {}
-            }
-            tokio::select! {
-                () = closing.cancelled() => return Err(Ended),
-                () = &mut revoked => return Err(Ended),
-                () = self.pieces.closed() => return Err(Ended),
-                () = sleep_until(end) => return Err(Ended),
-                () = sleep_until(self.sent + HEARTBEAT) => self.heartbeat().await?,
-                changed = self.log.newest.changed() => changed.map_err(|_| Ended)?,
+            let piece = self.write().await.ok()?;
+            if !piece.is_empty() {
+                self.sent = Instant::now();
+                return Some((Ok(piece.into()), self));
             }
         }
     }
 
-    async fn epoch(&mut self, sealed: &ClosedEpoch) -> Result<(), Ended> {
-        let mut piece = String::new();
+    /// What is there to be said now, as soon as there may be something.
+    async fn write(&mut self) -> Result<String, Ended> {
+        if let Some(sealed) = self.epochs.front().cloned() {
+            return self.write_epoch(&sealed).await;
+        }
+        match self.log.next().await {
+            Ok(epochs) => self.epochs = epochs.into(),
+            Err(problem) => return self.reset(&problem),
+        }
+        if !self.epochs.is_empty() {
+            return Ok(String::new());
+        }
+        tokio::select! {
+            () = self.log.room.closing.cancelled() => Err(Ended),
+            () = self.log.audience.ended() => Err(Ended),
+            () = sleep_until(self.end) => Err(Ended),
+            () = sleep_until(self.sent + HEARTBEAT) => self.heartbeat().await,
+            changed = self.log.newest.changed() => changed.map(|()| String::new()).map_err(|_| Ended),
+        }
+    }
+
+    /// What the client is told of an epoch, or of the rest of it: as much as fits into a piece.
+    async fn write_epoch(&mut self, sealed: &ClosedEpoch) -> Result<String, Ended> {
+        let listing = self.log.room.directory.listing().await.map_err(|_| Ended)?;
         let behind = Position::behind(self.log.log(), sealed.epoch);
-        for (place, change) in self.log.wanted(sealed).await.map_err(|_| Ended)? {
+        let (mut piece, mut said, mut at) = (String::new(), self.said, behind);
+        for (place, change) in self.log.wanted(sealed, &listing) {
+            if piece.len() > PIECE_BYTES {
+                at = said;
+                break;
+            }
             let is_last = place + 1 == sealed.changes.len();
-            let id = if is_last { behind } else { behind.within(place + 1) };
+            said = if is_last { behind } else { behind.within(place + 1) };
             let change = ChangeLine::new(self.log.audience.site(), change);
             let single = ChangeEvent { epoch: sealed.epoch.0, at: sealed.at.to_string(), change };
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
-            let _ = write!(piece, "event: change\nid: {id}\ndata: {data}\n\n");
-            self.said = id;
-            if piece.len() > PIECE_BYTES {
-                self.send(std::mem::take(&mut piece)).await?;
-            }
+            let _ = write!(piece, "event: change\nid: {said}\ndata: {data}\n\n");
         }
-        self.log.at = behind;
-        if piece.is_empty() { Ok(()) } else { self.send(piece).await }
+        (self.said, self.log.at) = (said, at);
+        if at == behind {
+            self.epochs.pop_front();
+        }
+        Ok(piece)
     }
 
     /// Says that what followed the client's id cannot be given, and goes on from the newest. Where that is not known now,
     /// the stream ends: its client comes back where it was.
-    async fn reset(&mut self, why: &Problem) -> Result<(), Ended> {
+    fn reset(&mut self, why: &Problem) -> Result<String, Ended> {
         if why.status() != StatusCode::GONE {
-            tracing::debug!(
-                why = why.detail(),
-                "an event stream ends that could not read the change log"
-            );
+            let why = why.detail();
+            tracing::debug!(why, "an event stream ends that could not read the change log");
             return Err(Ended);
         }
         let newest = Position::newest(self.log.log());
@@ -216,13 +215,13 @@ impl EventWriter {
             "reason": why.detail(),
         });
         (self.log.at, self.said) = (newest, newest);
-        self.send(format!("event: reset\nid: {newest}\ndata: {data}\n\n")).await
+        Ok(format!("event: reset\nid: {newest}\ndata: {data}\n\n"))
     }
 
     /// A comment; with an id where other feeds' changes moved the place on, so that a client of a
     /// quiet feed does not come back with one that is too old. Where the database of several gateways cannot be seen,
     /// the stream ends instead: its client goes on at a gateway that sees it.
-    async fn heartbeat(&mut self) -> Result<(), Ended> {
+    async fn heartbeat(&mut self) -> Result<String, Ended> {
         let seen = tokio::select! {
             () = self.log.room.closing.cancelled() => return Err(Ended),
             seen = self.log.room.store.catch_up() => seen,
@@ -236,17 +235,6 @@ impl EventWriter {
             self.said = self.log.at;
             let _ = writeln!(beat, "id: {}", self.said);
         }
-        self.send(beat + "\n").await
-    }
-
-    /// Sends a piece to a client that takes it in time.
-    async fn send(&mut self, piece: String) -> Result<(), Ended> {
-        let sent = tokio::time::timeout(STALL, self.pieces.send(piece.into())).await;
-        let taken = sent.inspect_err(|_| {
-            tracing::debug!("an event stream whose client took nothing was cut");
-        });
-        taken.map_err(|_| Ended)?.map_err(|_| Ended)?;
-        self.sent = Instant::now();
-        Ok(())
+        Ok(beat + "\n")
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::client::{Client, Peer};
 use super::super::connections::{self, OF_SITES};
-use super::super::problem::Problem;
+use super::super::problem::{Problem, ProblemCause};
 use super::super::session::COOKIE;
 use super::super::site_service::{PolledFrame, WatchedBody};
 use super::super::{SharedState, auth};
@@ -38,7 +38,7 @@ const REDIRECTED: PassOutcome = "redirected";
 /// That of an error of the gateway's own: the site failed where it says so.
 pub(super) fn outcome_of_error(problem: &Problem) -> PassOutcome {
     match problem.status() {
-        _ if problem.is_of_site => "failed",
+        _ if problem.cause == ProblemCause::LateSite => "failed",
         StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => "failed",
         // Too much of its client waits, or what is asked for is not there yet: no fault of the site's.
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => "busy",
