@@ -4,6 +4,7 @@ use super::audience::AudienceKey;
 use super::origins::FeedPlaces;
 use super::query::{CONTAINERS, DIALECTS, word};
 use super::readers::KnownReader;
+use super::settings::ServeSettings;
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -13,7 +14,7 @@ use tidegate_core::model::{
     Tick, Time,
 };
 use tidegate_core::xml::address::percent_encoded;
-use tidegate_format::render::{Addresses, Cloud, Container, Dialect, LinkForms, ViewKind};
+use tidegate_format::render::{Addresses, Cloud, Container, Dialect, ViewKind};
 use url::Url;
 
 /// How many bytes of the hash make a SUP id: 64 bits.
@@ -60,17 +61,8 @@ pub(super) struct Site {
     pub(super) base: String,
     pub(super) endpoint: EndpointId,
     /// What SUP ids are made of.
-    pub(super) sup_ids: SupIdBasis,
-    pub(super) dialect: Dialect,
-    /// Which forms of links lead to archives.
-    pub(super) history: LinkForms,
-    /// Whether documents lead to the SUP document, to the hub, and where they are RSS to the cloud.
-    pub(super) sup: bool,
-    pub(super) hub: bool,
-    pub(super) cloud: bool,
-    /// Whether reader views write relative references as absolute addresses.
-    pub(super) absolute: bool,
-    pub(super) keeps_new_feed_url: bool,
+    sup_ids: SupIdBasis,
+    pub(super) config: Arc<ServeSettings>,
     /// The reader whose own it is, below the path of the token.
     pub(super) reader: Option<Arc<KnownReader>>,
     /// The feeds whose reader view has an address of its own.
@@ -86,22 +78,19 @@ pub(super) enum ChangeFeedForm {
 }
 
 impl Site {
-    /// The site at `public_url`; `dialect` is that of documents when nobody asks for another.
-    pub(super) fn new(public_url: &str, endpoint: EndpointId, dialect: Dialect) -> Self {
-        Self {
-            base: public_url.trim_end_matches('/').to_owned(),
-            endpoint,
-            sup_ids: SupIdBasis::Endpoint,
-            dialect,
-            history: LinkForms::default(),
-            sup: false,
-            hub: false,
-            cloud: false,
-            absolute: false,
-            keeps_new_feed_url: false,
-            reader: None,
-            places: Arc::default(),
-        }
+    /// The site of a gateway.
+    pub(super) fn new(
+        config: Arc<ServeSettings>,
+        endpoint: EndpointId,
+        sup_ids: SupIdBasis,
+    ) -> Self {
+        let base = config.public_url.trim_end_matches('/').to_owned();
+        Self { base, endpoint, sup_ids, config, reader: None, places: Arc::default() }
+    }
+
+    /// Whether there are SUP documents.
+    fn has_sup(&self) -> bool {
+        !self.config.periods.is_empty()
     }
 
     /// The same site as a reader has it, below a path.
@@ -125,15 +114,11 @@ impl Site {
     /// The dialect of documents in a container when `?sx=` says this of it. Plain XML has the namespace
     /// of FeedSync, the only one that FeedSync for Collections knows (its section 1.1), whatever the
     /// default is, and JSON has none to choose.
-    pub(super) const fn dialect(
-        &self,
-        asked: Option<Dialect>,
-        container: Option<Container>,
-    ) -> Dialect {
+    pub(super) fn dialect(&self, asked: Option<Dialect>, container: Option<Container>) -> Dialect {
         match (container, asked) {
             (Some(Container::Json), _) | (Some(Container::Pox), None) => Dialect::FeedSync,
             (_, Some(asked)) => asked,
-            (_, None) => self.dialect,
+            (_, None) => self.config.dialect,
         }
     }
 
@@ -235,7 +220,7 @@ impl Site {
 
     /// The same, where there is a SUP document.
     pub(super) fn announced_id(&self, feed: &FeedName) -> Option<SupId> {
-        self.sup.then(|| self.sup_id(feed)).flatten()
+        self.has_sup().then(|| self.sup_id(feed)).flatten()
     }
 
     /// Where the feed's updates are announced: the SUP document, and the feed's id in it
@@ -287,10 +272,10 @@ impl Site {
             complete: self.view(feed, ViewKind::Complete, form),
             upstream,
             via,
-            sup: self.sup.then(|| self.sup(feed)).flatten(),
-            hub: self.hub.then(|| self.at("/websub")),
-            absolute: self.absolute,
-            keeps_new_feed_url: self.keeps_new_feed_url,
+            sup: self.has_sup().then(|| self.sup(feed)).flatten(),
+            hub: self.config.hub.then(|| self.at("/websub")),
+            absolute: self.config.absolute_urls,
+            keeps_new_feed_url: self.config.keep_new_feed_url,
             aggregated: record
                 .options
                 .sharing
@@ -299,7 +284,7 @@ impl Site {
                 .filter(|source| self.leads_to(source, record))
                 .map(|source| (source.to_string(), self.view(source, ViewKind::Sync, form)))
                 .collect(),
-            cloud: self.cloud.then(|| self.registrar()).flatten(),
+            cloud: self.config.cloud.then(|| self.registrar()).flatten(),
         }
     }
 }
@@ -325,9 +310,14 @@ pub(super) fn followable(address: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn at(endpoint: &str, public_url: &str, dialect: Dialect) -> Site {
+        let public_url = public_url.to_owned();
+        let config = ServeSettings { public_url, dialect, ..crate::tests::settings() };
+        Site::new(Arc::new(config), EndpointId::own(endpoint).unwrap(), SupIdBasis::Endpoint)
+    }
+
     fn site() -> Site {
-        let endpoint = EndpointId::own("here").unwrap();
-        Site::new("https://feeds.example.org/", endpoint, Dialect::Sse)
+        at("here", "https://feeds.example.org/", Dialect::Sse)
     }
 
     #[test]
@@ -351,8 +341,7 @@ mod tests {
             (Container::Rss, None, "?as=rss"),
         ] {
             for default in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
-                let endpoint = EndpointId::own("here").unwrap();
-                let site = Site::new("https://feeds.example.org/", endpoint, default);
+                let site = at("here", "https://feeds.example.org/", default);
                 let dialect = site.dialect(dialect, Some(container));
                 let form = DocumentForm { dialect, container: Some(container) };
                 assert_eq!(site.view(&news, ViewKind::Reader, form), format!("{base}{query}"));
@@ -369,8 +358,7 @@ mod tests {
     #[test]
     fn sup_ids_are_stable_and_their_own() {
         let id = |endpoint: &str, feed: &str| {
-            let endpoint = EndpointId::own(endpoint).unwrap();
-            let site = Site::new("http://x", endpoint, Dialect::Sse);
+            let site = at(endpoint, "http://x", Dialect::Sse);
             site.sup_id(&FeedName::new(feed).unwrap()).unwrap().to_string()
         };
         assert_eq!(id("here", "news"), id("here", "news"));
@@ -385,8 +373,7 @@ mod tests {
     #[test]
     fn sup_ids_survive_another_endpoint_where_it_is_random() {
         let id = |endpoint: &str, sup_ids| {
-            let endpoint = EndpointId::own(endpoint).unwrap();
-            let site = Site { sup_ids, ..Site::new("http://x", endpoint, Dialect::Sse) };
+            let site = Site { sup_ids, ..at(endpoint, "http://x", Dialect::Sse) };
             site.sup_id(&FeedName::new("news").unwrap()).unwrap().to_string()
         };
         assert_eq!(id("tg-one", SupIdBasis::Name), id("tg-two", SupIdBasis::Name));

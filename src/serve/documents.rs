@@ -175,12 +175,12 @@ pub(super) struct Documents {
     kept: Cache<DocumentKey, KeptDocument>,
     limit: u64,
     flights: SingleFlight<(DocumentKey, Option<Revision>), ServedDocument>,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
 }
 
 impl Documents {
     /// None yet, and at most so many bytes.
-    pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Metrics) -> Arc<Self> {
+    pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Arc<Metrics>) -> Arc<Self> {
         let kept = Cache::weighing(bytes, |kept: &KeptDocument| kept.document.weight());
         Arc::new(Self { kept, limit: bytes, flights: SingleFlight::new(admission), metrics })
     }
@@ -235,7 +235,7 @@ impl Documents {
         D: Into<ServedDocument>,
     {
         if let Some(hit) = self.kept(&key, revision) {
-            self.metrics.hits.inc();
+            self.metrics.note_document(true);
             return Ok(hit);
         }
         let (work, tells) = (request.work.clone(), request.tells);
@@ -246,10 +246,10 @@ impl Documents {
             async move {
                 // Who made it may have ended just before this began.
                 if let Some(hit) = all.kept(&key.0, key.1) {
-                    all.metrics.hits.inc();
+                    all.metrics.note_document(true);
                     return Ok(hit);
                 }
-                all.metrics.misses.inc();
+                all.metrics.note_document(false);
                 let document = Arc::new(make.await?.into());
                 if tells {
                     let bytes = u64::from(document.weight()).saturating_mul(TIMES);
@@ -261,7 +261,7 @@ impl Documents {
         });
         let made = made.await;
         if is_hit && made.is_ok() {
-            self.metrics.hits.inc();
+            self.metrics.note_document(true);
         }
         made
     }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     fn documents(bytes: u64) -> Arc<Documents> {
-        Documents::new(bytes, Arc::new(Admission::of(4)), Metrics::new())
+        Documents::new(bytes, Arc::new(Admission::of(4)), Arc::new(Metrics::new()))
     }
 
     async fn length(
@@ -355,7 +355,8 @@ mod tests {
             let make = async move {
                 let now = begun.fetch_add(1, Ordering::SeqCst) + 1;
                 most.fetch_max(now, Ordering::SeqCst);
-                let _passed = gate.acquire().await.map_err(|_| tidegate_store::StoreError::Closed)?;
+                let _passed =
+                    gate.acquire().await.map_err(|_| tidegate_store::StoreError::Closed)?;
                 begun.fetch_sub(1, Ordering::SeqCst);
                 Ok(" ".repeat(most.load(Ordering::SeqCst)))
             };

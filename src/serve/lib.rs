@@ -180,7 +180,7 @@ struct AppState {
     site: Arc<Site>,
     readers: KnownReaders,
     /// What the configuration says that does not change while the site is served.
-    config: ServeSettings,
+    config: Arc<ServeSettings>,
     /// What changes when the configuration is read again.
     settings: ArcSwap<SiteSettings>,
     unnamed_proxies: UnnamedProxies,
@@ -208,7 +208,7 @@ struct AppState {
     doors: EventStreams,
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
     closing: CancellationToken,
 }
 
@@ -222,17 +222,10 @@ impl AppState {
         let ServerConfig { store, clock, operator, hub, settings: config, folder, origins } = parts;
         let reloadable = SiteSettings::new(&config);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
-        let metrics = Metrics::new();
-        let site = Arc::new(Site {
-            sup_ids: store.sup_ids(),
-            history: config.history,
-            sup: !config.periods.is_empty(),
-            hub: config.hub,
-            cloud: config.cloud,
-            absolute: config.absolute_urls,
-            keeps_new_feed_url: config.keep_new_feed_url,
-            ..Site::new(&config.public_url, store.endpoint().clone(), config.dialect)
-        });
+        let metrics = Arc::new(Metrics::new());
+        let config = Arc::new(config);
+        let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
+        let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
         let rules = PlaceRules {
             sites: origins.sites.clone(),
             paths: origins.paths.clone(),
@@ -245,7 +238,7 @@ impl AppState {
             (Arc::clone(&asked), Arc::clone(&clock)),
         ));
         let admission = Arc::new(Admission::new(config.memory));
-        let documents = Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
+        let documents = Documents::new(config.memory, Arc::clone(&admission), Arc::clone(&metrics));
         let lists = opml::Lists::new(Arc::clone(&admission));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));

@@ -254,7 +254,7 @@ fn document(
         ..site.addresses(record, form, site_page)
     };
     let history = HistoryPlace {
-        forms: site.history,
+        forms: site.config.history,
         complete: false,
         previous: place.note.previous.as_ref().map(at),
         archive: Some(ArchiveDocument {

@@ -6,7 +6,7 @@ use super::negotiate::wants_open_metrics;
 use super::{AppState, Later, Listing, Problem, RETRY_SOON, Reply, SharedState, unkept};
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_status::TicksAhead;
@@ -74,7 +74,7 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
         (String = "application/openmetrics-text"),
     )),
 ))]
-pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap) -> Reply {
+pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap) -> Response {
     note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.totals());
@@ -86,17 +86,9 @@ pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap)
         true => MetricsFormat::OpenMetrics,
         false => MetricsFormat::Prometheus,
     };
-    match room.metrics.text(format) {
-        Ok(text) => {
-            let mut answer = unkept(format.media_type(), text);
-            answer.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
-            Ok(answer)
-        }
-        Err(_) => {
-            let said = "the metrics could not be written";
-            Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
-        }
-    }
+    let mut answer = unkept(format.media_type(), room.metrics.text(format));
+    answer.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
+    answer
 }
 
 /// Counts feeds, where they are few. Where they are many, has them counted while this scrape and those to come are

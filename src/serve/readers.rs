@@ -2,7 +2,7 @@
 
 use super::answers::answer;
 use super::audience::TOKEN_PATH;
-use super::shares::FairShares;
+use super::budget::{Budget, BudgetShares};
 use super::{AppState, Audience, AudienceKey, Client, Problem, Reply, ServedFeed, SharedState};
 use arc_swap::ArcSwap;
 use axum::extract::State;
@@ -18,16 +18,17 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, MASK, mask_token};
 use tidegate_core::xml::address::percent_decoded;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 /// How long the answer to a token that opens nothing is held back.
 pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 /// How many such answers of one client are held back at a time; more are refused with 429.
-pub(super) const WRONG_TOKENS_AT_ONCE: u32 = 4;
+const WRONG_TOKENS_AT_ONCE: u64 = 4;
 /// How many of all clients: each holds a connection.
-const HELD_AT_ONCE: usize = 64;
+const HELD_AT_ONCE: u64 = 64;
+const HELD_BACK: BudgetShares =
+    BudgetShares { all: HELD_AT_ONCE, each: WRONG_TOKENS_AT_ONCE, site: HELD_AT_ONCE };
 /// How many times a path is decoded where a token is looked for in it.
 const DECODINGS: usize = 3;
 
@@ -130,8 +131,7 @@ impl ReaderList {
 /// The readers, and who guesses at their tokens.
 pub(super) struct KnownReaders {
     all: ArcSwap<ReaderList>,
-    wrong: FairShares<Client>,
-    held: Semaphore,
+    held_back: Arc<Budget>,
 }
 
 impl KnownReaders {
@@ -140,8 +140,7 @@ impl KnownReaders {
         let all = readers.into_iter().map(|access| Arc::new(KnownReader::new(access))).collect();
         Self {
             all: ArcSwap::from_pointee(ReaderList::new(all)),
-            wrong: FairShares::new(WRONG_TOKENS_AT_ONCE),
-            held: Semaphore::new(HELD_AT_ONCE),
+            held_back: Budget::new(HELD_BACK, Duration::MAX),
         }
     }
 
@@ -220,8 +219,7 @@ impl KnownReaders {
 
     /// Holds back the answer to a token that opens nothing; false where the client guesses too fast, or too many do.
     pub(super) async fn hold_back(&self, client: Client) -> bool {
-        let Some(_share) = self.wrong.try_take(&client, 1) else { return false };
-        let Ok(_held) = self.held.try_acquire() else { return false };
+        let Ok(_held) = self.held_back.take_one(client, None, false) else { return false };
         tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
         true
     }

@@ -27,11 +27,8 @@ const OVERHEAD: u64 = 512;
 const FILE_BYTES: u64 = 32;
 
 /// Writes a page: `render::write`, or a double of it.
-pub(super) type Renderer = fn(
-    &Page<'_>,
-    ItemPortions<'_, Problem>,
-    &mut dyn TextSink<Problem>,
-) -> Result<(), Problem>;
+pub(super) type Renderer =
+    fn(&Page<'_>, ItemPortions<'_, Problem>, &mut dyn TextSink<Problem>) -> Result<(), Problem>;
 
 /// The bytes of a body, wherever they are.
 #[derive(Debug, Clone)]

@@ -216,8 +216,7 @@ mod tests {
 
     #[test]
     fn a_flight_that_all_have_left_is_not_kept() {
-        let flights: SingleFlight<u8, u32> =
-            SingleFlight::new(Arc::new(Admission::of(4)));
+        let flights: SingleFlight<u8, u32> = SingleFlight::new(Arc::new(Admission::of(4)));
         let [one, other] = [1, 1].map(|key| flights.join(&key));
         assert!(Arc::ptr_eq(&one, &other));
         drop(one);
@@ -228,8 +227,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_told_when_the_work_breaks_off() {
-        let flights: SingleFlight<u8, u32> =
-            SingleFlight::new(Arc::new(Admission::of(4)));
+        let flights: SingleFlight<u8, u32> = SingleFlight::new(Arc::new(Admission::of(4)));
         let work = Work::of_all(crate::admission::WorkKind::Ledger);
         let ask = WorkRequest { client: Client::Own, work, cost: 1, tells: false };
         let broken = async { panic!("it breaks off") };

@@ -171,10 +171,7 @@ impl SpoolingText {
     }
 
     /// What was written; `token` names the state that it shows.
-    pub(super) fn finish(
-        mut self,
-        token: Option<DeltaToken>,
-    ) -> Result<WrittenDocument, Problem> {
+    pub(super) fn finish(mut self, token: Option<DeltaToken>) -> Result<WrittenDocument, Problem> {
         self.flush()?;
         let Some((identity, gzip)) = self.files else {
             return Ok(WrittenDocument::InMemory(self.text));

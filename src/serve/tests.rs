@@ -187,7 +187,7 @@ impl Site {
     }
 }
 
-fn settings() -> ServeSettings {
+pub(super) fn settings() -> ServeSettings {
     ServeSettings {
         history: tidegate_format::render::LinkForms::default(),
         absolute_urls: false,

@@ -131,8 +131,7 @@ impl AppState {
         asked: &AskedView<'_>,
     ) -> Result<Arc<Rendition>, Problem> {
         let request = asked.request;
-        let make =
-            |room: Arc<Self>, record| async move { room.build_view(&record, request).await };
+        let make = |room: Arc<Self>, record| async move { room.build_view(&record, request).await };
         self.encoded(asked.record, asked.key(None), asked.work(&self.admission), make).await
     }
 
@@ -282,7 +281,7 @@ fn history_place(
     let newest = state.archives.newest.as_ref().filter(|_| kind == ViewKind::Reader);
     let says_all = record.options.complete || state.says_complete;
     HistoryPlace {
-        forms: record.site.history,
+        forms: record.site.config.history,
         previous: newest.map(|id| record.site.archive(&record.name, id, form)),
         complete: kind == ViewKind::Complete && says_all && state.tombstones == 0,
         ..HistoryPlace::default()

@@ -384,7 +384,8 @@ impl AppState {
         let (audience, name, kind, query) = self.place(topic)?;
         let served = self.directory.served(&name, &audience).await;
         let record = served.map_err(|problem| {
-            let is_unopened = problem.cause == ProblemCause::UnknownFeed && audience.reader().is_some();
+            let is_unopened =
+                problem.cause == ProblemCause::UnknownFeed && audience.reader().is_some();
             (if is_unopened { NoTopic::Unopened } else { NoTopic::Unserved }, problem)
         })?;
         let asked = ViewQuery::read(kind, query.unwrap_or_default());

@@ -1,19 +1,15 @@
 //! What a connection is doing, and whether it is to end.
 
 use super::{ConnectionLimits, Ending};
+use crate::locked;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
-
-/// The protocol of a connection that has asked for nothing yet.
-const UNKNOWN: u8 = 0;
-const HTTP_1: u8 = 1;
-const HTTP_2: u8 = 2;
 
 /// A client that lets so many bytes come or go has gone on. Fewer at a time do not keep a connection from giving way.
 const STEP: usize = 16 * 1024;
@@ -27,91 +23,88 @@ pub(crate) type SweepClock = Arc<AtomicU64>;
 pub(crate) struct Connection {
     /// Whether it is only for who asks whether the gateway is alive.
     pub(crate) is_reserved: bool,
-    requests: AtomicUsize,
-    /// Requests for which the gateway has something to do. Where there is none, the client is waited for: for a request,
-    /// for the body of one, or until it takes an answer.
-    worked_on: AtomicIsize,
-    /// Bytes that came and went since `rested`.
-    moved: AtomicUsize,
-    /// Since when bytes of an answer wait for the client to take them, by the clock and one more; 0: none do.
-    stalled: AtomicU64,
-    protocol: AtomicU8,
     clock: SweepClock,
-    /// When it was accepted, when its client last went on and when it was told to end, by that clock.
+    /// When it was accepted, by that clock.
     opened: u64,
-    rested: AtomicU64,
-    told: AtomicU64,
+    activity: Mutex<ConnectionActivity>,
     /// Ends it now, and what follows when the answers in flight have gone out.
     cut: CancellationToken,
     graceful: CancellationToken,
+}
+
+/// What a connection is doing; times are of the sweep's clock.
+#[derive(Debug, Default)]
+struct ConnectionActivity {
+    requests: usize,
+    /// Requests for which the gateway has something to do. Where there is none, the client is waited for: for a request,
+    /// for the body of one, or until it takes an answer.
+    worked_on: isize,
+    /// Bytes that came and went since `rested`.
+    moved: usize,
+    /// When its client last went on.
+    rested: u64,
+    /// Since when bytes of an answer wait for the client to take them.
+    stalled: Option<u64>,
+    /// When it was told to end.
+    told: Option<u64>,
+    /// Whether it is of HTTP/1.1; `None` where nothing was asked for yet.
+    is_http_1: Option<bool>,
+}
+
+impl ConnectionActivity {
+    fn goes_on(&mut self, now: u64) {
+        (self.moved, self.rested) = (0, now);
+    }
+
+    /// Whether nothing goes on but what its client lets go on.
+    const fn is_at_rest(&self) -> bool {
+        self.worked_on <= 0
+    }
 }
 
 impl Connection {
     /// Of a connection that was accepted just now.
     pub(crate) fn new(clock: SweepClock, is_reserved: bool) -> Self {
         let opened = clock.load(Ordering::Relaxed);
+        let activity = ConnectionActivity { rested: opened, ..ConnectionActivity::default() };
         let cut = CancellationToken::new();
-        Self {
-            is_reserved,
-            requests: AtomicUsize::new(0),
-            worked_on: AtomicIsize::new(0),
-            moved: AtomicUsize::new(0),
-            stalled: AtomicU64::new(0),
-            protocol: AtomicU8::new(UNKNOWN),
-            clock,
-            opened,
-            rested: AtomicU64::new(opened),
-            told: AtomicU64::new(0),
-            graceful: cut.child_token(),
-            cut,
-        }
+        let (activity, graceful) = (Mutex::new(activity), cut.child_token());
+        Self { is_reserved, clock, opened, activity, graceful, cut }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
     }
 
     /// A request is in flight until what this returns is dropped.
     pub(crate) fn begin(self: &Arc<Self>, is_http_1: bool) -> Busy {
-        if self.protocol.load(Ordering::Relaxed) == UNKNOWN {
-            let protocol = if is_http_1 { HTTP_1 } else { HTTP_2 };
-            self.protocol.store(protocol, Ordering::Relaxed);
-        }
-        self.worked_on.fetch_add(1, Ordering::AcqRel);
+        let mut activity = locked(&self.activity);
+        activity.is_http_1.get_or_insert(is_http_1);
+        activity.worked_on += 1;
+        activity.requests += 1;
         // To ask for more is not to take what was asked for before.
-        if self.requests.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.goes_on();
+        if activity.requests == 1 {
+            activity.goes_on(self.now());
         }
-        let request =
-            Arc::new(RequestActivity { activity: Arc::clone(self), rests: AtomicUsize::new(0) });
-        Busy { turn: ClientTurn { request, is_waited_for: false } }
+        drop(activity);
+        let request = RequestActivity { connection: Arc::clone(self), rests: AtomicUsize::new(0) };
+        Busy { turn: ClientTurn { request: Arc::new(request), is_waited_for: false } }
     }
 
     fn goes_on(&self) {
-        self.moved.store(0, Ordering::Relaxed);
-        self.rested.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
+        locked(&self.activity).goes_on(self.now());
     }
 
     /// Whether bytes of an answer wait for the client to take them.
     pub(crate) fn stalls(&self, is_stalled: bool) {
-        let now = self.clock.load(Ordering::Relaxed).saturating_add(1);
-        self.stalled.store(if is_stalled { now } else { 0 }, Ordering::Release);
-    }
-
-    fn is_idle(&self) -> bool {
-        self.requests.load(Ordering::Acquire) == 0 && self.stalled.load(Ordering::Acquire) == 0
-    }
-
-    /// Whether nothing goes on but what its client lets go on.
-    fn is_at_rest(&self) -> bool {
-        self.worked_on.load(Ordering::Acquire) <= 0
+        locked(&self.activity).stalled = is_stalled.then(|| self.now());
     }
 
     /// For how long its client has been waited for, where nothing else goes on.
     pub(crate) fn rests(&self) -> Option<Duration> {
-        let since = self.clock.load(Ordering::Relaxed).saturating_sub(self.rested());
-        self.is_at_rest().then(|| Duration::from_millis(since))
-    }
-
-    /// When its client last went on.
-    fn rested(&self) -> u64 {
-        self.rested.load(Ordering::Relaxed)
+        let activity = locked(&self.activity);
+        let since = self.now().saturating_sub(activity.rested);
+        activity.is_at_rest().then(|| Duration::from_millis(since))
     }
 
     /// How it is to end by its limits, at `now` by the sweep's clock.
@@ -120,19 +113,17 @@ impl Connection {
         let is_over = |then: u64, limit: Duration| {
             Duration::from_millis(now.saturating_sub(then)) >= limit.saturating_add(limits.pace())
         };
-        let protocol = self.protocol.load(Ordering::Relaxed);
-        let is_untaken = self.requests.load(Ordering::Acquire) > 0 && self.is_at_rest();
-        let stalled = self.stalled.load(Ordering::Acquire).checked_sub(1);
-        let told = self.told.load(Ordering::Acquire);
+        let of = locked(&self.activity);
+        let is_idle = of.requests == 0 && of.stalled.is_none();
         let is_late = [
-            (self.graceful.is_cancelled(), told, limits.drain),
-            (protocol == UNKNOWN, self.opened, limits.first_request),
+            (of.told, limits.drain),
+            (of.is_http_1.is_none().then_some(self.opened), limits.first_request),
             // HTTP/2 has pings for that.
-            (protocol == HTTP_1 && self.is_idle(), self.rested(), limits.head),
-            (is_untaken, self.rested(), limits.untaken),
-            (stalled.is_some(), stalled.unwrap_or(now), limits.stall),
+            ((of.is_http_1 == Some(true) && is_idle).then_some(of.rested), limits.head),
+            ((of.requests > 0 && of.is_at_rest()).then_some(of.rested), limits.untaken),
+            (of.stalled, limits.stall),
         ];
-        if is_late.into_iter().any(|(is_so, since, limit)| is_so && is_over(since, limit)) {
+        if is_late.into_iter().any(|(since, limit)| since.is_some_and(|it| is_over(it, limit))) {
             Ending::Now
         } else if is_over(self.opened, limits.lifetime) {
             Ending::Graceful
@@ -144,12 +135,12 @@ impl Connection {
     /// Tells the task that serves the connection how it is to end.
     pub(crate) fn end(&self, ending: Ending) {
         match ending {
-            Ending::Graceful if !self.graceful.is_cancelled() => {
-                self.told.store(self.clock.load(Ordering::Relaxed), Ordering::Release);
+            Ending::Graceful => {
+                locked(&self.activity).told.get_or_insert(self.now());
                 self.graceful.cancel();
             }
             Ending::Now => self.cut.cancel(),
-            Ending::Graceful | Ending::No => {}
+            Ending::No => {}
         }
     }
 
@@ -178,17 +169,18 @@ impl Connection {
 /// A request, and how much of it rests: its body, its answer, all of it once it is over.
 #[derive(Debug)]
 struct RequestActivity {
-    activity: Arc<Connection>,
+    connection: Arc<Connection>,
     rests: AtomicUsize,
 }
 
 impl RequestActivity {
     /// One more rests, or one fewer: a request is worked on while none does.
     fn rest(&self, is_one_more: bool) {
-        if is_one_more && self.rests.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.activity.worked_on.fetch_sub(1, Ordering::AcqRel);
-        } else if !is_one_more && self.rests.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.activity.worked_on.fetch_add(1, Ordering::AcqRel);
+        let mut activity = locked(&self.connection.activity);
+        if is_one_more && self.rests.fetch_add(1, Ordering::Relaxed) == 0 {
+            activity.worked_on -= 1;
+        } else if !is_one_more && self.rests.fetch_sub(1, Ordering::Relaxed) == 1 {
+            activity.worked_on += 1;
         }
     }
 }
@@ -211,10 +203,11 @@ impl ClientTurn {
 
     /// So many bytes came from the client, or were handed over to it.
     pub(crate) fn moved(&self, bytes: usize) {
-        let activity = &self.request.activity;
-        let before = activity.moved.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) >= STEP {
-            activity.goes_on();
+        let connection = &self.request.connection;
+        let mut activity = locked(&connection.activity);
+        activity.moved = activity.moved.saturating_add(bytes);
+        if activity.moved >= STEP {
+            activity.goes_on(connection.now());
         }
     }
 }
@@ -236,7 +229,7 @@ impl Busy {
     /// The answer is there, for the client to take.
     pub(crate) fn answer(&mut self) {
         self.turn.is(true);
-        self.turn.request.activity.goes_on();
+        self.turn.request.connection.goes_on();
     }
 
     /// Whether the client is waited for with the body of the request.
@@ -249,9 +242,11 @@ impl Drop for Busy {
     fn drop(&mut self) {
         // For good; what is left of its body may be dropped later.
         self.turn.request.rest(true);
-        let activity = &*self.turn.request.activity;
-        if activity.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
-            activity.goes_on();
+        let connection = &self.turn.request.connection;
+        let mut activity = locked(&connection.activity);
+        activity.requests = activity.requests.saturating_sub(1);
+        if activity.requests == 0 {
+            activity.goes_on(connection.now());
         }
     }
 }
@@ -261,21 +256,21 @@ impl Drop for Busy {
 /// holds its connection for as long as connections live, and a few hundred such clients hold all.
 pub(crate) struct WatchedStream<S> {
     stream: S,
-    activity: Arc<Connection>,
+    connection: Arc<Connection>,
     is_stalled: bool,
 }
 
 impl<S: Unpin> WatchedStream<S> {
     /// The stream of a connection that does this.
-    pub(crate) const fn new(stream: S, activity: Arc<Connection>) -> Self {
-        Self { stream, activity, is_stalled: false }
+    pub(crate) const fn new(stream: S, connection: Arc<Connection>) -> Self {
+        Self { stream, connection, is_stalled: false }
     }
 
     fn watch<T>(&mut self, write: impl FnOnce(Pin<&mut S>) -> Poll<T>) -> Poll<T> {
         let done = write(Pin::new(&mut self.stream));
         if done.is_pending() != self.is_stalled {
             self.is_stalled = done.is_pending();
-            self.activity.stalls(self.is_stalled);
+            self.connection.stalls(self.is_stalled);
         }
         done
     }
@@ -324,6 +319,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_at_rest(connection: &Connection) -> bool {
+        locked(&connection.activity).is_at_rest()
+    }
 
     #[tokio::test]
     async fn a_task_that_sleeps_hears_how_its_connection_ends() {
@@ -382,38 +381,38 @@ mod tests {
     fn a_client_that_is_waited_for_is_at_rest_and_goes_on_by_whole_steps() {
         let clock = SweepClock::default();
         let activity = Arc::new(Connection::new(Arc::clone(&clock), false));
-        assert!(activity.is_at_rest(), "nothing was asked for yet");
+        assert!(is_at_rest(&activity), "nothing was asked for yet");
         let (mut one, mut other) = (activity.begin(false), activity.begin(false));
         let mut body = one.turn_of_body();
         body.is(true);
-        assert!(!activity.is_at_rest(), "the other request is worked on");
+        assert!(!is_at_rest(&activity), "the other request is worked on");
         other.turn.is(true);
-        assert!(activity.is_at_rest());
+        assert!(is_at_rest(&activity));
         body.is(false);
         one.turn.is(true);
         one.turn.is(true);
-        assert!(activity.is_at_rest());
+        assert!(is_at_rest(&activity));
         clock.store(7, Ordering::Relaxed);
         (0..STEP - 1).for_each(|_| one.turn.moved(1));
-        assert_eq!(activity.rested(), 0, "it drips");
+        assert_eq!(locked(&activity.activity).rested, 0, "it drips");
         one.turn.moved(1);
-        assert_eq!(activity.rested(), 7);
+        assert_eq!(locked(&activity.activity).rested, 7);
         one.turn.is(false);
-        assert!(!activity.is_at_rest());
+        assert!(!is_at_rest(&activity));
         drop((one, body));
-        assert!(activity.is_at_rest(), "the other waits still");
+        assert!(is_at_rest(&activity), "the other waits still");
         drop(other);
-        assert!(activity.is_at_rest());
+        assert!(is_at_rest(&activity));
         // A request whose body and answer both wait is one, and so is what is left of it behind its end.
         let (mut again, _worked_on) = (activity.begin(false), activity.begin(false));
         let mut body = again.turn_of_body();
         body.is(true);
         again.turn.is(true);
-        assert!(!activity.is_at_rest(), "the other is worked on");
+        assert!(!is_at_rest(&activity), "the other is worked on");
         drop(again);
-        assert!(!activity.is_at_rest(), "and it still is");
+        assert!(!is_at_rest(&activity), "and it still is");
         drop(body);
-        assert!(!activity.is_at_rest());
+        assert!(!is_at_rest(&activity));
     }
 
     #[test]
