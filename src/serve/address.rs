@@ -1,10 +1,9 @@
 //! The addresses of this gateway, and how those of upstreams may be shown.
 
-use super::audience::AudienceKey;
 use super::origins::FeedPlaces;
 use super::query::{CONTAINERS, DIALECTS, word};
 use super::readers::KnownReader;
-use super::settings::ServeSettings;
+use super::{AudienceKey, ServeSettings};
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -310,14 +309,14 @@ pub(super) fn followable(address: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn at(endpoint: &str, public_url: &str, dialect: Dialect) -> Site {
+    fn site_at(endpoint: &str, public_url: &str, dialect: Dialect) -> Site {
         let public_url = public_url.to_owned();
         let config = ServeSettings { public_url, dialect, ..crate::tests::settings() };
         Site::new(Arc::new(config), EndpointId::own(endpoint).unwrap(), SupIdBasis::Endpoint)
     }
 
     fn site() -> Site {
-        at("here", "https://feeds.example.org/", Dialect::Sse)
+        site_at("here", "https://feeds.example.org/", Dialect::Sse)
     }
 
     #[test]
@@ -341,7 +340,7 @@ mod tests {
             (Container::Rss, None, "?as=rss"),
         ] {
             for default in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
-                let site = at("here", "https://feeds.example.org/", default);
+                let site = site_at("here", "https://feeds.example.org/", default);
                 let dialect = site.dialect(dialect, Some(container));
                 let form = DocumentForm { dialect, container: Some(container) };
                 assert_eq!(site.view(&news, ViewKind::Reader, form), format!("{base}{query}"));
@@ -358,7 +357,7 @@ mod tests {
     #[test]
     fn sup_ids_are_stable_and_their_own() {
         let id = |endpoint: &str, feed: &str| {
-            let site = at(endpoint, "http://x", Dialect::Sse);
+            let site = site_at(endpoint, "http://x", Dialect::Sse);
             site.sup_id(&FeedName::new(feed).unwrap()).unwrap().to_string()
         };
         assert_eq!(id("here", "news"), id("here", "news"));
@@ -373,7 +372,7 @@ mod tests {
     #[test]
     fn sup_ids_survive_another_endpoint_where_it_is_random() {
         let id = |endpoint: &str, sup_ids| {
-            let site = Site { sup_ids, ..at(endpoint, "http://x", Dialect::Sse) };
+            let site = Site { sup_ids, ..site_at(endpoint, "http://x", Dialect::Sse) };
             site.sup_id(&FeedName::new("news").unwrap()).unwrap().to_string()
         };
         assert_eq!(id("tg-one", SupIdBasis::Name), id("tg-two", SupIdBasis::Name));

@@ -7,11 +7,8 @@
 //! small has a budget and turns of its own and never waits for what is large. What was admitted runs to
 //! its end, in a task of its own, and keeps what it was admitted with for so long.
 
-use super::cache::Cache;
-use super::client::Client;
-use super::problem::{Problem, RETRY_SOON};
-use super::shared_work::WorkRequest;
-use super::shares::{FairShares, Share};
+use super::shares::Share;
+use super::{Cache, Client, FairShares, Problem, RETRY_SOON, WorkRequest};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;

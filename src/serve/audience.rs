@@ -5,16 +5,12 @@
 //! [`Directory`](super::directory::Directory) asks it which feeds there are, and documents take the
 //! addresses of its [`Site`].
 
-use super::address::Site;
-use super::auth;
 use super::auth::too_many_tokens;
-use super::client::Client;
-use super::observe;
-use super::problem::{Problem, ProblemCause};
 use super::readers::{AccessMark, KnownReader};
-use super::router::ListenerSite;
-use super::session::sign_in_address;
-use super::{API, AppState, Listener, SharedState, address, negotiate, router, subscribe};
+use super::{
+    API, AppState, Client, Listener, ListenerSite, Problem, ProblemCause, SharedState, Site,
+    address, auth, negotiate, observe, router, sign_in_address, subscribe,
+};
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};

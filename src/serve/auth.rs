@@ -4,12 +4,8 @@
 //! once, so refusing wrong ones alone would not slow down who guesses. Where many clients guess, each has fewer. No client
 //! waits for the guesses of others.
 
-use super::cache::Cache;
-use super::client::Client;
-use super::problem::Problem;
 use super::readers::WRONG_TOKEN_PAUSE;
-use super::shares::{Paces, Rate};
-use super::{AppState, SharedState};
+use super::{AppState, Cache, Client, Paces, Problem, Rate, SharedState};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;

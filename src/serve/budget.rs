@@ -2,9 +2,7 @@
 //! and each site of clients. Where it is used up, connections give way whose clients keep the gateway waiting, and then
 //! those of the site with most, where that is more than the newcomer has.
 
-use super::client::Client;
-use super::connections::Connection;
-use crate::locked;
+use super::{Client, Connection, locked};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};

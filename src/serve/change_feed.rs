@@ -1,22 +1,16 @@
 //! `/feeds/NAME/changes`: the edits and deletions of a feed as a feed of their own, an entry for each version
 //! with what differs from the one before. Atom or JSON Feed for readers, a page for people.
 
-use super::address::{ChangeFeedForm, followable, item_page};
-use super::admission::{Work, WorkKind};
-use super::audience::ServedFeed;
-use super::client::Client;
-use super::conditional::LastModified;
+use super::address::{ChangeFeedForm, followable};
 use super::dashboard::pill;
-use super::documents::{DocumentKind, ServedDocument};
-use super::extract::TypedQuery;
-use super::items::{self, CompareBudget, Differences};
+use super::documents::ServedDocument;
+use super::items::{CompareBudget, Differences};
 use super::negotiate::container;
-use super::openapi::{BadRequest, Gone, Later, NotFound, Unchanged};
-use super::problem::Problem;
-use super::query::Query;
-use super::rendition::Rendition;
-use super::shared_work::make_on_thread;
-use super::{AppState, SharedState, html, reading};
+use super::{
+    AppState, BadRequest, Client, DocumentKind, Gone, LastModified, Later, NotFound, Problem,
+    Query, Rendition, ServedFeed, SharedState, TypedQuery, Unchanged, Work, WorkKind, html,
+    item_page, items, make_on_thread, reading,
+};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};

@@ -14,7 +14,7 @@ use http::{Extensions, HeaderMap, HeaderName, header};
 use ipnet::IpNet;
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Mutex;
 use tidegate_net::origin::X_FORWARDED_FOR;
 
@@ -198,24 +198,18 @@ fn named_for(element: &str) -> Option<IpAddr> {
     address(&quoted.map_or(node.to_owned(), |quoted| quoted.replace('\\', "")))
 }
 
-/// The address of a node: with or without a port, IPv6 with or without brackets.
+/// The address of a node: with or without a port, which may be obfuscated (section 6.2), IPv6 with or without brackets.
 fn address(node: &str) -> Option<IpAddr> {
-    if let Ok(address) = node.parse::<IpAddr>() {
+    if let Ok(address) = node.parse() {
         return Some(address);
     }
-    if let Ok(address) = node.parse::<SocketAddr>() {
-        return Some(address.ip());
-    }
-    if let Some(inside) = node.strip_prefix('[').and_then(|node| node.strip_suffix(']')) {
-        return inside.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
-    }
-    // A port may be obfuscated (section 6.2).
-    let (host, _) = node.rsplit_once(":_")?;
-    let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    match inside {
-        Some(inside) => inside.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
-        None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
-    }
+    let (host, port) = match node.strip_prefix('[') {
+        Some(bracketed) => bracketed.split_once(']')?,
+        None => node.split_at_checked(node.rfind(':')?)?,
+    };
+    let is_port = |port: &str| port.starts_with('_') || port.parse::<u16>().is_ok();
+    let has_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+    host.parse().ok().filter(|_| has_port)
 }
 
 /// How many peers the log tells of. Anybody can send the headers of a proxy.

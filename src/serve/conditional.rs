@@ -1,8 +1,9 @@
 //! Validators and the requests that carry them (RFC 9110 sections 8.8 and 13).
 
+use super::Rendition;
 use super::delta::DeltaToken;
 use super::negotiate::Encoding;
-use super::rendition::{EncodedBody, Rendition};
+use super::rendition::EncodedBody;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};

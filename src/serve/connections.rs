@@ -9,8 +9,8 @@
 
 mod activity;
 
-use super::budget::{Budget, BudgetHolder, BudgetShares, HeldBudget};
-use super::client::Client;
+use super::budget::BudgetHolder;
+use super::{Budget, BudgetShares, Client, HeldBudget};
 pub(super) use activity::SweepClock;
 pub(super) use activity::{Busy, ClientTurn, Connection, WatchedStream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

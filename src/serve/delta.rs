@@ -8,16 +8,14 @@
 //!
 //! [`Lineage`]: tidegate_core::model::Lineage
 
-use super::AppState;
-use super::address::{DocumentForm, shown};
-use super::audience::ServedFeed;
 use super::documents::ServedDocument;
 use super::negotiate::members;
-use super::problem::{Problem, RETRY_SOON};
-use super::query::ReadPlan;
-use super::rendition::{Rendition, UnwrittenDocument};
-use super::shared_work::WorkRequest;
-use super::views::{AskedView, ReadView, ViewRequest};
+use super::rendition::UnwrittenDocument;
+use super::views::{AskedView, ReadView};
+use super::{
+    AppState, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, ServedFeed, ViewRequest,
+    WorkRequest, shown,
+};
 use http::{HeaderMap, HeaderName};
 use std::fmt;
 use std::sync::Arc;
@@ -176,7 +174,7 @@ pub(crate) struct Delta {
 
 impl AppState {
     /// Whether a view is answered with deltas.
-    pub(crate) const fn has_deltas(&self, kind: ViewKind) -> bool {
+    pub(crate) fn has_deltas(&self, kind: ViewKind) -> bool {
         has_deltas(self.config.deltas, kind)
     }
 

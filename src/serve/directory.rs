@@ -1,7 +1,7 @@
 //! Which feeds there are, and which of them are private.
 
-use super::origins::{AskedFeeds, FeedPlaces, PlaceRules};
-use super::{Audience, Problem, ServedFeed};
+use super::origins::FeedPlaces;
+use super::{AskedFeeds, Audience, PlaceRules, Problem, ServedFeed};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::StatusCode;
 use std::collections::BTreeSet;

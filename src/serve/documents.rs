@@ -1,20 +1,15 @@
 //! Documents that are made when they are asked for, and kept: of many who ask for the same at once, one has it made,
 //! when it is admitted. All of them share one cache with one budget, each under everything that it is a function of.
 
-use super::address::{ChangeFeedForm, DocumentForm};
-use super::admission::Admission;
-use super::audience::{AudienceKey, ServedFeed};
-use super::cache::Cache;
+use super::address::ChangeFeedForm;
 use super::conflicts::ConflictsForm;
 use super::delta::Point;
 use super::item_list::ItemListQuery;
 use super::items::{ItemContent, ItemQuery};
-use super::metrics::Metrics;
-use super::problem::Problem;
-use super::query::ReadPlan;
-use super::rendition::Rendition;
-use super::shared_work::{SingleFlight, WorkRequest};
-use super::views::ViewRequest;
+use super::{
+    Admission, AudienceKey, Cache, DocumentForm, Metrics, Problem, ReadPlan, Rendition, ServedFeed,
+    SingleFlight, ViewRequest, WorkRequest,
+};
 use axum::body::Bytes;
 use std::sync::Arc;
 use std::time::Duration;

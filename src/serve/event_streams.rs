@@ -6,18 +6,13 @@ pub(super) mod events;
 
 pub(super) use events::{ended, is_event_source};
 
-use super::SharedState;
-use super::address::Site;
-use super::audience::{Audience, MASKED_PATH};
-use super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
-use super::client::Client;
-use super::conditional::unkept;
-use super::directory::Listing;
-use super::log::{ChangeLog, LogAfter, Position};
-use super::openapi::{BadRequest, Gone};
-use super::problem::{Problem, RETRY_SOON};
-use super::query::Query;
-use super::router;
+use super::audience::MASKED_PATH;
+use super::budget::BudgetEnd;
+use super::log::{LogAfter, Position};
+use super::{
+    Audience, BadRequest, Budget, BudgetShares, ChangeLog, Client, Gone, HeldBudget, Listing,
+    Problem, Query, RETRY_SOON, SharedState, Site, router, unkept,
+};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -340,7 +335,7 @@ impl LogFollower {
                 });
             }
             if waiting.is_none() {
-                let place = enter(&room.doors.waiting, client, "waiting requests");
+                let place = enter(&room.event_streams.waiting, client, "waiting requests");
                 waiting = Some(place.map_err(|why| Problem::later(why, RETRY_SOON))?);
             }
             tokio::select! {

@@ -1,19 +1,16 @@
 //! The feed documents: reader, sync and complete view, and the headers of all feed documents
 //! (CONTRACT, Addresses).
 
-use super::audience::{Audience, ServedFeed};
-use super::client::Client;
-use super::conditional::{LastModified, add, describe, tags};
-use super::delta::{self, DELTA_BASE, Delta, IM};
+use super::conditional::{add, describe, tags};
+use super::delta::{DELTA_BASE, Delta, IM};
 use super::negotiate::container;
-use super::openapi::{
-    CompleteDocument, Delta as Changes, Gone, Later, NotFound, ReaderDocument, SyncDocument,
-    Unchanged,
+use super::openapi::{CompleteDocument, Delta as Changes, ReaderDocument, SyncDocument};
+use super::query::{CONTAINERS, DIALECTS};
+use super::views::AskedView;
+use super::{
+    AppState, Audience, Client, Gone, LastModified, Later, NotFound, Problem, ServedFeed,
+    SharedState, Unchanged, ViewQuery, ViewRequest, delta, past, reading,
 };
-use super::problem::Problem;
-use super::query::{CONTAINERS, DIALECTS, ViewQuery};
-use super::views::{AskedView, ViewRequest};
-use super::{AppState, SharedState, past, reading};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};

@@ -1,10 +1,7 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
-use super::SharedState;
-use super::address::{followable, item_page};
-use super::audience::Audience;
-use super::conditional::unkept;
-use super::rendition::Rendition;
+use super::address::followable;
+use super::{Audience, Rendition, SharedState, item_page, unkept};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -5,23 +5,17 @@
 //! `/websub/callback/TOKEN` (sections 5.3 and 7) is where other hubs call. What a hub may ask back, and whether a push is
 //! believed, is for the side that subscribes to say; nothing of a push is taken but that there was one.
 
-use super::SharedState;
 use super::answers::answer;
-use super::client::Client;
-use super::conditional::unkept;
-use super::extract::TypedQuery;
 use super::feeds::unreadable;
-use super::openapi::NotFound;
-use super::problem::{Problem, RETRY_SOON};
-use super::query::Query;
+use super::{Client, NotFound, Problem, Query, RETRY_SOON, SharedState, TypedQuery, unkept};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use bytes::BytesMut;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, StatusCode, header};
-use http_body_util::BodyExt as _;
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Serialize;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time, mask_token};
@@ -277,17 +271,17 @@ fn cloud_answer(success: bool, said: &str) -> Response {
 }
 
 /// The longest push, in bytes. A longer one cannot be checked, and counts as none.
-pub const PUSH_LIMIT: usize = 8 * 1024 * 1024;
+pub(super) const PUSH_LIMIT: usize = 8 * 1024 * 1024;
 
 /// How many pushes longer than [`SHORT_PUSH`] are read at the same time.
-pub const PUSHES_AT_ONCE: usize = 8;
+pub(super) const PUSHES_AT_ONCE: usize = 8;
 
 /// The longest push that needs no place among these, in bytes: most are no longer, and are read
 /// though slow ones hold every place.
-pub const SHORT_PUSH: usize = 64 * 1024;
+pub(super) const SHORT_PUSH: usize = 64 * 1024;
 
 /// How long the body of a push may take, waiting for a place included.
-pub const PUSH_TIME: Duration = Duration::from_secs(5);
+pub(super) const PUSH_TIME: Duration = Duration::from_secs(5);
 
 /// The route, as it is counted and logged: its last step is a secret.
 pub(super) const CALLBACK: &str = "/websub/callback/{token}";
@@ -338,33 +332,31 @@ async fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
     (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token).await).then_some(token)
 }
 
-/// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one. Only what
-/// is long waits for a place: a slow sender that holds one keeps no short push out.
+/// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one, or does not say how long it is.
+/// Only these wait for a place: a slow sender that holds one keeps no short push out.
 async fn read(places: &Semaphore, body: Body) -> Result<(Bytes, Option<Place<'_>>), Problem> {
     let until = Instant::now() + PUSH_TIME;
-    let (mut body, mut read, mut place) = (body, BytesMut::new(), None);
-    loop {
-        let frame = timeout_at(until, body.frame()).await.map_err(|_| {
-            let said = format!("a push takes {} seconds at most", PUSH_TIME.as_secs());
-            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
-        })?;
-        let Some(frame) = frame else { return Ok((read.freeze(), place)) };
-        let frame =
-            frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off"))?;
-        // Trailers say nothing here.
-        let Ok(data) = frame.into_data() else { continue };
-        let length = read.len().saturating_add(data.len());
-        if length > PUSH_LIMIT {
-            let said = format!("a push has {PUSH_LIMIT} bytes at most");
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said));
-        }
-        if length > SHORT_PUSH && place.is_none() {
+    let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok());
+    let place = match most.is_some_and(|most| most <= SHORT_PUSH) {
+        true => None,
+        false => {
             let free = timeout_at(until, places.acquire()).await.ok().and_then(Result::ok);
             let later = || Problem::later("too many long pushes come at once", RETRY_SOON);
-            place = Some(free.ok_or_else(later)?);
+            Some(free.ok_or_else(later)?)
         }
-        read.extend_from_slice(&data);
-    }
+    };
+    let read = timeout_at(until, Limited::new(body, PUSH_LIMIT).collect()).await.map_err(|_| {
+        let said = format!("a push takes {} seconds at most", PUSH_TIME.as_secs());
+        Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+    })?;
+    let read = read.map_err(|error| match error.is::<LengthLimitError>() {
+        true => {
+            let said = format!("a push has {PUSH_LIMIT} bytes at most");
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said)
+        }
+        false => Problem::new(StatusCode::BAD_REQUEST, "the body broke off"),
+    })?;
+    Ok((read.to_bytes(), place))
 }
 
 fn unasked() -> Problem {

@@ -74,7 +74,6 @@ pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
 pub use connections::connections_within_files;
-pub use hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
@@ -97,11 +96,12 @@ use audience::{Audience, AudienceKey, ServedFeed};
 use auth::Guesses;
 use axum::Router;
 use axum::response::Response;
-use budget::Budget;
+use budget::{Budget, BudgetShares, HeldBudget};
 use bytes::Bytes;
-use client::{Client, UnnamedProxies};
-use conditional::unkept;
+use client::{Client, Peer, UnnamedProxies};
+use conditional::{LastModified, unkept};
 use conflicts::Contested;
+use connections::Connection;
 use directory::{Directory, Listing};
 use documents::{DocumentKey, DocumentKind, Documents};
 use event_streams::EventStreams;
@@ -112,17 +112,17 @@ use extract::{
 use forms::SentForm;
 use log::ChangeLog;
 use metrics::Metrics;
-use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unprocessable};
+use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
 use origins::{Origins, PlaceRules};
-use problem::{Problem, RETRY_SOON};
-use query::{Query, ViewQuery};
+use problem::{Problem, ProblemCause, RETRY_SOON};
+use query::{Query, ReadPlan, ViewQuery};
 use readers::KnownReaders;
-use rendition::Renderer;
+use rendition::{Renderer, Rendition};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
 use settings::SiteSettings;
-use shared_work::{LastMade, SingleFlight, WorkRequest};
-use shares::FairShares;
+use shared_work::{LastMade, SingleFlight, WorkRequest, make_on_thread};
+use shares::{FairShares, Paces, Rate};
 use spool::Spool;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -140,7 +140,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The longest body of a request, in bytes.
-pub const REQUEST_BODY_LIMIT: usize = 64 * 1024;
+const REQUEST_BODY_LIMIT: usize = 64 * 1024;
 
 /// For whom a listener is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,7 +205,7 @@ struct AppState {
     log: Arc<ChangeLog>,
     sup: SupDocuments,
     lists: opml::Lists,
-    doors: EventStreams,
+    event_streams: EventStreams,
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
     metrics: Arc<Metrics>,
@@ -244,7 +244,7 @@ impl AppState {
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
         Arc::new(Self {
             sup: SupDocuments::new(&config.periods),
-            doors: EventStreams::new(config.connections),
+            event_streams: EventStreams::new(config.connections),
             bodies: observe::body_budget(config.memory),
             file_bodies: observe::file_budget(),
             directory,

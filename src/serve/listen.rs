@@ -1,14 +1,13 @@
 //! The sockets: HTTP/1.1 and cleartext HTTP/2 with limits on everything, and an orderly end.
 
-use super::budget::BudgetShares;
-use super::client::{Client, HAS_ITS_SHARE, Peer};
+use super::client::HAS_ITS_SHARE;
 use super::connections::{ConnectionLimits, ConnectionSlot, Connections, WatchedStream, shares};
-use super::router::ListenerSite;
-use super::settings::SiteControl;
-use super::shares::{Paces, Rate};
 use super::site_service::SiteService;
-use super::tls::{Handshakes, TlsKeys};
-use super::{AppState, Listener, ServerConfig, SharedState};
+use super::tls::Handshakes;
+use super::{
+    AppState, BudgetShares, Client, Listener, ListenerSite, Paces, Peer, Rate, ServerConfig,
+    SharedState, SiteControl, TlsKeys,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -93,20 +92,15 @@ impl SiteServer {
     ) -> Result<(), ServeError> {
         let Self { room, tls } = self;
         let shares = shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX));
-        let limits = ConnectionLimits::USUAL;
-        let Some(operators) = operators else {
-            let listener = (listener, tls, Listener::Everybody);
-            return serve(listener, room, (limits, shares)).await;
-        };
+        let (limits, each) = (ConnectionLimits::USUAL, shares.each);
+        let of = if operators.is_some() { Listener::Readers } else { Listener::Everybody };
+        let own = serve((listener, tls, of), Arc::clone(&room), (limits, shares));
+        let Some(operators) = operators else { return own.await };
+        // Operators have as many as one client.
+        let shares = BudgetShares { all: each, site: each, ..shares };
+        let operators = serve((operators, None, Listener::Operators), room, (limits, shares));
         // Whichever ends first ends the other.
-        let each = shares.each;
-        let readers = (listener, tls, Listener::Readers);
-        let operators = (operators, None, Listener::Operators);
-        let (one, other) = tokio::join!(
-            serve(readers, Arc::clone(&room), (limits, shares)),
-            // Operators have as many as one client.
-            serve(operators, room, (limits, BudgetShares { all: each, site: each, ..shares })),
-        );
+        let (one, other) = tokio::join!(own, operators);
         one.and(other)
     }
 }

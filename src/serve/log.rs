@@ -1,7 +1,6 @@
 //! The change log as every door reads it: the newest epochs from memory, older ones from the store.
 
-use super::problem::Problem;
-use crate::locked;
+use super::{Problem, locked};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound::{Excluded, Included};

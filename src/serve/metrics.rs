@@ -8,9 +8,8 @@ mod gathered;
 
 pub(super) use gathered::FeedCounts;
 
-use super::locked;
 use super::origins::PassOutcome;
-use super::tls::TlsKeys;
+use super::{TlsKeys, locked};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -14,17 +14,16 @@
 //! nobody asks for any more stays for as long as it is sent. So its bytes count as well, in a budget of their own: who takes
 //! a large file has all else beside it.
 
-use super::admission::{Work, WorkKind};
 use super::audience::X_ROBOTS_TAG;
-use super::budget::{Budget, BudgetEnd, BudgetHolder, BudgetShares};
-use super::client::Client;
-use super::connections::Connection;
+use super::budget::{BudgetEnd, BudgetHolder};
 use super::negotiate::{Encoding, encoding};
-use super::problem::{Problem, RETRY_SOON};
 use super::shown_pages::AboutLength;
 use super::site_service::Unsent;
 use super::spool::SpooledFile;
-use super::{AppState, html, hub, rendition, router, routes};
+use super::{
+    AppState, Budget, BudgetShares, Client, Connection, Problem, RETRY_SOON, Work, WorkKind, html,
+    hub, rendition, router, routes,
+};
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;

@@ -13,19 +13,12 @@
 
 mod write;
 
-use super::address::DocumentForm;
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::{Audience, AudienceKey};
-use super::client::Client;
-use super::conditional::{LastModified, http_date};
-use super::directory::Listing;
-use super::extract::{ReadQuery, TypedQuery};
-use super::openapi::Unchanged;
-use super::problem::Problem;
-use super::query::Query;
-use super::rendition::Rendition;
-use super::shared_work::{LastMade, SingleFlight, make_on_thread};
-use super::{AppState, SharedState};
+use super::conditional::http_date;
+use super::{
+    Admission, AppState, Audience, AudienceKey, Client, DocumentForm, LastMade, LastModified,
+    Listing, Problem, Query, ReadQuery, Rendition, SharedState, SingleFlight, TypedQuery,
+    Unchanged, Work, WorkKind, make_on_thread,
+};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};

@@ -27,12 +27,9 @@ pub(super) use self::pass::PassOutcome;
 use self::pass::ServedOrigin;
 use self::slots::{SiteSlots, Uploads};
 use super::audience::AskedPath;
-use super::client::Client;
 use super::negotiate::prefers_html;
-use super::problem::Problem;
 use super::reading::FETCH_DEST;
-use super::router::ListenerSite;
-use super::{SharedState, router, shown_pages};
+use super::{Client, ListenerSite, Problem, SharedState, router, shown_pages};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -237,7 +234,8 @@ async fn at_path(room: &SharedState, request: Request, next: &ListenerSite) -> R
         true => room.directory.listing().await.ok(),
         false => None,
     };
-    let name = listing.and_then(|all| all.places().feed_at_path(request.uri().path()).cloned());
+    let address = room.site.at(request.uri().path());
+    let name = listing.and_then(|all| all.places().feed_at(&address).cloned());
     let Some(name) = name else { return next.route(request).await };
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
     next.route(as_feed(request, &name, &query)).await

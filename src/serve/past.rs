@@ -9,21 +9,16 @@
 //! a memento to everybody else (RFC 7089). All times between two changes have one and the same document of the reader and the
 //! complete view. That of the sync view changes also where something left its window.
 
-use super::address::{DocumentForm, Site};
-use super::admission::{Work, WorkKind};
-use super::audience::{Audience, ServedFeed};
-use super::client::Client;
-use super::conditional::{LastModified, add};
-use super::documents::DocumentKind;
+use super::conditional::add;
 use super::feeds::{ContainerParams, head, unreadable};
-use super::openapi::{ArchivedDocument, Gone, NotFound, Unchanged};
-use super::problem::Problem;
-use super::query::ReadPlan;
-use super::query::ViewQuery;
-use super::rendition::{Rendition, UnwrittenDocument};
-use super::shared_work::WorkRequest;
-use super::views::{AskedView, ViewRequest};
-use super::{AppState, SharedState};
+use super::openapi::ArchivedDocument;
+use super::rendition::UnwrittenDocument;
+use super::views::AskedView;
+use super::{
+    AppState, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified, NotFound, Problem,
+    ReadPlan, Rendition, ServedFeed, SharedState, Site, Unchanged, ViewQuery, ViewRequest, Work,
+    WorkKind, WorkRequest,
+};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;

@@ -2,8 +2,10 @@
 
 use super::answers::answer;
 use super::audience::TOKEN_PATH;
-use super::budget::{Budget, BudgetShares};
-use super::{AppState, Audience, AudienceKey, Client, Problem, Reply, ServedFeed, SharedState};
+use super::{
+    AppState, Audience, AudienceKey, Budget, BudgetShares, Client, Problem, Reply, ServedFeed,
+    SharedState,
+};
 use arc_swap::ArcSwap;
 use axum::extract::State;
 use http::StatusCode;

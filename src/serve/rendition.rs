@@ -1,13 +1,10 @@
 //! A document as it goes out: its bytes in every encoding, packed once, each with its own entity tag.
 
-use super::address::DocumentForm;
 use super::conditional::ETag;
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
-use super::query::ReadPlan;
-use super::shared_work::make_on_thread;
 use super::spool::{SpooledFile, SpoolingText, WrittenDocument};
-use super::{AppState, Problem};
+use super::{AppState, DocumentForm, Problem, ReadPlan, make_on_thread};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};

@@ -4,14 +4,12 @@
 //! Answers over a database that other gateways write as well are no older than it allows: where what is in memory was not
 //! compared with the database lately, the request waits for a look, or is refused.
 
-use super::client::Peer;
 use super::observe::AnswerFacts;
-use super::problem::{Problem, RETRY_SOON};
 use super::routes::{Access, ROUTES};
 use super::shown_pages::Prefix;
 use super::{
-    API, AppState, Listener, REQUEST_BODY_LIMIT, SharedState, audience, auth, client,
-    event_streams, observe, origins, query, routes, shown_pages,
+    API, AppState, Listener, Peer, Problem, REQUEST_BODY_LIMIT, RETRY_SOON, SharedState, audience,
+    auth, client, event_streams, observe, origins, query, routes, shown_pages,
 };
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -55,9 +53,7 @@ impl ListenerSite {
     pub(super) async fn answer(&self, mut request: Request) -> Response {
         let method = request.method().clone();
         client::identify(&self.room, &mut request);
-        if must_wait_for_store(&self.room, &request) {
-            wait_for_store(&self.room, &mut request).await;
-        }
+        wait_for_store(&self.room, &mut request).await;
         // What is refused is counted and logged with our own routes.
         let is_own = self.listener == Listener::Operators || is_refused(&request);
         let answer = match is_own {
@@ -295,23 +291,19 @@ const ENDED: &str = "this gateway reads its database no more until its operator 
 #[derive(Clone)]
 struct UnseenDatabase(Problem);
 
-/// Whether a request waits until this gateway has seen what was committed when it came.
-pub(super) fn must_wait_for_store(room: &AppState, request: &Request) -> bool {
-    let path = request.uri().path();
+/// Waits until this gateway has seen what was committed when a request came. One that came when that cannot be seen is
+/// refused from then on.
+async fn wait_for_store(room: &AppState, request: &mut Request) {
+    let (path, store) = (request.uri().path(), &room.store);
     let knows_why =
         |condition: StoreCondition| condition.stop.is_some() || condition.unanswered.is_some();
-    let says_why = || path == READY && knows_why(room.store.condition());
-    !room.store.answers_from_memory()
-        && !ALWAYS.contains(&path)
-        && !says_why()
-        && !is_refused(request)
-}
-
-/// Waits until it has seen that. A request that came when it cannot be seen is refused from then on.
-pub(super) async fn wait_for_store<B: Send>(room: &AppState, request: &mut http::Request<B>) {
-    let Err(error) = room.store.catch_up().await else { return };
+    let says_why = || path == READY && knows_why(store.condition());
+    if store.answers_from_memory() || ALWAYS.contains(&path) || says_why() {
+        return;
+    }
+    let Err(error) = store.catch_up().await else { return };
     // The store itself has logged why, once.
-    let has_ended = room.store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
+    let has_ended = store.condition().stop.is_some_and(|stop| stop.next_try.is_none());
     let problem = if has_ended { Problem::later(ENDED, RETRY_SOON) } else { Problem::from(error) };
     request.extensions_mut().insert(UnseenDatabase(problem));
 }

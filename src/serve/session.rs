@@ -4,14 +4,11 @@
 //! last form, signed with a key made of the admin token. So it outlives a restart, every gateway over the same store knows
 //! it, and another token ends it. Nothing of it is kept here.
 
-use super::auth::AdminToken;
 use super::auth::demand;
-use super::client::Client;
-use super::extract::{TypedQuery, Viewer};
-use super::forms::{self, OwnForm, wrong_token};
-use super::problem::Problem;
-use super::query::Query;
-use super::{AppState, SharedState, html};
+use super::forms::{OwnForm, wrong_token};
+use super::{
+    AdminToken, AppState, Client, Problem, Query, SharedState, TypedQuery, Viewer, forms, html,
+};
 use arc_swap::ArcSwap;
 use axum::extract::State;
 use axum::response::Response;

@@ -1,10 +1,7 @@
 //! What the configuration says of how the gateway shows itself, and what of that changes when it is read again.
 
-use super::auth::AdminToken;
 use super::client::Proxies;
-use super::keeping::Keeping;
-use super::readers::ReaderAccess;
-use super::{AppState, SharedState};
+use super::{AdminToken, AppState, Keeping, ReaderAccess, SharedState};
 use ipnet::IpNet;
 use std::sync::Arc;
 use std::time::Duration;

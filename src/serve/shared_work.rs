@@ -1,10 +1,7 @@
 //! Work that is done once for all who ask for it at the same time. It runs in a task of its own, so that
 //! it keeps what it was admitted with until it is really over, whoever leaves meanwhile.
 
-use super::admission::{Admission, Work};
-use super::client::Client;
-use super::problem::Problem;
-use crate::locked;
+use super::{Admission, Client, Problem, Work, locked};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, Weak};

@@ -1,13 +1,10 @@
 //! What a connection asks of this site, and the bodies of requests and answers: those that come, those that somebody watches,
 //! and those that are handed over in pieces and counted until they have gone.
 
-use super::budget::HeldBudget;
-use super::client::Peer;
-use super::connections::{Busy, ClientTurn, Connection};
-use super::probes;
-use super::router::ListenerSite;
+use super::connections::{Busy, ClientTurn};
 use super::router::{DRAIN_TIME, drain};
 use super::spool::SpooledFile;
+use super::{Connection, HeldBudget, ListenerSite, Peer, probes};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _};

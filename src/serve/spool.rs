@@ -7,8 +7,8 @@
 
 use super::conditional::ETag;
 use super::delta::DeltaToken;
-use super::problem::{Problem, RETRY_SOON};
 use super::rendition::{BodyContent, EncodedBody, GZIP_LEVEL_LARGE};
+use super::{Problem, RETRY_SOON};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;

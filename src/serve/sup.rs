@@ -3,20 +3,12 @@
 //! A document is made anew when the log has gone on, at most once a second (less often where making
 //! it is slow work), and otherwise only when its `updated_time` has become old.
 
-use super::address::Site;
-use super::admission::{Work, WorkKind};
 use super::answers::optional;
-use super::audience::Audience;
-use super::client::Client;
-use super::directory::Listing;
 use super::log::LogAfter;
-use super::openapi::{BadRequest, NotFound, Unchanged};
-use super::problem::Problem;
-use super::query::Query;
-use super::rendition::Rendition;
-use super::shared_work::make_on_thread;
-use super::{AppState, SharedState};
-use crate::locked;
+use super::{
+    AppState, Audience, BadRequest, Client, Listing, NotFound, Problem, Query, Rendition,
+    SharedState, Site, Unchanged, Work, WorkKind, locked, make_on_thread,
+};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Uri, header};
@@ -64,14 +56,11 @@ struct Built {
 
 /// The document of one period, as it was last made. One makes it at a time, whoever leaves meanwhile; whoever comes waits
 /// for that.
-struct PeriodDocument {
-    period: u32,
-    last: Arc<tokio::sync::Mutex<Option<Built>>>,
-}
+type LastDocument = Arc<tokio::sync::Mutex<Option<Built>>>;
 
 pub(super) struct SupDocuments {
-    periods: Vec<u32>,
-    slots: Vec<PeriodDocument>,
+    /// By the period, in seconds.
+    last: BTreeMap<u32, LastDocument>,
     windows: Mutex<Windows>,
     /// One reader of the log at a time.
     reading: tokio::sync::Mutex<()>,
@@ -82,33 +71,32 @@ pub(super) struct SupDocuments {
 impl SupDocuments {
     /// The documents of these periods; nothing of the log is read yet.
     pub(super) fn new(periods: &[u32]) -> Self {
-        let periods: Vec<u32> = BTreeSet::from_iter(periods.iter().copied()).into_iter().collect();
-        let slot = |period: &u32| PeriodDocument { period: *period, last: Arc::default() };
         Self {
-            windows: Mutex::new(Windows::new(periods.last().copied().unwrap_or(USUAL))),
-            slots: periods.iter().map(slot).collect(),
-            periods,
+            windows: Mutex::new(Windows::new(periods.iter().copied().max().unwrap_or(USUAL))),
+            last: periods.iter().map(|period| (*period, Arc::default())).collect(),
             reading: tokio::sync::Mutex::default(),
             followed: AtomicBool::new(false),
         }
     }
 
-    /// The slot that a query asks for.
-    fn asked(&self, query: &str) -> Result<&PeriodDocument, Problem> {
-        let written: Vec<String> = self.periods.iter().map(u32::to_string).collect();
+    fn periods(&self) -> Vec<u32> {
+        self.last.keys().copied().collect()
+    }
+
+    /// The period that a query asks for, and its document.
+    fn asked(&self, query: &str) -> Result<(u32, &LastDocument), Problem> {
+        let written: Vec<String> = self.last.keys().map(u32::to_string).collect();
         let wrong = |said: &str| {
             let said = format!("{said}; there are documents of {} seconds", written.join(", "));
-            Problem::parameter("seconds", said).with("periods", &*self.periods)
+            Problem::parameter("seconds", said).with("periods", self.periods())
         };
         let query = Query::read(query)?;
         let asked = query.get("seconds").map_err(|_| wrong("seconds is given twice"))?;
-        let found = match &asked {
-            Some(asked) => self.slots.iter().find(|slot| slot.period.to_string() == *asked),
-            None => {
-                let usual = self.slots.iter().find(|slot| slot.period == USUAL);
-                usual.or_else(|| self.slots.first())
-            }
+        let found = match asked {
+            Some(asked) => self.last.iter().find(|(period, _)| period.to_string() == asked),
+            None => self.last.get_key_value(&USUAL).or_else(|| self.last.first_key_value()),
         };
+        let found = found.map(|(period, last)| (*period, last));
         found.ok_or_else(|| match asked {
             Some(_) => wrong("seconds names no period that is offered here"),
             None => Problem::not_found("no SUP document is published here"),
@@ -117,12 +105,12 @@ impl SupDocuments {
 }
 
 impl AppState {
-    /// The document of a slot, as new as it has to be.
+    /// The document of a period, as new as it has to be.
     async fn sup_document(
         self: &Arc<Self>,
-        slot: &PeriodDocument,
+        (period, last): (u32, &LastDocument),
     ) -> Result<Arc<Rendition>, Problem> {
-        let (mut last, period) = (Arc::clone(&slot.last).lock_owned().await, slot.period);
+        let mut last = Arc::clone(last).lock_owned().await;
         let listing = self.directory.listing().await?;
         if let Some(built) = last.as_ref().filter(|it| self.is_fresh(it, period, &listing)) {
             return Ok(Arc::clone(&built.rendition));
@@ -259,7 +247,7 @@ fn make(
         let windows = locked(&documents.windows);
         let window = windows.window(period);
         let address = |period| site.at(&format!("/sup.json?seconds={period}"));
-        let text = window.write(&documents.periods, address, is_listed);
+        let text = window.write(&documents.periods(), address, is_listed);
         (text, window.updated, Epoch(window.epoch))
     };
     let rendition = Rendition::build_quickly(text, MEDIA_TYPE, shown)?.with([
@@ -301,13 +289,13 @@ pub(super) async fn document(
     uri: Uri,
     asked: HeaderMap,
 ) -> Result<Response, Problem> {
-    let slot = room.sup.asked(uri.query().unwrap_or_default())?;
+    let (period, last) = room.sup.asked(uri.query().unwrap_or_default())?;
     if audience.reader().is_some() {
         let work = Work::of_all(WorkKind::Standing);
-        let (making, period) = (Arc::clone(&room), slot.period);
+        let making = Arc::clone(&room);
         let made = async move { making.own_sup_document(period, &audience).await };
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
         return Ok(rendition.answer(&asked, None));
     }
-    Ok(room.sup_document(slot).await?.answer(&asked, None))
+    Ok(room.sup_document((period, last)).await?.answer(&asked, None))
 }

@@ -1,8 +1,6 @@
 //! TLS of the gateway's own socket: the certificate with its key, and handshakes with limits.
 
-use super::client::Client;
-use super::connections::Connection;
-use super::shares::{FairShares, Share};
+use super::{Client, Connection, FairShares};
 use arc_swap::ArcSwap;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{CryptoProvider, ring};
@@ -176,7 +174,7 @@ impl Handshakes {
         connection: &Connection,
     ) -> Option<TlsStream<S>> {
         let shaking = async {
-            let _share: Option<Share<Client>> = match client {
+            let _share = match client {
                 Some(client) => Some(self.shares.acquire(&client, 1).await),
                 None => None,
             };
@@ -186,19 +184,9 @@ impl Handshakes {
         let shaken = tokio::select! {
             biased;
             () = connection.ended() => return None,
-            shaken = shaking => shaken,
+            shaken = shaking => shaken.unwrap_or_else(|late| Err(late.into())),
         };
-        match shaken {
-            Ok(Ok(stream)) => Some(stream),
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "a TLS handshake failed");
-                None
-            }
-            Err(_) => {
-                tracing::debug!("a TLS handshake took too long");
-                None
-            }
-        }
+        shaken.inspect_err(|error| tracing::debug!(%error, "a TLS handshake failed")).ok()
     }
 }
 

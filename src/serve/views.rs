@@ -1,16 +1,11 @@
 //! The views of feeds: what they are made of, and how they are read and written.
 
-use super::address::DocumentForm;
-use super::admission::{Admission, Work, WorkKind};
-use super::audience::ServedFeed;
-use super::client::Client;
 use super::delta::Point;
-use super::documents::{DocumentKey, DocumentKind};
-use super::problem::{Problem, ProblemCause};
-use super::query::ReadPlan;
-use super::rendition::{Rendition, RestOfView, UnwrittenDocument};
-use super::shared_work::WorkRequest;
-use super::{AppState, feeds};
+use super::rendition::{RestOfView, UnwrittenDocument};
+use super::{
+    Admission, AppState, Client, DocumentForm, DocumentKey, DocumentKind, Problem, ProblemCause,
+    ReadPlan, Rendition, ServedFeed, Work, WorkKind, WorkRequest, feeds,
+};
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,15 +1,8 @@
 //! `GET /events`: the change log as server-sent events (HTML Living Standard, section 9.2).
 
 use super::{ChangeLine, LogFollower, LogParams, QUERY_LIMIT, enter, wait};
-use crate::SharedState;
-use crate::audience::Audience;
-use crate::budget::HeldBudget;
-use crate::client::Client;
-use crate::conditional::unkept;
 use crate::log::Position;
-use crate::openapi::{BadRequest, Gone};
-use crate::problem::Problem;
-use crate::query::Query;
+use crate::{Audience, BadRequest, Client, Gone, HeldBudget, Problem, Query, SharedState, unkept};
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -74,7 +67,7 @@ pub(crate) async fn events(
         let last = Position::read(last.to_str().unwrap_or_default());
         log.at = last.map_err(|_| Problem::parameter("Last-Event-ID", said))?;
     }
-    let place = match enter(&room.doors.streams, client, "event streams") {
+    let place = match enter(&room.event_streams.streams, client, "event streams") {
         Ok(place) => place,
         Err(why) => {
             let later = format!("retry: {RETRY_LATER}\nid: {}\n: {why}\n\n", log.at);

@@ -1,11 +1,11 @@
 //! The picture as SVG within a page: shapes and classes alone, so that the style sheet colours it.
 
-use super::{FeedLife, LifeLine, LineEnd, LineMark, MarkKind, bands, in_words};
-use crate::address::item_page;
+use super::{FeedLife, LifeLine, LineEnd, LineMark, MarkKind, in_words};
 use crate::html::cut;
+use crate::item_page;
 use maud::{Markup, html};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, InterruptionKind, Time};
+use tidegate_core::model::{FeedName, Interruption, InterruptionKind, Time};
 
 /// The width of the picture, in its own units.
 const WIDTH: f64 = 1_000.0;
@@ -19,7 +19,7 @@ const TITLED: usize = 60;
 const LINES_HEIGHT: f64 = 720.0;
 /// The height of the axis of time.
 const AXIS: f64 = 24.0;
-/// The least length of a line: what was seen once is one, too.
+/// The least length of a line, and the least width of a band: what was seen once is one, too.
 const LEAST_LENGTH: f64 = 2.0;
 /// How far a line fades behind its end.
 const FADE: f64 = 26.0;
@@ -136,7 +136,7 @@ pub(crate) fn figure(feed: &FeedName, life: &FeedLife, now: Time) -> Markup {
                         details {
                             summary { "When it was held or failing" }
                             ul.plain { @for one in interruptions.iter().rev() {
-                                li { (in_words(&[one])) }
+                                li { (in_words(one)) }
                             } }
                         }
                     }
@@ -159,13 +159,7 @@ fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Mark
     let view = format!("0 0 {} {}", unit(WIDTH), unit(height + AXIS));
     html! {
         svg viewBox=(view) role="group" aria-label={ "The life of " (feed) ": " (words) } {
-            // What lasts goes to the right end.
-            @for band in bands(&life.interruptions, scale.from, |at| at.map_or(WIDTH, |at| scale.x(at))) {
-                rect class={ "band " (class(band.kind)) } x=(unit(band.left)) y="0"
-                    width=(unit(band.right - band.left)) height=(unit(height)) {
-                    title { (in_words(&band.shown)) }
-                }
-            }
+            @for one in life.interruptions.iter() { (band(one, scale, height)) }
             @for at in scale.ticks() { (tick(at, scale, height)) }
             @if scale.is_titled() {
                 @for (at, line) in life.lines.iter().enumerate() { (titled(feed, line, at, scale)) }
@@ -173,6 +167,19 @@ fn drawing(feed: &FeedName, life: &FeedLife, scale: &Scale, words: &str) -> Mark
                 (all_lines(life, scale))
             }
             (marks(feed, life, scale))
+        }
+    }
+}
+
+/// A band over the time in which a feed did not go on as usual, where that was not over before the picture begins.
+fn band(one: &Interruption, scale: &Scale, height: f64) -> Markup {
+    let left = scale.x(one.since);
+    // What lasts goes to the right end.
+    let right = one.until.map_or(WIDTH, |until| scale.x(until)).max(left + LEAST_LENGTH);
+    html! {
+        @if one.until.is_none_or(|until| until > scale.from) {
+            rect class={ "band " (class(one.kind)) } x=(unit(left)) y="0"
+                width=(unit(right - left)) height=(unit(height)) { title { (in_words(one)) } }
         }
     }
 }

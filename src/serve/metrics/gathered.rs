@@ -5,7 +5,8 @@
 //! all feeds: so that the sum over them is right. What the process takes has the names that Prometheus' own clients give it.
 //! Linux says so in `/proc`; elsewhere nothing is told.
 
-use super::{Figure, FigureKind, Metrics, counter, float, gauge};
+use super::{Figure, FigureKind, counter, float, gauge};
+use crate::Metrics;
 use std::fs;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, FeedStanding, Time};

@@ -1,8 +1,8 @@
 //! Looks at addresses of sites, to see whether a feed is there: which are under way, what those before found, and how
 //! many there may be.
 
-use super::super::shares::{FairShares, Paces, Rate, Share};
-use crate::{Cache, Client, Problem, locked};
+use crate::shares::Share;
+use crate::{Cache, Client, FairShares, Paces, Problem, Rate, locked};
 use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,14 +1,12 @@
 //! Looks at addresses of sites, and the feeds that are made of what is there, while whoever asked has an answer already:
 //! how many the requests of one client make, and those whose polls fail while the site answers its readers.
 
-use super::super::SharedState;
-use super::super::client::Client;
-use super::super::shares::{Paces, Rate};
-use super::OriginRequest;
 use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
-use super::pages::{self, document_or_page};
+use super::pages::document_or_page;
 use super::pass::send;
 use super::service::{AdmittedSite, FeedTraits, FoundAddress};
+use super::{OriginRequest, pages};
+use crate::{Client, Paces, Rate, SharedState};
 use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};

@@ -2,11 +2,10 @@
 //! addresses have a query. They are read as they pass by; of one that is looked at the beginning is read, which names its
 //! feeds.
 
-use super::super::SharedState;
-use super::super::site_service::{PolledFrame, WatchedBody};
 use super::OriginRequest;
 use super::looks::key;
-use crate::Cache;
+use crate::site_service::{PolledFrame, WatchedBody};
+use crate::{Cache, SharedState};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;

@@ -1,15 +1,13 @@
 //! What is passed on to an origin, and what comes back; and what is led to the site instead.
 
-use super::super::client::{Client, Peer};
-use super::super::connections::{self, OF_SITES};
-use super::super::problem::{Problem, ProblemCause};
-use super::super::session::COOKIE;
-use super::super::site_service::{PolledFrame, WatchedBody};
-use super::super::{SharedState, auth};
 use super::making::{begin_look, may_be};
 use super::service::PassError;
 use super::slots::SiteSlots;
 use super::{OriginRequest, pages};
+use crate::connections::OF_SITES;
+use crate::session::COOKIE;
+use crate::site_service::{PolledFrame, WatchedBody};
+use crate::{Client, Peer, Problem, ProblemCause, SharedState, auth, connections};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};

@@ -4,10 +4,8 @@
 //! How much feeds and addresses of sites are asked for: when last, by which clients lately, and whether the front page of
 //! the site names them. By that it is told which feed gives way where a site has as many as it may. All of it is forgotten at a restart.
 
-use crate::cache::Cache;
-use crate::client::Client;
-use crate::locked;
-use crate::origins::looks::key;
+use super::looks::key;
+use crate::{Cache, Client, locked};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,7 +28,6 @@ pub(crate) struct PlaceRules {
 /// Feeds with an address of their own.
 #[derive(Debug, Default)]
 pub(crate) struct FeedPlaces {
-    by_path: HashMap<String, FeedName>,
     by_upstream: HashMap<String, FeedName>,
     by_address: HashMap<String, FeedName>,
     addresses: HashMap<FeedName, FeedPlace>,
@@ -86,18 +83,16 @@ impl FeedPlaces {
             return places;
         }
         for record in feeds.values() {
-            let path = rules.paths.get(&record.name).map(|path| (path, rules.base.clone() + path));
+            let path = rules.paths.get(&record.name).map(|path| rules.base.clone() + path);
             let upstream = UpstreamPlace::of(rules, record);
-            let own = path.as_ref().map(|(_, address)| address.clone());
             let host = upstream.as_ref().filter(|place| place.is_host);
-            if let Some(base) = own.or_else(|| host.map(|place| place.shown.base(None))) {
+            if let Some(base) = path.clone().or_else(|| host.map(|place| place.shown.base(None))) {
                 places.bases.insert(record.name.clone(), base);
             }
             if is_private(&record.name) {
                 continue;
             }
-            if let Some((path, address)) = path {
-                places.by_path.insert(path.clone(), record.name.clone());
+            if let Some(address) = path {
                 places.add(record, address);
             }
             if let Some(place) = upstream {
@@ -131,11 +126,6 @@ impl FeedPlaces {
         {
             self.add(record, address.to_owned());
         }
-    }
-
-    /// The feed at a path of its own.
-    pub(crate) fn feed_at_path(&self, path: &str) -> Option<&FeedName> {
-        self.by_path.get(path)
     }
 
     /// The feed whose upstream is at an address.

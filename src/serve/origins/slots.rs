@@ -4,13 +4,11 @@
 //! A site is asked once the body of an upload has come, or so much of it that it surely flows; until then it takes nothing
 //! of the site's. A few bodies that come slowly go on to it all the same, as they come.
 
-use super::super::budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
-use super::super::client::Client;
-use super::super::connections::Connection;
-use super::super::problem::Problem;
 use super::looks::{LookPermit, LookTurns};
 use super::pass::problem_of;
 use super::service::PassError;
+use crate::budget::BudgetEnd;
+use crate::{Budget, BudgetShares, Client, Connection, HeldBudget, Problem};
 use bytes::{Bytes, BytesMut};
 use http::{Extensions, StatusCode};
 use http_body::{Body, Frame, SizeHint};

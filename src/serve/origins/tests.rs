@@ -48,7 +48,7 @@ fn feeds_of_an_origin_are_at_their_publishers_paths() {
     assert_eq!(places.feed_of(&url("https://blog.example/atom.xml")), Some(&name("a")));
     assert_eq!(places.address(&name("a"), None), Some("https://gw.example/blog/atom.xml"));
     assert_eq!(places.feed_at("https://gw.example/blog/atom.xml"), Some(&name("a")));
-    assert_eq!(places.feed_at_path("/own.xml"), Some(&name("own")));
+    assert_eq!(places.feed_at("https://gw.example/own.xml"), Some(&name("own")));
     assert_eq!(places.address(&name("own"), None), Some("https://gw.example/own.xml"));
     // A private feed is nowhere but where its readers find it.
     assert_eq!(places.feed_of(&url("https://blog.example/hidden.xml")), None);

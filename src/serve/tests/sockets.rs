@@ -276,7 +276,7 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
         assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);
         streams.push(stream);
     }
-    assert_eq!(site.room.doors.open_streams(), 2);
+    assert_eq!(site.room.event_streams.open_streams(), 2);
     // 2 has its own share taken, 9 has none of it.
     for last in [2, 9] {
         for (path, answer) in [
@@ -295,7 +295,7 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
             );
         }
     }
-    assert_eq!(site.room.doors.open_streams(), 2, "and nobody gave way");
+    assert_eq!(site.room.event_streams.open_streams(), 2, "and nobody gave way");
     drop(streams.pop());
     let mut got = [0; 12];
     // Once there is room all is answered again; until then the end of the stream was not seen.
@@ -329,5 +329,5 @@ async fn a_trusted_proxy_says_whose_a_request_is() {
         assert!(length > 0);
         open.push(stream);
     }
-    assert_eq!(site.room.doors.open_streams(), 36, "32 of one client, 4 of the other");
+    assert_eq!(site.room.event_streams.open_streams(), 36, "32 of one client, 4 of the other");
 }
