@@ -67,7 +67,7 @@ impl DocumentJudge for Taken {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         _: &SharingContext,
-        _: &dyn LedgerReader,
+        _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let before = round.snapshot.map(|snapshot| snapshot.state.clone());
         let base = before.as_ref().map_or(Revision(0), |state| state.revision);
@@ -95,7 +95,7 @@ impl DocumentJudge for Taken {
         _: &Observation<'_>,
         _: &ReceivedDocument,
         _: &Backfill,
-        _: &HashSet<String>,
+        _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         Ok(Judged::default())
     }

@@ -4,12 +4,11 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
-use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, Wants};
+use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
 use super::polling::{PollContext, TaskAside, rate_pause, unless_it_breaks};
 use super::scheduler::{PAUSE_MARGIN, STORE_REST};
 use super::walk;
 use arc_swap::ArcSwap;
-use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::{Backfill, FeedName, FeedRecord, Revision, WalkStanding};
@@ -20,8 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// How often a step asks for what left the ledger, at most.
-const MAX_WAITS: usize = 8;
 /// After so many older documents the log tells how far a walk has come.
 const TOLD_EVERY: u32 = 10;
 /// How long a walk waits after a defect of the gateway.
@@ -224,25 +221,15 @@ async fn read_and_commit(
     };
     let length = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(length);
-    let seen = Arc::new(ReceivedDocument::new(document, fetched.final_url));
-    let (now, before) = (bench.clock.now(), Arc::new(walk.clone()));
-    let mut names = HashSet::new();
-    let mut waits = 0;
-    let settled = loop {
-        let (document, listed) = (seen.bytes.clone(), names.iter().cloned().collect());
-        let (seen, before, asked) = (Arc::clone(&seen), Arc::clone(&before), names.clone());
-        let decide =
-            move |judge: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
-                judge.backfill(round, &seen, &before, &asked)
-            };
-        let basis = DecisionBasis { document, names: listed, asked_at, is_unsettled: false };
-        let mut settled = decide_and_commit(bench, feed, now, basis, decide).await?;
-        match settled.judged.wants.take() {
-            Some(Wants::Stubs(more)) if waits < MAX_WAITS => names.extend(more),
-            _ => break settled,
-        }
-        waits += 1;
-    };
+    let seen = ReceivedDocument::new(document, fetched.final_url);
+    let (now, before) = (bench.clock.now(), walk.clone());
+    let document = seen.bytes.clone();
+    let decide =
+        move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
+            judge.backfill(round, &seen, &before, ledger)
+        };
+    let basis = DecisionBasis { document, asked_at, is_unsettled: false };
+    let settled = decide_and_commit(bench, feed, now, basis, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     if walk.next.is_none() {

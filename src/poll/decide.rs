@@ -98,32 +98,20 @@ impl DecisionContext {
         names: &[String],
     ) -> Result<Option<Snapshot>, StoreError> {
         let Some(snapshot) = self.store.snapshot(feed).await? else { return Ok(None) };
-        self.with_stubs(feed, snapshot, names).await.map(Some)
+        if names.is_empty() || snapshot.state.evictions.count == 0 {
+            return Ok(Some(snapshot));
+        }
+        Ok(Some(snapshot.with_stubs(self.store.stubs(feed, names).await?)))
     }
 
     /// The same without the settled items of the ledger, where it has an index; and what reads these.
-    pub async fn unsettled(
+    pub(super) async fn unsettled(
         &self,
         feed: &FeedName,
-        names: &[String],
     ) -> Result<Option<(Snapshot, PinnedFeed)>, StoreError> {
         let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
         let cutoff = Tick::at(self.running.now().minus(self.window));
-        let read = reader.unsettled(cutoff).await?;
-        let Some(snapshot) = read else { return Ok(None) };
-        Ok(Some((self.with_stubs(feed, snapshot, names).await?, reader)))
-    }
-
-    async fn with_stubs(
-        &self,
-        feed: &FeedName,
-        snapshot: Snapshot,
-        names: &[String],
-    ) -> Result<Snapshot, StoreError> {
-        if names.is_empty() || snapshot.state.evictions.count == 0 {
-            return Ok(snapshot);
-        }
-        Ok(snapshot.with_stubs(self.store.stubs(feed, names).await?))
+        Ok(reader.unsettled(cutoff).await?.map(|snapshot| (snapshot, reader)))
     }
 
     /// Decides over the newest snapshot of a feed and commits, anew where the feed changed meanwhile;

@@ -2,7 +2,7 @@
 
 use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::error::RoundError;
-use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader, NothingLeft, PinnedLedger};
+use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader};
 use super::memory::NO_PRINTS;
 use super::polling::{CommitProgress, PollContext};
 use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
@@ -20,7 +20,7 @@ const FREE_ATTEMPTS: u32 = 3;
 const WEIGHED_IN_PASSING: usize = 64 * 1024;
 
 /// What is decided over a snapshot, and what it lacks of its ledger.
-type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &dyn LedgerReader) -> Result<Judged, JudgeError>
+type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
     + Send
     + Sync;
 
@@ -29,8 +29,6 @@ type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &dyn LedgerReader) ->
 pub(super) struct DecisionBasis {
     /// The bytes of what is decided on, where there are such.
     pub(super) document: Bytes,
-    /// The names for which what left the ledger is looked up.
-    pub(super) names: Vec<String>,
     /// When the document was asked for, where there is one: one that was asked for later is not overtaken by it.
     pub(super) asked_at: Option<Time>,
     /// Whether the settled items of the ledger are read only where the decision asks for them.
@@ -54,7 +52,7 @@ pub(super) async fn decide_and_commit(
     decide: impl Fn(
         &dyn DocumentJudge,
         &Observation<'_>,
-        &dyn LedgerReader,
+        &LedgerReader,
     ) -> Result<Judged, JudgeError>
     + Send
     + Sync
@@ -114,9 +112,9 @@ async fn decided(
             alone = Box::pin(bench.decisions.wait_for_turn(&feed.name)).await;
         }
         let (snapshot, reader) = if basis.is_unsettled {
-            bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
+            bench.decisions.unsettled(&feed.name).await?.unzip()
         } else {
-            (bench.decisions.snapshot(&feed.name, &basis.names).await?, None)
+            (bench.store.snapshot(&feed.name).await?, None)
         };
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let read = (snapshot, reader);
@@ -169,11 +167,9 @@ async fn judge(
         let _entered = judging.entered();
         let round = context.decisions.observe(&feed, snapshot.as_ref(), now);
         // The reader goes before the commit, which would keep what it might read.
-        let ledger: Box<dyn LedgerReader> = match reader {
-            Some(reader) => Box::new(PinnedLedger { reader, runtime }),
-            None => Box::new(NothingLeft),
-        };
-        decide(context.judge.as_ref(), &round, ledger.as_ref())
+        let (store, name) = (Arc::clone(&context.store), feed.name.clone());
+        let ledger = LedgerReader { store, feed: name, pinned: reader, runtime };
+        decide(context.judge.as_ref(), &round, &ledger)
     };
     match bench.turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),
@@ -193,7 +189,7 @@ pub(super) async fn age_feed(
     feed: &Arc<FeedRecord>,
     now: Time,
 ) -> Result<CommitProgress, RoundError> {
-    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
+    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &LedgerReader| {
         Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
     };
     decide_and_commit(bench, feed, now, DecisionBasis::default(), decide).await

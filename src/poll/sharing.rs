@@ -9,19 +9,15 @@ use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, SharingContext
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use futures_util::future::try_join_all;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
+use tidegate_core::model::{Count, FeedRecord, SyncId, Time, Update};
 use tidegate_judge::record::{Issued, Observation};
 use tidegate_net::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use tidegate_store::in_words;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
 
-/// What a judgement may wait for, at most: kept bytes, the complete feed, what other feeds know, and, a few
-/// times over, what left the ledger.
-const MAX_WAITS: usize = 8;
 /// The most looks into other feeds for one document. Its publisher decides how many items bear this gateway's name.
 pub const MAX_LOOKS: usize = 50_000;
 /// How long the looks into other feeds for one document may take, as long as a fetch may. Over PostgreSQL each takes some
@@ -36,61 +32,39 @@ const MAX_KEPT: usize = 1000;
 pub(super) async fn judge_and_commit(
     bench: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    times: (Time, Time),
+    (asked_at, now): (Time, Time),
     seen: ReceivedDocument,
 ) -> Result<CommitProgress, RoundError> {
     let seen = Arc::new(seen);
     let mut beside = SharingContext::default();
-    let mut asked_for = None;
-    for _ in 0..MAX_WAITS {
-        let mut settled = judged(bench, feed, times, &seen, &beside).await?;
+    let mut pause = None;
+    // Each is waited for once, so that this ends.
+    loop {
+        // The complete feed that is read beside it may be the larger one.
+        let complete = beside.complete.iter().flatten().map(|complete| &complete.bytes);
+        let document = complete.chain([&seen.bytes]).max_by_key(|bytes| bytes.len());
+        let document = document.cloned().unwrap_or_default();
+        let basis = DecisionBasis { document, asked_at: Some(asked_at), is_unsettled: true };
+        let (seen, context) = (Arc::clone(&seen), beside.clone());
+        let decide =
+            move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
+                judge.take_in(round, &seen, &context, ledger)
+            };
+        let settled = decide_and_commit(bench, feed, now, basis, decide).await?;
         match &settled.judged.wants {
-            None => {
-                settled.pause = asked_for;
-                return Ok(settled);
+            Some(Wants::Complete(url)) if beside.complete.is_none() => {
+                beside.complete = Some(complete_feed(bench, feed, url, &mut pause).await);
             }
-            Some(Wants::Complete(url)) => {
-                beside.complete = Some(complete(bench, feed, url, &mut asked_for).await);
-            }
-            Some(Wants::Issued(ids)) => {
+            Some(Wants::Issued(ids)) if beside.issued.is_none() => {
                 beside.issued = Some(issued(bench, feed, ids).await?);
             }
-            Some(Wants::Kept(ids)) => {
-                beside.kept = Some(kept(bench, feed, ids).await?);
-            }
-            Some(Wants::Stubs(names)) => beside.names.extend(names.iter().cloned()),
+            _ => return Ok(CommitProgress { pause, ..settled }),
         }
     }
-    let mut settled = judged(bench, feed, times, &seen, &beside).await?;
-    settled.pause = asked_for;
-    Ok(settled)
-}
-
-async fn judged(
-    bench: &Arc<PollContext>,
-    feed: &Arc<FeedRecord>,
-    (asked_at, now): (Time, Time),
-    seen: &Arc<ReceivedDocument>,
-    beside: &SharingContext,
-) -> Result<CommitProgress, RoundError> {
-    let (seen, beside) = (Arc::clone(seen), beside.clone());
-    let names = beside.names.iter().cloned().collect();
-    // The complete feed that is read beside it may be the larger one.
-    let complete = beside.complete.as_ref().and_then(|complete| complete.as_ref().ok());
-    let mut document = seen.bytes.clone();
-    if let Some(complete) = complete.filter(|complete| complete.bytes.len() > document.len()) {
-        document = complete.bytes.clone();
-    }
-    let decide =
-        move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &dyn LedgerReader| {
-            judge.take_in(round, &seen, &beside, ledger)
-        };
-    let basis = DecisionBasis { document, names, asked_at: Some(asked_at), is_unsettled: true };
-    decide_and_commit(bench, feed, now, basis, decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
-async fn complete(
+async fn complete_feed(
     bench: &PollContext,
     feed: &FeedRecord,
     url: &str,
@@ -113,21 +87,6 @@ async fn complete(
         return Err("it was answered as unchanged, though nothing of it is known".to_owned());
     };
     Ok(ReceivedDocument::new(document, fetched.final_url))
-}
-
-/// The newest bytes of items.
-async fn kept(
-    bench: &PollContext,
-    feed: &FeedRecord,
-    ids: &[SyncId],
-) -> Result<HashMap<SyncId, Markup>, RoundError> {
-    let mut kept = HashMap::new();
-    for ids in ids.chunks(READS_AT_ONCE) {
-        let items = try_join_all(ids.iter().map(|id| bench.store.item(&feed.name, id))).await?;
-        let winners = items.into_iter().flatten().map(|item| item.shared.winner);
-        kept.extend(winners.map(|winner| (winner.id, winner.data)));
-    }
-    Ok(kept)
 }
 
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own updates. It lacks the
