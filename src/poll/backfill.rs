@@ -90,7 +90,7 @@ async fn walk(
         let Some(mut walk) = walking(&cell) else { return };
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
         let pause = bench.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
-        let pause = pause.max(bench.live.load().settings.walk_pause);
+        let pause = pause.max(bench.settings.load().walk_pause);
         // In a box, so that a walk that waits takes little room.
         let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel));
         let stepped = unless_it_breaks(stepped).await;

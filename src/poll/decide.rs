@@ -9,7 +9,6 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time,
 };
-use tidegate_judge::archive;
 use tidegate_judge::record::Observation;
 use tidegate_store::{CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 
@@ -32,33 +31,14 @@ pub struct DecisionContext {
     /// By which everything that is kept ages.
     pub running: Arc<dyn Clock>,
     /// What may change while the gateway runs.
-    pub limits: Arc<ArcSwap<DecisionLimits>>,
-}
-
-/// The limits that decisions keep to, and that change when the configuration is read again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DecisionLimits {
-    /// The most updates of one item in a day that make a version each.
-    pub versions_per_day: u32,
-    /// The most items that the ledger of a feed keeps which says nothing else.
-    pub items: usize,
-    /// How archives are made and kept.
-    pub archives: archive::Policy,
-}
-
-impl DecisionLimits {
-    /// Those of these settings.
-    pub const fn from_settings(settings: &PollSettings) -> Self {
-        let PollSettings { versions_per_day, items, archives, .. } = *settings;
-        Self { versions_per_day, items, archives }
-    }
+    pub settings: Arc<ArcSwap<PollSettings>>,
 }
 
 impl DecisionContext {
     /// The most items that the ledger of a feed keeps.
     pub fn items_kept(&self, feed: &FeedRecord) -> usize {
         let own = feed.options.items.and_then(|items| usize::try_from(items).ok());
-        own.unwrap_or_else(|| self.limits.load().items)
+        own.unwrap_or_else(|| self.settings.load().items)
     }
 
     /// A moment of the running time by the wall clock, which shows `now`.
@@ -73,7 +53,7 @@ impl DecisionContext {
         snapshot: Option<&'a Snapshot>,
         now: Time,
     ) -> Observation<'a> {
-        let DecisionLimits { versions_per_day, archives, .. } = **self.limits.load();
+        let PollSettings { versions_per_day, archives, .. } = **self.settings.load();
         Observation {
             feed: &feed.name,
             url: &feed.url,

@@ -142,7 +142,7 @@ impl FeedPolling {
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
-            same: self.memory.agreed(),
+            same: self.memory.last().same,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failure: self.failure().cloned(),
             last_read: self.last_read,

@@ -2,18 +2,18 @@
 
 use super::attempts::Attempts;
 use super::callbacks::{Callback, EndingCallbacks};
-use super::decide::{DecisionContext, DecisionLimits};
+use super::decide::DecisionContext;
 use super::decision::age_feed;
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
 use super::feeds::{FeedCell, FeedTable};
 use super::host_queue::HostQueue;
 use super::judge::DocumentJudge;
-use super::polling::{LiveConfig, PollContext};
+use super::polling::PollContext;
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::subscribe::feed_of_token;
-use super::sup::DocumentTurns;
+use super::sup::READS_AT_ONCE;
 use super::turns::Turns;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
@@ -29,7 +29,7 @@ use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
 use tidegate_store::Store;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -96,6 +96,7 @@ impl Poller {
 
     fn context(parts: PollerConfig) -> PollContext {
         let PollerConfig { settings, store, clock, running, services, judge, .. } = parts;
+        let live = Arc::new(ArcSwap::from_pointee(settings.clone()));
         PollContext {
             clock,
             judge,
@@ -103,7 +104,7 @@ impl Poller {
             ending: EndingCallbacks::default(),
             turns: Turns::default(),
             hosts: HostQueue::new(settings.at_once, settings.host_rules()),
-            documents: DocumentTurns::default(),
+            documents: Semaphore::new(READS_AT_ONCE),
             allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
             decisions: DecisionContext {
@@ -112,11 +113,12 @@ impl Poller {
                 window: settings.window,
                 tombstones: settings.tombstones,
                 running,
-                limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&settings))),
+                settings: Arc::clone(&live),
             },
             tasks: TaskTracker::new(),
             abandon: CancellationToken::new(),
-            live: ArcSwap::from_pointee(LiveConfig { settings, services }),
+            settings: live,
+            services: ArcSwap::from_pointee(services),
             store,
         }
     }
@@ -320,8 +322,9 @@ impl Poller {
         settings: PollSettings,
         services: Services,
     ) -> Result<(), PollError> {
-        self.bench.decisions.limits.store(Arc::new(DecisionLimits::from_settings(&settings)));
-        self.send(move |it| it.reconfigure(settings, services)).await
+        self.bench.settings.store(Arc::new(settings.clone()));
+        self.bench.services.store(Arc::new(services));
+        self.send(move |it| it.reconfigure(settings)).await
     }
 
     /// What polling decides with: its limits.

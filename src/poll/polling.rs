@@ -15,7 +15,6 @@ use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
 use super::sharing;
-use super::sup::DocumentTurns;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -37,6 +36,7 @@ use tidegate_net::fetch::{
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::Store;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -50,7 +50,9 @@ pub struct PollContext {
     pub store: Arc<Store>,
     pub clock: Arc<dyn Clock>,
     pub judge: Arc<dyn DocumentJudge>,
-    pub live: ArcSwap<LiveConfig>,
+    /// How feeds are polled, and the client; they change when the configuration is read again.
+    pub settings: Arc<ArcSwap<PollSettings>>,
+    pub services: ArcSwap<Services>,
     /// What is known of each feed, those that are paused included.
     pub table: FeedTable,
     /// The callbacks of subscriptions that are being ended.
@@ -59,8 +61,8 @@ pub struct PollContext {
     pub turns: Turns,
     /// The lines of hosts.
     pub hosts: Arc<HostQueue>,
-    /// The turns of those who ask for SUP documents.
-    pub documents: DocumentTurns,
+    /// How many SUP documents may be asked for beside those that are.
+    pub documents: Semaphore,
     /// What was asked about missing items within the hour.
     pub allowances: Mutex<Allowances>,
     /// The marks of large documents.
@@ -71,13 +73,6 @@ pub struct PollContext {
     pub tasks: TaskTracker,
     /// Ends that, wherever it is: polling waits for it no longer.
     pub abandon: CancellationToken,
-}
-
-/// What changes when the configuration is read again.
-pub struct LiveConfig {
-    pub settings: PollSettings,
-    /// The client.
-    pub services: Services,
 }
 
 /// A task aside from polls, which is given up when this is dropped.
@@ -98,12 +93,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 impl PollContext {
     /// The client, for documents.
     pub fn fetch(&self) -> Fetch {
-        self.live.load().services.fetch.clone()
-    }
-
-    /// The client, for everything.
-    pub fn services(&self) -> Services {
-        self.live.load().services.clone()
+        self.services.load().fetch.clone()
     }
 
     /// Whether the store takes in what comes of a request, and this gateway is known to live.
@@ -353,7 +343,7 @@ async fn may_announce(
 ) -> Option<(SupAnnouncement, LeadScope)> {
     let place = place.filter(|place| {
         let leads = LeadScope::of_feed(feed);
-        let allow = &bench.live.load().settings.allow_private;
+        let allow = &bench.settings.load().allow_private;
         read_url(&place.document).is_ok_and(|to| leads.admits(&to, allow))
     })?;
     // What the poll found is there already: it must not fail by this.

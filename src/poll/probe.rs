@@ -118,12 +118,12 @@ async fn ask_and_commit(
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(bench, left)),
     };
-    let sightings = cell.lock().memory.sightings();
+    let last = cell.lock().memory.last();
     let leads = behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await?;
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = AskRequest { url: plan.listed.clone(), get: false, route, leads, now: begun };
-    let mut asking = Asking::new(bench.services().ask, plan, spacing, way);
+    let mut asking = Asking::new(bench.services.load().ask.clone(), plan, spacing, way);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -141,8 +141,7 @@ async fn ask_and_commit(
     let now = bench.clock.now();
     let settled =
         decide_and_commit(bench, feed, now, DecisionBasis::default(), move |judge, round, _| {
-            let same =
-                sightings.at_revision(round.snapshot.map(|snapshot| snapshot.state.revision));
+            let same = last.same_since(round.snapshot.map(|snapshot| snapshot.state.revision));
             judge.answered(round, &replies, same)
         })
         .await?;

@@ -1,7 +1,7 @@
 //! The next poll of a feed, and why it comes then. Every feed has one, so that it is kept small and put
 //! into words only where somebody reads it.
 
-use super::schedule::{PushSource, describe_duration};
+use super::schedule::describe_duration;
 use std::fmt;
 use std::time::Duration;
 use tidegate_core::model::Time;
@@ -35,7 +35,7 @@ pub enum PollReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalReason {
     /// The publisher asks for so many seconds, there.
-    Asked(u32, IntervalWish),
+    Asked(u32, &'static str),
     /// It is the shortest.
     Shortest,
     /// It is the longest.
@@ -44,26 +44,8 @@ pub enum IntervalReason {
     Pace(u32),
     /// In a longer one more than half of the document would be replaced.
     Turnover,
-    /// Somebody tells of changes.
-    Announced(PushSource),
-}
-
-/// Where a publisher asks for an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntervalWish {
-    Ttl,
-    UpdatePeriod,
-    Freshness,
-}
-
-impl IntervalWish {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ttl => "ttl",
-            Self::UpdatePeriod => "sy:updatePeriod",
-            Self::Freshness => "Cache-Control or Expires",
-        }
-    }
+    /// Somebody tells of changes, as a sentence says.
+    Announced(&'static str),
 }
 
 /// A duration in seconds, at most that of a lifetime.
@@ -94,8 +76,7 @@ impl fmt::Display for PollReason {
         let every = told(every);
         match because {
             IntervalReason::Asked(wish, place) => {
-                let (wish, place) = (told(wish), place.name());
-                write!(f, "the publisher asks for {wish} between polls ({place})")?;
+                write!(f, "the publisher asks for {} between polls ({place})", told(wish))?;
             }
             IntervalReason::Shortest => {
                 write!(f, "it changes often or is new: every {every}, the shortest interval")?;
@@ -110,7 +91,6 @@ impl fmt::Display for PollReason {
                 write!(f, "half of its document is replaced in about that time: every {every}")?;
             }
             IntervalReason::Announced(who) => {
-                let who = who.describe();
                 write!(f, "{who}; polled every {every} all the same")?;
             }
         }

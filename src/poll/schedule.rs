@@ -4,7 +4,7 @@
 //! more than half of its document is replaced, within the operator's bounds; not more often than its publisher asks for; sooner where something that
 //! is pending can be decided; and ever more seldom, but for ever, while it fails.
 
-use super::reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason, whole_seconds};
+use super::reason::{IntervalReason, PlannedPoll, PollReason, whole_seconds};
 use super::skip::allowed_from;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedOptions, Time, UpdateHints};
@@ -117,32 +117,17 @@ impl UpdateRate {
     }
 }
 
-/// Who tells of a feed's changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PushSource {
-    /// Its SUP document lists them.
-    Sup,
-    /// Its WebSub hub pushes them.
-    Hub,
-}
-
-impl PushSource {
-    /// In words.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::Sup => "its SUP document tells of changes",
-            Self::Hub => "its hub tells of changes",
-        }
-    }
-}
+/// Who tells of a feed's changes, in words.
+pub const TOLD_BY_SUP: &str = "its SUP document tells of changes";
+pub const TOLD_BY_HUB: &str = "its hub tells of changes";
 
 /// How the last poll went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LastResult {
     /// The feed was read; by then something that is pending can be decided.
     Read(Option<Time>),
-    /// It was, and what changes will be told of.
-    Announced(PushSource, Option<Time>),
+    /// It was, and what changes will be told of, by whom.
+    Announced(&'static str, Option<Time>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
     /// It is gone for good (410).
@@ -189,7 +174,7 @@ impl FeedSchedule<'_> {
     fn after_reading(
         &self,
         look_again: Option<Time>,
-        told_by: Option<PushSource>,
+        told_by: Option<&'static str>,
         now: Time,
     ) -> PlannedPoll {
         let pace = self.rhythm.pace(now);
@@ -253,11 +238,11 @@ impl FeedSchedule<'_> {
     }
 
     /// The longest pause that the publisher asks for, and where.
-    fn wish(&self) -> Option<(Duration, IntervalWish)> {
+    fn wish(&self) -> Option<(Duration, &'static str)> {
         let wishes = [
-            (self.hints.ttl, IntervalWish::Ttl),
-            (self.hints.period, IntervalWish::UpdatePeriod),
-            (self.freshness, IntervalWish::Freshness),
+            (self.hints.ttl, "ttl"),
+            (self.hints.period, "sy:updatePeriod"),
+            (self.freshness, "Cache-Control or Expires"),
         ];
         let stated = wishes.into_iter().filter_map(|(wish, place)| Some((wish?, place)));
         stated.max_by_key(|(wish, _)| *wish)

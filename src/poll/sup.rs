@@ -19,7 +19,7 @@ use tidegate_core::sup::{
 use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Retry, Validators,
 };
-use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
@@ -188,7 +188,7 @@ impl SupReader {
 /// The most SUP documents that are followed; feeds of further ones are polled each for itself.
 const MAX_DOCUMENTS: usize = 256;
 /// The most that are asked for at once.
-const READS_AT_ONCE: usize = 8;
+pub const READS_AT_ONCE: usize = 8;
 /// After so many failures in a row a document covers nothing any more. They follow each other
 /// quickly: an outage must not blind for longer than about a period.
 const FAILURES_BORNE: u32 = 3;
@@ -233,57 +233,36 @@ pub async fn follow(
 ) {
     loop {
         bench.until_open().await;
-        let host = bench.hosts.host(&reader.address).name;
-        let Some(turn) = bench.documents.take(host).await else { return };
         let slot = match bench.hosts.slot(&reader.address, true).await {
             Ok(slot) => slot,
             Err(left) => {
-                drop(turn);
                 sleep(left.max(PERIOD_LEAST)).await;
                 continue;
             }
         };
+        // So many at once, so that polls keep their places.
+        let Ok(reading) = bench.documents.try_acquire() else {
+            drop(slot);
+            sleep(PERIOD_LEAST).await;
+            continue;
+        };
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
         let begun = Instant::now();
         let read = reader.read(&bench.fetch(), bench.clock.now()).await;
-        drop((slot, turn));
+        drop((slot, reading));
         let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
         if let Some(SupError::Fetch(error)) = unread
             && let Some(pause) = error.pause(&reader.address)
         {
             bench.hosts.pause(&pause);
         }
-        let (least, rest) = (bench.live.load().settings.min_interval, begun.elapsed() * REST);
+        let (least, rest) = (bench.settings.load().min_interval, begun.elapsed() * REST);
         let now = (Instant::now(), bench.clock.now());
         let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
         if !wanted.is_empty() && told.send(wanted).await.is_err() {
             return;
         }
         sleep(wait.max(rest)).await;
-    }
-}
-
-/// Who may ask for a document now: one of a host, so that slow ones of one publisher keep no other from being read, and
-/// so many in all, so that polls keep their places.
-pub struct DocumentTurns {
-    hosts: Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
-    all: Semaphore,
-}
-
-impl Default for DocumentTurns {
-    fn default() -> Self {
-        Self { hosts: Mutex::default(), all: Semaphore::new(READS_AT_ONCE) }
-    }
-}
-
-impl DocumentTurns {
-    async fn take(&self, host: Arc<str>) -> Option<(OwnedMutexGuard<()>, SemaphorePermit<'_>)> {
-        let turn = {
-            let mut hosts = self.hosts.lock();
-            hosts.retain(|_, turn| Arc::strong_count(turn) > 1);
-            Arc::clone(hosts.entry(host).or_default())
-        };
-        Some((turn.lock_owned().await, self.all.acquire().await.ok()?))
     }
 }
 

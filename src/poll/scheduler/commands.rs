@@ -5,14 +5,13 @@ use super::ownership::StoredFeed;
 use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler};
 use crate::domains::is_polled;
 use crate::error::PollError;
-use crate::polling::LiveConfig;
 use crate::reason::PlannedPoll;
 use crate::schedule::phase;
 use crate::{PollSettings, walk};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, WalkStanding};
-use tidegate_net::fetch::{FetchBlame, Services};
+use tidegate_net::fetch::FetchBlame;
 use tidegate_status::{PollFailure, WalkOrder};
 use tokio::sync::oneshot;
 
@@ -163,9 +162,8 @@ impl PollScheduler {
         let _ = reply.send(Err(refusal));
     }
 
-    pub(crate) fn reconfigure(&mut self, settings: PollSettings, services: Services) {
+    pub(crate) fn reconfigure(&mut self, settings: PollSettings) {
         self.bench.hosts.reconfigure(settings.at_once, settings.host_rules());
-        self.bench.live.store(Arc::new(LiveConfig { settings: settings.clone(), services }));
         self.settings = settings;
         let names: Vec<_> = self.feeds.keys().cloned().collect();
         for name in &names {

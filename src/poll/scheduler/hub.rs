@@ -339,7 +339,7 @@ async fn ask(
     now: Time,
 ) -> HubAsked {
     let asked = match behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await {
-        Ok(leads) => subscribe::ask(bench.services().call, (hub, leads), request, now).await,
+        Ok(leads) => subscribe::ask(bench.services.load().call.clone(), (hub, leads), request, now).await,
         Err(error) => Err(Failed::new(in_words(&error))),
     };
     match asked {

@@ -3,7 +3,7 @@
 use super::{PollScheduler, RunningPoll, ScheduledFeed};
 use crate::polling::PollResult;
 use crate::reason::PlannedPoll;
-use crate::schedule::{PushSource, phase};
+use crate::schedule::{TOLD_BY_HUB, TOLD_BY_SUP, phase};
 use crate::sup::{self, AnnouncedFeed};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl PollScheduler {
         name: &FeedName,
         found: &PollResult,
         running: &RunningPoll,
-    ) -> Option<PushSource> {
+    ) -> Option<&'static str> {
         // Another gateway is told of the changes of a feed that leaves.
         if self.feeds.get(name)?.is_leaving() {
             return None;
@@ -117,9 +117,9 @@ impl PollScheduler {
         let by_hub = self.heard_of_hub(name, found, running.at, poll);
         // Where both do, the hub is sooner.
         if by_hub {
-            return Some(PushSource::Hub);
+            return Some(TOLD_BY_HUB);
         }
-        covered.then_some(PushSource::Sup)
+        covered.then_some(TOLD_BY_SUP)
     }
 }
 
