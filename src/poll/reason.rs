@@ -35,7 +35,9 @@ pub enum PollReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalReason {
     /// The publisher asks for so many seconds, there.
-    Asked(u32, &'static str),
+    Ttl(u32),
+    UpdatePeriod(u32),
+    Freshness(u32),
     /// It is the shortest.
     Shortest,
     /// It is the longest.
@@ -44,8 +46,9 @@ pub enum IntervalReason {
     Pace(u32),
     /// In a longer one more than half of the document would be replaced.
     Turnover,
-    /// Somebody tells of changes, as a sentence says.
-    Announced(&'static str),
+    /// Changes are told of, there.
+    BySup,
+    ByHub,
 }
 
 /// A duration in seconds, at most that of a lifetime.
@@ -74,26 +77,32 @@ impl fmt::Display for PollReason {
         };
         let told = |seconds: u32| describe_duration(Duration::from_secs(u64::from(seconds)));
         let every = told(every);
-        match because {
-            IntervalReason::Asked(wish, place) => {
-                write!(f, "the publisher asks for {} between polls ({place})", told(wish))?;
-            }
+        let asked = |seconds: u32, place: &str| {
+            format!("the publisher asks for {} between polls ({place})", told(seconds))
+        };
+        f.write_str(&match because {
+            IntervalReason::Ttl(seconds) => asked(seconds, "ttl"),
+            IntervalReason::UpdatePeriod(seconds) => asked(seconds, "sy:updatePeriod"),
+            IntervalReason::Freshness(seconds) => asked(seconds, "Cache-Control or Expires"),
             IntervalReason::Shortest => {
-                write!(f, "it changes often or is new: every {every}, the shortest interval")?;
+                format!("it changes often or is new: every {every}, the shortest interval")
             }
             IntervalReason::Longest => {
-                write!(f, "it changes seldom: every {every}, the longest interval")?;
+                format!("it changes seldom: every {every}, the longest interval")
             }
             IntervalReason::Pace(pace) => {
-                write!(f, "it takes about {} to change: every {every}", told(pace))?;
+                format!("it takes about {} to change: every {every}", told(pace))
             }
             IntervalReason::Turnover => {
-                write!(f, "half of its document is replaced in about that time: every {every}")?;
+                format!("half of its document is replaced in about that time: every {every}")
             }
-            IntervalReason::Announced(who) => {
-                write!(f, "{who}; polled every {every} all the same")?;
+            IntervalReason::BySup => {
+                format!("its SUP document tells of changes; polled every {every} all the same")
             }
-        }
+            IntervalReason::ByHub => {
+                format!("its hub tells of changes; polled every {every} all the same")
+            }
+        })?;
         if is_put_off { f.write_str("; put off by skipHours or skipDays") } else { Ok(()) }
     }
 }

@@ -117,17 +117,13 @@ impl UpdateRate {
     }
 }
 
-/// Who tells of a feed's changes, in words.
-pub const TOLD_BY_SUP: &str = "its SUP document tells of changes";
-pub const TOLD_BY_HUB: &str = "its hub tells of changes";
-
 /// How the last poll went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LastResult {
     /// The feed was read; by then something that is pending can be decided.
     Read(Option<Time>),
     /// It was, and what changes will be told of, by whom.
-    Announced(&'static str, Option<Time>),
+    Announced(IntervalReason, Option<Time>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
     /// It is gone for good (410).
@@ -174,7 +170,7 @@ impl FeedSchedule<'_> {
     fn after_reading(
         &self,
         look_again: Option<Time>,
-        told_by: Option<&'static str>,
+        told_by: Option<IntervalReason>,
         now: Time,
     ) -> PlannedPoll {
         let pace = self.rhythm.pace(now);
@@ -184,7 +180,7 @@ impl FeedSchedule<'_> {
         let (mut interval, mut because) = if let Some((asked, wish, place)) = wish
             && asked > own
         {
-            (asked, IntervalReason::Asked(whole_seconds(wish), place))
+            (asked, place(whole_seconds(wish)))
         } else if own == self.bounds.min {
             (own, IntervalReason::Shortest)
         } else if own == self.bounds.max {
@@ -197,7 +193,7 @@ impl FeedSchedule<'_> {
         if let Some(by) = told_by {
             let longer = interval.saturating_mul(PUSHED_FACTOR).min(SAFETY_EVERY);
             interval = self.bounds.hold(longer).max(interval);
-            because = IntervalReason::Announced(by);
+            because = by;
         }
         let planned = now.plus(self.spread(interval).min(self.bounds.max));
         let mut at = allowed_from(planned, self.hints);
@@ -238,11 +234,11 @@ impl FeedSchedule<'_> {
     }
 
     /// The longest pause that the publisher asks for, and where.
-    fn wish(&self) -> Option<(Duration, &'static str)> {
-        let wishes = [
-            (self.hints.ttl, "ttl"),
-            (self.hints.period, "sy:updatePeriod"),
-            (self.freshness, "Cache-Control or Expires"),
+    fn wish(&self) -> Option<(Duration, fn(u32) -> IntervalReason)> {
+        let wishes: [(_, fn(u32) -> IntervalReason); 3] = [
+            (self.hints.ttl, IntervalReason::Ttl),
+            (self.hints.period, IntervalReason::UpdatePeriod),
+            (self.freshness, IntervalReason::Freshness),
         ];
         let stated = wishes.into_iter().filter_map(|(wish, place)| Some((wish?, place)));
         stated.max_by_key(|(wish, _)| *wish)
