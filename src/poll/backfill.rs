@@ -5,11 +5,10 @@ use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
-use super::polling::{PollContext, TaskAside, rate_pause, unless_it_breaks};
+use super::polling::{PollContext, rate_pause, unless_it_breaks};
 use super::scheduler::{PAUSE_MARGIN, STORE_REST};
 use super::walk;
-use arc_swap::ArcSwap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Backfill, FeedName, FeedRecord, Revision, WalkStanding};
 use tidegate_judge::record::Observation;
@@ -34,43 +33,11 @@ enum Stepped {
     Idle,
 }
 
-/// A walk that is under way. It is given up when this is dropped.
-pub(super) struct OngoingWalk {
-    /// What each step begins with. That it is gone tells the walk that it was given up, and that polling does not stop
-    /// merely.
-    record: Arc<ArcSwap<FeedRecord>>,
-    task: TaskAside,
-}
-
-impl OngoingWalk {
-    /// Goes on with the walk of a feed, so much later. `cancel`: what ends with polling, and with this.
-    pub(super) fn begin(
-        bench: &Arc<PollContext>,
-        feed: (Arc<FeedRecord>, Arc<FeedCell>),
-        later: Duration,
-        cancel: &CancellationToken,
-    ) -> Self {
-        let record = Arc::new(ArcSwap::new(feed.0));
-        let followed = (Arc::downgrade(&record), feed.1);
-        let walking = |cancel| walk(Arc::clone(bench), followed, later, cancel);
-        Self { record, task: bench.spawn_aside(cancel, walking) }
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.task.is_over()
-    }
-
-    /// Has it take another record of the same address from the next step on.
-    pub(super) fn set_record(&self, record: Arc<FeedRecord>) {
-        self.record.store(record);
-    }
-}
-
 /// Walks step by step, the first one `later`, until the walk is over or waits for a poll of the feed. Each step waits in
-/// its host's line like a poll, and with a longer pause after the one before.
-async fn walk(
+/// its host's line like a poll, and with a longer pause after the one before. `cancel`: it is given up, or polling stops.
+pub(super) async fn walk(
     bench: Arc<PollContext>,
-    (record, cell): (Weak<ArcSwap<FeedRecord>>, Arc<FeedCell>),
+    cell: Arc<FeedCell>,
     later: Duration,
     cancel: CancellationToken,
 ) {
@@ -86,7 +53,7 @@ async fn walk(
         if cancel.run_until_cancelled(waiting).await.is_none() {
             return;
         }
-        let Some(feed) = record.upgrade().map(|record| record.load_full()) else { return };
+        let feed = Arc::clone(&cell.lock().record);
         let Some(mut walk) = walking(&cell) else { return };
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
         let pause = bench.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
@@ -119,7 +86,7 @@ async fn walk(
             polling.memory.moved_on(revision);
         }
         // Whoever gave it up says how it stands. A step that is over when polling stops counts.
-        let is_given_up = || record.strong_count() == 0;
+        let is_given_up = || cancel.is_cancelled() && !bench.cancel.is_cancelled();
         if is_given_up() {
             return;
         }

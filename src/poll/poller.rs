@@ -29,7 +29,7 @@ use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
 use tidegate_store::Store;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -61,7 +61,6 @@ pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
     bench: Arc<PollContext>,
-    cancel: CancellationToken,
 }
 
 /// The first poll of a feed, which goes on whether somebody waits for it or not.
@@ -86,16 +85,16 @@ impl Poller {
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let (settings, cancel) = (parts.settings.clone(), parts.cancel.clone());
+        let settings = parts.settings.clone();
         let bench = Arc::new(Self::context(parts));
-        let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
+        let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench));
         scheduler.load().await?;
         let task = tokio::spawn(scheduler.run(inbox));
-        Ok((Self { commands, bench, cancel }, task))
+        Ok((Self { commands, bench }, task))
     }
 
     fn context(parts: PollerConfig) -> PollContext {
-        let PollerConfig { settings, store, clock, running, services, judge, .. } = parts;
+        let PollerConfig { settings, store, clock, running, services, judge, cancel } = parts;
         let live = Arc::new(ArcSwap::from_pointee(settings.clone()));
         PollContext {
             clock,
@@ -115,6 +114,8 @@ impl Poller {
                 running,
                 settings: Arc::clone(&live),
             },
+            cancel,
+            outdated: Notify::new(),
             tasks: TaskTracker::new(),
             abandon: CancellationToken::new(),
             settings: live,
@@ -125,7 +126,7 @@ impl Poller {
 
     /// Whether polling has stopped, or is about to.
     pub fn is_stopping(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.bench.cancel.is_cancelled()
     }
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins

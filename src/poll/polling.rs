@@ -36,7 +36,7 @@ use tidegate_net::fetch::{
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::Store;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -69,6 +69,10 @@ pub struct PollContext {
     pub attempts: Attempts,
     /// What decisions are made with.
     pub decisions: DecisionContext,
+    /// Stops polling.
+    pub cancel: CancellationToken,
+    /// Other gateways may have polled the feeds that are here.
+    pub outdated: Notify,
     /// What is done aside from polls.
     pub tasks: TaskTracker,
     /// Ends that, wherever it is: polling waits for it no longer.
@@ -113,13 +117,12 @@ impl PollContext {
         }
     }
 
-    /// Does something aside from polls, until that is given up or `cancel` is.
+    /// Does something aside from polls, until that is given up or polling stops.
     pub fn spawn_aside<T: Future<Output = ()> + Send + 'static>(
         &self,
-        cancel: &CancellationToken,
         task: impl FnOnce(CancellationToken) -> T,
     ) -> TaskAside {
-        let cancel = cancel.child_token();
+        let cancel = self.cancel.child_token();
         TaskAside { task: self.spawn(task(cancel.clone())), _cancel: cancel.drop_guard() }
     }
 

@@ -62,11 +62,11 @@ pub(super) async fn plan(bench: &PollContext, feed: &Arc<FeedRecord>) -> Option<
 /// Asks what is planned, where the host was not asked too much within the hour, and notes what came of it.
 pub(super) async fn run(
     bench: Arc<PollContext>,
-    feed: Arc<FeedRecord>,
     cell: Arc<FeedCell>,
     mut plan: ProbePlan,
     cancel: CancellationToken,
 ) {
+    let feed = Arc::clone(&cell.lock().record);
     let (host, now) = (bench.hosts.host(plan.listed.as_str()), bench.decisions.running.now());
     let asked = match bench.hosts.paused(plan.listed.as_str()) {
         Some(left) => Ok(paused_note(&bench, left)),

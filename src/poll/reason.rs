@@ -32,7 +32,7 @@ pub enum PollReason {
 }
 
 /// What an interval comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IntervalReason {
     /// The publisher asks for so many seconds, there.
     Ttl(u32),

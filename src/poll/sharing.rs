@@ -50,7 +50,7 @@ pub(super) async fn judge_and_commit(
             move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
                 judge.take_in(round, &seen, &context, ledger)
             };
-        let settled = decide_and_commit(bench, feed, now, basis, decide).await?;
+        let mut settled = decide_and_commit(bench, feed, now, basis, decide).await?;
         match &settled.judged.wants {
             Some(Wants::Complete(url)) if beside.complete.is_none() => {
                 beside.complete = Some(complete_feed(bench, feed, url, &mut pause).await);
@@ -58,7 +58,10 @@ pub(super) async fn judge_and_commit(
             Some(Wants::Issued(ids)) if beside.issued.is_none() => {
                 beside.issued = Some(issued(bench, feed, ids).await?);
             }
-            _ => return Ok(CommitProgress { pause, ..settled }),
+            _ => {
+                settled.pause = pause;
+                return Ok(settled);
+            }
         }
     }
 }

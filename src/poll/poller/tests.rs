@@ -25,17 +25,17 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         judge: Arc::new(JudgeDouble::default()),
         cancel: CancellationToken::new(),
     };
-    let (settings, cancel) = (parts.settings.clone(), parts.cancel.clone());
+    let settings = parts.settings.clone();
     let bench = Arc::new(Poller::context(parts));
-    let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
-    let poller = Poller { commands, bench: Arc::clone(&bench), cancel };
+    let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench));
+    let poller = Poller { commands, bench: Arc::clone(&bench) };
     for feed in ["ash", "birch"] {
         let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: "secret".to_owned() };
         let found = Discovery { hubs: vec!["http://h.example/".into()], topic: "t".to_owned() };
         let mut memory = Memory::new(&record(feed), NOW);
         let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
         memory.state.subscription = Some(Box::new(subscription));
-        bench.table.insert(name(feed), memory).lock().begin(NOW);
+        bench.table.insert(Arc::new(record(feed)), memory).lock().begin(NOW);
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |feed: &str| {

@@ -3,7 +3,7 @@
 //! from the store, one that it loses is dropped after the round in flight.
 
 use super::feed::{Departure, ResumeBasis};
-use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, SLICE};
+use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::memory::Memory;
@@ -214,7 +214,7 @@ impl PollScheduler {
             owned.compares_all = true;
             owned.compare_at = now;
             owned.comparing.abort_all();
-            self.checkpoints.abort_all();
+            self.bench.outdated.notify_waiters();
             for name in self.known_here() {
                 self.depart(&name, Departure::Lost, oneshot::channel().0);
             }
@@ -239,8 +239,8 @@ impl PollScheduler {
 
     /// The feeds of which polling knows, but for those that leave it.
     fn known_here(&self) -> HashSet<FeedName> {
-        let is_leaving = |name: &FeedName| self.feeds.get(name).is_some_and(|it| it.is_leaving());
-        self.bench.table.names().into_iter().filter(|name| !is_leaving(name)).collect()
+        let all = self.bench.table.all().into_iter();
+        all.filter(|(_, cell)| !cell.lock().is_leaving()).map(|(name, _)| name).collect()
     }
 
     /// Takes in what a comparison has found.
@@ -260,9 +260,8 @@ impl PollScheduler {
             self.depart(&name, departure, oneshot::channel().0);
         }
         for record in changed {
-            let is_alike =
-                self.feeds.get(&record.name).is_some_and(|feed| feed.follows_alike(&record));
-            match is_polled(&record) && is_alike {
+            let is_alike = self.with_feed(&record.name, |feed| feed.follows_alike(&record));
+            match is_polled(&record) && is_alike == Some(true) {
                 true => self.share_records(vec![record]),
                 false => self.put(record, oneshot::channel().0),
             }
@@ -275,7 +274,7 @@ impl PollScheduler {
 
     /// Polls feeds that were gained. `is_moved`: because other gateways own feeds since, not because they are new.
     fn take_over(&mut self, feeds: Vec<StoredFeed>, marks: Vec<Attempt>, is_moved: bool) {
-        let now = self.clock.now();
+        let now = self.bench.clock.now();
         self.bench.attempts.take_over(marks);
         let reason = "it was due when this gateway took it over";
         let (step, most) = TAKEOVER_SPREAD;
@@ -283,7 +282,7 @@ impl PollScheduler {
         let basis = ResumeBasis { now, back: Duration::ZERO, reason, spread };
         for stored in feeds {
             // What ends here first is taken over with the next comparison; what came by a command is here.
-            if self.feeds.contains_key(&stored.record.name) {
+            if self.bench.table.live(&stored.record.name).is_some() {
                 if let Some(owned) = &mut self.owned {
                     owned.compares_all = true;
                 }
@@ -307,21 +306,27 @@ impl PollScheduler {
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let has_room = self.asked_for < MAX_ASKED_FOR && self.bench.may_poll();
-        let refusal = match self.feeds.get_mut(&name) {
-            Some(feed) if feed.running.is_some() && feed.waiting() < MAX_WAITING => {
-                feed.after_round().waiting.extend(reply);
-                return;
+        let has_room = self.asked_for < MAX_WAITING && self.bench.may_poll();
+        let mut reply = reply;
+        let is_here = self.with_feed(&name, |feed| {
+            let takes = feed.live.running.is_some() && feed.waiting() < MAX_WAITING;
+            if takes {
+                feed.after_round().waiting.extend(reply.take());
             }
+            takes
+        });
+        match is_here {
+            Some(true) => return,
             None if has_room => {
-                let now = self.clock.now();
+                let now = self.bench.clock.now();
                 let StoredFeed { record, state, .. } = stored;
                 let memory = Memory::of(&record, state, now);
                 self.insert_guest(record, memory);
                 return self.begin(&name, reply.into_iter().collect(), None);
             }
-            Some(_) | None => PollError::TooMany { limit: MAX_WAITING },
-        };
+            Some(false) | None => {}
+        }
+        let refusal = PollError::TooMany { limit: MAX_WAITING };
         if let Some(reply) = reply {
             // Who asked may have gone away.
             let _ = reply.send(Err(refusal));
