@@ -20,8 +20,8 @@ use tidegate_core::model::*;
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{Observation, Verdict};
 use tidegate_net::fetch::{
-    AllowPrivate, AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
-    FetchedDocument, PageFetch, Passing, Services, Validators,
+    AllowPrivate, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
+    FetchedDocument, Passing, Services, Validators,
 };
 use tidegate_poll::*;
 use tidegate_store::Store;
@@ -142,11 +142,10 @@ fn services() -> Services {
             })
         }
     });
-    let ask = tower::service_fn(|request: AskRequest| async move { panic!("{request:?}") });
     let call = tower::service_fn(|request: CallRequest| async move { panic!("{request:?}") });
     Services {
         fetch: Fetch::new(fetch),
-        ask: PageFetch::new(ask),
+        ask: call.clone(),
         call: Call::new(call),
         passing: Passing::default(),
     }

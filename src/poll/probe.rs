@@ -10,12 +10,13 @@ use super::feeds::FeedCell;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
 use super::scheduler::PAUSE_MARGIN;
+use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
-use tidegate_net::fetch::{AskRequest, LeadScope, PageFetch, PauseRequest};
+use tidegate_net::fetch::{Call, CallRequest, LeadScope, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::time::{Instant, sleep_until};
@@ -122,7 +123,7 @@ async fn ask_and_commit(
     let leads = behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await?;
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
-    let way = AskRequest { url: plan.listed.clone(), get: false, route, leads, now: begun };
+    let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
     let mut asking = Asking::new(bench.services.load().ask.clone(), plan, spacing, way);
     let replies = tokio::select! {
         biased;
@@ -161,7 +162,7 @@ fn token() -> u64 {
 
 /// A round while it is asking.
 struct Asking<'a> {
-    ask: PageFetch,
+    ask: Call,
     plan: &'a ProbePlan,
     pause: Duration,
     /// When the next request may be made.
@@ -173,11 +174,11 @@ struct Asking<'a> {
     refused: bool,
     asked_for: Option<PauseRequest>,
     /// How pages are asked for: the way there, on whose word, and the time from which times in answers are reckoned.
-    way: AskRequest,
+    way: CallRequest,
 }
 
 impl<'a> Asking<'a> {
-    fn new(ask: PageFetch, plan: &'a ProbePlan, pause: Duration, way: AskRequest) -> Self {
+    fn new(ask: Call, plan: &'a ProbePlan, pause: Duration, way: CallRequest) -> Self {
         let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
         let (get, requests, refused, asked_for) = (false, 0, false, None);
         Self { ask, plan, pause, next, deadline, get, requests, refused, asked_for, way }
@@ -245,8 +246,12 @@ impl<'a> Asking<'a> {
         let (mut url, mut leads) = (page.clone(), self.way.leads.clone());
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
-            let mut request = AskRequest { get, ..self.way.clone() };
-            (request.url, request.leads) = (url.clone(), leads.clone());
+            let request = CallRequest {
+                method: if get { Method::GET } else { Method::HEAD },
+                url: url.clone(),
+                leads: leads.clone(),
+                ..self.way.clone()
+            };
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),

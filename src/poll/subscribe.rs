@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, HubSubscription, SubscriptionKeys, Time};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
@@ -89,9 +89,12 @@ pub async fn ask(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
     let sent = CallBody { headers, body: Bytes::from(request.write()) };
     for _ in 0..=MAX_HUB_REDIRECTS {
-        let send = Some(sent.clone());
-        let (there, by) = (url.clone(), leads.clone());
-        let asked = CallRequest { url: there, send, answer: ANSWER_LIMIT, leads: by, now };
+        let asked = CallRequest {
+            method: Method::POST,
+            sent: sent.clone(),
+            answer: ANSWER_LIMIT,
+            ..CallRequest::get(url.clone(), leads.clone(), now)
+        };
         let called = call.clone().oneshot(asked).await?;
         match (called.status, called.location) {
             (200..=299, _) => return Ok(()),
@@ -154,7 +157,7 @@ mod tests {
         let call = Call::new(tower::service_fn(move |request: CallRequest| {
             seen.lock().unwrap().push(request.url.to_string());
             let called = script(request.url.as_str());
-            let sent = request.send.unwrap();
+            let sent = request.sent;
             assert_eq!(sent.headers["content-type"], FORM_TYPE);
             assert!(sent.body.starts_with(b"hub.mode=unsubscribe&"));
             async move { Ok(called) }

@@ -52,7 +52,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let handover = core.handover.clone();
     let (documents, pages, calls) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
     let fetch = move |request| Arc::clone(&documents).fetch(request);
-    let ask = move |request| Arc::clone(&pages).page(request);
+    let ask = move |request| Arc::clone(&pages).call(request);
     let call = move |request| Arc::clone(&calls).call(request);
     let pass = move |request| -> Passage { Box::pin(Arc::clone(&core).pass(request)) };
     Ok(Services {
