@@ -143,12 +143,8 @@ fn services() -> Services {
         }
     });
     let call = tower::service_fn(|request: CallRequest| async move { panic!("{request:?}") });
-    Services {
-        fetch: Fetch::new(fetch),
-        ask: call.clone(),
-        call: Call::new(call),
-        passing: Passing::default(),
-    }
+    let call = Call::new(call);
+    Services { fetch: Fetch::new(fetch), ask: call.clone(), call, passing: Passing::default() }
 }
 
 /// Resident memory in bytes.
