@@ -12,7 +12,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use bytes::Bytes;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;

@@ -18,10 +18,6 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// After so many older documents the log tells how far a walk has come.
-const TOLD_EVERY: u32 = 10;
-/// How long a walk waits after a defect of the gateway.
-const DEFECT_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What a step came to.
 enum Stepped {
@@ -78,7 +74,7 @@ pub(super) async fn walk(
             Err(ref error) => {
                 let error = error.report();
                 tracing::error!(feed = %feed.name, error, "a step through older documents failed");
-                DEFECT_PAUSE
+                Duration::from_secs(3600)
             }
         };
         let mut polling = cell.lock();
@@ -108,7 +104,7 @@ fn tell(feed: &FeedName, walk: &Backfill) {
         (WalkStanding::Walking, Some(note)) => {
             tracing::info!(%feed, documents, items, note, "walking through older documents");
         }
-        (WalkStanding::Walking, None) if documents.is_multiple_of(TOLD_EVERY) => {
+        (WalkStanding::Walking, None) if documents.is_multiple_of(10) => {
             tracing::info!(%feed, documents, items, "walking through older documents");
         }
         (WalkStanding::Walking, None) => {}

@@ -14,8 +14,6 @@ use tidegate_store::{CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreE
 
 /// How often a change is decided because the feed changed under the last decision.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
-/// Behind how many others a change of the same feed waits for its turn, and for how long.
-const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
 
 /// What decisions are made with, the same for polls, operators and upkeep.
 #[derive(Clone)]
@@ -125,8 +123,8 @@ impl DecisionContext {
     /// Waits for the turn to change a feed: what others ask for is decided before or after it. `None` where it does not
     /// come in time.
     pub async fn wait_for_turn(&self, feed: &FeedName) -> Option<FeedLock> {
-        let (most, limit) = CHANGES_BEFORE;
-        self.changing.lock_within(feed, most, limit).await
+        // Behind so many others, and for so long.
+        self.changing.lock_within(feed, 128, Duration::from_secs(20)).await
     }
 
     /// Commits a change; the feed's new revision, or `None` where the feed is another one than the

@@ -14,10 +14,6 @@ use tidegate_store::PinnedFeed;
 use tokio::runtime::Handle;
 use tracing::{Instrument as _, debug_span};
 
-/// How often it is decided over what others may change meanwhile, before a turn to change the feed is waited for.
-const FREE_ATTEMPTS: u32 = 3;
-/// The longest document whose entries are counted in passing, in bytes.
-const WEIGHED_IN_PASSING: usize = 64 * 1024;
 
 /// What is decided over a snapshot, and what it lacks of its ledger.
 type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
@@ -88,7 +84,7 @@ async fn weigh(
         };
     }
     let document = basis.document.clone();
-    let is_long = document.len() > WEIGHED_IN_PASSING;
+    let is_long = document.len() > 64 * 1024;
     let weigh = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
     if !is_long {
         return Ok(weigh());
@@ -108,7 +104,8 @@ async fn decided(
 ) -> Result<CommitProgress, RoundError> {
     let mut alone = None;
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
-        if attempt >= FREE_ATTEMPTS && alone.is_none() {
+        // Others may change the feed meanwhile; after three times its turn to be changed is waited for.
+        if attempt >= 3 && alone.is_none() {
             alone = Box::pin(bench.decisions.wait_for_turn(&feed.name)).await;
         }
         let (snapshot, reader) = if basis.is_unsettled {
@@ -177,8 +174,6 @@ async fn judge(
     }
 }
 
-/// How many commits after a poll let items leave, at most: more than the largest document brings.
-const MAX_COMMITS: usize = 8;
 /// Beyond the limit by less than this part of it, items leave with the next commit.
 const SLACK: usize = 100;
 
@@ -203,7 +198,8 @@ pub(super) async fn evict_surplus(
     settled: &mut CommitProgress,
 ) -> Result<(), RoundError> {
     let kept = bench.decisions.items_kept(feed);
-    for _ in 0..MAX_COMMITS {
+    // More commits than the largest document brings.
+    for _ in 0..8 {
         let Some(state) = bench.store.state(&feed.name).await? else { return Ok(()) };
         let all = state.living.saturating_add(state.tombstones);
         let over = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(kept);

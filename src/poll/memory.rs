@@ -15,10 +15,9 @@ use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validat
 /// How often validators are dropped to read the whole document again: there are servers that
 /// answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// The times of polls are written down when they were not for this long,
+/// The times of polls are written down when they were not for this long, or for a quarter of the feed's interval, where
+/// that is longer.
 pub const WRITE_EVERY: Duration = Duration::from_secs(3600);
-/// or for this part of the feed's interval, where that is longer.
-const WRITE_PART: u32 = 4;
 
 /// Stands in a feed's state for the fingerprint of a document that did not show the whole feed: no
 /// document equals it, so that after a restart the next one is judged, whatever it is, and seeing
@@ -391,7 +390,7 @@ impl Memory {
 
     /// Whether its times are to be written down, of a feed with this interval.
     pub fn is_unwritten(&self, interval: Duration, now: Time) -> bool {
-        let most = WRITE_EVERY.max(interval / WRITE_PART);
+        let most = WRITE_EVERY.max(interval / 4);
         let noted = self.state.schedule.as_ref().map(|schedule| schedule.noted);
         noted.is_some_and(|noted| noted > now || now.since(noted) > most)
     }

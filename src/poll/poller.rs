@@ -73,13 +73,6 @@ impl FirstPoll {
     }
 }
 
-/// The longest body whose signature is checked in passing, in bytes; a longer one is checked where
-/// that may take its time.
-const CHECKED_IN_PASSING: usize = 64 * 1024;
-
-/// How often a feed that another gateway owns is read for a caller, where it comes or goes meanwhile.
-const READS_OF_OTHERS: usize = 3;
-
 impl Poller {
     /// Reads what the store knows and begins to poll every active feed, or those that it owns where several gateways share the store.
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
@@ -133,7 +126,8 @@ impl Poller {
     /// after this call, whatever the schedule, backoff and spacing say; one that is in flight
     /// already is waited for and does not answer this call. Where another gateway owns the feed, this one polls it.
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
-        for _ in 0..READS_OF_OTHERS {
+        // It may come or go meanwhile.
+        for _ in 0..3 {
             let name = feed.clone();
             match self.wait_for(move |it, reply| it.poll_now(&name, reply)).await? {
                 Err(PollError::Unknown) => {}
@@ -253,7 +247,8 @@ impl Poller {
                 None => return PushResult::Unknown,
             },
         };
-        let (feed, is_long) = (callback.feed.clone(), body.len() > CHECKED_IN_PASSING);
+        // The signature of a long body is checked where that may take its time.
+        let (feed, is_long) = (callback.feed.clone(), body.len() > 64 * 1024);
         let check = move || callback.check(signature.as_deref(), &body).map_err(|e| e.to_string());
         let checked = match is_long {
             true => tokio::task::spawn_blocking(check).await.unwrap_or_else(|e| Err(e.to_string())),

@@ -45,8 +45,6 @@ const HOST_PAUSED: &str = "its host takes few requests: it asked for a pause in 
 /// How many callers may wait for polls of one feed, and how many polls that were asked for may be in flight beside those
 /// that are due.
 const MAX_WAITING: usize = 64;
-/// How many rounds that are over are taken in before commands and the clock are looked at again.
-const FINISHED_AT_ONCE: usize = 64;
 
 type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 
@@ -98,7 +96,8 @@ impl PollScheduler {
                 () = cancel.cancelled() => break,
                 Some(done) = self.running.join_next() => {
                     self.finish(done);
-                    for _ in 0..FINISHED_AT_ONCE {
+                    // Then commands and the clock are looked at again.
+                    for _ in 0..64 {
                         let Some(done) = self.running.try_join_next() else { break };
                         self.finish(done);
                     }

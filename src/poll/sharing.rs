@@ -25,8 +25,6 @@ pub const MAX_LOOKS: usize = 50_000;
 pub const LOOKS_TIME: Duration = Duration::from_secs(60);
 /// How many of these reads of the store go on at once.
 const READS_AT_ONCE: usize = 16;
-/// How many kept versions of an item are looked at, from the newest.
-const MAX_KEPT: usize = 1000;
 
 /// Judges a document, gets what the judgement waits for, and commits.
 pub(super) async fn judge_and_commit(
@@ -146,7 +144,8 @@ async fn greatest_issued(
             greatest = greatest.max(Update::greatest_by(own, known.history.iter()));
         }
     }
-    let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
+    // From the newest.
+    let kept = bench.store.versions(&feed.name, id, 1000).await?;
     let kept = kept.iter().map(|note| &note.update);
     Ok(greatest.max(Update::greatest_by(own, kept)))
 }

@@ -18,9 +18,6 @@ pub const MAX_HUB_REDIRECTS: usize = 3;
 /// The most bytes of a hub's answer that are read, and the most characters that are told.
 const ANSWER_LIMIT: usize = 1024;
 const SAID_LIMIT: usize = 160;
-/// How many random bytes make a token, and a secret.
-const TOKEN_BYTES: usize = 20;
-const SECRET_BYTES: usize = 32;
 
 /// Why a hub has not taken a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +52,7 @@ pub fn feed_of_token(token: &str) -> Option<FeedName> {
 
 /// Keys that nobody can guess for the subscription of a feed; `None` where this machine has no chance to give.
 pub fn mint(feed: &FeedName) -> Option<SubscriptionKeys> {
-    let (mut token, mut secret) = ([0; TOKEN_BYTES], [0; SECRET_BYTES]);
+    let (mut token, mut secret) = ([0; 20], [0; 32]);
     getrandom::fill(&mut token).ok()?;
     getrandom::fill(&mut secret).ok()?;
     let token = BASE32_NOPAD.encode(&token).to_lowercase();

@@ -37,8 +37,6 @@ pub enum SupError {
 
 /// How long reading may take, with all documents that are asked for in it.
 const READ_TIME: Duration = Duration::from_secs(60);
-/// How often a document of a longer period is asked for in one reading; each is of a longer one.
-const LONGER: usize = 16;
 
 /// Reads the documents of one publisher, one after the other.
 pub struct SupReader {
@@ -144,7 +142,8 @@ impl SupReader {
         let SupDocument { period, ref available, .. } = document;
         let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
-        for _ in 0..LONGER {
+        // Each is of a longer period than the one before.
+        for _ in 0..16 {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
@@ -195,11 +194,8 @@ const FAILURES_BORNE: u32 = 3;
 /// The pause after failures.
 const RETRY: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
-/// The shortest pause between two readings; a document that takes long to read rests for so many times as long.
+/// The shortest pause between two readings.
 const PERIOD_LEAST: Duration = Duration::from_secs(1);
-const REST: u32 = 4;
-/// The period of a document that was not read yet.
-const PERIOD_USUAL: Duration = Duration::from_secs(60);
 
 /// A feed that is to be polled because of what a document told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,7 +252,8 @@ pub async fn follow(
         {
             bench.hosts.pause(&pause);
         }
-        let (least, rest) = (bench.settings.load().min_interval, begun.elapsed() * REST);
+        // A document that takes long to read rests for four times as long.
+        let (least, rest) = (bench.settings.load().min_interval, begun.elapsed() * 4);
         let now = (Instant::now(), bench.clock.now());
         let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
         if !wanted.is_empty() && told.send(wanted).await.is_err() {
@@ -332,7 +329,7 @@ impl FollowedDocuments {
 
 impl SupSource {
     fn period(&self) -> Duration {
-        self.period.unwrap_or(PERIOD_USUAL)
+        self.period.unwrap_or(Duration::from_secs(60))
     }
 
     /// How long after a poll found a change the document may still list it.

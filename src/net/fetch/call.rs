@@ -9,6 +9,7 @@ use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::{FetchError, broken};
 use super::freshness;
+use super::guard::MAX_URL_BYTES;
 use super::lead::{LeadScope, without_credentials};
 use bytes::{Bytes, BytesMut};
 use http::Method;
@@ -23,8 +24,6 @@ use url::Url;
 /// What a page is asked for as.
 pub(super) const PAGES: HeaderValue =
     HeaderValue::from_static("text/html, application/xhtml+xml, */*;q=0.8");
-/// The longest `Location` that is passed on, in bytes.
-const MAX_LOCATION_BYTES: usize = 8 * 1024;
 
 /// One request.
 #[derive(Clone)]
@@ -140,7 +139,7 @@ impl Core {
 pub(super) fn location(value: Option<&HeaderValue>, url: &Url) -> Option<Url> {
     value
         .map(HeaderValue::as_bytes)
-        .filter(|value| !value.is_empty() && value.len() <= MAX_LOCATION_BYTES)
+        .filter(|value| !value.is_empty() && value.len() <= MAX_URL_BYTES)
         .and_then(|value| std::str::from_utf8(value).ok())
         .and_then(|text| url.join(text).ok())
 }

@@ -41,8 +41,6 @@ use xxhash_rust::xxh3::xxh3_128;
 const A_IM: HeaderName = HeaderName::from_static("a-im");
 /// What a delta begins with (RFC 3229 section 10.5.1).
 const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
-/// The longest content type that is passed on, in bytes.
-const MAX_CONTENT_TYPE_BYTES: usize = 256;
 
 /// Makes the fetching services over the same clients.
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
@@ -318,7 +316,7 @@ impl Core {
         delta: bool,
     ) -> Result<FetchedDocument, FetchError> {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
+        let content_type = content_type.filter(|text| text.len() <= 256);
         let (bytes, body) = body::open(wire, headers.clone(), self.limits.decoded_bytes).await?;
         Ok(FetchedDocument {
             bytes,

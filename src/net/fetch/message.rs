@@ -206,12 +206,9 @@ pub(super) fn page_links(headers: &HeaderMap) -> Vec<String> {
 }
 
 fn texts<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).into_iter().take(LINKS_LOOKED_AT);
+    let values = headers.get_all(name).into_iter().take(32);
     values.filter_map(|value| value.to_str().ok())
 }
-
-/// How many headers of one name are looked at.
-const LINKS_LOOKED_AT: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -19,14 +19,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
-/// How long a gateway that loses feeds has to write down what it remembers of them, before they are read.
-const HANDOVER_PAUSE: Duration = Duration::from_secs(2);
-/// A scheduler that did nothing for longer than this may have been polled for by others.
-const SILENT_AFTER: Duration = Duration::from_secs(5);
-/// How long the first poll of a feed is left to the gateway that added it.
-const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(20);
-/// At what intervals one poll of a feed follows another that pushes at a gateway ask for which does not own it.
-const PUSHED_AGAIN: Duration = Duration::from_secs(5);
 /// Over what time polls are spread that are due where others have polled, for each feed and at most: they have waited for
 /// long already.
 pub(super) const TAKEOVER_SPREAD: (Duration, Duration) =
@@ -135,7 +127,8 @@ impl OwnedFeeds {
             }),
             Ok(()) = owned.changes.changed() => {
                 owned.compares_all = true;
-                owned.compare_at = Instant::now() + HANDOVER_PAUSE;
+                // A gateway that loses feeds writes down what it remembers of them first.
+                owned.compare_at = Instant::now() + Duration::from_secs(2);
                 None
             }
             else => std::future::pending().await,
@@ -201,7 +194,8 @@ impl PollScheduler {
         let (now, may_begin) = (Instant::now(), self.bench.may_poll());
         let Some(owned) = &mut self.owned else { return };
         let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
-        if (!may_begin || silent_for > SILENT_AFTER) && owned.gateways.live().len() > 1 {
+        let was_silent = !may_begin || silent_for > Duration::from_secs(5);
+        if was_silent && owned.gateways.live().len() > 1 {
             owned.is_outdated = true;
         }
         if !may_begin {
@@ -290,7 +284,8 @@ impl PollScheduler {
             }
             let is_new = !is_moved && stored.state.is_none();
             let reason = "the gateway that added it polls it for the first time";
-            let first = is_new.then(|| PlannedPoll::new(now.plus(FIRST_POLL_ELSEWHERE), reason));
+            let elsewhere = now.plus(Duration::from_secs(20));
+            let first = is_new.then(|| PlannedPoll::new(elsewhere, reason));
             self.resume_feed(stored, first, &basis);
         }
     }
@@ -300,7 +295,9 @@ impl PollScheduler {
     pub(crate) fn poll_once(&mut self, stored: StoredFeed, reply: Option<CommandReply>) {
         let (name, at) = (stored.record.name.clone(), Instant::now());
         if let Some(owned) = self.owned.as_mut().filter(|_| reply.is_none()) {
-            owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < PUSHED_AGAIN);
+            // One poll follows another at such intervals, however often it is pushed.
+            let again = Duration::from_secs(5);
+            owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < again);
             if owned.pushed.contains_key(&name) {
                 return;
             }
