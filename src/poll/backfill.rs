@@ -195,11 +195,8 @@ async fn read_and_commit(
     let settled = decide_and_commit(bench, feed, now, basis, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
-    if walk.next.is_none() {
-        walk::set_out(walk, walked.signpost, now);
-    } else {
-        walk::go_on(walk, walked.signpost, (walked.taken, walked.known), now);
-    }
+    let brought = walk.next.is_some().then_some((walked.taken, walked.known));
+    walk::go_on(walk, walked.signpost, brought, now);
     Ok(Stepped::Read(settled.committed.then_some(settled.revision)))
 }
 
