@@ -134,8 +134,8 @@ impl Core {
         let identity = RequestIdentity::read(&configured, request.access.as_ref()).await?;
         let is_anybodys = !identity.is_known_to(&trail.url);
         let mut leads = self.way_to(&request.leads, &request.url).await?;
-        if let Some(there) = self.behind_our_address(leads.at()) {
-            leads.begin_at(there);
+        if let Some(there) = self.behind_our_address(&leads.at) {
+            leads.at = there;
         }
         // Everybody may lead to what everybody gets of our sites, and they to more of it.
         let ours = self.behind_our_address(&trail.url);
@@ -143,7 +143,7 @@ impl Core {
         let ours = ours.filter(|_| is_anybodys);
         let mut is_ours = ours.is_some();
         if let Some(there) = ours {
-            trail.begin_at(there);
+            trail.url = there;
         }
         self.lead(&mut leads, &trail.url).await;
         // An answer to a cookie is not for everybody.

@@ -66,7 +66,9 @@ impl ClientMaker {
     pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
         let tls = self.trust().config.clone();
         let resolver = GuardedResolver::new(openness);
-        let resolve = tower::service_fn(move |name: dns::Name| resolver.find(name.as_str()));
+        let resolve = tower::service_fn(move |name: dns::Name| {
+            resolver.clone().find(name.as_str().to_owned())
+        });
         let mut http = HttpConnector::new_with_resolver(resolve);
         http.enforce_http(false);
         http.set_nodelay(true);
