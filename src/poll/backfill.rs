@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-
 /// What a step came to.
 enum Stepped {
     /// A document was read; the feed's revision, where anything was committed.
@@ -32,7 +31,7 @@ enum Stepped {
 /// Walks step by step, the first one `later`, until the walk is over or waits for a poll of the feed. Each step waits in
 /// its host's line like a poll, and with a longer pause after the one before. `cancel`: it is given up, or polling stops.
 pub(super) async fn walk(
-    bench: Arc<PollContext>,
+    context: Arc<PollContext>,
     cell: Arc<FeedCell>,
     later: Duration,
     cancel: CancellationToken,
@@ -44,7 +43,7 @@ pub(super) async fn walk(
     while walking(&cell).is_some() {
         let waiting = async {
             sleep(wait).await;
-            bench.until_open().await;
+            context.until_open().await;
         };
         if cancel.run_until_cancelled(waiting).await.is_none() {
             return;
@@ -52,10 +51,10 @@ pub(super) async fn walk(
         let feed = Arc::clone(&cell.lock().record);
         let Some(mut walk) = walking(&cell) else { return };
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
-        let pause = bench.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
-        let pause = pause.max(bench.settings.load().walk_pause);
+        let pause = context.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
+        let pause = pause.max(context.settings.load().walk_pause);
         // In a box, so that a walk that waits takes little room.
-        let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel));
+        let stepped = Box::pin(step(&context, &feed, &mut walk, &next, &cancel));
         let stepped = unless_it_breaks(stepped).await;
         if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
             return;
@@ -66,7 +65,7 @@ pub(super) async fn walk(
             Ok(Stepped::Read(_) | Stepped::Idle) => pause,
             // Another gateway was faster, and the step is made again.
             Err(RoundError::Cancelled | RoundError::Overtaken) => pause,
-            Err(ref error) if error.is_of_store(bench.store.gateways().is_some()) => {
+            Err(ref error) if error.is_of_store(context.store.gateways().is_some()) => {
                 let error = error.report();
                 tracing::warn!(feed = %feed.name, error, "a step through older documents could not be stored");
                 STORE_REST.max(pause)
@@ -82,7 +81,7 @@ pub(super) async fn walk(
             polling.memory.moved_on(revision);
         }
         // Whoever gave it up says how it stands. A step that is over when polling stops counts.
-        let is_given_up = || cancel.is_cancelled() && !bench.cancel.is_cancelled();
+        let is_given_up = || cancel.is_cancelled() && !context.cancel.is_cancelled();
         if is_given_up() {
             return;
         }
@@ -91,7 +90,7 @@ pub(super) async fn walk(
             polling.memory.state.backfill = Some(walk);
         }
         drop(polling);
-        bench.table.remember_unless(&feed.name, &cell, Duration::ZERO, is_given_up);
+        context.table.remember_unless(&feed.name, &cell, Duration::ZERO, is_given_up);
         if is_idle || cancel.is_cancelled() {
             return;
         }
@@ -117,13 +116,13 @@ fn tell(feed: &FeedName, walk: &Backfill) {
 
 /// Makes a step to the address `next`. The error is the gateway's own.
 async fn step(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     next: &str,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let slot = cancel.run_until_cancelled(bench.hosts.slot(next, false)).await;
+    let slot = cancel.run_until_cancelled(context.hosts.slot(next, false)).await;
     // Held until the host's answer is known to everybody.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
@@ -133,29 +132,29 @@ async fn step(
             return Ok(Stepped::Wait(left + PAUSE_MARGIN));
         }
     };
-    let error = match read_and_commit(bench, feed, walk, cancel).await {
+    let error = match read_and_commit(context, feed, walk, cancel).await {
         Err(error @ (RoundError::Cancelled | RoundError::Overtaken)) => return Err(error),
         // The publisher has no part in it: the walk stands where it stood.
-        Err(error) if error.is_of_store(bench.store.gateways().is_some()) => return Err(error),
+        Err(error) if error.is_of_store(context.store.gateways().is_some()) => return Err(error),
         Err(error) => error,
         stepped => return stepped,
     };
     if let Some(pause) = error.pause(next) {
-        bench.hosts.pause(&pause);
+        context.hosts.pause(&pause);
     }
     let status = error.failure().status;
-    let now = bench.clock.now();
+    let now = context.clock.now();
     let wait = walk::fail(walk, &error.describe(), (status, error.retry()), now);
     Ok(wait.map_or(Stepped::Read(None), Stepped::Wait))
 }
 
 async fn read_and_commit(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let state = bench.store.state(&feed.name).await?;
+    let state = context.store.state(&feed.name).await?;
     let Some(state) = state else {
         walk.note = Some("it waits for the feed's first document".to_owned());
         return Ok(Stepped::Idle);
@@ -164,7 +163,7 @@ async fn read_and_commit(
         walk.note = Some("it waits while a document of the feed is held".to_owned());
         return Ok(Stepped::Idle);
     }
-    let now = bench.clock.now();
+    let now = context.clock.now();
     if feed.options.complete || state.says_complete {
         let note = "the feed lists everything, so that nothing is older";
         walk::end(walk, WalkStanding::Done, note, now);
@@ -173,11 +172,11 @@ async fn read_and_commit(
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
     let mut request = FetchRequest::whole(url, now).for_feed(feed);
-    request.leads = behind_list(&bench.store, feed, request.leads).await?;
-    let fetched = cancel.run_until_cancelled(bench.fetch().oneshot(request)).await;
+    request.leads = behind_list(&context.store, feed, request.leads).await?;
+    let fetched = cancel.run_until_cancelled(context.fetch().oneshot(request)).await;
     let fetched = fetched.ok_or(RoundError::Cancelled)??;
     if let Some(pause) = rate_pause(&fetched) {
-        bench.hosts.pause(&pause);
+        context.hosts.pause(&pause);
     }
     let FetchAnswer::Document(document) = fetched.answer else {
         return Err(FetchError::Unasked304.into());
@@ -185,14 +184,14 @@ async fn read_and_commit(
     let length = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(length);
     let seen = ReceivedDocument::new(document, fetched.final_url);
-    let (now, before) = (bench.clock.now(), walk.clone());
+    let (now, before) = (context.clock.now(), walk.clone());
     let document = seen.bytes.clone();
     let decide =
         move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
             judge.backfill(round, &seen, &before, ledger)
         };
     let basis = DecisionBasis { document, asked_at, is_unsettled: false };
-    let settled = decide_and_commit(bench, feed, now, basis, decide).await?;
+    let settled = decide_and_commit(context, feed, now, basis, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     let brought = walk.next.is_some().then_some((walked.taken, walked.known));

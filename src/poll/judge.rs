@@ -13,7 +13,9 @@ use tidegate_core::model::{
 use tidegate_core::websub::HubLinks;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::probe::{self, Replies};
-use tidegate_judge::record::{self, Backfilled, Issued, Observation, ObservationError, Peers, Verdict};
+use tidegate_judge::record::{
+    self, Backfilled, Issued, Observation, ObservationError, Peers, Verdict,
+};
 use tidegate_net::fetch::FetchedDocument;
 use tidegate_store::{PinnedFeed, Store, StoreError};
 use tokio::runtime::Handle;

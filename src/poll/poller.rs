@@ -60,7 +60,7 @@ pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 #[derive(Clone)]
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
-    bench: Arc<PollContext>,
+    context: Arc<PollContext>,
 }
 
 /// The first poll of a feed, which goes on whether somebody waits for it or not.
@@ -79,11 +79,11 @@ impl Poller {
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let settings = parts.settings.clone();
-        let bench = Arc::new(Self::context(parts));
-        let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench));
+        let context = Arc::new(Self::context(parts));
+        let mut scheduler = PollScheduler::new(settings, Arc::clone(&context));
         scheduler.load().await?;
         let task = tokio::spawn(scheduler.run(inbox));
-        Ok((Self { commands, bench }, task))
+        Ok((Self { commands, context }, task))
     }
 
     fn context(parts: PollerConfig) -> PollContext {
@@ -119,7 +119,7 @@ impl Poller {
 
     /// Whether polling has stopped, or is about to.
     pub fn is_stopping(&self) -> bool {
-        self.bench.cancel.is_cancelled()
+        self.context.cancel.is_cancelled()
     }
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins
@@ -144,7 +144,7 @@ impl Poller {
 
     /// What the store knows of a feed that another gateway polls; `None`: none does.
     async fn read_of_others(&self, feed: &FeedName) -> Option<StoredFeed> {
-        let store = &self.bench.store;
+        let store = &self.context.store;
         store.gateways()?;
         let record = store.feed_list().await.ok()?.get(feed).filter(|it| is_polled(it)).cloned()?;
         let state = store.poll_states_of(std::slice::from_ref(feed)).await.ok()?.pop();
@@ -159,14 +159,14 @@ impl Poller {
         if !matches!(ordered, Err(PollError::Unknown)) {
             return ordered;
         }
-        let list = self.bench.store.feed_list().await.map_err(|_| PollError::Unknown)?;
+        let list = self.context.store.feed_list().await.map_err(|_| PollError::Unknown)?;
         let owner = list.get(feed).and_then(|record| self.polled_elsewhere(record));
         Err(owner.map_or(PollError::Unknown, |owner| PollError::OwnedElsewhere { owner }))
     }
 
     /// Which gateway polls a feed, where that is not this one and is known.
     pub fn polled_elsewhere(&self, record: &FeedRecord) -> Option<String> {
-        let gateways = self.bench.store.gateways().filter(|_| is_polled(record))?;
+        let gateways = self.context.store.gateways().filter(|_| is_polled(record))?;
         let owner = gateways.owner(&ownership_key(record))?;
         (!owner.is_this).then_some(owner.name)
     }
@@ -174,13 +174,13 @@ impl Poller {
     /// Whether a hub was given this token with the address of its callback, by this gateway or by another one.
     pub async fn is_callback(&self, token: &str) -> bool {
         self.callback(token).is_some()
-            || self.bench.ending.is_known(token)
+            || self.context.ending.is_known(token)
             || self.callback_of_others(token).await.is_some()
     }
 
     /// The callback of a token, and what is known of its feed, where this gateway polls that now.
     fn callback(&self, token: &str) -> Option<(Callback, Arc<FeedCell>)> {
-        let cell = self.bench.table.get(&feed_of_token(token)?)?;
+        let cell = self.context.table.get(&feed_of_token(token)?)?;
         let polling = cell.lock();
         let state = Some(&polling.memory.state).filter(|_| !polling.is_paused())?;
         let keys = state.subscription.as_ref().map(|subscription| &subscription.keys);
@@ -192,7 +192,7 @@ impl Poller {
 
     /// The callback of a feed that another gateway owns, and what the store knows of that feed.
     async fn callback_of_others(&self, token: &str) -> Option<(Callback, StoredFeed)> {
-        self.bench.store.gateways()?;
+        self.context.store.gateways()?;
         let stored = self.read_of_others(&feed_of_token(token)?).await?;
         let subscription = stored.state.as_ref()?.subscription.as_ref()?;
         let keys = Some(&subscription.keys).filter(|keys| keys.token == token)?;
@@ -212,9 +212,9 @@ impl Poller {
             return Ok(None);
         };
         let Some(subscription) = &mut state.subscription else { return Ok(None) };
-        let answer = subscriber::called(subscription, said, self.bench.clock.now());
+        let answer = subscriber::called(subscription, said, self.context.clock.now());
         let Some(answer) = answer else { return Ok(None) };
-        let stored = self.bench.store.checkpoint(&[state]).await;
+        let stored = self.context.store.checkpoint(&[state]).await;
         stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
     }
 
@@ -226,8 +226,8 @@ impl Poller {
         token: &str,
         said: Verification,
     ) -> Result<Option<String>, PollError> {
-        if self.bench.ending.is_known(token) {
-            return Ok(self.bench.ending.confirm_end(token, &said));
+        if self.context.ending.is_known(token) {
+            return Ok(self.context.ending.confirm_end(token, &said));
         }
         if self.callback(token).is_none() {
             return self.called_for_others(token, &said).await;
@@ -255,7 +255,7 @@ impl Poller {
             false => check(),
         };
         if let Err(why) = checked {
-            let at = self.bench.clock.now();
+            let at = self.context.clock.now();
             tracing::debug!(%feed, why, "a push is not believed");
             if let Some(cell) = cell {
                 let mut polling = cell.lock();
@@ -318,39 +318,39 @@ impl Poller {
         settings: PollSettings,
         services: Services,
     ) -> Result<(), PollError> {
-        self.bench.settings.store(Arc::new(settings.clone()));
-        self.bench.services.store(Arc::new(services));
+        self.context.settings.store(Arc::new(settings.clone()));
+        self.context.services.store(Arc::new(services));
         self.send(move |it| it.reconfigure(settings)).await
     }
 
     /// What polling decides with: its limits.
     pub fn decisions(&self) -> &DecisionContext {
-        &self.bench.decisions
+        &self.context.decisions
     }
 
     /// Lets changes leave the window of a feed, and what is too old its ledger and archives, as a poll of it would.
     pub async fn age(&self, feed: &Arc<FeedRecord>) -> Result<(), RoundError> {
-        age_feed(&self.bench, feed, self.bench.clock.now()).await.map(drop)
+        age_feed(&self.context, feed, self.context.clock.now()).await.map(drop)
     }
 
     /// How a feed's polling stands.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.bench.table.status(feed)
+        self.context.table.status(feed)
     }
 
     /// How a feed's polling stands, in short.
     pub fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
-        self.bench.table.summary(feed)
+        self.context.table.summary(feed)
     }
 
     /// How all feeds' polling stands, in short.
     pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.bench.table.summaries()
+        self.context.table.summaries()
     }
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        self.bench.table.totals()
+        self.context.table.totals()
     }
 
     /// Has the polling task do something, and waits for what it answers.

@@ -51,7 +51,7 @@ type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 /// The polling task.
 pub(super) struct PollScheduler {
     settings: PollSettings,
-    bench: Arc<PollContext>,
+    context: Arc<PollContext>,
     /// The feeds that are to stand in their hosts' lines from then on.
     due: BTreeSet<(Time, FeedName)>,
     /// Polls in flight.
@@ -67,13 +67,13 @@ pub(super) struct PollScheduler {
 }
 
 impl PollScheduler {
-    pub(super) fn new(settings: PollSettings, bench: Arc<PollContext>) -> Self {
+    pub(super) fn new(settings: PollSettings, context: Arc<PollContext>) -> Self {
         let (told, news) = mpsc::channel(1);
         Self {
-            owned: bench.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
-            last_now: bench.clock.now(),
+            owned: context.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
+            last_now: context.clock.now(),
             settings,
-            bench,
+            context,
             due: BTreeSet::new(),
             running: JoinSet::new(),
             asked_for: 0,
@@ -85,8 +85,8 @@ impl PollScheduler {
 
     /// Polls until it is cancelled or the last handle is gone.
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<PollCommand>) {
-        let writer = tokio::spawn(checkpoints::keep_written(Arc::clone(&self.bench)));
-        let cancel = self.bench.cancel.clone();
+        let writer = tokio::spawn(checkpoints::keep_written(Arc::clone(&self.context)));
+        let cancel = self.context.cancel.clone();
         loop {
             self.follow_gateways();
             self.start_what_is_due();
@@ -108,7 +108,7 @@ impl PollScheduler {
                     Some(command) => command(&mut self),
                     None => break,
                 },
-                () = self.bench.hosts.changed() => {}
+                () = self.context.hosts.changed() => {}
                 () = sleep_until(wake) => {}
             }
         }
@@ -131,13 +131,13 @@ impl PollScheduler {
         name: &FeedName,
         change: impl FnOnce(&mut FeedPolling) -> T,
     ) -> Option<T> {
-        let cell = self.bench.table.get(name)?;
+        let cell = self.context.table.get(name)?;
         let mut feed = cell.lock();
         (!feed.is_paused()).then(|| change(&mut feed))
     }
 
     fn schedule(&mut self, name: &FeedName, next: PlannedPoll) {
-        let stopped = self.bench.attempts.stopped(name);
+        let stopped = self.context.attempts.stopped(name);
         let (at, is_stopped) = (next.at, stopped.is_some());
         let old = self.with_feed(name, |feed| match stopped {
             Some(failure) => {
@@ -165,15 +165,15 @@ impl PollScheduler {
     }
 
     fn start_what_is_due(&mut self) {
-        let (now, instant) = (self.bench.clock.now(), Instant::now());
+        let (now, instant) = (self.context.clock.now(), Instant::now());
         self.follow_clock(now);
         // What is due stays where it is until the store takes in what comes of it.
-        if !self.bench.is_open() {
+        if !self.context.is_open() {
             return;
         }
         while self.due.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, name)) = self.due.pop_first() else { break };
-            let hosts = &self.bench.hosts;
+            let hosts = &self.context.hosts;
             self.with_feed(&name, |feed| {
                 let offset = u64::from(std::mem::take(&mut feed.live.offset));
                 let begin = instant + Duration::from_millis(offset);
@@ -183,7 +183,7 @@ impl PollScheduler {
                 feed.live.in_line = Some(hosts.line_up(name.clone(), address, is_told_of, begin));
             });
         }
-        while let Some((name, turn)) = self.bench.hosts.next(instant) {
+        while let Some((name, turn)) = self.context.hosts.next(instant) {
             match turn {
                 Ok(slot) => self.begin(&name, Vec::new(), Some(slot)),
                 Err(left) => {
@@ -207,7 +207,7 @@ impl PollScheduler {
         for (at, name) in &self.due {
             self.with_feed(name, |feed| feed.next.iter_mut().for_each(|next| next.at = *at));
         }
-        for (_, cell) in self.bench.table.all() {
+        for (_, cell) in self.context.table.all() {
             let mut feed = cell.lock();
             feed.live.hearing.polled = feed.live.hearing.polled.map(|polled| polled.minus(back));
             feed.memory.set_back(back);
@@ -222,19 +222,19 @@ impl PollScheduler {
 
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
-        if !self.bench.is_open() {
+        if !self.context.is_open() {
             return now + SLICE;
         }
         let due = self.due.first().map(|(at, _)| now + at.since(self.last_now));
-        let times = [due, self.bench.hosts.wake_at()];
+        let times = [due, self.context.hosts.wake_at()];
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
     /// Lets the rounds in flight end and writes what is to be remembered.
     async fn stop(&mut self, writer: JoinHandle<()>) {
         // Without this, rounds go on fetching when the last handle is gone but nobody cancelled.
-        self.bench.cancel.cancel();
-        let tasks = self.bench.tasks.clone();
+        self.context.cancel.cancel();
+        let tasks = self.context.tasks.clone();
         tasks.close();
         let ended = timeout(STOP_WAIT, async {
             while let Some(done) = self.running.join_next().await {
@@ -252,13 +252,13 @@ impl PollScheduler {
         }
         self.running.shutdown().await;
         // Nothing more is committed while the store closes.
-        self.bench.abandon.cancel();
+        self.context.abandon.cancel();
         let _ = timeout(Duration::from_secs(1), tasks.wait()).await;
-        if !self.bench.may_poll() {
+        if !self.context.may_poll() {
             return writer.abort();
         }
         // That it broke off keeps nothing from being written.
         let _ = writer.await;
-        checkpoints::write_the_rest(&self.bench).await;
+        checkpoints::write_the_rest(&self.context).await;
     }
 }

@@ -28,7 +28,7 @@ const READS_AT_ONCE: usize = 16;
 
 /// Judges a document, gets what the judgement waits for, and commits.
 pub(super) async fn judge_and_commit(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     (asked_at, now): (Time, Time),
     seen: ReceivedDocument,
@@ -43,18 +43,18 @@ pub(super) async fn judge_and_commit(
         let document = complete.chain([&seen.bytes]).max_by_key(|bytes| bytes.len());
         let document = document.cloned().unwrap_or_default();
         let basis = DecisionBasis { document, asked_at: Some(asked_at), is_unsettled: true };
-        let (seen, context) = (Arc::clone(&seen), beside.clone());
+        let (seen, known) = (Arc::clone(&seen), beside.clone());
         let decide =
             move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
-                judge.take_in(round, &seen, &context, ledger)
+                judge.take_in(round, &seen, &known, ledger)
             };
-        let mut settled = decide_and_commit(bench, feed, now, basis, decide).await?;
+        let mut settled = decide_and_commit(context, feed, now, basis, decide).await?;
         match &settled.judged.wants {
             Some(Wants::Complete(url)) if beside.complete.is_none() => {
-                beside.complete = Some(complete_feed(bench, feed, url, &mut pause).await);
+                beside.complete = Some(complete_feed(context, feed, url, &mut pause).await);
             }
             Some(Wants::Issued(ids)) if beside.issued.is_none() => {
-                beside.issued = Some(issued(bench, feed, ids).await?);
+                beside.issued = Some(issued(context, feed, ids).await?);
             }
             _ => {
                 settled.pause = pause;
@@ -66,20 +66,20 @@ pub(super) async fn judge_and_commit(
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
 async fn complete_feed(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     url: &str,
     pause: &mut Option<PauseRequest>,
 ) -> Result<ReceivedDocument, String> {
-    if let Some(left) = bench.hosts.paused(url) {
+    if let Some(left) = context.hosts.paused(url) {
         let left = describe_duration(left);
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
-    let request = FetchRequest::whole(without_credentials(url), bench.clock.now());
+    let request = FetchRequest::whole(without_credentials(url), context.clock.now());
     let mut request = request.for_feed(feed);
-    let leads = behind_list(&bench.store, feed, request.leads).await;
+    let leads = behind_list(&context.store, feed, request.leads).await;
     request.leads = leads.map_err(|error| in_words(&error))?;
-    let fetched = bench.fetch().oneshot(request).await;
+    let fetched = context.fetch().oneshot(request).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);
         error.to_string()
@@ -93,22 +93,22 @@ async fn complete_feed(
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own updates. It lacks the
 /// items for which there was no time or which would take too many looks: these are asked for again.
 async fn issued(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     ids: &[SyncId],
 ) -> Result<Issued, RoundError> {
     let end = Instant::now() + LOOKS_TIME;
     // A purged feed of this name left how often items were updated in it at most.
-    let state = bench.store.state(&feed.name).await?;
-    let before = bench.store.purged_updates(&feed.name).await?;
+    let state = context.store.state(&feed.name).await?;
+    let before = context.store.purged_updates(&feed.name).await?;
     let before = before.max(state.map_or(0, |state| state.updates_before));
     let before = Count::new(before).ok();
-    let others = bench.store.feed_list().await?;
+    let others = context.store.feed_list().await?;
     let others: Vec<_> = others.values().filter(|other| other.name != feed.name).collect();
     let mut issued = Issued::new();
     let mut looks = 0_usize;
     // Each time from another one on: what is looked up in vain keeps none of the others out for good.
-    let first = usize::try_from(bench.clock.now().unix()).unwrap_or_default() % ids.len().max(1);
+    let first = usize::try_from(context.clock.now().unix()).unwrap_or_default() % ids.len().max(1);
     for id in ids.iter().cycle().skip(first).take(ids.len()) {
         // The complete feed may have it as well.
         if issued.contains_key(id) {
@@ -119,7 +119,7 @@ async fn issued(
             break;
         }
         looks = looks.saturating_add(others.len());
-        let looking = greatest_issued(bench, feed, &others, id);
+        let looking = greatest_issued(context, feed, &others, id);
         // What only some of the feeds say would be taken for all that this gateway did.
         let Ok(greatest) = timeout_at(end, looking).await else { break };
         issued.insert(id.clone(), before.max(greatest?));
@@ -131,21 +131,21 @@ async fn issued(
 /// this one: an update of ours that lost is in no history here where the item has `noconflicts`, or where another
 /// endpoint cut it off (section 3.2), and comes back all the same with a version that was made upon it.
 async fn greatest_issued(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     others: &[&Arc<FeedRecord>],
     id: &SyncId,
 ) -> Result<Option<Count>, RoundError> {
-    let own = bench.store.endpoint();
+    let own = context.store.endpoint();
     let mut greatest: Option<Count> = None;
     for others in others.chunks(READS_AT_ONCE) {
-        let reads = others.iter().map(|other| bench.store.known(&other.name, id));
+        let reads = others.iter().map(|other| context.store.known(&other.name, id));
         for known in try_join_all(reads).await?.into_iter().flatten() {
             greatest = greatest.max(Update::greatest_by(own, known.history.iter()));
         }
     }
     // From the newest.
-    let kept = bench.store.versions(&feed.name, id, 1000).await?;
+    let kept = context.store.versions(&feed.name, id, 1000).await?;
     let kept = kept.iter().map(|note| &note.update);
     Ok(greatest.max(Update::greatest_by(own, kept)))
 }

@@ -222,14 +222,14 @@ pub type SharedSource = Arc<Mutex<SupSource>>;
 
 /// Asks for a document again and again, and says which feeds are to be polled because of that.
 pub async fn follow(
-    bench: Arc<PollContext>,
+    context: Arc<PollContext>,
     mut reader: SupReader,
     source: SharedSource,
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
 ) {
     loop {
-        bench.until_open().await;
-        let slot = match bench.hosts.slot(&reader.address, true).await {
+        context.until_open().await;
+        let slot = match context.hosts.slot(&reader.address, true).await {
             Ok(slot) => slot,
             Err(left) => {
                 sleep(left.max(PERIOD_LEAST)).await;
@@ -237,24 +237,24 @@ pub async fn follow(
             }
         };
         // So many at once, so that polls keep their places.
-        let Ok(reading) = bench.documents.try_acquire() else {
+        let Ok(reading) = context.documents.try_acquire() else {
             drop(slot);
             sleep(PERIOD_LEAST).await;
             continue;
         };
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
         let begun = Instant::now();
-        let read = reader.read(&bench.fetch(), bench.clock.now()).await;
+        let read = reader.read(&context.fetch(), context.clock.now()).await;
         drop((slot, reading));
         let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
         if let Some(SupError::Fetch(error)) = unread
             && let Some(pause) = error.pause(&reader.address)
         {
-            bench.hosts.pause(&pause);
+            context.hosts.pause(&pause);
         }
         // A document that takes long to read rests for four times as long.
-        let (least, rest) = (bench.settings.load().min_interval, begun.elapsed() * 4);
-        let now = (Instant::now(), bench.clock.now());
+        let (least, rest) = (context.settings.load().min_interval, begun.elapsed() * 4);
+        let now = (Instant::now(), context.clock.now());
         let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
         if !wanted.is_empty() && told.send(wanted).await.is_err() {
             return;

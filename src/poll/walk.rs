@@ -113,12 +113,7 @@ pub fn mark(text: &str) -> u64 {
 
 /// A document was read: where the walk goes from there. `brought`: how many items an older one brought, and how many
 /// were known; `None`: it is the feed's own document.
-pub fn go_on(
-    walk: &mut Backfill,
-    signpost: ArchiveLinks,
-    brought: Option<(u32, u32)>,
-    now: Time,
-) {
+pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, brought: Option<(u32, u32)>, now: Time) {
     (walk.failures, walk.note) = (0, None);
     remember_gone(walk, &signpost.gone);
     let repeats = walk.marks.contains(&signpost.lists);

@@ -91,7 +91,8 @@ impl fmt::Debug for CallRequest {
 
 impl Core {
     pub(super) async fn call(self: Arc<Self>, request: CallRequest) -> Result<Called, FetchError> {
-        let (answer, now, url) = (request.answer, request.now, without_credentials(request.url.clone()));
+        let (answer, now, url) =
+            (request.answer, request.now, without_credentials(request.url.clone()));
         let mut response = self.send_once(request, &url).await?;
         let status = response.status().as_u16();
         let retry_after = freshness::retry_after(response.headers(), now);
@@ -217,11 +218,7 @@ mod tests {
         assert!(!format!("{request:?}").contains("token"), "{request:?}");
     }
 
-    async fn ask(
-        url: &str,
-        get: bool,
-        allow_private: AllowPrivate,
-    ) -> Result<Called, FetchError> {
+    async fn ask(url: &str, get: bool, allow_private: AllowPrivate) -> Result<Called, FetchError> {
         let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         let (url, now) = (Url::parse(url).unwrap(), Time::from_unix(0));

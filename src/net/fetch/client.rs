@@ -37,7 +37,6 @@ use tower::{BoxError, ServiceBuilder};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
-
 /// Makes the fetching services over the same clients.
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;

@@ -40,9 +40,8 @@ impl LeadScope {
     /// Whether an answer may lead to an address, as far as the addresses themselves tell. What is asked for in the end
     /// passes the guard all the same.
     pub fn admits(&self, to: &Url, allow: &AllowPrivate) -> bool {
-        let is_led = |trail: LeadTrail| {
-            trail.stays(to) || trail.may_leave() && allow.is_own_host(&trail.at)
-        };
+        let is_led =
+            |trail: LeadTrail| trail.stays(to) || trail.may_leave() && allow.is_own_host(&trail.at);
         let last = self.named_by.last().cloned().into_iter().collect();
         let by = Self { named_by: last, ..self.clone() };
         !allow.is_own_host(to) || LeadTrail::begin(&by, to.as_str()).is_ok_and(is_led)

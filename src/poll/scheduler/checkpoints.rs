@@ -11,76 +11,76 @@ use tidegate_store::StoreError;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// Writes what is due until polling stops.
-pub(super) async fn keep_written(bench: Arc<PollContext>) {
+pub(super) async fn keep_written(context: Arc<PollContext>) {
     let mut not_before = Instant::now();
-    while !bench.cancel.is_cancelled() {
+    while !context.cancel.is_cancelled() {
         let now = Instant::now();
         // What is to be written waits until the store is open again.
-        let is_open = bench.may_poll() && bench.store.condition().stop.is_none();
-        let due = bench.table.unsaved().due().filter(|_| is_open).map(|at| at.max(not_before));
-        let has_marks = is_open && not_before <= now && bench.attempts.has_unwritten();
+        let is_open = context.may_poll() && context.store.condition().stop.is_none();
+        let due = context.table.unsaved().due().filter(|_| is_open).map(|at| at.max(not_before));
+        let has_marks = is_open && not_before <= now && context.attempts.has_unwritten();
         if has_marks || due.is_some_and(|due| due <= now) {
-            if !write_some(&bench, true, false).await {
+            if !write_some(&context, true, false).await {
                 // Where several gateways poll, soon: others may wait for it.
-                let is_shared = bench.store.gateways().is_some();
+                let is_shared = context.store.gateways().is_some();
                 not_before = Instant::now() + if is_shared { SLICE } else { CHECKPOINT_EVERY };
             }
             continue;
         }
         tokio::select! {
-            () = bench.cancel.cancelled() => {}
-            () = bench.table.has_unsaved.notified(), if is_open => {}
+            () = context.cancel.cancelled() => {}
+            () = context.table.has_unsaved.notified(), if is_open => {}
             () = sleep_until(due.unwrap_or(now + SLICE).min(now + SLICE)) => {}
         }
     }
 }
 
 /// Writes all of it when polling stops, until that fails.
-pub(super) async fn write_the_rest(bench: &Arc<PollContext>) {
-    for (name, cell) in bench.table.all() {
+pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
+    for (name, cell) in context.table.all() {
         if cell.lock().memory.is_behind() {
-            bench.table.remember(&name, &cell, Duration::ZERO);
+            context.table.remember(&name, &cell, Duration::ZERO);
         }
     }
-    bench.attempts.close();
-    let is_left = || !bench.table.unsaved().is_empty();
-    let mut is_stored = write_some(bench, true, true).await;
+    context.attempts.close();
+    let is_left = || !context.table.unsaved().is_empty();
+    let mut is_stored = write_some(context, true, true).await;
     // A mark that cannot be stored keeps nothing else from it.
-    if bench.attempts.has_unwritten() {
-        is_stored = write_some(bench, false, true).await;
+    if context.attempts.has_unwritten() {
+        is_stored = write_some(context, false, true).await;
     }
     while is_stored && is_left() {
-        is_stored = write_some(bench, false, true).await;
+        is_stored = write_some(context, false, true).await;
     }
 }
 
 /// Writes some of it, where that is due or `at_once`; `with_marks`: the marks of large documents before it. Answers
 /// whether it is stored.
-async fn write_some(bench: &Arc<PollContext>, with_marks: bool, at_once: bool) -> bool {
-    if with_marks && bench.attempts.has_unwritten() && !bench.attempts.flush().await {
+async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool) -> bool {
+    if with_marks && context.attempts.has_unwritten() && !context.attempts.flush().await {
         return false;
     }
     let mut states = {
-        let mut unsaved = bench.table.unsaved();
+        let mut unsaved = context.table.unsaved();
         let is_due = at_once || unsaved.due().is_some_and(|due| due <= Instant::now());
-        if is_due { unsaved.begin(bench.clock.now()) } else { Vec::new() }
+        if is_due { unsaved.begin(context.clock.now()) } else { Vec::new() }
     };
     if states.is_empty() {
         return true;
     }
     let writing = unless_it_breaks(async {
-        if bench.store.gateways().is_some() {
-            take_over_leases(bench, &mut states).await?;
+        if context.store.gateways().is_some() {
+            take_over_leases(context, &mut states).await?;
         }
-        Ok(bench.store.checkpoint(&states).await?)
+        Ok(context.store.checkpoint(&states).await?)
     });
     let stored = tokio::select! {
         stored = writing => Some(stored),
         // Another gateway may write what it remembers of these feeds.
-        () = until_others_poll(bench) => None,
+        () = until_others_poll(context) => None,
     };
     let is_stored = matches!(stored, Some(Ok(())));
-    bench.table.unsaved().end(is_stored);
+    context.table.unsaved().end(is_stored);
     if let Some(Err(error)) = stored {
         let error = error.report();
         tracing::warn!(error, "what polling remembers could not be stored; it is tried again");
@@ -89,21 +89,21 @@ async fn write_some(bench: &Arc<PollContext>, with_marks: bool, at_once: bool) -
 }
 
 /// Waits until this gateway is not known to live any more, or was not for a while.
-async fn until_others_poll(bench: &PollContext) {
+async fn until_others_poll(context: &PollContext) {
     let unsure = async {
-        while bench.may_poll() {
+        while context.may_poll() {
             sleep(SLICE).await;
         }
     };
     tokio::select! {
         () = unsure => {}
-        () = bench.outdated.notified() => {}
+        () = context.outdated.notified() => {}
     }
 }
 
 /// Takes over the leases of hubs that asked another gateway back, which has stored them.
 async fn take_over_leases(
-    bench: &PollContext,
+    context: &PollContext,
     states: &mut [PollState],
 ) -> Result<(), StoreError> {
     let subscribed = states.iter().filter(|state| state.subscription.is_some());
@@ -111,8 +111,8 @@ async fn take_over_leases(
     if names.is_empty() {
         return Ok(());
     }
-    let mut stored = OrderedStates::new(bench.store.poll_states_of(&names).await?);
-    let now = bench.clock.now();
+    let mut stored = OrderedStates::new(context.store.poll_states_of(&names).await?);
+    let now = context.clock.now();
     let until = |it: &HubSubscription| it.lease.map(|lease| lease.until);
     for state in states {
         let Some(own) = &mut state.subscription else { continue };
@@ -122,7 +122,7 @@ async fn take_over_leases(
         };
         let is_denied = own.standing == SubscriptionStanding::Denied;
         let Some(there) = there.filter(|it| !is_denied && is_later(it, own)) else { continue };
-        if let Some(cell) = bench.table.live(&state.feed) {
+        if let Some(cell) = context.table.live(&state.feed) {
             let mut feed = cell.lock();
             let known = feed.memory.state.subscription.as_mut();
             if let Some(known) = known.filter(|known| is_later(&there, known)) {

@@ -35,8 +35,8 @@ impl PollScheduler {
         if let Some(departure) = departure {
             return self.depart(&name, departure, reply);
         }
-        let now = self.bench.clock.now();
-        if self.bench.attempts.lift(&name) {
+        let now = self.context.clock.now();
+        if self.context.attempts.lift(&name) {
             self.schedule(&name, PlannedPoll::new(now, "it was put again"));
         }
         let known = self.with_feed(&name, |feed| {
@@ -101,7 +101,7 @@ impl PollScheduler {
         name: &FeedName,
         order: WalkOrder,
     ) -> Result<(), PollError> {
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         let ordered = self.with_feed(name, |feed| {
             if feed.is_leaving() {
                 return false;
@@ -159,7 +159,7 @@ impl PollScheduler {
         let known = known.unwrap_or(Err(PollError::Unknown));
         if known.is_ok() {
             // Only what is polled now is scheduled again by that.
-            self.bench.attempts.lift(name);
+            self.context.attempts.lift(name);
         }
         match (reply, known) {
             (Some(reply), Ok(())) => {
@@ -172,9 +172,9 @@ impl PollScheduler {
     }
 
     pub(crate) fn reconfigure(&mut self, settings: PollSettings) {
-        self.bench.hosts.reconfigure(settings.at_once, settings.host_rules());
+        self.context.hosts.reconfigure(settings.at_once, settings.host_rules());
         self.settings = settings;
-        for (name, _) in &self.bench.table.all() {
+        for (name, _) in &self.context.table.all() {
             self.resume_hub(name);
             self.watch_hub(name);
             self.bring_forward(name);
@@ -192,13 +192,13 @@ impl PollScheduler {
         });
         if is_mended == Some(true) {
             let reason = "its last failure was one of configuration, which was read again";
-            self.schedule(name, PlannedPoll::new(self.bench.clock.now(), reason));
+            self.schedule(name, PlannedPoll::new(self.context.clock.now(), reason));
         }
     }
 
     /// Brings a poll forward that is later than the longest interval has become.
     fn bring_forward(&mut self, name: &FeedName) {
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {
             let max = self.settings.bounds(&feed.record.options).max();
             feed.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)

@@ -134,14 +134,14 @@ impl PollScheduler {
     /// Takes over what the store knows of the feeds that this gateway polls. A feed whose time has not come waits for
     /// it; what is due is spread.
     pub(crate) async fn load(&mut self) -> Result<(), RoundError> {
-        let store = Arc::clone(&self.bench.store);
+        let store = Arc::clone(&self.context.store);
         let records = store.feed_list().await?;
         let states = store.poll_states().await?;
         let mut marks = store.attempts().await?;
         marks.retain(|mark| records.get(&mark.feed).is_none_or(|record| self.owns(record)));
-        self.bench.attempts.take_over(marks);
-        self.bench.attempts.flush().await;
-        let now = self.bench.clock.now();
+        self.context.attempts.take_over(marks);
+        self.context.attempts.flush().await;
+        let now = self.context.clock.now();
         let kept = states.iter().filter_map(|state| state.schedule.as_ref());
         let noted = kept.map(|kept| kept.noted).max();
         // What was noted in the time that has still to come was noted before the clock was set back.
@@ -180,11 +180,11 @@ impl PollScheduler {
         let StoredFeed { record, state, pending } = stored;
         let ResumeBasis { now, back, reason, spread } = *basis;
         // What has still to be written is newer.
-        let unsaved = self.bench.table.unsaved().state(&record.name, now);
+        let unsaved = self.context.table.unsaved().state(&record.name, now);
         let mut state = unsaved.filter(|state| state.url == record.url).or(state);
         if !is_polled(&record) {
             if let Some(state) = state.filter(|_| record.standing == FeedStanding::Paused) {
-                self.bench.table.insert(record, Memory::from_stored(state, now));
+                self.context.table.insert(record, Memory::from_stored(state, now));
             }
             return;
         }
@@ -195,9 +195,9 @@ impl PollScheduler {
         let memory = Memory::of(&record, state, now);
         if let Some(pause) = memory.state.pause.as_ref().filter(|pause| pause.until > now) {
             let wait = pause.until.since(now).min(MAX_HOST_PAUSE);
-            self.bench.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
+            self.context.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
-        let pending = pending.map(|at| self.bench.decisions.by_wall_clock(at, now));
+        let pending = pending.map(|at| self.context.decisions.by_wall_clock(at, now));
         let bounds = self.settings.bounds(&record.options);
         let next = first.or_else(|| memory.resume(bounds, pending, now));
         // Somebody waits for it, whose request made it when the gateway stopped.
@@ -260,14 +260,14 @@ impl PollScheduler {
         memory: Option<Memory>,
         change: impl FnOnce(&mut FeedPolling),
     ) {
-        let now = self.bench.clock.now();
-        let paused = self.bench.table.get(&record.name).filter(|cell| {
+        let now = self.context.clock.now();
+        let paused = self.context.table.get(&record.name).filter(|cell| {
             let feed = cell.lock();
             feed.is_paused() && memory.is_none() && feed.memory.state.url == record.url
         });
         let cell = paused.unwrap_or_else(|| {
             let memory = memory.unwrap_or_else(|| Memory::new(&record, now));
-            self.bench.table.insert(Arc::clone(&record), memory)
+            self.context.table.insert(Arc::clone(&record), memory)
         });
         let mut feed = cell.lock();
         feed.record = record;
@@ -308,31 +308,31 @@ impl PollScheduler {
         }
         self.announced.detach(name);
         if departure == Departure::Paused {
-            let now = self.bench.clock.now();
+            let now = self.context.clock.now();
             let is_paused = self.with_feed(name, |feed| {
                 // Whether it would fail is not known while nobody asks.
                 let interruptions = &mut feed.memory.state.interruptions;
                 interruptions.note(InterruptionKind::Failed, None, now);
                 feed.pause();
             });
-            if let Some(cell) = self.bench.table.get(name).filter(|_| is_paused.is_some()) {
-                self.bench.table.remember(name, &cell, CHECKPOINT_EVERY);
+            if let Some(cell) = self.context.table.get(name).filter(|_| is_paused.is_some()) {
+                self.context.table.remember(name, &cell, CHECKPOINT_EVERY);
             }
             return;
         }
-        self.bench.table.remove(name);
+        self.context.table.remove(name);
         if departure != Departure::Moved {
-            self.bench.table.unsaved().forget(name);
+            self.context.table.unsaved().forget(name);
         }
         if departure != Departure::Removed {
-            self.bench.attempts.forget(name);
+            self.context.attempts.forget(name);
         }
     }
 
     /// Begins or goes on with the walk of a feed, where there is one that is not under way: so much later.
     pub(super) fn resume_walk(&mut self, name: &FeedName, later: Duration) {
-        let now = self.bench.clock.now();
-        let Some(cell) = self.bench.table.live(name) else { return };
+        let now = self.context.clock.now();
+        let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let begins = feed.record.options.backfill;
         let walk = &mut feed.memory.state.backfill;
@@ -341,16 +341,16 @@ impl PollScheduler {
         }
         let is_walking = walk.as_ref().is_some_and(|walk| walk.is_walking());
         if is_walking && feed.live.walking.as_ref().is_none_or(|walk| walk.is_over()) {
-            let (bench, followed) = (Arc::clone(&self.bench), Arc::clone(&cell));
-            let walking = |cancel| backfill::walk(bench, followed, later, cancel);
-            feed.live.walking = Some(Box::new(self.bench.spawn_aside(walking)));
+            let (context, followed) = (Arc::clone(&self.context), Arc::clone(&cell));
+            let walking = |cancel| backfill::walk(context, followed, later, cancel);
+            feed.live.walking = Some(Box::new(self.context.spawn_aside(walking)));
         }
     }
 
     /// Has what is remembered of a feed written down soon: its walk, or its subscription to a hub, is another one.
     pub(super) fn save_aside(&self, name: &FeedName) {
-        if let Some(cell) = self.bench.table.live(name) {
-            self.bench.table.remember(name, &cell, Duration::ZERO);
+        if let Some(cell) = self.context.table.live(name) {
+            self.context.table.remember(name, &cell, Duration::ZERO);
         }
     }
 }

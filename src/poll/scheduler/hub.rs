@@ -85,7 +85,7 @@ impl PollScheduler {
 
     /// Subscribes to what was found, instead of what is subscribed to.
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         self.leave_hub(name);
         let (Some(keys), Some(reach)) = (subscribe::mint(name), &self.settings.reach) else {
             return;
@@ -129,7 +129,7 @@ impl PollScheduler {
 
     /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
     pub(super) fn watch_hub(&mut self, name: &FeedName) {
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         if let Some(wanted) = self.with_feed(name, |feed| feed.uncover(now)).flatten() {
             self.want(&wanted);
         }
@@ -137,17 +137,17 @@ impl PollScheduler {
 
     /// Has its hub be asked whenever that is due.
     fn ask_hub(&self, name: &FeedName) {
-        let Some(cell) = self.bench.table.live(name) else { return };
+        let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let Some(token) = feed.with_hub(|it| it.keys.token.clone()) else { return };
         match &feed.live.subscribing {
             Some(asking) if !asking.task.is_over() => asking.changed.notify_one(),
             _ => {
-                let (bench, told) = (Arc::clone(&self.bench), self.told.clone());
+                let (context, told) = (Arc::clone(&self.context), self.told.clone());
                 let changed = Arc::new(Notify::new());
-                let subscription = Subscriber { bench, cell: Arc::clone(&cell), token, told };
+                let subscription = Subscriber { context, cell: Arc::clone(&cell), token, told };
                 let wake = Arc::clone(&changed);
-                let task = self.bench.spawn_aside(|cancel| subscription.run(wake, cancel));
+                let task = self.context.spawn_aside(|cancel| subscription.run(wake, cancel));
                 feed.live.subscribing = Some(Box::new(HubTask { changed, task }));
             }
         }
@@ -156,7 +156,7 @@ impl PollScheduler {
     /// What a hub that calls is answered: the challenge, or nothing where what it asks was not
     /// asked for.
     pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         let name = subscribe::feed_of_token(token)?;
         let reply = self.with_hub(&name, |it| {
             if it.keys.token != token {
@@ -183,7 +183,7 @@ impl PollScheduler {
     /// after its last poll than [`PUSH_PAUSE`] says.
     pub(crate) fn pushed(&mut self, token: &str) {
         let Some(name) = subscribe::feed_of_token(token) else { return };
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         let pause = self.with_feed(&name, |feed| {
             feed.waits_for_push = false;
             let is_own = |it: &mut HubSubscription| it.keys.token == token;
@@ -211,7 +211,7 @@ impl PollScheduler {
         if let Some(hub) = found.hub.as_ref().filter(|_| found.held.is_none()) {
             self.discovered(name, hub);
         }
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         let heard = self.with_hub(name, |it| {
             let was_relied_on = it.trust.is_relied_on(now);
             let is_material = subscriber::polled(it, poll, now);
@@ -239,19 +239,19 @@ impl PollScheduler {
             Some((left, Arc::clone(&feed.record)))
         });
         let Some((left, record)) = left.flatten() else { return };
-        let is_asked = left.is_held(self.bench.clock.now()) && self.bench.may_poll();
+        let is_asked = left.is_held(self.context.clock.now()) && self.context.may_poll();
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
-        if !self.bench.ending.leave(&left.keys.token, &left.topic) {
+        if !self.context.ending.leave(&left.keys.token, &left.topic) {
             return;
         }
-        let (bench, cancel) = (Arc::clone(&self.bench), self.bench.cancel.clone());
-        self.bench.spawn(async move {
+        let (context, cancel) = (Arc::clone(&self.context), self.context.cancel.clone());
+        self.context.spawn(async move {
             let asking = async {
-                if let Ok(_slot) = bench.hosts.slot(&hub, false).await {
+                if let Ok(_slot) = context.hosts.slot(&hub, false).await {
                     // Once: what comes of it changes nothing.
-                    let _ = ask(&bench, &record, hub, request, bench.clock.now()).await;
+                    let _ = ask(&context, &record, hub, request, context.clock.now()).await;
                 }
             };
             cancel.run_until_cancelled(asking).await;
@@ -261,7 +261,7 @@ impl PollScheduler {
 
 /// A feed, and the subscription to its hub by its token.
 struct Subscriber {
-    bench: Arc<PollContext>,
+    context: Arc<PollContext>,
     cell: Arc<FeedCell>,
     token: String,
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
@@ -279,8 +279,8 @@ impl Subscriber {
     async fn run(self, changed: Arc<Notify>, cancel: CancellationToken) {
         let asking = async {
             while let Some(next) = self.with(|it| it.next) {
-                let left = next.since(self.bench.clock.now());
-                if left.is_zero() && self.bench.is_open() {
+                let left = next.since(self.context.clock.now());
+                if left.is_zero() && self.context.is_open() {
                     // In a box, so that one that waits takes little room.
                     Box::pin(self.ask_now(&cancel)).await;
                     continue;
@@ -297,7 +297,7 @@ impl Subscriber {
     }
 
     async fn ask_now(&self, cancel: &CancellationToken) {
-        let (now, settings) = (self.bench.clock.now(), self.bench.settings.load_full());
+        let (now, settings) = (self.context.clock.now(), self.context.settings.load_full());
         let request = self.with(|it| {
             if !subscriber::due(it, now) {
                 return None;
@@ -310,22 +310,22 @@ impl Subscriber {
         self.note_change(cancel).await;
         let Some((hub, request)) = request.flatten() else { return };
         let asking = async {
-            let _slot = match self.bench.hosts.slot(&hub, false).await {
+            let _slot = match self.context.hosts.slot(&hub, false).await {
                 Ok(slot) => slot,
                 Err(left) => {
-                    let at = self.bench.clock.now().plus(left).plus(PAUSE_MARGIN);
+                    let at = self.context.clock.now().plus(left).plus(PAUSE_MARGIN);
                     self.with(|it| subscriber::put_off(it, HOST_PAUSED, at));
                     return Ok(());
                 }
             };
-            let now = self.bench.clock.now();
+            let now = self.context.clock.now();
             self.with(|it| subscriber::sent(it, now));
             let record = Arc::clone(&self.cell.lock().record);
-            ask(&self.bench, &record, hub.clone(), request, now).await
+            ask(&self.context, &record, hub.clone(), request, now).await
         };
         let asked = AssertUnwindSafe(asking).catch_unwind().await;
         if let Err(failed) = asked.unwrap_or_else(|_| Err(Failed::new(BROKE_OFF.to_owned()))) {
-            let now = self.bench.clock.now();
+            let now = self.context.clock.now();
             let hub = shown(&hub);
             tracing::info!(feed = %self.name(), hub = hub.text(), why = failed.why, "a hub was not subscribed to");
             self.with(|it| subscriber::failed(it, &failed.why, failed.wait, now));
@@ -339,9 +339,9 @@ impl Subscriber {
 
     /// Has the subscription written down, unless it was given up, and the feed polled where it was left to its hub.
     async fn note_change(&self, cancel: &CancellationToken) {
-        let (name, now) = (self.name(), self.bench.clock.now());
+        let (name, now) = (self.name(), self.context.clock.now());
         let is_given_up = || cancel.is_cancelled();
-        self.bench.table.remember_unless(&name, &self.cell, Duration::ZERO, is_given_up);
+        self.context.table.remember_unless(&name, &self.cell, Duration::ZERO, is_given_up);
         let wanted = self.cell.lock().uncover(now);
         if let Some(wanted) = wanted {
             // Polling may have stopped.
@@ -352,18 +352,18 @@ impl Subscriber {
 
 /// Asks a hub for a feed.
 async fn ask(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     hub: String,
     request: HubRequest,
     now: Time,
 ) -> Result<(), Failed> {
-    let leads = behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await;
+    let leads = behind_list(&context.store, feed, LeadScope::of_feed(feed)).await;
     let leads = leads.map_err(|error| Failed::new(in_words(&error)))?;
-    let call = bench.services.load().call.clone();
+    let call = context.services.load().call.clone();
     let asked = subscribe::ask(call, (hub, leads), request, now).await;
     if let Err(Failed { pause: Some(pause), .. }) = &asked {
-        bench.hosts.pause(pause);
+        context.hosts.pause(pause);
     }
     asked
 }

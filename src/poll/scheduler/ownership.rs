@@ -191,7 +191,7 @@ impl PollScheduler {
 
     /// Follows which gateways live, and the list of feeds.
     pub(super) fn follow_gateways(&mut self) {
-        let (now, may_begin) = (Instant::now(), self.bench.may_poll());
+        let (now, may_begin) = (Instant::now(), self.context.may_poll());
         let Some(owned) = &mut self.owned else { return };
         let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
         let was_silent = !may_begin || silent_for > Duration::from_secs(5);
@@ -208,13 +208,13 @@ impl PollScheduler {
             owned.compares_all = true;
             owned.compare_at = now;
             owned.comparing.abort_all();
-            self.bench.outdated.notify_waiters();
+            self.context.outdated.notify_waiters();
             for name in self.known_here() {
                 self.depart(&name, Departure::Lost, oneshot::channel().0);
             }
-            self.bench.table.unsaved().clear();
+            self.context.table.unsaved().clear();
         }
-        let store = Arc::clone(&self.bench.store);
+        let store = Arc::clone(&self.context.store);
         let Some(owned) = &mut self.owned else { return };
         if owned.compare_at > now || !owned.comparing.is_empty() {
             return;
@@ -233,7 +233,7 @@ impl PollScheduler {
 
     /// The feeds of which polling knows, but for those that leave it.
     fn known_here(&self) -> HashSet<FeedName> {
-        let all = self.bench.table.all().into_iter();
+        let all = self.context.table.all().into_iter();
         all.filter(|(_, cell)| !cell.lock().is_leaving()).map(|(name, _)| name).collect()
     }
 
@@ -268,15 +268,15 @@ impl PollScheduler {
 
     /// Polls feeds that were gained. `is_moved`: because other gateways own feeds since, not because they are new.
     fn take_over(&mut self, feeds: Vec<StoredFeed>, marks: Vec<Attempt>, is_moved: bool) {
-        let now = self.bench.clock.now();
-        self.bench.attempts.take_over(marks);
+        let now = self.context.clock.now();
+        self.context.attempts.take_over(marks);
         let reason = "it was due when this gateway took it over";
         let (step, most) = TAKEOVER_SPREAD;
         let spread = step.saturating_mul(u32::try_from(feeds.len()).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back: Duration::ZERO, reason, spread };
         for stored in feeds {
             // What ends here first is taken over with the next comparison; what came by a command is here.
-            if self.bench.table.live(&stored.record.name).is_some() {
+            if self.context.table.live(&stored.record.name).is_some() {
                 if let Some(owned) = &mut self.owned {
                     owned.compares_all = true;
                 }
@@ -303,7 +303,7 @@ impl PollScheduler {
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let has_room = self.asked_for < MAX_WAITING && self.bench.may_poll();
+        let has_room = self.asked_for < MAX_WAITING && self.context.may_poll();
         let mut reply = reply;
         let is_here = self.with_feed(&name, |feed| {
             let takes = feed.live.running.is_some() && feed.waiting() < MAX_WAITING;
@@ -315,7 +315,7 @@ impl PollScheduler {
         match is_here {
             Some(true) => return,
             None if has_room => {
-                let now = self.bench.clock.now();
+                let now = self.context.clock.now();
                 let StoredFeed { record, state, .. } = stored;
                 let memory = Memory::of(&record, state, now);
                 self.insert_guest(record, memory);

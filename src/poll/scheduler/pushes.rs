@@ -62,7 +62,7 @@ impl PollScheduler {
         spread: Duration,
         reason: &'static str,
     ) {
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         let at = self.with_feed(name, |feed| {
             // A round in flight sees to it when it is over; a feed in its host's line is polled soon. A publisher that
             // fails, or has asked for a pause, is owed it all the same.
@@ -94,10 +94,10 @@ impl PollScheduler {
             return None;
         }
         if let Some(place) = &found.announced {
-            let (bench, told) = (&self.bench, &self.told);
+            let (context, told) = (&self.context, &self.told);
             self.announced.attach(name, place.clone(), |reader, source| {
-                let following = sup::follow(Arc::clone(bench), reader, source, told.clone());
-                bench.spawn_aside(|cancel| async move {
+                let following = sup::follow(Arc::clone(context), reader, source, told.clone());
+                context.spawn_aside(|cancel| async move {
                     cancel.run_until_cancelled(following).await;
                 })
             });
@@ -117,7 +117,7 @@ impl PollScheduler {
             (told, hearing.covered, hearing.by_hub)
         })?;
         let poll = PushedPoll { changed, told, expected: covered };
-        let now = (Instant::now(), self.bench.clock.now());
+        let now = (Instant::now(), self.context.clock.now());
         let covered = self.announced.polled(name, poll, running.since, now) && found.held.is_none();
         self.with_feed(name, |feed| feed.live.hearing.covered = covered);
         let poll = PushedPoll { expected: by_hub, ..poll };
@@ -141,12 +141,7 @@ impl PushTriggers {
     }
 
     /// The poll that its SUP document or its hub makes of the one that was planned after a success.
-    pub(super) fn replan(
-        &self,
-        planned: PlannedPoll,
-        least: Duration,
-        now: Time,
-    ) -> PlannedPoll {
+    pub(super) fn replan(&self, planned: PlannedPoll, least: Duration, now: Time) -> PlannedPoll {
         let polled = self.polled.map_or(now, |polled| polled.min(now));
         let (at, reason) = if self.told != ToldChange::None {
             let at = now.max(polled.plus(self.push_pause(least)));

@@ -43,9 +43,9 @@ impl PollScheduler {
         answers: Vec<CommandReply>,
         slot: Option<HostSlot>,
     ) {
-        let at = self.bench.clock.now();
-        let (bench, cancel) = (Arc::clone(&self.bench), self.bench.cancel.child_token());
-        let Some(cell) = self.bench.table.live(name) else { return };
+        let at = self.context.clock.now();
+        let (context, cancel) = (Arc::clone(&self.context), self.context.cancel.child_token());
+        let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         if feed.live.running.is_some() {
             return;
@@ -68,11 +68,11 @@ impl PollScheduler {
         self.running.spawn(Box::pin(async move {
             let polling = debug_span!("poll", feed = %record.name);
             let polled = async {
-                let polled = round(&bench, &record, &mut memory, asked_for, &token);
+                let polled = round(&context, &record, &mut memory, asked_for, &token);
                 let result = polled.instrument(polling).await;
                 let mut plan = None;
                 if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
-                    plan = Box::pin(probe::plan(&bench, &record)).await;
+                    plan = Box::pin(probe::plan(&context, &record)).await;
                 }
                 (result, plan)
             };
@@ -86,12 +86,12 @@ impl PollScheduler {
     }
 
     pub(super) fn finish_poll(&mut self, name: &FeedName, done: Done) {
-        let now = self.bench.clock.now();
+        let now = self.context.clock.now();
         let running = self.with_feed(name, |feed| feed.live.running.take());
         let Some(mut running) = running.flatten() else { return };
         if running.slot.is_none() {
             self.asked_for = self.asked_for.saturating_sub(1);
-            self.bench.hosts.asked(&running.address);
+            self.context.hosts.asked(&running.address);
         }
         match &done.result {
             Err(RoundError::Cancelled) => self.give_up(name, *running, now),
@@ -124,7 +124,7 @@ impl PollScheduler {
         // What a reader was answered says nothing of the gateway's own polls, which go on to fail.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
         let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
-        let Some(cell) = self.bench.table.live(name) else { return };
+        let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
         let bounds = self.settings.bounds(&record.options);
@@ -187,21 +187,21 @@ impl PollScheduler {
         feed.memory = *memory;
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
-        self.bench.table.count(&note);
+        self.context.table.count(&note);
         feed.add(note, document, is_aside);
         if let Some(plan) = plan {
-            let (bench, cell) = (Arc::clone(&self.bench), Arc::clone(&cell));
-            let asking = |cancel| probe::run(bench, cell, plan, cancel);
-            feed.live.probing = Some(Box::new(self.bench.spawn_aside(asking)));
+            let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
+            let asking = |cancel| probe::run(context, cell, plan, cancel);
+            feed.live.probing = Some(Box::new(self.context.spawn_aside(asking)));
         }
         let stays = feed.stays();
         drop(feed);
         if is_unsaved {
-            self.bench.table.remember(name, &cell, CHECKPOINT_EVERY);
+            self.context.table.remember(name, &cell, CHECKPOINT_EVERY);
         }
         self.schedule(name, next);
         if let Some(pause) = pause {
-            self.bench.hosts.pause(&pause);
+            self.context.hosts.pause(&pause);
         }
         if result.is_ok() && stays {
             // It may have waited for the feed's first document.
@@ -234,8 +234,8 @@ impl PollScheduler {
         for waiter in left {
             let _ = waiter.send(());
         }
-        let refusal = match self.bench.table.live(name) {
-            _ if self.bench.cancel.is_cancelled() => Some(PollError::Stopped),
+        let refusal = match self.context.table.live(name) {
+            _ if self.context.cancel.is_cancelled() => Some(PollError::Stopped),
             None => Some(PollError::Unknown),
             Some(_) => None,
         };

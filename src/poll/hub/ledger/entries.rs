@@ -83,8 +83,7 @@ impl Ledger {
         if self.hosts.get(host).is_some_and(|ids| ids.len() >= per_host) {
             return full("this hub has no room for another callback there", per_host);
         }
-        let is_own =
-            |it: &SubscriptionEntry| client.is_some() && it.client.as_ref() == client;
+        let is_own = |it: &SubscriptionEntry| client.is_some() && it.client.as_ref() == client;
         let (mut own, mut there, mut own_there) = (0, 0, 0);
         for it in self.unverified.iter().filter_map(|id| self.entries.get(id)) {
             own += usize::from(is_own(it));

@@ -32,7 +32,8 @@ type Seen = Arc<Mutex<(usize, usize)>>;
 fn reader(seen: &Seen, answers_strangers: bool) -> Call {
     let seen = Arc::clone(seen);
     Call::new(tower::service_fn(move |request: CallRequest| {
-        let (is_known, is_sent) = (request.url.path() == "/known", request.method == http::Method::POST);
+        let (is_known, is_sent) =
+            (request.url.path() == "/known", request.method == http::Method::POST);
         let mut counts = seen.lock().unwrap();
         counts.0 += usize::from(is_known && is_sent);
         counts.1 += usize::from(!is_known);
