@@ -131,7 +131,8 @@ impl FeedPolling {
         self.failure.as_deref()
     }
 
-    fn summarize(&self) -> FeedSummary {
+    /// How it stands, in short.
+    pub(super) fn summarize(&self) -> FeedSummary {
         let read = self.last_read.or(self.since);
         let interval = Duration::from_secs(u64::from(self.interval));
         FeedSummary {
@@ -145,7 +146,8 @@ impl FeedPolling {
         }
     }
 
-    fn describe(&self) -> PollStatus {
+    /// How it stands.
+    pub(super) fn describe(&self) -> PollStatus {
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
@@ -241,7 +243,7 @@ pub(super) struct FeedTable {
     /// There is more to be written, or it is to be written sooner.
     pub(super) has_unsaved: Notify,
     /// Of all feeds, those that left included.
-    totals: Mutex<PollTotals>,
+    pub(super) totals: Mutex<PollTotals>,
 }
 
 impl FeedTable {
@@ -300,31 +302,6 @@ impl FeedTable {
         unsaved.at = Some(unsaved.at.map_or(at, |before| before.min(at)));
         drop(unsaved);
         self.has_unsaved.notify_one();
-    }
-
-    /// How a feed stands.
-    pub(super) fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.get(feed).map(|cell| cell.lock().describe())
-    }
-
-    /// How a feed stands, in short.
-    pub(super) fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
-        self.get(feed).map(|cell| cell.lock().summarize())
-    }
-
-    /// How all feeds stand, in short.
-    pub(super) fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.all().into_iter().map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
-    }
-
-    /// Counts a poll.
-    pub(super) fn count(&self, note: &FinishedPoll) {
-        self.totals.lock().add(note);
-    }
-
-    /// Sums over all polls since the start.
-    pub(super) fn totals(&self) -> PollTotals {
-        *self.totals.lock()
     }
 }
 

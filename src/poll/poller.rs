@@ -335,22 +335,23 @@ impl Poller {
 
     /// How a feed's polling stands.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.context.table.status(feed)
+        self.context.table.get(feed).map(|cell| cell.lock().describe())
     }
 
     /// How a feed's polling stands, in short.
     pub fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
-        self.context.table.summary(feed)
+        self.context.table.get(feed).map(|cell| cell.lock().summarize())
     }
 
     /// How all feeds' polling stands, in short.
     pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.context.table.summaries()
+        let all = self.context.table.all().into_iter();
+        all.map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
     }
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        self.context.table.totals()
+        *self.context.table.totals.lock()
     }
 
     /// Has the polling task do something, and waits for what it answers.

@@ -187,7 +187,7 @@ impl PollScheduler {
         feed.memory = *memory;
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
-        self.context.table.count(&note);
+        self.context.table.totals.lock().add(&note);
         feed.add(note, document, is_aside);
         if let Some(plan) = plan {
             let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
