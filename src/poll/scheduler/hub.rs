@@ -4,7 +4,7 @@
 use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler};
 use crate::domains::behind_list;
 use crate::feeds::{FeedCell, FeedPolling};
-use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
+use crate::polling::{BROKE_OFF, PollContext, PollResult};
 use crate::subscribe::{self, Failed};
 use crate::sup::AnnouncedFeed;
 use futures_util::FutureExt as _;
@@ -19,7 +19,7 @@ use tidegate_core::websub::subscriber::{self, Requests};
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
 use tidegate_net::fetch::LeadScope;
 use tidegate_store::in_words;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -27,13 +27,6 @@ use tokio_util::sync::CancellationToken;
 /// new, up to this limit or the shortest interval of its schedule.
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
-
-/// Asks the hub of a feed for a subscription, again and again. It is given up when this is dropped.
-pub(crate) struct HubTask {
-    /// What is to be asked next may be something else.
-    changed: Arc<Notify>,
-    task: TaskAside,
-}
 
 impl FeedPolling {
     fn with_hub<T>(&mut self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
@@ -140,16 +133,11 @@ impl PollScheduler {
         let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let Some(token) = feed.with_hub(|it| it.keys.token.clone()) else { return };
-        match &feed.live.subscribing {
-            Some(asking) if !asking.task.is_over() => asking.changed.notify_one(),
-            _ => {
-                let (context, told) = (Arc::clone(&self.context), self.told.clone());
-                let changed = Arc::new(Notify::new());
-                let subscription = Subscriber { context, cell: Arc::clone(&cell), token, told };
-                let wake = Arc::clone(&changed);
-                let task = self.context.spawn_aside(|cancel| subscription.run(wake, cancel));
-                feed.live.subscribing = Some(Box::new(HubTask { changed, task }));
-            }
+        if feed.live.subscribing.as_ref().is_none_or(|asking| asking.is_over()) {
+            let (context, told) = (Arc::clone(&self.context), self.told.clone());
+            let subscriber = Subscriber { context, cell: Arc::clone(&cell), token, told };
+            let asking = self.context.spawn_aside(|cancel| subscriber.run(cancel));
+            feed.live.subscribing = Some(Box::new(asking));
         }
     }
 
@@ -276,7 +264,7 @@ impl Subscriber {
     }
 
     /// Asks the hub whenever that is due, for as long as there is this subscription.
-    async fn run(self, changed: Arc<Notify>, cancel: CancellationToken) {
+    async fn run(self, cancel: CancellationToken) {
         let asking = async {
             while let Some(next) = self.with(|it| it.next) {
                 let left = next.since(self.context.clock.now());
@@ -285,12 +273,8 @@ impl Subscriber {
                     Box::pin(self.ask_now(&cancel)).await;
                     continue;
                 }
-                // The wall clock may leap meanwhile.
-                let left = left.clamp(Duration::from_secs(1), Duration::from_secs(10));
-                tokio::select! {
-                    () = changed.notified() => {}
-                    () = sleep(left) => {}
-                }
+                // The wall clock may leap meanwhile, or the hub ask back.
+                sleep(left.clamp(Duration::from_secs(1), Duration::from_secs(10))).await;
             }
         };
         cancel.run_until_cancelled(asking).await;
