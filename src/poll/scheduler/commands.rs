@@ -148,7 +148,8 @@ impl PollScheduler {
             if feed.is_leaving() {
                 return Err(PollError::Unknown);
             }
-            if if is_running { feed.waiting() >= MAX_WAITING } else { !has_room } {
+            let is_full = if is_running { feed.waiting() >= MAX_WAITING } else { !has_room };
+            if is_full {
                 return Err(PollError::TooMany { limit: MAX_WAITING });
             }
             if is_running {
