@@ -152,16 +152,16 @@ async fn judge(
         Some(turn) => turn,
         None => own.insert(wait_to_judge(context, JudgeCost::Usual).await?),
     };
-    let (context, feed) = (Arc::clone(context), Arc::clone(feed));
+    let (shared, feed) = (Arc::clone(context), Arc::clone(feed));
     let runtime = Handle::current();
     let judging = debug_span!("judge");
     let work = move || {
         let _entered = judging.entered();
-        let round = context.decisions.observe(&feed, snapshot.as_ref(), now);
+        let round = shared.decisions.observe(&feed, snapshot.as_ref(), now);
         // The reader goes before the commit, which would keep what it might read.
-        let (store, name) = (Arc::clone(&context.store), feed.name.clone());
+        let (store, name) = (Arc::clone(&shared.store), feed.name.clone());
         let ledger = LedgerReader { store, feed: name, pinned: reader, runtime };
-        decide(context.judge.as_ref(), &round, &ledger)
+        decide(shared.judge.as_ref(), &round, &ledger)
     };
     match context.turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),

@@ -78,7 +78,7 @@ fn a_walk_counts_and_ends_with_the_last_document() {
     go_on(
         &mut walk,
         ArchiveLinks { older: None, ..to(ArchiveLayout::Archives, "", 3) },
-        (2, 0),
+        Some((2, 0)),
         NOW,
     );
     assert_eq!((walk.documents, walk.items, walk.known), (2, 7, 1));
