@@ -12,7 +12,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use bytes::Bytes;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
@@ -20,8 +19,8 @@ use tidegate_core::model::*;
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{Observation, Verdict};
 use tidegate_net::fetch::{
-    AllowPrivate, AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
-    FetchedDocument, PageFetch, Passing, Services, Validators,
+    AllowPrivate, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
+    FetchedDocument, Passing, Services, Validators,
 };
 use tidegate_poll::*;
 use tidegate_store::Store;
@@ -67,7 +66,7 @@ impl DocumentJudge for Taken {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         _: &SharingContext,
-        _: &dyn LedgerReader,
+        _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let before = round.snapshot.map(|snapshot| snapshot.state.clone());
         let base = before.as_ref().map_or(Revision(0), |state| state.revision);
@@ -95,7 +94,7 @@ impl DocumentJudge for Taken {
         _: &Observation<'_>,
         _: &ReceivedDocument,
         _: &Backfill,
-        _: &HashSet<String>,
+        _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         Ok(Judged::default())
     }
@@ -142,14 +141,9 @@ fn services() -> Services {
             })
         }
     });
-    let ask = tower::service_fn(|request: AskRequest| async move { panic!("{request:?}") });
     let call = tower::service_fn(|request: CallRequest| async move { panic!("{request:?}") });
-    Services {
-        fetch: Fetch::new(fetch),
-        ask: PageFetch::new(ask),
-        call: Call::new(call),
-        passing: Passing::default(),
-    }
+    let call = Call::new(call);
+    Services { fetch: Fetch::new(fetch), ask: call.clone(), call, passing: Passing::default() }
 }
 
 /// Resident memory in bytes.

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_config::{self as config, Config, Overrides, ServerSection};
-use tidegate_net::fetch::{self, ApiAnswer, ApiClient, ApiRequest, FetchError};
+use tidegate_net::fetch::{self, ApiAnswer, ApiClient, FetchError};
 use url::{Host, Url};
 
 /// The longest answer that is read into memory, in bytes.
@@ -106,8 +106,8 @@ impl RunningGateway {
         body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<ApiAnswer, AppError> {
         let body = body.map(|(media_type, document)| (media_type, document.into()));
-        let request = ApiRequest { method, url: self.url(path, query), body };
-        let answer = self.client.send(request).await.map_err(|error| self.unreached(error))?;
+        let answer = self.client.send(method, self.url(path, query), body).await;
+        let answer = answer.map_err(|error| self.unreached(error))?;
         match answer.status {
             200..=299 => Ok(answer),
             status => Err(self.refused(status, answer).await),

@@ -1,7 +1,6 @@
 //! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
-//! one asks whether a page is there, from [`AskRequest`] to [`PageAnswer`]; a third calls hubs and
-//! callbacks, from [`CallRequest`] to [`Called`]; a fourth passes requests on to origins, from
-//! [`PassRequest`] to [`PassAnswer`]. [`ApiClient`] asks a server that the operator names.
+//! one makes one request, to a page, a hub or a callback, from [`CallRequest`] to [`Called`]; a third passes requests on
+//! to origins, from [`PassRequest`] to [`PassAnswer`]. [`ApiClient`] asks a server that the operator names.
 //!
 //! Every request of this gateway goes through here, and here through one guard: each hop's URL is
 //! checked, names are resolved to admitted addresses only, and those are what is connected to. What a
@@ -32,8 +31,8 @@ mod resolver;
 
 pub use access::{RequestAccess, find_secret, secret_header};
 pub use address::NonPublicKind;
-pub use api::{ApiAnswer, ApiClient, ApiRequest, status_of};
-pub use call::{AskRequest, CallBody, CallRequest, Called, PageAnswer};
+pub use api::{ApiAnswer, ApiClient, status_of};
+pub use call::{CallBody, CallRequest, Called};
 pub use client::services;
 pub use decode::{DecodeError, MAX_CODINGS, decoded};
 pub use error::{FetchBlame, FetchError, PauseRequest, Retry};
@@ -63,10 +62,7 @@ use tidegate_core::model::ProxyAddress;
 /// Fetching, boxed at the door so that polls can be tested with a scripted one.
 pub type Fetch = tower::util::BoxCloneSyncService<FetchRequest, Fetched, FetchError>;
 
-/// Asking for pages, boxed for the same reason.
-pub type PageFetch = tower::util::BoxCloneSyncService<AskRequest, PageAnswer, FetchError>;
-
-/// Calling hubs and callbacks, boxed for the same reason.
+/// Calling pages, hubs and callbacks, boxed for the same reason.
 pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError>;
 
 /// Passing requests on to origins, boxed for the same reason. A copy of it costs nothing, as each request has one.
@@ -92,8 +88,8 @@ impl Pass {
 pub struct Services {
     /// Fetches documents.
     pub fetch: Fetch,
-    /// Asks for pages.
-    pub ask: PageFetch,
+    /// Asks for pages, with limits of their own.
+    pub ask: Call,
     /// Calls hubs and callbacks.
     pub call: Call,
     /// Passes requests on to origins.

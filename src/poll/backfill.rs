@@ -4,13 +4,11 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
-use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, Wants};
-use super::polling::{PollContext, TaskAside, rate_pause, unless_it_breaks};
+use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
+use super::polling::{PollContext, rate_pause, unless_it_breaks};
 use super::scheduler::{PAUSE_MARGIN, STORE_REST};
 use super::walk;
-use arc_swap::ArcSwap;
-use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Backfill, FeedName, FeedRecord, Revision, WalkStanding};
 use tidegate_judge::record::Observation;
@@ -19,13 +17,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
-
-/// How often a step asks for what left the ledger, at most.
-const MAX_WAITS: usize = 8;
-/// After so many older documents the log tells how far a walk has come.
-const TOLD_EVERY: u32 = 10;
-/// How long a walk waits after a defect of the gateway.
-const DEFECT_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What a step came to.
 enum Stepped {
@@ -37,43 +28,11 @@ enum Stepped {
     Idle,
 }
 
-/// A walk that is under way. It is given up when this is dropped.
-pub(super) struct OngoingWalk {
-    /// What each step begins with. That it is gone tells the walk that it was given up, and that polling does not stop
-    /// merely.
-    record: Arc<ArcSwap<FeedRecord>>,
-    task: TaskAside,
-}
-
-impl OngoingWalk {
-    /// Goes on with the walk of a feed, so much later. `cancel`: what ends with polling, and with this.
-    pub(super) fn begin(
-        bench: &Arc<PollContext>,
-        feed: (Arc<FeedRecord>, Arc<FeedCell>),
-        later: Duration,
-        cancel: &CancellationToken,
-    ) -> Self {
-        let record = Arc::new(ArcSwap::new(feed.0));
-        let followed = (Arc::downgrade(&record), feed.1);
-        let walking = |cancel| walk(Arc::clone(bench), followed, later, cancel);
-        Self { record, task: bench.spawn_aside(cancel, walking) }
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.task.is_over()
-    }
-
-    /// Has it take another record of the same address from the next step on.
-    pub(super) fn set_record(&self, record: Arc<FeedRecord>) {
-        self.record.store(record);
-    }
-}
-
 /// Walks step by step, the first one `later`, until the walk is over or waits for a poll of the feed. Each step waits in
-/// its host's line like a poll, and with a longer pause after the one before.
-async fn walk(
-    bench: Arc<PollContext>,
-    (record, cell): (Weak<ArcSwap<FeedRecord>>, Arc<FeedCell>),
+/// its host's line like a poll, and with a longer pause after the one before. `cancel`: it is given up, or polling stops.
+pub(super) async fn walk(
+    context: Arc<PollContext>,
+    cell: Arc<FeedCell>,
     later: Duration,
     cancel: CancellationToken,
 ) {
@@ -84,18 +43,18 @@ async fn walk(
     while walking(&cell).is_some() {
         let waiting = async {
             sleep(wait).await;
-            bench.until_open().await;
+            context.until_open().await;
         };
         if cancel.run_until_cancelled(waiting).await.is_none() {
             return;
         }
-        let Some(feed) = record.upgrade().map(|record| record.load_full()) else { return };
+        let feed = Arc::clone(&cell.lock().record);
         let Some(mut walk) = walking(&cell) else { return };
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
-        let pause = bench.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
-        let pause = pause.max(bench.live.load().settings.walk_pause);
+        let pause = context.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
+        let pause = pause.max(context.settings.load().walk_pause);
         // In a box, so that a walk that waits takes little room.
-        let stepped = Box::pin(step(&bench, &feed, &mut walk, &next, &cancel));
+        let stepped = Box::pin(step(&context, &feed, &mut walk, &next, &cancel));
         let stepped = unless_it_breaks(stepped).await;
         if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
             return;
@@ -106,7 +65,7 @@ async fn walk(
             Ok(Stepped::Read(_) | Stepped::Idle) => pause,
             // Another gateway was faster, and the step is made again.
             Err(RoundError::Cancelled | RoundError::Overtaken) => pause,
-            Err(ref error) if error.is_of_store(bench.store.gateways().is_some()) => {
+            Err(ref error) if error.is_of_store(context.store.gateways().is_some()) => {
                 let error = error.report();
                 tracing::warn!(feed = %feed.name, error, "a step through older documents could not be stored");
                 STORE_REST.max(pause)
@@ -114,7 +73,7 @@ async fn walk(
             Err(ref error) => {
                 let error = error.report();
                 tracing::error!(feed = %feed.name, error, "a step through older documents failed");
-                DEFECT_PAUSE
+                Duration::from_secs(3600)
             }
         };
         let mut polling = cell.lock();
@@ -122,7 +81,7 @@ async fn walk(
             polling.memory.moved_on(revision);
         }
         // Whoever gave it up says how it stands. A step that is over when polling stops counts.
-        let is_given_up = || record.strong_count() == 0;
+        let is_given_up = || cancel.is_cancelled() && !context.cancel.is_cancelled();
         if is_given_up() {
             return;
         }
@@ -131,7 +90,7 @@ async fn walk(
             polling.memory.state.backfill = Some(walk);
         }
         drop(polling);
-        bench.table.remember_unless(&feed.name, &cell, Duration::ZERO, is_given_up);
+        context.table.remember_unless(&feed.name, &cell, Duration::ZERO, is_given_up);
         if is_idle || cancel.is_cancelled() {
             return;
         }
@@ -144,7 +103,7 @@ fn tell(feed: &FeedName, walk: &Backfill) {
         (WalkStanding::Walking, Some(note)) => {
             tracing::info!(%feed, documents, items, note, "walking through older documents");
         }
-        (WalkStanding::Walking, None) if documents.is_multiple_of(TOLD_EVERY) => {
+        (WalkStanding::Walking, None) if documents.is_multiple_of(10) => {
             tracing::info!(%feed, documents, items, "walking through older documents");
         }
         (WalkStanding::Walking, None) => {}
@@ -157,13 +116,13 @@ fn tell(feed: &FeedName, walk: &Backfill) {
 
 /// Makes a step to the address `next`. The error is the gateway's own.
 async fn step(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     next: &str,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let slot = cancel.run_until_cancelled(bench.hosts.slot(next, false)).await;
+    let slot = cancel.run_until_cancelled(context.hosts.slot(next, false)).await;
     // Held until the host's answer is known to everybody.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
@@ -173,29 +132,29 @@ async fn step(
             return Ok(Stepped::Wait(left + PAUSE_MARGIN));
         }
     };
-    let error = match read_and_commit(bench, feed, walk, cancel).await {
+    let error = match read_and_commit(context, feed, walk, cancel).await {
         Err(error @ (RoundError::Cancelled | RoundError::Overtaken)) => return Err(error),
         // The publisher has no part in it: the walk stands where it stood.
-        Err(error) if error.is_of_store(bench.store.gateways().is_some()) => return Err(error),
+        Err(error) if error.is_of_store(context.store.gateways().is_some()) => return Err(error),
         Err(error) => error,
         stepped => return stepped,
     };
     if let Some(pause) = error.pause(next) {
-        bench.hosts.pause(&pause);
+        context.hosts.pause(&pause);
     }
     let status = error.failure().status;
-    let now = bench.clock.now();
+    let now = context.clock.now();
     let wait = walk::fail(walk, &error.describe(), (status, error.retry()), now);
     Ok(wait.map_or(Stepped::Read(None), Stepped::Wait))
 }
 
 async fn read_and_commit(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let state = bench.store.state(&feed.name).await?;
+    let state = context.store.state(&feed.name).await?;
     let Some(state) = state else {
         walk.note = Some("it waits for the feed's first document".to_owned());
         return Ok(Stepped::Idle);
@@ -204,7 +163,7 @@ async fn read_and_commit(
         walk.note = Some("it waits while a document of the feed is held".to_owned());
         return Ok(Stepped::Idle);
     }
-    let now = bench.clock.now();
+    let now = context.clock.now();
     if feed.options.complete || state.says_complete {
         let note = "the feed lists everything, so that nothing is older";
         walk::end(walk, WalkStanding::Done, note, now);
@@ -213,43 +172,30 @@ async fn read_and_commit(
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
     let mut request = FetchRequest::whole(url, now).for_feed(feed);
-    request.leads = behind_list(&bench.store, feed, request.leads).await?;
-    let fetched = cancel.run_until_cancelled(bench.fetch().oneshot(request)).await;
+    request.leads = behind_list(&context.store, feed, request.leads).await?;
+    let fetched = cancel.run_until_cancelled(context.fetch().oneshot(request)).await;
     let fetched = fetched.ok_or(RoundError::Cancelled)??;
     if let Some(pause) = rate_pause(&fetched) {
-        bench.hosts.pause(&pause);
+        context.hosts.pause(&pause);
     }
     let FetchAnswer::Document(document) = fetched.answer else {
         return Err(FetchError::Unasked304.into());
     };
     let length = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(length);
-    let seen = Arc::new(ReceivedDocument::new(document, fetched.final_url));
-    let (now, before) = (bench.clock.now(), Arc::new(walk.clone()));
-    let mut names = HashSet::new();
-    let mut waits = 0;
-    let settled = loop {
-        let (document, listed) = (seen.bytes.clone(), names.iter().cloned().collect());
-        let (seen, before, asked) = (Arc::clone(&seen), Arc::clone(&before), names.clone());
-        let decide =
-            move |judge: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
-                judge.backfill(round, &seen, &before, &asked)
-            };
-        let basis = DecisionBasis { document, names: listed, asked_at, is_unsettled: false };
-        let mut settled = decide_and_commit(bench, feed, now, basis, decide).await?;
-        match settled.judged.wants.take() {
-            Some(Wants::Stubs(more)) if waits < MAX_WAITS => names.extend(more),
-            _ => break settled,
-        }
-        waits += 1;
-    };
+    let seen = ReceivedDocument::new(document, fetched.final_url);
+    let (now, before) = (context.clock.now(), walk.clone());
+    let document = seen.bytes.clone();
+    let decide =
+        move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
+            judge.backfill(round, &seen, &before, ledger)
+        };
+    let basis = DecisionBasis { document, asked_at, is_unsettled: false };
+    let settled = decide_and_commit(context, feed, now, basis, decide).await?;
     let walked = settled.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
-    if walk.next.is_none() {
-        walk::set_out(walk, walked.signpost, now);
-    } else {
-        walk::go_on(walk, walked.signpost, (walked.taken, walked.known), now);
-    }
+    let brought = walk.next.is_some().then_some((walked.taken, walked.known));
+    walk::go_on(walk, walked.signpost, brought, now);
     Ok(Stepped::Read(settled.committed.then_some(settled.revision)))
 }
 

@@ -48,12 +48,6 @@ impl Callback {
     }
 }
 
-/// The most subscriptions that are being ended at the same time; what is beyond is not asked for:
-/// the lease runs out.
-const MAX_LEAVING: usize = 64;
-/// How long a hub may take to ask whether the end of a subscription was meant.
-const LEAVING_TIME: Duration = Duration::from_secs(10 * 60);
-
 /// The callbacks of subscriptions that are being ended, by token: with their topics, and since when.
 #[derive(Debug, Default)]
 pub struct EndingCallbacks(Mutex<HashMap<String, (String, Instant)>>);
@@ -80,8 +74,9 @@ impl EndingCallbacks {
     /// Has a hub go on for a while to ask whether the end of a subscription is meant. `false`: there is no room.
     pub(super) fn leave(&self, token: &str, topic: &str) -> bool {
         let (mut ending, now) = (self.0.lock(), Instant::now());
-        ending.retain(|_, (_, since)| now.duration_since(*since) < LEAVING_TIME);
-        let has_room = ending.len() < MAX_LEAVING;
+        // A hub has ten minutes to ask. What is beyond the limit is not asked for: the lease runs out.
+        ending.retain(|_, (_, since)| now.duration_since(*since) < Duration::from_secs(10 * 60));
+        let has_room = ending.len() < 64;
         if has_room {
             ending.insert(token.to_owned(), (topic.to_owned(), now));
         }

@@ -9,14 +9,11 @@ use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     Change, FeedName, FeedRecord, FeedState, Revision, Snapshot, Tick, Time,
 };
-use tidegate_judge::archive;
 use tidegate_judge::record::Observation;
 use tidegate_store::{CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 
 /// How often a change is decided because the feed changed under the last decision.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
-/// Behind how many others a change of the same feed waits for its turn, and for how long.
-const CHANGES_BEFORE: (usize, Duration) = (128, Duration::from_secs(20));
 
 /// What decisions are made with, the same for polls, operators and upkeep.
 #[derive(Clone)]
@@ -32,33 +29,14 @@ pub struct DecisionContext {
     /// By which everything that is kept ages.
     pub running: Arc<dyn Clock>,
     /// What may change while the gateway runs.
-    pub limits: Arc<ArcSwap<DecisionLimits>>,
-}
-
-/// The limits that decisions keep to, and that change when the configuration is read again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DecisionLimits {
-    /// The most updates of one item in a day that make a version each.
-    pub versions_per_day: u32,
-    /// The most items that the ledger of a feed keeps which says nothing else.
-    pub items: usize,
-    /// How archives are made and kept.
-    pub archives: archive::Policy,
-}
-
-impl DecisionLimits {
-    /// Those of these settings.
-    pub const fn from_settings(settings: &PollSettings) -> Self {
-        let PollSettings { versions_per_day, items, archives, .. } = *settings;
-        Self { versions_per_day, items, archives }
-    }
+    pub settings: Arc<ArcSwap<PollSettings>>,
 }
 
 impl DecisionContext {
     /// The most items that the ledger of a feed keeps.
     pub fn items_kept(&self, feed: &FeedRecord) -> usize {
         let own = feed.options.items.and_then(|items| usize::try_from(items).ok());
-        own.unwrap_or_else(|| self.limits.load().items)
+        own.unwrap_or_else(|| self.settings.load().items)
     }
 
     /// A moment of the running time by the wall clock, which shows `now`.
@@ -73,7 +51,7 @@ impl DecisionContext {
         snapshot: Option<&'a Snapshot>,
         now: Time,
     ) -> Observation<'a> {
-        let DecisionLimits { versions_per_day, archives, .. } = **self.limits.load();
+        let PollSettings { versions_per_day, archives, .. } = **self.settings.load();
         Observation {
             feed: &feed.name,
             url: &feed.url,
@@ -98,32 +76,20 @@ impl DecisionContext {
         names: &[String],
     ) -> Result<Option<Snapshot>, StoreError> {
         let Some(snapshot) = self.store.snapshot(feed).await? else { return Ok(None) };
-        self.with_stubs(feed, snapshot, names).await.map(Some)
+        if names.is_empty() || snapshot.state.evictions.count == 0 {
+            return Ok(Some(snapshot));
+        }
+        Ok(Some(snapshot.with_stubs(self.store.stubs(feed, names).await?)))
     }
 
     /// The same without the settled items of the ledger, where it has an index; and what reads these.
-    pub async fn unsettled(
+    pub(super) async fn unsettled(
         &self,
         feed: &FeedName,
-        names: &[String],
     ) -> Result<Option<(Snapshot, PinnedFeed)>, StoreError> {
         let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
         let cutoff = Tick::at(self.running.now().minus(self.window));
-        let read = reader.unsettled(cutoff).await?;
-        let Some(snapshot) = read else { return Ok(None) };
-        Ok(Some((self.with_stubs(feed, snapshot, names).await?, reader)))
-    }
-
-    async fn with_stubs(
-        &self,
-        feed: &FeedName,
-        snapshot: Snapshot,
-        names: &[String],
-    ) -> Result<Snapshot, StoreError> {
-        if names.is_empty() || snapshot.state.evictions.count == 0 {
-            return Ok(snapshot);
-        }
-        Ok(snapshot.with_stubs(self.store.stubs(feed, names).await?))
+        Ok(reader.unsettled(cutoff).await?.map(|snapshot| (snapshot, reader)))
     }
 
     /// Decides over the newest snapshot of a feed and commits, anew where the feed changed meanwhile;
@@ -157,8 +123,8 @@ impl DecisionContext {
     /// Waits for the turn to change a feed: what others ask for is decided before or after it. `None` where it does not
     /// come in time.
     pub async fn wait_for_turn(&self, feed: &FeedName) -> Option<FeedLock> {
-        let (most, limit) = CHANGES_BEFORE;
-        self.changing.lock_within(feed, most, limit).await
+        // Behind so many others, and for so long.
+        self.changing.lock_within(feed, 128, Duration::from_secs(20)).await
     }
 
     /// Commits a change; the feed's new revision, or `None` where the feed is another one than the

@@ -2,7 +2,7 @@
 
 use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::error::RoundError;
-use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader, NothingLeft, PinnedLedger};
+use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader};
 use super::memory::NO_PRINTS;
 use super::polling::{CommitProgress, PollContext};
 use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
@@ -14,13 +14,8 @@ use tidegate_store::PinnedFeed;
 use tokio::runtime::Handle;
 use tracing::{Instrument as _, debug_span};
 
-/// How often it is decided over what others may change meanwhile, before a turn to change the feed is waited for.
-const FREE_ATTEMPTS: u32 = 3;
-/// The longest document whose entries are counted in passing, in bytes.
-const WEIGHED_IN_PASSING: usize = 64 * 1024;
-
 /// What is decided over a snapshot, and what it lacks of its ledger.
-type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &dyn LedgerReader) -> Result<Judged, JudgeError>
+type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
     + Send
     + Sync;
 
@@ -29,8 +24,6 @@ type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &dyn LedgerReader) ->
 pub(super) struct DecisionBasis {
     /// The bytes of what is decided on, where there are such.
     pub(super) document: Bytes,
-    /// The names for which what left the ledger is looked up.
-    pub(super) names: Vec<String>,
     /// When the document was asked for, where there is one: one that was asked for later is not overtaken by it.
     pub(super) asked_at: Option<Time>,
     /// Whether the settled items of the ledger are read only where the decision asks for them.
@@ -47,50 +40,46 @@ impl DecisionBasis {
 /// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile. Where others change the feed again and again, they wait in the
 /// end.
 pub(super) async fn decide_and_commit(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     basis: DecisionBasis,
-    decide: impl Fn(
-        &dyn DocumentJudge,
-        &Observation<'_>,
-        &dyn LedgerReader,
-    ) -> Result<Judged, JudgeError>
+    decide: impl Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
     + Send
     + Sync
     + 'static,
 ) -> Result<CommitProgress, RoundError> {
     let decide: Arc<Decide> = Arc::new(decide);
-    let weight = weigh(bench, feed, &basis).await?;
+    let weight = weigh(context, feed, &basis).await?;
     let JudgeCost::Large(entries) = weight else {
-        return decided(bench, feed, now, &basis, None, decide).await;
+        return decided(context, feed, now, &basis, None, decide).await;
     };
-    let turn = wait_to_judge(bench, weight).await?;
-    let mark = bench.attempts.begin(&feed.name, entries, now).await?;
-    let settled = decided(bench, feed, now, &basis, Some(turn), decide).await;
+    let turn = wait_to_judge(context, weight).await?;
+    let mark = context.attempts.begin(&feed.name, entries, now).await?;
+    let settled = decided(context, feed, now, &basis, Some(turn), decide).await;
     if let Some(mark) = mark {
-        bench.attempts.end(&mark).await?;
+        context.attempts.end(&mark).await?;
     }
     settled
 }
 
 /// What judging takes. Where that takes its time, it is found out aside.
 async fn weigh(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     basis: &DecisionBasis,
 ) -> Result<JudgeCost, RoundError> {
-    let state = bench.store.state(&feed.name).await?;
+    let state = context.store.state(&feed.name).await?;
     let mut has_index = false;
     if basis.is_unsettled && state.as_ref().is_some_and(is_large_ledger) {
-        let reader = bench.store.pin(&feed.name).await?;
+        let reader = context.store.pin(&feed.name).await?;
         has_index = match reader {
             Some(reader) => reader.has_index().await?,
             None => false,
         };
     }
     let document = basis.document.clone();
-    let is_long = document.len() > WEIGHED_IN_PASSING;
+    let is_long = document.len() > 64 * 1024;
     let weigh = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
     if !is_long {
         return Ok(weigh());
@@ -101,7 +90,7 @@ async fn weigh(
 
 /// The same in a turn that is held until the commit, or, without one, in one for each judgement.
 async fn decided(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     basis: &DecisionBasis,
@@ -110,20 +99,21 @@ async fn decided(
 ) -> Result<CommitProgress, RoundError> {
     let mut alone = None;
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
-        if attempt >= FREE_ATTEMPTS && alone.is_none() {
-            alone = Box::pin(bench.decisions.wait_for_turn(&feed.name)).await;
+        // Others may change the feed meanwhile; after three times its turn to be changed is waited for.
+        if attempt >= 3 && alone.is_none() {
+            alone = Box::pin(context.decisions.wait_for_turn(&feed.name)).await;
         }
         let (snapshot, reader) = if basis.is_unsettled {
-            bench.decisions.unsettled(&feed.name, &basis.names).await?.unzip()
+            context.decisions.unsettled(&feed.name).await?.unzip()
         } else {
-            (bench.decisions.snapshot(&feed.name, &basis.names).await?, None)
+            (context.store.snapshot(&feed.name).await?, None)
         };
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
         let read = (snapshot, reader);
-        let judged = judge(bench, feed, now, read, turn.as_mut(), Arc::clone(&decide)).await?;
+        let judged = judge(context, feed, now, read, turn.as_mut(), Arc::clone(&decide)).await?;
         let mut settled = CommitProgress::before(judged, before.as_ref());
         let Some(mut change) = settled.judged.verdict.change.take() else {
-            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
+            settled.ripens = settled.ripens.map(|at| context.decisions.by_wall_clock(at, now));
             return Ok(settled);
         };
         if !settled.judged.full {
@@ -131,11 +121,11 @@ async fn decided(
         }
         settled.after(&change.state, before.as_ref(), change.tick);
         // A gateway that is alone overtakes nobody, and its clock may be set back.
-        change.asked_at = basis.asked_at.filter(|_| bench.store.gateways().is_some());
-        let committed = bench.decisions.commit(change).instrument(debug_span!("commit")).await?;
+        change.asked_at = basis.asked_at.filter(|_| context.store.gateways().is_some());
+        let committed = context.decisions.commit(change).instrument(debug_span!("commit")).await?;
         if let Some(revision) = committed {
             settled.revision = revision;
-            settled.ripens = settled.ripens.map(|at| bench.decisions.by_wall_clock(at, now));
+            settled.ripens = settled.ripens.map(|at| context.decisions.by_wall_clock(at, now));
             return Ok(settled);
         }
     }
@@ -143,14 +133,14 @@ async fn decided(
 }
 
 /// Waits for the turn to judge.
-async fn wait_to_judge(bench: &PollContext, weight: JudgeCost) -> Result<JudgeTurn, RoundError> {
-    bench.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)
+async fn wait_to_judge(context: &PollContext, weight: JudgeCost) -> Result<JudgeTurn, RoundError> {
+    context.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)
 }
 
 /// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A
 /// judge that panics costs one poll. A large ledger is let go of there as well.
 async fn judge(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     (snapshot, reader): (Option<Snapshot>, Option<PinnedFeed>),
@@ -160,61 +150,58 @@ async fn judge(
     let mut own = None;
     let turn = match turn {
         Some(turn) => turn,
-        None => own.insert(wait_to_judge(bench, JudgeCost::Usual).await?),
+        None => own.insert(wait_to_judge(context, JudgeCost::Usual).await?),
     };
-    let (context, feed) = (Arc::clone(bench), Arc::clone(feed));
+    let (shared, feed) = (Arc::clone(context), Arc::clone(feed));
     let runtime = Handle::current();
     let judging = debug_span!("judge");
     let work = move || {
         let _entered = judging.entered();
-        let round = context.decisions.observe(&feed, snapshot.as_ref(), now);
+        let round = shared.decisions.observe(&feed, snapshot.as_ref(), now);
         // The reader goes before the commit, which would keep what it might read.
-        let ledger: Box<dyn LedgerReader> = match reader {
-            Some(reader) => Box::new(PinnedLedger { reader, runtime }),
-            None => Box::new(NothingLeft),
-        };
-        decide(context.judge.as_ref(), &round, ledger.as_ref())
+        let (store, name) = (Arc::clone(&shared.store), feed.name.clone());
+        let ledger = LedgerReader { store, feed: name, pinned: reader, runtime };
+        decide(shared.judge.as_ref(), &round, &ledger)
     };
-    match bench.turns.wait(turn, tokio::task::spawn_blocking(work)).await {
+    match context.turns.wait(turn, tokio::task::spawn_blocking(work)).await {
         Ok(judged) => Ok(judged?),
         Err(error) => Err(RoundError::Defect(error.to_string())),
     }
 }
 
-/// How many commits after a poll let items leave, at most: more than the largest document brings.
-const MAX_COMMITS: usize = 8;
 /// Beyond the limit by less than this part of it, items leave with the next commit.
 const SLACK: usize = 100;
 
 /// Lets changes leave the window of a feed, and what is too old its ledger and archives ([`record::age`]). As for a
 /// document, a large ledger is read in the turn of large ones, and the decision is made where it may take its time.
 pub(super) async fn age_feed(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
 ) -> Result<CommitProgress, RoundError> {
-    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &dyn LedgerReader| {
+    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &LedgerReader| {
         Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
     };
-    decide_and_commit(bench, feed, now, DecisionBasis::default(), decide).await
+    decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await
 }
 
 /// Lets items leave the ledger of a feed, in bounded portions, where a commit left it well beyond its limit.
 pub(super) async fn evict_surplus(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     settled: &mut CommitProgress,
 ) -> Result<(), RoundError> {
-    let kept = bench.decisions.items_kept(feed);
-    for _ in 0..MAX_COMMITS {
-        let Some(state) = bench.store.state(&feed.name).await? else { return Ok(()) };
+    let kept = context.decisions.items_kept(feed);
+    // More commits than the largest document brings.
+    for _ in 0..8 {
+        let Some(state) = context.store.state(&feed.name).await? else { return Ok(()) };
         let all = state.living.saturating_add(state.tombstones);
         let over = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(kept);
         if over <= (kept / SLACK).min(EVICTED_AT_ONCE) {
             return Ok(());
         }
-        let aged = age_feed(bench, feed, now).await?;
+        let aged = age_feed(context, feed, now).await?;
         if !aged.committed {
             return Ok(());
         }

@@ -4,19 +4,24 @@
 use super::memory::Memory;
 use super::poll_log::PollLog;
 use super::reason::{PlannedPoll, whole_seconds};
+use super::scheduler::feed::LiveFeed;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, PollState, Time};
+use tidegate_core::model::{FeedName, FeedRecord, PollState, Time};
 use tidegate_status::{
     FeedSummary, FinishedPoll, FinishedProbe, PROBES_KEPT, ParsedNote, PollFailure, PollStatus,
     PollTotals, RejectedPushes,
 };
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// What polling knows of one feed.
 pub(super) struct FeedPolling {
+    pub(super) record: Arc<FeedRecord>,
+    /// What goes on with it while it is polled.
+    pub(super) live: LiveFeed,
     /// What rounds go on from, and what of it is stored. A round works on a copy, which takes its place in the end.
     pub(super) memory: Memory,
     log: PollLog,
@@ -43,8 +48,10 @@ pub(super) struct FeedPolling {
 }
 
 impl FeedPolling {
-    pub(super) fn new(memory: Memory) -> Self {
+    pub(super) fn new(record: Arc<FeedRecord>, memory: Memory) -> Self {
         Self {
+            record,
+            live: LiveFeed::default(),
             memory,
             log: PollLog::default(),
             document: None,
@@ -89,7 +96,7 @@ impl FeedPolling {
     /// It is not polled for the time being.
     pub(super) fn pause(&mut self) {
         (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
-        self.failure = None;
+        (self.failure, self.live) = (None, LiveFeed::default());
     }
 
     /// Whether it is not polled for the time being.
@@ -97,15 +104,15 @@ impl FeedPolling {
         self.since.is_none()
     }
 
-    /// The next poll is that one.
-    pub(super) fn plan(&mut self, next: PlannedPoll) {
+    /// The next poll is that one. Returns the one that was planned before.
+    pub(super) fn plan(&mut self, next: PlannedPoll) -> Option<PlannedPoll> {
         // What is put off because it fails says nothing of how often it should be read.
         if self.memory.state.failures == 0
             && let Some(read) = self.last_read.or(self.since)
         {
             self.interval = whole_seconds(next.at.since(read));
         }
-        self.next = Some(next);
+        self.next.replace(next)
     }
 
     /// A request is being made. Returns the poll that was planned.
@@ -124,7 +131,8 @@ impl FeedPolling {
         self.failure.as_deref()
     }
 
-    fn summarize(&self) -> FeedSummary {
+    /// How it stands, in short.
+    pub(super) fn summarize(&self) -> FeedSummary {
         let read = self.last_read.or(self.since);
         let interval = Duration::from_secs(u64::from(self.interval));
         FeedSummary {
@@ -138,11 +146,12 @@ impl FeedPolling {
         }
     }
 
-    fn describe(&self) -> PollStatus {
+    /// How it stands.
+    pub(super) fn describe(&self) -> PollStatus {
         let mut status = PollStatus {
             polls: self.log.polls(),
             document: self.document.as_deref().cloned(),
-            same: self.memory.agreed(),
+            same: self.memory.last().same,
             next: self.next.as_ref().map(PlannedPoll::describe),
             failure: self.failure().cloned(),
             last_read: self.last_read,
@@ -196,6 +205,10 @@ impl UnsavedFeeds {
         self.feeds.clear();
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.feeds.is_empty()
+    }
+
     /// Begins to write some of it.
     pub(super) fn begin(&mut self, now: Time) -> Vec<PollState> {
         // The rest is written next.
@@ -209,14 +222,15 @@ impl UnsavedFeeds {
             .collect()
     }
 
-    /// Takes in whether what was being written is stored. What has changed meanwhile is written with the next;
-    /// `again`: when the rest is, if not.
-    pub(super) fn end(&mut self, is_stored: bool, again: Instant) {
-        if is_stored {
-            return self.feeds.retain(|_, (_, is_being_written)| !*is_being_written);
+    /// Takes in whether what was being written is stored. What has changed meanwhile is written with the next.
+    pub(super) fn end(&mut self, is_stored: bool) {
+        self.feeds.retain(|_, (_, is_being_written)| {
+            let was_being_written = std::mem::take(is_being_written);
+            !(was_being_written && is_stored)
+        });
+        if !is_stored {
+            self.at = Some(Instant::now());
         }
-        self.feeds.values_mut().for_each(|(_, is_being_written)| *is_being_written = false);
-        self.at = Some(again);
     }
 }
 
@@ -224,21 +238,33 @@ impl UnsavedFeeds {
 #[derive(Default)]
 pub(super) struct FeedTable {
     feeds: RwLock<BTreeMap<FeedName, Arc<FeedCell>>>,
+    /// Nobody takes it while he has the lock of a feed.
     unsaved: Mutex<UnsavedFeeds>,
+    /// There is more to be written, or it is to be written sooner.
+    pub(super) has_unsaved: Notify,
     /// Of all feeds, those that left included.
-    totals: Mutex<PollTotals>,
+    pub(super) totals: Mutex<PollTotals>,
 }
 
 impl FeedTable {
     /// Takes in a feed, in the place of one of its name.
-    pub(super) fn insert(&self, feed: FeedName, memory: Memory) -> Arc<FeedCell> {
-        let cell = Arc::new(Mutex::new(FeedPolling::new(memory)));
-        self.feeds.write().insert(feed, Arc::clone(&cell));
+    pub(super) fn insert(&self, record: Arc<FeedRecord>, memory: Memory) -> Arc<FeedCell> {
+        let feed = record.name.clone();
+        let cell = Arc::new(Mutex::new(FeedPolling::new(record, memory)));
+        let old = self.feeds.write().insert(feed, Arc::clone(&cell));
+        old.iter().for_each(|old| old.lock().pause());
         cell
     }
 
+    /// Takes a feed out, with what goes on with it.
     pub(super) fn remove(&self, feed: &FeedName) {
-        self.feeds.write().remove(feed);
+        let old = self.feeds.write().remove(feed);
+        old.iter().for_each(|old| old.lock().pause());
+    }
+
+    /// A feed that is polled.
+    pub(super) fn live(&self, feed: &FeedName) -> Option<Arc<FeedCell>> {
+        self.get(feed).filter(|cell| !cell.lock().is_paused())
     }
 
     pub(super) fn get(&self, feed: &FeedName) -> Option<Arc<FeedCell>> {
@@ -246,13 +272,9 @@ impl FeedTable {
     }
 
     /// All feeds as they are now.
-    fn all(&self) -> Vec<(FeedName, Arc<FeedCell>)> {
+    pub(super) fn all(&self) -> Vec<(FeedName, Arc<FeedCell>)> {
         let feeds = self.feeds.read();
         feeds.iter().map(|(feed, cell)| (feed.clone(), Arc::clone(cell))).collect()
-    }
-
-    pub(super) fn names(&self) -> Vec<FeedName> {
-        self.all().into_iter().map(|(feed, _)| feed).collect()
     }
 
     pub(super) fn unsaved(&self) -> MutexGuard<'_, UnsavedFeeds> {
@@ -278,31 +300,8 @@ impl FeedTable {
         }
         unsaved.feeds.insert(feed.clone(), (Arc::clone(cell), false));
         unsaved.at = Some(unsaved.at.map_or(at, |before| before.min(at)));
-    }
-
-    /// How a feed stands.
-    pub(super) fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.get(feed).map(|cell| cell.lock().describe())
-    }
-
-    /// How a feed stands, in short.
-    pub(super) fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
-        self.get(feed).map(|cell| cell.lock().summarize())
-    }
-
-    /// How all feeds stand, in short.
-    pub(super) fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.all().into_iter().map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
-    }
-
-    /// Counts a poll.
-    pub(super) fn count(&self, note: &FinishedPoll) {
-        self.totals.lock().add(note);
-    }
-
-    /// Sums over all polls since the start.
-    pub(super) fn totals(&self) -> PollTotals {
-        *self.totals.lock()
+        drop(unsaved);
+        self.has_unsaved.notify_one();
     }
 }
 

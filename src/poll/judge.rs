@@ -3,17 +3,21 @@
 
 use super::walk::{self, ArchiveLinks};
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use tidegate_core::model::{
-    Backfill, BodyPrints, Completeness, FeedDocument, Markup, Snapshot, SyncId, Time, UpdateHints,
-    WantedItems,
+    Backfill, BodyPrints, Completeness, FeedDocument, FeedName, Markup, Snapshot, SyncId, Time,
+    UpdateHints, WantedItems,
 };
 use tidegate_core::websub::HubLinks;
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::probe::{self, Replies};
-use tidegate_judge::record::{self, Issued, Observation, ObservationError, Peers, Verdict};
+use tidegate_judge::record::{
+    self, Backfilled, Issued, Observation, ObservationError, Peers, Verdict,
+};
 use tidegate_net::fetch::FetchedDocument;
-use tidegate_store::{PinnedFeed, StoreError};
+use tidegate_store::{PinnedFeed, Store, StoreError};
 use tokio::runtime::Handle;
 use tracing::debug_span;
 use url::Url;
@@ -56,10 +60,6 @@ pub struct SharingContext {
     /// What other feeds know of items that bear this gateway's name, where that was asked; without those
     /// that could not be looked up.
     pub issued: Option<Issued>,
-    /// The kept bytes of items that are to be fingerprinted anew, where they were asked for.
-    pub kept: Option<HashMap<SyncId, Markup>>,
-    /// The names for which what left the feed's ledger was looked up: the snapshot has what was found.
-    pub names: HashSet<String>,
 }
 
 /// What a judgement waits for: nothing was concluded yet.
@@ -69,10 +69,6 @@ pub enum Wants {
     Complete(String),
     /// What other feeds know of these items.
     Issued(Vec<SyncId>),
-    /// The kept bytes of these items, whose fingerprints were made by another scheme.
-    Kept(Vec<SyncId>),
-    /// What left the feed's ledger and bears or bore one of these names.
-    Stubs(Vec<String>),
 }
 
 /// What was concluded from a document.
@@ -147,7 +143,7 @@ pub trait DocumentJudge: Send + Sync + 'static {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         beside: &SharingContext,
-        ledger: &dyn LedgerReader,
+        ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
 
     /// Looks at what is pending when the document is the same for the `same`th time since the last
@@ -155,13 +151,13 @@ pub trait DocumentJudge: Send + Sync + 'static {
     fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
 
     /// Takes in an older document of the publisher, and reads where the walk goes from it. Of the
-    /// feed's own document only the latter. `names`: as [`SharingContext::names`].
+    /// feed's own document only the latter.
     fn backfill(
         &self,
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         walk: &Backfill,
-        names: &HashSet<String>,
+        ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
 
     /// Takes in what missing items' own addresses replied; the document was seen unchanged `same`
@@ -187,18 +183,12 @@ impl DocumentJudge for ParseAndRecord {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         beside: &SharingContext,
-        ledger: &dyn LedgerReader,
+        ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
-        let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
         let before = record::read_before(round.snapshot, seen.prints);
-        let declared = seen.content_type.as_deref();
         let parsing = debug_span!("parse", bytes = seen.bytes.len()).entered();
-        let decoded =
-            parse::decode_as(&seen.bytes, declared, before, &self.limits).map_err(unreadable)?;
-        let url = Url::parse(&seen.url).ok();
-        let mut document =
-            parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
-        decoded.describe(&mut document);
+        let decoded = self.decode(seen, before)?;
+        let mut document = self.parse(seen, &decoded)?;
         drop(parsing);
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
@@ -208,55 +198,35 @@ impl DocumentJudge for ParseAndRecord {
             None => None,
         };
         let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
-        let names = record::unknown_names(round, &[&document], &beside.names);
-        if !names.is_empty() {
-            return Ok(Judged::waits_for(Wants::Stubs(names)));
-        }
-        if beside.kept.is_none() {
-            let outdated = record::outdated(round.snapshot, &document);
-            if !outdated.is_empty() {
-                return Ok(Judged::waits_for(Wants::Kept(outdated)));
-            }
-        }
-        let ignore = &round.options.ignore;
-        let kept = round.snapshot.zip(beside.kept.as_ref());
-        let refreshed = kept.map(|(snapshot, kept)| record::refreshed(snapshot, kept, ignore));
+        let refreshed = refresh_fingerprints(round, &document, ledger)?;
         let round = &Observation { snapshot: refreshed.as_ref().or(round.snapshot), ..*round };
         let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
         if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
         {
             return Ok(Judged::waits_for(Wants::Complete(complete)));
         }
-        let read = beside.complete.as_ref().map(|complete| self.complete(complete, before));
-        let (read, failed) = match read.transpose() {
-            Ok(read) => (read, None),
-            Err(why) => (None, Some(why)),
-        };
-        let whole = read.as_ref().map(|(decoded, url)| {
-            let mut whole = parse::document(&decoded.text, url.as_ref(), &self.limits)?;
-            decoded.describe(&mut whole);
-            Ok::<_, parse::ParseError>(whole)
-        });
-        let (whole, failed) = match whole.transpose() {
-            Ok(whole) => (whole, failed),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        if let Some(whole) = &whole {
-            let names = record::unknown_names(round, &[whole], &beside.names);
-            if !names.is_empty() {
-                return Ok(Judged::waits_for(Wants::Stubs(names)));
+        let (mut text, mut whole, mut failed) = (None, None, None);
+        match &beside.complete {
+            Some(Ok(seen)) => match self.decode(seen, before) {
+                Ok(decoded) => text = Some((seen, decoded)),
+                Err(error) => failed = Some(error.to_string()),
+            },
+            Some(Err(why)) => failed = Some(why.clone()),
+            None => {}
+        }
+        if let Some((seen, decoded)) = &text {
+            match self.parse(seen, decoded) {
+                Ok(document) => whole = Some(document),
+                Err(error) => failed = Some(error.to_string()),
             }
         }
         let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
-        let mut verdict = judge_with(round, ledger, |round| {
-            Ok(record::take_in_shared(round, &document, &peers, seen.prints)?)
+        let documents: Vec<_> = std::iter::once(&document).chain(&whole).collect();
+        let (mut verdict, ()) = judge_with(round, ledger, &documents, |round| {
+            Ok((record::take_in_shared(round, &document, &peers, seen.prints)?, ()))
         })?;
         if beside.issued.is_none() && !verdict.asks.is_empty() {
             return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
-        }
-        let names = record::minted_names(round, &verdict, &beside.names);
-        if !names.is_empty() {
-            return Ok(Judged::waits_for(Wants::Stubs(names)));
         }
         let unknown = (!verdict.asks.is_empty()).then(|| NOT_LOOKED_UP.to_owned());
         let lacking = failed.is_some() || verdict.doubt.is_some() || unknown.is_some();
@@ -294,38 +264,23 @@ impl DocumentJudge for ParseAndRecord {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         walk: &Backfill,
-        names: &HashSet<String>,
+        ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
-        let unreadable = |error: parse::ParseError| JudgeError::Unreadable(error.to_string());
-        let decoded = parse::decode(&seen.bytes, seen.content_type.as_deref(), &self.limits)
-            .map_err(unreadable)?;
-        let url = Url::parse(&seen.url).ok();
-        let document =
-            parse::document(&decoded.text, url.as_ref(), &self.limits).map_err(unreadable)?;
+        let decoded = self.decode(seen, None)?;
+        let document = self.parse(seen, &decoded)?;
         let signpost = ArchiveLinks::from_document(&document, &seen.url, walk.trail);
         if walk.next.is_none() {
             let walked = Walked { signpost, ..Walked::default() };
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
         }
-        let unknown = record::unknown_names(round, &[&document], names);
-        if !unknown.is_empty() {
-            return Ok(Judged::waits_for(Wants::Stubs(unknown)));
-        }
         let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
-        let backfilled = record::backfill(round, &document, is_gone)?;
-        let minted = record::minted_names(round, &backfilled.verdict, names);
-        if !minted.is_empty() {
-            return Ok(Judged::waits_for(Wants::Stubs(minted)));
-        }
-        let (taken, known) = (backfilled.taken, backfilled.known);
-        let walked = Walked { signpost, taken, known, bytes: weight(&backfilled.verdict) };
+        let (verdict, (taken, known)) = judge_with(round, ledger, &[&document], |round| {
+            let Backfilled { verdict, taken, known } = record::backfill(round, &document, is_gone)?;
+            Ok((verdict, (taken, known)))
+        })?;
+        let walked = Walked { signpost, taken, known, bytes: weight(&verdict) };
         // The document that polls read is as it was.
-        Ok(Judged {
-            verdict: backfilled.verdict,
-            walked: Some(walked),
-            full: true,
-            ..Judged::default()
-        })
+        Ok(Judged { verdict, walked: Some(walked), full: true, ..Judged::default() })
     }
 
     fn answered(
@@ -346,17 +301,25 @@ impl DocumentJudge for ParseAndRecord {
 }
 
 impl ParseAndRecord {
-    /// The text of a complete feed, and where it came from.
-    fn complete<'a>(
+    fn decode<'d>(
         &self,
-        complete: &'a Result<ReceivedDocument, String>,
+        seen: &'d ReceivedDocument,
         before: Option<parse::Before<'_>>,
-    ) -> Result<(parse::Decoded<'a>, Option<Url>), String> {
-        let seen = complete.as_ref().map_err(Clone::clone)?;
-        let declared = seen.content_type.as_deref();
-        let decoded = parse::decode_as(&seen.bytes, declared, before, &self.limits)
-            .map_err(|error| error.to_string())?;
-        Ok((decoded, Url::parse(&seen.url).ok()))
+    ) -> Result<parse::Decoded<'d>, JudgeError> {
+        parse::decode_as(&seen.bytes, seen.content_type.as_deref(), before, &self.limits)
+            .map_err(|error| JudgeError::Unreadable(error.to_string()))
+    }
+
+    fn parse<'d>(
+        &self,
+        seen: &ReceivedDocument,
+        decoded: &'d parse::Decoded<'_>,
+    ) -> Result<FeedDocument<'d>, JudgeError> {
+        let url = Url::parse(&seen.url).ok();
+        let mut document = parse::document(&decoded.text, url.as_ref(), &self.limits)
+            .map_err(|error| JudgeError::Unreadable(error.to_string()))?;
+        decoded.describe(&mut document);
+        Ok(document)
     }
 }
 
@@ -382,57 +345,89 @@ fn partial(completeness: &Completeness) -> Option<String> {
     }
 }
 
-/// Reads what a snapshot lacks of its ledger, at the snapshot's revision ([`PinnedFeed::read_more`]). Blocks.
-pub trait LedgerReader {
+/// Reads what a snapshot lacks of its feed's ledger. Blocks, and is used where that may take its time.
+pub struct LedgerReader {
+    pub(super) store: Arc<Store>,
+    pub(super) feed: FeedName,
+    /// Reads at the snapshot's revision, where the snapshot is not all of the ledger.
+    pub(super) pinned: Option<PinnedFeed>,
+    pub(super) runtime: Handle,
+}
+
+/// How many items are read at once.
+const READS_AT_ONCE: usize = 16;
+
+impl LedgerReader {
     /// The snapshot with the items that are wanted; `None` where there are none that it lacks.
     fn read_more(
         &self,
         snapshot: &Snapshot,
         wanted: WantedItems,
-    ) -> Result<Option<Snapshot>, StoreError>;
-}
-
-/// The reader of a snapshot that lacks nothing.
-pub struct NothingLeft;
-
-impl LedgerReader for NothingLeft {
-    fn read_more(&self, _: &Snapshot, _: WantedItems) -> Result<Option<Snapshot>, StoreError> {
-        Ok(None)
-    }
-}
-
-/// Reads through a pinned feed, from a thread that may block.
-pub(super) struct PinnedLedger {
-    pub(super) reader: PinnedFeed,
-    pub(super) runtime: Handle,
-}
-
-impl LedgerReader for PinnedLedger {
-    fn read_more(
-        &self,
-        snapshot: &Snapshot,
-        wanted: WantedItems,
     ) -> Result<Option<Snapshot>, StoreError> {
-        self.runtime.block_on(self.reader.read_more(snapshot, wanted))
+        let Some(pinned) = &self.pinned else { return Ok(None) };
+        self.runtime.block_on(pinned.read_more(snapshot, wanted))
     }
+
+    /// The snapshot with what left the ledger and bears or bore one of these names. Whatever leaves meanwhile makes the
+    /// snapshot outdated, and a commit over it is refused.
+    fn read_stubs(&self, snapshot: &Snapshot, names: &[String]) -> Result<Snapshot, StoreError> {
+        let stubs = self.runtime.block_on(self.store.stubs(&self.feed, names))?;
+        Ok(snapshot.clone().with_stubs(stubs))
+    }
+
+    /// The newest bytes of items.
+    fn read_markup(&self, ids: &[SyncId]) -> Result<HashMap<SyncId, Markup>, StoreError> {
+        let mut markup = HashMap::new();
+        for ids in ids.chunks(READS_AT_ONCE) {
+            let reads = try_join_all(ids.iter().map(|id| self.store.item(&self.feed, id)));
+            let winners = self.runtime.block_on(reads)?.into_iter().flatten();
+            markup.extend(winners.map(|it| (it.shared.winner.id, it.shared.winner.data)));
+        }
+        Ok(markup)
+    }
+}
+
+/// The snapshot with new fingerprints of the items whose own were made by another scheme; `None` where there are none.
+fn refresh_fingerprints(
+    round: &Observation<'_>,
+    document: &FeedDocument<'_>,
+    ledger: &LedgerReader,
+) -> Result<Option<Snapshot>, StoreError> {
+    let outdated = record::outdated(round.snapshot, document);
+    let Some(snapshot) = round.snapshot.filter(|_| !outdated.is_empty()) else { return Ok(None) };
+    let markup = ledger.read_markup(&outdated)?;
+    Ok(Some(record::refreshed(snapshot, &markup, &round.options.ignore)))
 }
 
 /// Judges until the verdict needs no more of the ledger than the snapshot has.
-pub(super) fn judge_with(
+fn judge_with<T>(
     round: &Observation<'_>,
-    ledger: &dyn LedgerReader,
-    mut judge: impl FnMut(&Observation<'_>) -> Result<Verdict, JudgeError>,
-) -> Result<Verdict, JudgeError> {
-    let (mut more, mut looks) = (None, 0);
+    ledger: &LedgerReader,
+    documents: &[&FeedDocument<'_>],
+    judge: impl Fn(&Observation<'_>) -> Result<(Verdict, T), ObservationError>,
+) -> Result<(Verdict, T), JudgeError> {
+    let (mut more, mut looks, mut asked) = (None, 0, HashSet::new());
     loop {
-        let round = &Observation { snapshot: more.as_ref().or(round.snapshot), ..*round };
-        let verdict = judge(round)?;
-        looks += 1;
-        // Ends with the whole ledger, which lacks nothing.
-        let wanted = record::wanted_after(round, &verdict, looks);
-        let (Some(wanted), Some(snapshot)) = (wanted, round.snapshot) else { return Ok(verdict) };
-        let Some(read) = ledger.read_more(snapshot, wanted)? else { return Ok(verdict) };
+        let now = &Observation { snapshot: more.as_ref().or(round.snapshot), ..*round };
+        let Some(snapshot) = now.snapshot else { return Ok(judge(now)?) };
+        let mut names = record::unknown_names(now, documents, &asked);
+        if names.is_empty() {
+            let judged = judge(now)?;
+            names = record::minted_names(now, &judged.0, &asked);
+            looks += 1;
+            if names.is_empty() {
+                // Ends with the whole ledger, which lacks nothing.
+                let wanted = record::wanted_after(now, &judged.0, looks);
+                let Some(wanted) = wanted else { return Ok(judged) };
+                let Some(read) = ledger.read_more(snapshot, wanted)? else { return Ok(judged) };
+                more = Some(read);
+                continue;
+            }
+        }
+        // Each name is asked for once, so that this ends.
+        let read = ledger.read_stubs(snapshot, &names)?;
         more = Some(read);
+        asked.extend(names);
     }
 }
 
@@ -461,9 +456,15 @@ mod tests {
             prints: BodyPrints { wire: 1, body: 1 },
             delta: false,
         };
+        let ledger = LedgerReader {
+            store: gateway.store.real(),
+            feed: feed.name.clone(),
+            pinned: None,
+            runtime: Handle::current(),
+        };
         let judged = |issued: Option<Issued>| {
             let beside = SharingContext { issued, ..SharingContext::default() };
-            ParseAndRecord::default().take_in(&round, &seen, &beside, &NothingLeft).unwrap()
+            ParseAndRecord::default().take_in(&round, &seen, &beside, &ledger).unwrap()
         };
         let id = SyncId::new("here.x").unwrap();
         assert_eq!(judged(None).wants, Some(Wants::Issued(vec![id.clone()])));

@@ -15,10 +15,9 @@ use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validat
 /// How often validators are dropped to read the whole document again: there are servers that
 /// answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// The times of polls are written down when they were not for this long,
+/// The times of polls are written down when they were not for this long, or for a quarter of the feed's interval, where
+/// that is longer.
 pub const WRITE_EVERY: Duration = Duration::from_secs(3600);
-/// or for this part of the feed's interval, where that is longer.
-const WRITE_PART: u32 = 4;
 
 /// Stands in a feed's state for the fingerprint of a document that did not show the whole feed: no
 /// document equals it, so that after a restart the next one is judged, whatever it is, and seeing
@@ -34,37 +33,34 @@ static NO_HINTS: UpdateHints = UpdateHints {
     skip_days: Vec::new(),
 };
 
-/// The last document that was judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Last {
-    prints: BodyPrints,
-    /// Whether it showed the whole feed.
-    full: bool,
+/// The last document, and how often it was seen since the commit that led to a revision.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LastDocument {
     /// The feed's revision after it was judged. At any other one, the state's own fingerprints
     /// count: somebody else has decided something.
     revision: Revision,
+    /// Its fingerprints, and whether it showed the whole feed; `None` where it was a part on purpose, or before the first.
+    document: Option<(BodyPrints, bool)>,
+    /// Full observations of it since the last commit.
+    pub same: u32,
 }
 
-/// How often a document was seen unchanged since the commit that led to a revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct UnchangedCount {
-    since: Revision,
-    same: u32,
-}
-
-impl UnchangedCount {
-    /// How often since this revision.
-    pub fn at_revision(self, revision: Option<Revision>) -> u32 {
-        if revision == Some(self.since) { self.same } else { 0 }
+impl LastDocument {
+    /// How often it was seen unchanged since this revision.
+    pub fn same_since(self, revision: Option<Revision>) -> u32 {
+        if revision == Some(self.revision) { self.same } else { 0 }
     }
 
-    /// Begins anew where the feed is at another revision.
-    fn follow(&mut self, revision: Revision) -> bool {
-        let is_same = self.since == revision;
-        if !is_same {
-            *self = Self { since: revision, same: 0 };
+    /// Goes to a revision; at another one than before nothing is known of the document.
+    fn follow(&mut self, revision: Revision) {
+        if self.revision != revision {
+            *self = Self { revision, ..Self::default() };
         }
-        is_same
+    }
+
+    /// Whether a commit led from its revision to this one.
+    fn precedes(self, revision: Revision) -> bool {
+        self.revision.0.checked_add(1) == Some(revision.0)
     }
 }
 
@@ -73,9 +69,7 @@ impl UnchangedCount {
 pub struct Memory {
     /// What is stored of it.
     pub state: PollState,
-    last: Option<Last>,
-    /// Full observations of the same document.
-    unchanged: UnchangedCount,
+    last: LastDocument,
     /// Whether the last request of this process found where the feed is now, so that the next one
     /// may begin there.
     settled: bool,
@@ -114,8 +108,7 @@ impl Memory {
         }
         Self {
             state,
-            last: None,
-            unchanged: UnchangedCount::default(),
+            last: LastDocument::default(),
             settled: false,
             refreshing: None,
             disproved: None,
@@ -195,64 +188,49 @@ impl Memory {
     pub fn prints(&self, url: &str, state: Option<&FeedState>) -> Option<BodyPrints> {
         // What another address sent last is no reason not to judge what this one sends.
         let state = state.filter(|state| !has_moved(state, url))?;
-        match self.last {
-            Some(last) if last.revision == state.revision => Some(last.prints),
-            _ => Some(stored(state)).filter(|prints| *prints != NO_PRINTS),
-        }
+        let last = self.last.document.filter(|_| self.last.revision == state.revision);
+        let prints = last.map_or(stored(state), |(prints, _)| prints);
+        (last.is_some() || prints != NO_PRINTS).then_some(prints)
     }
 
     /// Takes in that the document is the same as before, and counts the observations of it since
     /// the last commit; `None` where it never showed the whole feed.
     pub fn seen_again(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
-        self.unchanged.follow(state.revision);
-        let last = self.last.filter(|last| last.revision == state.revision);
-        let mut last = last.unwrap_or(Last {
-            prints: stored(state),
-            full: stored(state) != NO_PRINTS,
-            revision: state.revision,
-        });
-        last.prints.wire = wire.unwrap_or(last.prints.wire);
-        self.last = Some(last);
-        if !last.full {
-            return None;
-        }
-        self.unchanged.same = self.unchanged.same.saturating_add(1);
-        Some(self.unchanged.same)
+        self.last.follow(state.revision);
+        let of_state = (stored(state), stored(state) != NO_PRINTS);
+        let (prints, full) = self.last.document.get_or_insert(of_state);
+        prints.wire = wire.unwrap_or(prints.wire);
+        let is_full = *full;
+        self.last.same = self.last.same.saturating_add(u32::from(is_full));
+        is_full.then_some(self.last.same)
     }
 
     /// Takes in that a document was judged; `revision` is the feed's afterwards.
     pub fn judged(&mut self, prints: BodyPrints, full: bool, delta: bool, revision: Revision) {
+        let led_to_commit = self.last.revision != revision;
+        self.last.follow(revision);
         // A part says nothing of what the whole looks like.
-        self.last = (!delta).then_some(Last { prints, full, revision });
-        if self.unchanged.follow(revision) && full {
-            // It led to no commit, so that it agrees with what is known.
-            self.unchanged.same = self.unchanged.same.saturating_add(1);
+        self.last.document = (!delta).then_some((prints, full));
+        if !led_to_commit && full {
+            // It agrees with what is known.
+            self.last.same = self.last.same.saturating_add(1);
         }
     }
 
     /// Takes in a commit that left the document as it was.
     pub fn committed(&mut self, revision: Revision) {
-        if let Some(last) = &mut self.last {
-            last.revision = revision;
-        }
-        self.unchanged = UnchangedCount { since: revision, same: 0 };
+        self.last = LastDocument { revision, same: 0, ..self.last };
     }
 
-    /// How often the document was seen unchanged since the last commit.
-    pub const fn sightings(&self) -> UnchangedCount {
-        self.unchanged
-    }
-
-    /// Full observations of the same document since the last commit.
-    pub const fn agreed(&self) -> u32 {
-        self.unchanged.same
+    /// The last document.
+    pub const fn last(&self) -> LastDocument {
+        self.last
     }
 
     /// Takes in that answers of missing items' own addresses were committed, which leaves the
     /// document as it was; nothing where others committed something before.
     pub fn answers_committed(&mut self, revision: Revision) {
-        let follows = |last: &Last| last.revision.0.checked_add(1) == Some(revision.0);
-        if self.last.as_ref().is_some_and(follows) {
+        if self.last.precedes(revision) {
             self.committed(revision);
         }
     }
@@ -260,12 +238,8 @@ impl Memory {
     /// Takes in a commit that neither looked at the document nor counted its observations, which go
     /// on; nothing where others committed something before.
     pub fn moved_on(&mut self, revision: Revision) {
-        let follows = |at: Revision| at.0.checked_add(1) == Some(revision.0);
-        if let Some(last) = self.last.as_mut().filter(|last| follows(last.revision)) {
-            last.revision = revision;
-        }
-        if follows(self.unchanged.since) {
-            self.unchanged.since = revision;
+        if self.last.precedes(revision) {
+            self.last.revision = revision;
         }
     }
 
@@ -283,7 +257,8 @@ impl Memory {
     /// feed are not kept: a 304 to them would count as having seen it.
     pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool, now: Time) {
         let state = &mut self.state;
-        state.body = self.last.filter(|_| keep_validators).map(|last| last.prints.body);
+        let last = self.last.document.filter(|_| keep_validators);
+        state.body = last.map(|(prints, _)| prints.body);
         let Validators { etag, last_modified, given_to, .. } = fetched.validators.clone();
         state.etag = etag.filter(|_| keep_validators);
         // Where none was kept of this document, there was a reason for it.
@@ -308,7 +283,7 @@ impl Memory {
 
     /// Whether the last document showed the whole feed, as far as is known.
     pub fn last_was_full(&self) -> bool {
-        self.last.is_none_or(|last| last.full)
+        self.last.document.is_none_or(|(_, full)| full)
     }
 
     /// Takes in a success.
@@ -415,7 +390,7 @@ impl Memory {
 
     /// Whether its times are to be written down, of a feed with this interval.
     pub fn is_unwritten(&self, interval: Duration, now: Time) -> bool {
-        let most = WRITE_EVERY.max(interval / WRITE_PART);
+        let most = WRITE_EVERY.max(interval / 4);
         let noted = self.state.schedule.as_ref().map(|schedule| schedule.noted);
         noted.is_some_and(|noted| noted > now || now.since(noted) > most)
     }

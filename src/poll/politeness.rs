@@ -379,8 +379,6 @@ impl<T> Politeness<T> {
 pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
 /// The longest pause of a host, whatever it asks for.
 pub const MAX_HOST_PAUSE: Duration = Duration::from_secs(24 * 3600);
-/// The most hosts whose pauses are remembered.
-const MAX_PAUSED_HOSTS: usize = 10_000;
 
 #[derive(Debug)]
 struct DomainPause {
@@ -404,7 +402,8 @@ impl Pauses {
             asked.until > now || now.saturating_duration_since(asked.at) < DOMAIN_WITHIN
         });
         self.domains.retain(|_, until| *until > now);
-        if self.hosts.len() >= MAX_PAUSED_HOSTS && !self.hosts.contains_key(&host.full) {
+        // The pauses of so many hosts are remembered.
+        if self.hosts.len() >= 10_000 && !self.hosts.contains_key(&host.full) {
             return;
         }
         let until = now + wait.min(MAX_HOST_PAUSE);

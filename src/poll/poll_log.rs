@@ -85,36 +85,25 @@ impl PollLog {
         }
         let mut at = self.last.map_or(0, Time::unix);
         let mut notes = self.notes.to_vec();
-        let newest_first =
-            packed.into_iter().rev().map(|poll| {
-                let PackedPoll { since, millis, bytes, outcome, details } = poll;
-                let details = details.unwrap_or_default();
-                let PollDetails {
-                    asked_for,
-                    committed,
-                    is_apart,
-                    entries,
-                    rewritten,
-                    counts,
-                    failure,
-                } = details;
-                let began = Time::from_unix(at);
-                at = at.saturating_sub(since);
-                FinishedPoll {
-                    at: began,
-                    took: Duration::from_millis(u64::from(millis)),
-                    outcome,
-                    asked_for,
-                    bytes,
-                    committed,
-                    is_apart,
-                    entries,
-                    rewritten,
-                    counts,
-                    failure,
-                    notes: std::mem::take(&mut notes),
-                }
-            });
+        let newest_first = packed.into_iter().rev().map(|poll| {
+            let details = poll.details.unwrap_or_default();
+            let began = Time::from_unix(at);
+            at = at.saturating_sub(poll.since);
+            FinishedPoll {
+                at: began,
+                took: Duration::from_millis(u64::from(poll.millis)),
+                outcome: poll.outcome,
+                asked_for: details.asked_for,
+                bytes: poll.bytes,
+                committed: details.committed,
+                is_apart: details.is_apart,
+                entries: details.entries,
+                rewritten: details.rewritten,
+                counts: details.counts,
+                failure: details.failure,
+                notes: std::mem::take(&mut notes),
+            }
+        });
         newest_first.collect()
     }
 }

@@ -2,18 +2,18 @@
 
 use super::attempts::Attempts;
 use super::callbacks::{Callback, EndingCallbacks};
-use super::decide::{DecisionContext, DecisionLimits};
+use super::decide::DecisionContext;
 use super::decision::age_feed;
 use super::domains::{is_polled, ownership_key};
 use super::error::PollError;
 use super::feeds::{FeedCell, FeedTable};
 use super::host_queue::HostQueue;
 use super::judge::DocumentJudge;
-use super::polling::{LiveConfig, PollContext};
+use super::polling::PollContext;
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::subscribe::feed_of_token;
-use super::sup::DocumentTurns;
+use super::sup::READS_AT_ONCE;
 use super::turns::Turns;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
@@ -29,7 +29,7 @@ use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
 use tidegate_store::Store;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -60,8 +60,7 @@ pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 #[derive(Clone)]
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
-    bench: Arc<PollContext>,
-    cancel: CancellationToken,
+    context: Arc<PollContext>,
 }
 
 /// The first poll of a feed, which goes on whether somebody waits for it or not.
@@ -74,28 +73,22 @@ impl FirstPoll {
     }
 }
 
-/// The longest body whose signature is checked in passing, in bytes; a longer one is checked where
-/// that may take its time.
-const CHECKED_IN_PASSING: usize = 64 * 1024;
-
-/// How often a feed that another gateway owns is read for a caller, where it comes or goes meanwhile.
-const READS_OF_OTHERS: usize = 3;
-
 impl Poller {
     /// Reads what the store knows and begins to poll every active feed, or those that it owns where several gateways share the store.
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let (settings, cancel) = (parts.settings.clone(), parts.cancel.clone());
-        let bench = Arc::new(Self::context(parts));
-        let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
+        let settings = parts.settings.clone();
+        let context = Arc::new(Self::context(parts));
+        let mut scheduler = PollScheduler::new(settings, Arc::clone(&context));
         scheduler.load().await?;
         let task = tokio::spawn(scheduler.run(inbox));
-        Ok((Self { commands, bench, cancel }, task))
+        Ok((Self { commands, context }, task))
     }
 
     fn context(parts: PollerConfig) -> PollContext {
-        let PollerConfig { settings, store, clock, running, services, judge, .. } = parts;
+        let PollerConfig { settings, store, clock, running, services, judge, cancel } = parts;
+        let live = Arc::new(ArcSwap::from_pointee(settings.clone()));
         PollContext {
             clock,
             judge,
@@ -103,7 +96,7 @@ impl Poller {
             ending: EndingCallbacks::default(),
             turns: Turns::default(),
             hosts: HostQueue::new(settings.at_once, settings.host_rules()),
-            documents: DocumentTurns::default(),
+            documents: Semaphore::new(READS_AT_ONCE),
             allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
             decisions: DecisionContext {
@@ -112,25 +105,29 @@ impl Poller {
                 window: settings.window,
                 tombstones: settings.tombstones,
                 running,
-                limits: Arc::new(ArcSwap::from_pointee(DecisionLimits::from_settings(&settings))),
+                settings: Arc::clone(&live),
             },
+            cancel,
+            outdated: Notify::new(),
             tasks: TaskTracker::new(),
             abandon: CancellationToken::new(),
-            live: ArcSwap::from_pointee(LiveConfig { settings, services }),
+            settings: live,
+            services: ArcSwap::from_pointee(services),
             store,
         }
     }
 
     /// Whether polling has stopped, or is about to.
     pub fn is_stopping(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.context.cancel.is_cancelled()
     }
 
     /// Polls a feed right away and answers when what came of it is durable. The request begins
     /// after this call, whatever the schedule, backoff and spacing say; one that is in flight
     /// already is waited for and does not answer this call. Where another gateway owns the feed, this one polls it.
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
-        for _ in 0..READS_OF_OTHERS {
+        // It may come or go meanwhile.
+        for _ in 0..3 {
             let name = feed.clone();
             match self.wait_for(move |it, reply| it.poll_now(&name, reply)).await? {
                 Err(PollError::Unknown) => {}
@@ -147,7 +144,7 @@ impl Poller {
 
     /// What the store knows of a feed that another gateway polls; `None`: none does.
     async fn read_of_others(&self, feed: &FeedName) -> Option<StoredFeed> {
-        let store = &self.bench.store;
+        let store = &self.context.store;
         store.gateways()?;
         let record = store.feed_list().await.ok()?.get(feed).filter(|it| is_polled(it)).cloned()?;
         let state = store.poll_states_of(std::slice::from_ref(feed)).await.ok()?.pop();
@@ -162,14 +159,14 @@ impl Poller {
         if !matches!(ordered, Err(PollError::Unknown)) {
             return ordered;
         }
-        let list = self.bench.store.feed_list().await.map_err(|_| PollError::Unknown)?;
+        let list = self.context.store.feed_list().await.map_err(|_| PollError::Unknown)?;
         let owner = list.get(feed).and_then(|record| self.polled_elsewhere(record));
         Err(owner.map_or(PollError::Unknown, |owner| PollError::OwnedElsewhere { owner }))
     }
 
     /// Which gateway polls a feed, where that is not this one and is known.
     pub fn polled_elsewhere(&self, record: &FeedRecord) -> Option<String> {
-        let gateways = self.bench.store.gateways().filter(|_| is_polled(record))?;
+        let gateways = self.context.store.gateways().filter(|_| is_polled(record))?;
         let owner = gateways.owner(&ownership_key(record))?;
         (!owner.is_this).then_some(owner.name)
     }
@@ -177,13 +174,13 @@ impl Poller {
     /// Whether a hub was given this token with the address of its callback, by this gateway or by another one.
     pub async fn is_callback(&self, token: &str) -> bool {
         self.callback(token).is_some()
-            || self.bench.ending.is_known(token)
+            || self.context.ending.is_known(token)
             || self.callback_of_others(token).await.is_some()
     }
 
     /// The callback of a token, and what is known of its feed, where this gateway polls that now.
     fn callback(&self, token: &str) -> Option<(Callback, Arc<FeedCell>)> {
-        let cell = self.bench.table.get(&feed_of_token(token)?)?;
+        let cell = self.context.table.get(&feed_of_token(token)?)?;
         let polling = cell.lock();
         let state = Some(&polling.memory.state).filter(|_| !polling.is_paused())?;
         let keys = state.subscription.as_ref().map(|subscription| &subscription.keys);
@@ -195,7 +192,7 @@ impl Poller {
 
     /// The callback of a feed that another gateway owns, and what the store knows of that feed.
     async fn callback_of_others(&self, token: &str) -> Option<(Callback, StoredFeed)> {
-        self.bench.store.gateways()?;
+        self.context.store.gateways()?;
         let stored = self.read_of_others(&feed_of_token(token)?).await?;
         let subscription = stored.state.as_ref()?.subscription.as_ref()?;
         let keys = Some(&subscription.keys).filter(|keys| keys.token == token)?;
@@ -215,9 +212,9 @@ impl Poller {
             return Ok(None);
         };
         let Some(subscription) = &mut state.subscription else { return Ok(None) };
-        let answer = subscriber::called(subscription, said, self.bench.clock.now());
+        let answer = subscriber::called(subscription, said, self.context.clock.now());
         let Some(answer) = answer else { return Ok(None) };
-        let stored = self.bench.store.checkpoint(&[state]).await;
+        let stored = self.context.store.checkpoint(&[state]).await;
         stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
     }
 
@@ -229,8 +226,8 @@ impl Poller {
         token: &str,
         said: Verification,
     ) -> Result<Option<String>, PollError> {
-        if self.bench.ending.is_known(token) {
-            return Ok(self.bench.ending.confirm_end(token, &said));
+        if self.context.ending.is_known(token) {
+            return Ok(self.context.ending.confirm_end(token, &said));
         }
         if self.callback(token).is_none() {
             return self.called_for_others(token, &said).await;
@@ -250,14 +247,15 @@ impl Poller {
                 None => return PushResult::Unknown,
             },
         };
-        let (feed, is_long) = (callback.feed.clone(), body.len() > CHECKED_IN_PASSING);
+        // The signature of a long body is checked where that may take its time.
+        let (feed, is_long) = (callback.feed.clone(), body.len() > 64 * 1024);
         let check = move || callback.check(signature.as_deref(), &body).map_err(|e| e.to_string());
         let checked = match is_long {
             true => tokio::task::spawn_blocking(check).await.unwrap_or_else(|e| Err(e.to_string())),
             false => check(),
         };
         if let Err(why) = checked {
-            let at = self.bench.clock.now();
+            let at = self.context.clock.now();
             tracing::debug!(%feed, why, "a push is not believed");
             if let Some(cell) = cell {
                 let mut polling = cell.lock();
@@ -320,38 +318,40 @@ impl Poller {
         settings: PollSettings,
         services: Services,
     ) -> Result<(), PollError> {
-        self.bench.decisions.limits.store(Arc::new(DecisionLimits::from_settings(&settings)));
-        self.send(move |it| it.reconfigure(settings, services)).await
+        self.context.settings.store(Arc::new(settings.clone()));
+        self.context.services.store(Arc::new(services));
+        self.send(move |it| it.reconfigure(settings)).await
     }
 
     /// What polling decides with: its limits.
     pub fn decisions(&self) -> &DecisionContext {
-        &self.bench.decisions
+        &self.context.decisions
     }
 
     /// Lets changes leave the window of a feed, and what is too old its ledger and archives, as a poll of it would.
     pub async fn age(&self, feed: &Arc<FeedRecord>) -> Result<(), RoundError> {
-        age_feed(&self.bench, feed, self.bench.clock.now()).await.map(drop)
+        age_feed(&self.context, feed, self.context.clock.now()).await.map(drop)
     }
 
     /// How a feed's polling stands.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
-        self.bench.table.status(feed)
+        self.context.table.get(feed).map(|cell| cell.lock().describe())
     }
 
     /// How a feed's polling stands, in short.
     pub fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
-        self.bench.table.summary(feed)
+        self.context.table.get(feed).map(|cell| cell.lock().summarize())
     }
 
     /// How all feeds' polling stands, in short.
     pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
-        self.bench.table.summaries()
+        let all = self.context.table.all().into_iter();
+        all.map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
     }
 
     /// Sums over all polls since the start.
     pub fn totals(&self) -> PollTotals {
-        self.bench.table.totals()
+        *self.context.table.totals.lock()
     }
 
     /// Has the polling task do something, and waits for what it answers.

@@ -15,7 +15,6 @@ use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
 use super::sharing;
-use super::sup::DocumentTurns;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -37,6 +36,7 @@ use tidegate_net::fetch::{
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::Store;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -50,7 +50,9 @@ pub struct PollContext {
     pub store: Arc<Store>,
     pub clock: Arc<dyn Clock>,
     pub judge: Arc<dyn DocumentJudge>,
-    pub live: ArcSwap<LiveConfig>,
+    /// How feeds are polled, and the client; they change when the configuration is read again.
+    pub settings: Arc<ArcSwap<PollSettings>>,
+    pub services: ArcSwap<Services>,
     /// What is known of each feed, those that are paused included.
     pub table: FeedTable,
     /// The callbacks of subscriptions that are being ended.
@@ -59,25 +61,22 @@ pub struct PollContext {
     pub turns: Turns,
     /// The lines of hosts.
     pub hosts: Arc<HostQueue>,
-    /// The turns of those who ask for SUP documents.
-    pub documents: DocumentTurns,
+    /// How many SUP documents may be asked for beside those that are.
+    pub documents: Semaphore,
     /// What was asked about missing items within the hour.
     pub allowances: Mutex<Allowances>,
     /// The marks of large documents.
     pub attempts: Attempts,
     /// What decisions are made with.
     pub decisions: DecisionContext,
+    /// Stops polling.
+    pub cancel: CancellationToken,
+    /// Other gateways may have polled the feeds that are here.
+    pub outdated: Notify,
     /// What is done aside from polls.
     pub tasks: TaskTracker,
     /// Ends that, wherever it is: polling waits for it no longer.
     pub abandon: CancellationToken,
-}
-
-/// What changes when the configuration is read again.
-pub struct LiveConfig {
-    pub settings: PollSettings,
-    /// The client.
-    pub services: Services,
 }
 
 /// A task aside from polls, which is given up when this is dropped.
@@ -98,12 +97,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 impl PollContext {
     /// The client, for documents.
     pub fn fetch(&self) -> Fetch {
-        self.live.load().services.fetch.clone()
-    }
-
-    /// The client, for everything.
-    pub fn services(&self) -> Services {
-        self.live.load().services.clone()
+        self.services.load().fetch.clone()
     }
 
     /// Whether the store takes in what comes of a request, and this gateway is known to live.
@@ -123,13 +117,12 @@ impl PollContext {
         }
     }
 
-    /// Does something aside from polls, until that is given up or `cancel` is.
+    /// Does something aside from polls, until that is given up or polling stops.
     pub fn spawn_aside<T: Future<Output = ()> + Send + 'static>(
         &self,
-        cancel: &CancellationToken,
         task: impl FnOnce(CancellationToken) -> T,
     ) -> TaskAside {
-        let cancel = cancel.child_token();
+        let cancel = self.cancel.child_token();
         TaskAside { task: self.spawn(task(cancel.clone())), _cancel: cancel.drop_guard() }
     }
 
@@ -203,25 +196,25 @@ pub(super) struct CommitProgress {
 
 /// Makes one round of a feed and leaves what it learned in `memory`.
 pub async fn round(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
     asked_for: bool,
     cancel: &CancellationToken,
 ) -> Result<PollResult, RoundError> {
-    let state = bench.store.state(&feed.name).await?;
-    let mut request = memory.request(feed, state.as_ref(), asked_for, bench.clock.now());
-    request.leads = behind_list(&bench.store, feed, request.leads).await?;
-    let asked_at = bench.clock.now();
+    let state = context.store.state(&feed.name).await?;
+    let mut request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
+    request.leads = behind_list(&context.store, feed, request.leads).await?;
+    let asked_at = context.clock.now();
     // Only what is asked for is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        fetched = bench.fetch().oneshot(request).instrument(debug_span!("fetch")) => fetched,
+        fetched = context.fetch().oneshot(request).instrument(debug_span!("fetch")) => fetched,
     };
     let fetched = fetched?;
     // The observation is made when the answer is there, which may be long after the question.
-    let now = bench.clock.now();
+    let now = context.clock.now();
     let known = memory.prints(&feed.url, state.as_ref()).map(|prints| prints.body);
     match (fetched.answer.clone(), state) {
         // Seeing a held document again is what confirms it, the same bytes above all.
@@ -230,14 +223,14 @@ pub async fn round(
         {
             // What most polls do not come to is kept out of what each of them moves about.
             let times = (asked_at, now);
-            Box::pin(judged(bench, feed, memory, &fetched, document, state.as_ref(), times)).await
+            Box::pin(judged(context, feed, memory, &fetched, document, state.as_ref(), times)).await
         }
         (answer, Some(state)) => {
             let wire = match &answer {
                 FetchAnswer::Document(document) => Some(document.prints.wire),
                 FetchAnswer::NotModified | FetchAnswer::Same => None,
             };
-            unchanged(bench, feed, memory, &fetched, wire, &state, (asked_at, now)).await
+            unchanged(context, feed, memory, &fetched, wire, &state, (asked_at, now)).await
         }
         // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
         (_, None) => Err(FetchError::Unasked304.into()),
@@ -252,7 +245,7 @@ fn is_held(state: Option<&FeedState>) -> bool {
 
 /// The publisher has nothing new; what is pending may be decided all the same.
 async fn unchanged(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
     fetched: &Fetched,
@@ -267,9 +260,9 @@ async fn unchanged(
     };
     let mut found = PollResult {
         held: state.hold.as_ref().map(Hold::describe),
-        look_again: state.next_decision_at.map(|at| bench.decisions.by_wall_clock(at, now)),
+        look_again: state.next_decision_at.map(|at| context.decisions.by_wall_clock(at, now)),
         until: state.tick,
-        announced: may_announce(bench, feed, fetched.announced.clone()).await.map(Some),
+        announced: may_announce(context, feed, fetched.announced.clone()).await.map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
         hub: match hub(feed, fetched, &HubLinks::default()) {
             _ if is_secret(feed) => Some(None),
@@ -277,10 +270,10 @@ async fn unchanged(
         },
         ..PollResult::nothing(quiet, fetched, now)
     };
-    let ripe = state.next_decision_at.is_some_and(|at| at <= bench.decisions.running.now());
+    let ripe = state.next_decision_at.is_some_and(|at| at <= context.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
         let basis = DecisionBasis { asked_at: Some(asked_at), ..DecisionBasis::unsettled() };
-        let decided = decide_and_commit(bench, feed, now, basis, move |judge, round, _| {
+        let decided = decide_and_commit(context, feed, now, basis, move |judge, round, _| {
             let verdict = judge.look_again(round, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
         });
@@ -297,7 +290,7 @@ async fn unchanged(
 
 /// The publisher has a document that was not judged yet.
 async fn judged(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
     fetched: &Fetched,
@@ -307,9 +300,9 @@ async fn judged(
 ) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
     let seen = ReceivedDocument::new(document, fetched.final_url.clone());
-    let mut settled = sharing::judge_and_commit(bench, feed, (asked_at, now), seen).await?;
+    let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), seen).await?;
     if settled.committed {
-        evict_surplus(bench, feed, now, &mut settled).await?;
+        evict_surplus(context, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
     // A delta is of new items alone.
@@ -325,7 +318,7 @@ async fn judged(
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
-    let place = may_announce(bench, feed, fetched.announced.clone().or_else(element)).await;
+    let place = may_announce(context, feed, fetched.announced.clone().or_else(element)).await;
     let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
     let mut found = PollResult {
         document: Some(ParsedNote {
@@ -347,17 +340,17 @@ async fn judged(
 
 /// Where a feed says that its changes are announced, and on whose word, unless it may not lead there.
 async fn may_announce(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     place: Option<SupAnnouncement>,
 ) -> Option<(SupAnnouncement, LeadScope)> {
     let place = place.filter(|place| {
         let leads = LeadScope::of_feed(feed);
-        let allow = &bench.live.load().settings.allow_private;
+        let allow = &context.settings.load().allow_private;
         read_url(&place.document).is_ok_and(|to| leads.admits(&to, allow))
     })?;
     // What the poll found is there already: it must not fail by this.
-    let leads = behind_list(&bench.store, feed, LeadScope::by_feed(feed)).await.ok()?;
+    let leads = behind_list(&context.store, feed, LeadScope::by_feed(feed)).await.ok()?;
     Some((place, leads))
 }
 

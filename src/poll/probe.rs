@@ -10,12 +10,13 @@ use super::feeds::FeedCell;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
 use super::scheduler::PAUSE_MARGIN;
+use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
-use tidegate_net::fetch::{AskRequest, LeadScope, PageFetch, PauseRequest};
+use tidegate_net::fetch::{Call, CallRequest, LeadScope, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::time::{Instant, sleep_until};
@@ -29,18 +30,18 @@ pub const MAX_PAGE_REDIRECTS: usize = 5;
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
 /// What is to be asked of a feed now.
-pub(super) async fn plan(bench: &PollContext, feed: &Arc<FeedRecord>) -> Option<ProbePlan> {
+pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Option<ProbePlan> {
     // Who reads a feed with credentials is nobody's business, unless the operator asks for all.
     let has_credentials = feed.access.as_ref().is_some_and(|access| access.has_credentials());
     if has_credentials && feed.options.probe == Probing::Doubts {
         return None;
     }
-    let now = bench.decisions.running.now();
-    let room = bench.allowances.lock().room_of_feed(&feed.name, feed.options.probe, now);
+    let now = context.decisions.running.now();
+    let room = context.allowances.lock().room_of_feed(&feed.name, feed.options.probe, now);
     if room == 0 {
         return None;
     }
-    let snapshot = match bench.store.snapshot(&feed.name).await {
+    let snapshot = match context.store.snapshot(&feed.name).await {
         Ok(snapshot) => snapshot?,
         Err(error) => {
             let error = in_words(&error);
@@ -61,24 +62,24 @@ pub(super) async fn plan(bench: &PollContext, feed: &Arc<FeedRecord>) -> Option<
 
 /// Asks what is planned, where the host was not asked too much within the hour, and notes what came of it.
 pub(super) async fn run(
-    bench: Arc<PollContext>,
-    feed: Arc<FeedRecord>,
+    context: Arc<PollContext>,
     cell: Arc<FeedCell>,
     mut plan: ProbePlan,
     cancel: CancellationToken,
 ) {
-    let (host, now) = (bench.hosts.host(plan.listed.as_str()), bench.decisions.running.now());
-    let asked = match bench.hosts.paused(plan.listed.as_str()) {
-        Some(left) => Ok(paused_note(&bench, left)),
+    let feed = Arc::clone(&cell.lock().record);
+    let (host, now) = (context.hosts.host(plan.listed.as_str()), context.decisions.running.now());
+    let asked = match context.hosts.paused(plan.listed.as_str()) {
+        Some(left) => Ok(paused_note(&context, left)),
         None => {
             let (names, probing) = ((&feed.name, &*host.name), feed.options.probe);
-            let room = bench.allowances.lock().take(names, probing, plan.items.len(), now);
+            let room = context.allowances.lock().take(names, probing, plan.items.len(), now);
             plan.items.truncate(room);
             if plan.items.is_empty() {
                 return;
             }
             cell.lock().probing = true;
-            unless_it_breaks(ask_and_commit(&bench, &feed, &cell, &plan, &cancel)).await
+            unless_it_breaks(ask_and_commit(&context, &feed, &cell, &plan, &cancel)).await
         }
     };
     let mut polling = cell.lock();
@@ -94,55 +95,54 @@ pub(super) async fn run(
 }
 
 /// Says that nothing was asked, or nothing more: the host wants to be left alone for so long still.
-fn paused_note(bench: &PollContext, left: Duration) -> FinishedProbe {
+fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
     let left = describe_duration(left.max(PAUSE_MARGIN));
     let said = format!(
         "nothing more was asked: the host asked for a pause (Retry-After), {left} of it are left"
     );
     let counts = BTreeMap::new();
-    FinishedProbe { at: bench.clock.now(), requests: 0, said: vec![said], counts }
+    FinishedProbe { at: context.clock.now(), requests: 0, said: vec![said], counts }
 }
 
 /// Waits for the host, asks what was planned and commits what it means. A round is more than one request: it is given up
 /// when its host asks to be left alone.
 async fn ask_and_commit(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     cell: &FeedCell,
     plan: &ProbePlan,
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
-    let (begun, listed) = (bench.clock.now(), plan.listed.as_str());
-    let slot = cancel.run_until_cancelled(bench.hosts.slot(listed, false)).await;
+    let (begun, listed) = (context.clock.now(), plan.listed.as_str());
+    let slot = cancel.run_until_cancelled(context.hosts.slot(listed, false)).await;
     let slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
-        Err(left) => return Ok(paused_note(bench, left)),
+        Err(left) => return Ok(paused_note(context, left)),
     };
-    let sightings = cell.lock().memory.sightings();
-    let leads = behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await?;
+    let last = cell.lock().memory.last();
+    let leads = behind_list(&context.store, feed, LeadScope::of_feed(feed)).await?;
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
-    let way = AskRequest { url: plan.listed.clone(), get: false, route, leads, now: begun };
-    let mut asking = Asking::new(bench.services().ask, plan, spacing, way);
+    let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
+    let mut asking = Asking::new(context.services.load().ask.clone(), plan, spacing, way);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
-        left = bench.hosts.until_paused(listed) => return Ok(paused_note(bench, left)),
+        left = context.hosts.until_paused(listed) => return Ok(paused_note(context, left)),
         replies = asking.all(plan) => replies,
     };
     let (requests, refused) = (asking.requests, asking.refused);
     if let Some(pause) = &asking.asked_for {
-        bench.hosts.pause(pause);
+        context.hosts.pause(pause);
     }
     if refused {
-        let now = bench.decisions.running.now();
-        bench.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
+        let now = context.decisions.running.now();
+        context.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
     }
-    let now = bench.clock.now();
+    let now = context.clock.now();
     let settled =
-        decide_and_commit(bench, feed, now, DecisionBasis::default(), move |judge, round, _| {
-            let same =
-                sightings.at_revision(round.snapshot.map(|snapshot| snapshot.state.revision));
+        decide_and_commit(context, feed, now, DecisionBasis::default(), move |judge, round, _| {
+            let same = last.same_since(round.snapshot.map(|snapshot| snapshot.state.revision));
             judge.answered(round, &replies, same)
         })
         .await?;
@@ -162,7 +162,7 @@ fn token() -> u64 {
 
 /// A round while it is asking.
 struct Asking<'a> {
-    ask: PageFetch,
+    ask: Call,
     plan: &'a ProbePlan,
     pause: Duration,
     /// When the next request may be made.
@@ -174,11 +174,11 @@ struct Asking<'a> {
     refused: bool,
     asked_for: Option<PauseRequest>,
     /// How pages are asked for: the way there, on whose word, and the time from which times in answers are reckoned.
-    way: AskRequest,
+    way: CallRequest,
 }
 
 impl<'a> Asking<'a> {
-    fn new(ask: PageFetch, plan: &'a ProbePlan, pause: Duration, way: AskRequest) -> Self {
+    fn new(ask: Call, plan: &'a ProbePlan, pause: Duration, way: CallRequest) -> Self {
         let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
         let (get, requests, refused, asked_for) = (false, 0, false, None);
         Self { ask, plan, pause, next, deadline, get, requests, refused, asked_for, way }
@@ -246,8 +246,12 @@ impl<'a> Asking<'a> {
         let (mut url, mut leads) = (page.clone(), self.way.leads.clone());
         for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
-            let mut request = AskRequest { get, ..self.way.clone() };
-            (request.url, request.leads) = (url.clone(), leads.clone());
+            let request = CallRequest {
+                method: if get { Method::GET } else { Method::HEAD },
+                url: url.clone(),
+                leads: leads.clone(),
+                ..self.way.clone()
+            };
             let asked = match self.ask.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),

@@ -1,7 +1,7 @@
 //! The next poll of a feed, and why it comes then. Every feed has one, so that it is kept small and put
 //! into words only where somebody reads it.
 
-use super::schedule::{PushSource, describe_duration};
+use super::schedule::describe_duration;
 use std::fmt;
 use std::time::Duration;
 use tidegate_core::model::Time;
@@ -32,10 +32,12 @@ pub enum PollReason {
 }
 
 /// What an interval comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IntervalReason {
     /// The publisher asks for so many seconds, there.
-    Asked(u32, IntervalWish),
+    Ttl(u32),
+    UpdatePeriod(u32),
+    Freshness(u32),
     /// It is the shortest.
     Shortest,
     /// It is the longest.
@@ -44,26 +46,9 @@ pub enum IntervalReason {
     Pace(u32),
     /// In a longer one more than half of the document would be replaced.
     Turnover,
-    /// Somebody tells of changes.
-    Announced(PushSource),
-}
-
-/// Where a publisher asks for an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntervalWish {
-    Ttl,
-    UpdatePeriod,
-    Freshness,
-}
-
-impl IntervalWish {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ttl => "ttl",
-            Self::UpdatePeriod => "sy:updatePeriod",
-            Self::Freshness => "Cache-Control or Expires",
-        }
-    }
+    /// Changes are told of, there.
+    BySup,
+    ByHub,
 }
 
 /// A duration in seconds, at most that of a lifetime.
@@ -92,28 +77,32 @@ impl fmt::Display for PollReason {
         };
         let told = |seconds: u32| describe_duration(Duration::from_secs(u64::from(seconds)));
         let every = told(every);
-        match because {
-            IntervalReason::Asked(wish, place) => {
-                let (wish, place) = (told(wish), place.name());
-                write!(f, "the publisher asks for {wish} between polls ({place})")?;
-            }
+        let asked = |seconds: u32, place: &str| {
+            format!("the publisher asks for {} between polls ({place})", told(seconds))
+        };
+        f.write_str(&match because {
+            IntervalReason::Ttl(seconds) => asked(seconds, "ttl"),
+            IntervalReason::UpdatePeriod(seconds) => asked(seconds, "sy:updatePeriod"),
+            IntervalReason::Freshness(seconds) => asked(seconds, "Cache-Control or Expires"),
             IntervalReason::Shortest => {
-                write!(f, "it changes often or is new: every {every}, the shortest interval")?;
+                format!("it changes often or is new: every {every}, the shortest interval")
             }
             IntervalReason::Longest => {
-                write!(f, "it changes seldom: every {every}, the longest interval")?;
+                format!("it changes seldom: every {every}, the longest interval")
             }
             IntervalReason::Pace(pace) => {
-                write!(f, "it takes about {} to change: every {every}", told(pace))?;
+                format!("it takes about {} to change: every {every}", told(pace))
             }
             IntervalReason::Turnover => {
-                write!(f, "half of its document is replaced in about that time: every {every}")?;
+                format!("half of its document is replaced in about that time: every {every}")
             }
-            IntervalReason::Announced(who) => {
-                let who = who.describe();
-                write!(f, "{who}; polled every {every} all the same")?;
+            IntervalReason::BySup => {
+                format!("its SUP document tells of changes; polled every {every} all the same")
             }
-        }
+            IntervalReason::ByHub => {
+                format!("its hub tells of changes; polled every {every} all the same")
+            }
+        })?;
         if is_put_off { f.write_str("; put off by skipHours or skipDays") } else { Ok(()) }
     }
 }

@@ -4,7 +4,7 @@
 //! more than half of its document is replaced, within the operator's bounds; not more often than its publisher asks for; sooner where something that
 //! is pending can be decided; and ever more seldom, but for ever, while it fails.
 
-use super::reason::{IntervalReason, IntervalWish, PlannedPoll, PollReason, whole_seconds};
+use super::reason::{IntervalReason, PlannedPoll, PollReason, whole_seconds};
 use super::skip::allowed_from;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedOptions, Time, UpdateHints};
@@ -16,13 +16,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const POLLS_PER_CHANGE: u32 = 4;
 /// The shortest interval that can be configured.
 pub const FLOOR: Duration = Duration::from_secs(1);
-/// This share of the time until a document expires is left for a poll that fails or comes late.
-const EXPIRES_SHARE: u32 = 10;
 /// The soonest poll to decide something that is pending.
 pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
-/// What is to be decided in a longer time than this is looked at once more on half of the way: what
-/// must be confirmed by several polls is then confirmed in time, however seldom a feed is polled.
-const HALFWAY: Duration = Duration::from_secs(12 * 3600);
 /// The first pause for a publisher that is overloaded and does not say for how long.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// A feed that was gone for good at every poll for so long is asked once in [`SELDOM_EVERY`] only. These
@@ -30,12 +25,8 @@ pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
 pub const SELDOM_AFTER: Duration = Duration::from_secs(30 * 86_400);
 /// See [`SELDOM_AFTER`].
 pub const SELDOM_EVERY: Duration = Duration::from_secs(7 * 86_400);
-/// By how much the interval of a feed is longer of whose changes somebody tells.
-const PUSHED_FACTOR: u32 = 4;
 /// How often it is looked at at least.
 pub const SAFETY_EVERY: Duration = Duration::from_secs(6 * 3600);
-/// The share by which feeds are spread, in thousandths of the interval.
-const SPREAD_THOUSANDTHS: u64 = 100;
 
 /// Between which bounds a feed is polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,32 +108,13 @@ impl UpdateRate {
     }
 }
 
-/// Who tells of a feed's changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PushSource {
-    /// Its SUP document lists them.
-    Sup,
-    /// Its WebSub hub pushes them.
-    Hub,
-}
-
-impl PushSource {
-    /// In words.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::Sup => "its SUP document tells of changes",
-            Self::Hub => "its hub tells of changes",
-        }
-    }
-}
-
 /// How the last poll went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LastResult {
     /// The feed was read; by then something that is pending can be decided.
     Read(Option<Time>),
-    /// It was, and what changes will be told of.
-    Announced(PushSource, Option<Time>),
+    /// It was, and what changes will be told of, by whom.
+    Announced(IntervalReason, Option<Time>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
     /// It is gone for good (410).
@@ -189,7 +161,7 @@ impl FeedSchedule<'_> {
     fn after_reading(
         &self,
         look_again: Option<Time>,
-        told_by: Option<PushSource>,
+        told_by: Option<IntervalReason>,
         now: Time,
     ) -> PlannedPoll {
         let pace = self.rhythm.pace(now);
@@ -199,7 +171,7 @@ impl FeedSchedule<'_> {
         let (mut interval, mut because) = if let Some((asked, wish, place)) = wish
             && asked > own
         {
-            (asked, IntervalReason::Asked(whole_seconds(wish), place))
+            (asked, place(whole_seconds(wish)))
         } else if own == self.bounds.min {
             (own, IntervalReason::Shortest)
         } else if own == self.bounds.max {
@@ -210,9 +182,9 @@ impl FeedSchedule<'_> {
             (own, IntervalReason::Pace(whole_seconds(pace)))
         };
         if let Some(by) = told_by {
-            let longer = interval.saturating_mul(PUSHED_FACTOR).min(SAFETY_EVERY);
+            let longer = interval.saturating_mul(4).min(SAFETY_EVERY);
             interval = self.bounds.hold(longer).max(interval);
-            because = IntervalReason::Announced(by);
+            because = by;
         }
         let planned = now.plus(self.spread(interval).min(self.bounds.max));
         let mut at = allowed_from(planned, self.hints);
@@ -223,7 +195,8 @@ impl FeedSchedule<'_> {
         };
         if let Some(expires) = self.hints.expires.filter(|expires| *expires > now) {
             let rest = expires.since(now);
-            let wanted = now.plus((rest - rest / EXPIRES_SHARE).max(self.bounds.min));
+            // A tenth is left for a poll that fails or comes late.
+            let wanted = now.plus((rest - rest / 10).max(self.bounds.min));
             if wanted < at {
                 at = wanted;
                 reason = "the publisher asks to be read by then (sx:sharing/@expires)".into();
@@ -253,11 +226,11 @@ impl FeedSchedule<'_> {
     }
 
     /// The longest pause that the publisher asks for, and where.
-    fn wish(&self) -> Option<(Duration, IntervalWish)> {
-        let wishes = [
-            (self.hints.ttl, IntervalWish::Ttl),
-            (self.hints.period, IntervalWish::UpdatePeriod),
-            (self.freshness, IntervalWish::Freshness),
+    fn wish(&self) -> Option<(Duration, fn(u32) -> IntervalReason)> {
+        let wishes: [(_, fn(u32) -> IntervalReason); 3] = [
+            (self.hints.ttl, IntervalReason::Ttl),
+            (self.hints.period, IntervalReason::UpdatePeriod),
+            (self.freshness, IntervalReason::Freshness),
         ];
         let stated = wishes.into_iter().filter_map(|(wish, place)| Some((wish?, place)));
         stated.max_by_key(|(wish, _)| *wish)
@@ -287,7 +260,8 @@ impl FeedSchedule<'_> {
     /// Stretches an interval by a share that is the feed's own, so that feeds do not fall into
     /// step, and the same whenever it is computed.
     fn spread(&self, interval: Duration) -> Duration {
-        let share = phase(self.feed) % (SPREAD_THOUSANDTHS + 1);
+        // At most a tenth of it.
+        let share = phase(self.feed) % 101;
         let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX / 2);
         Duration::from_millis(millis.saturating_add(millis / 1000 * share))
     }
@@ -307,10 +281,11 @@ pub fn replay_interval(
     plan.next(LastResult::Read(look_again), now).at.since(now)
 }
 
-/// When to look next at what can be decided at `by`.
+/// When to look next at what can be decided at `by`. What is far is looked at once more on half of the way: what
+/// must be confirmed by several polls is then confirmed in time, however seldom a feed is polled.
 fn before(by: Time, now: Time) -> Time {
     let rest = by.since(now);
-    if rest > HALFWAY { now.plus(rest / 2) } else { by }
+    if rest > Duration::from_secs(12 * 3600) { now.plus(rest / 2) } else { by }
 }
 
 /// A number that belongs to a feed: its place in everything that is spread out.

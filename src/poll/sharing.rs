@@ -9,19 +9,15 @@ use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, SharingContext
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use futures_util::future::try_join_all;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Count, FeedRecord, Markup, SyncId, Time, Update};
+use tidegate_core::model::{Count, FeedRecord, SyncId, Time, Update};
 use tidegate_judge::record::{Issued, Observation};
 use tidegate_net::fetch::{FetchAnswer, FetchRequest, PauseRequest};
 use tidegate_store::in_words;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
 
-/// What a judgement may wait for, at most: kept bytes, the complete feed, what other feeds know, and, a few
-/// times over, what left the ledger.
-const MAX_WAITS: usize = 8;
 /// The most looks into other feeds for one document. Its publisher decides how many items bear this gateway's name.
 pub const MAX_LOOKS: usize = 50_000;
 /// How long the looks into other feeds for one document may take, as long as a fetch may. Over PostgreSQL each takes some
@@ -29,82 +25,61 @@ pub const MAX_LOOKS: usize = 50_000;
 pub const LOOKS_TIME: Duration = Duration::from_secs(60);
 /// How many of these reads of the store go on at once.
 const READS_AT_ONCE: usize = 16;
-/// How many kept versions of an item are looked at, from the newest.
-const MAX_KEPT: usize = 1000;
 
 /// Judges a document, gets what the judgement waits for, and commits.
 pub(super) async fn judge_and_commit(
-    bench: &Arc<PollContext>,
+    context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
-    times: (Time, Time),
+    (asked_at, now): (Time, Time),
     seen: ReceivedDocument,
 ) -> Result<CommitProgress, RoundError> {
     let seen = Arc::new(seen);
     let mut beside = SharingContext::default();
-    let mut asked_for = None;
-    for _ in 0..MAX_WAITS {
-        let mut settled = judged(bench, feed, times, &seen, &beside).await?;
+    let mut pause = None;
+    // Each is waited for once, so that this ends.
+    loop {
+        // The complete feed that is read beside it may be the larger one.
+        let complete = beside.complete.iter().flatten().map(|complete| &complete.bytes);
+        let document = complete.chain([&seen.bytes]).max_by_key(|bytes| bytes.len());
+        let document = document.cloned().unwrap_or_default();
+        let basis = DecisionBasis { document, asked_at: Some(asked_at), is_unsettled: true };
+        let (seen, known) = (Arc::clone(&seen), beside.clone());
+        let decide =
+            move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
+                judge.take_in(round, &seen, &known, ledger)
+            };
+        let mut settled = decide_and_commit(context, feed, now, basis, decide).await?;
         match &settled.judged.wants {
-            None => {
-                settled.pause = asked_for;
+            Some(Wants::Complete(url)) if beside.complete.is_none() => {
+                beside.complete = Some(complete_feed(context, feed, url, &mut pause).await);
+            }
+            Some(Wants::Issued(ids)) if beside.issued.is_none() => {
+                beside.issued = Some(issued(context, feed, ids).await?);
+            }
+            _ => {
+                settled.pause = pause;
                 return Ok(settled);
             }
-            Some(Wants::Complete(url)) => {
-                beside.complete = Some(complete(bench, feed, url, &mut asked_for).await);
-            }
-            Some(Wants::Issued(ids)) => {
-                beside.issued = Some(issued(bench, feed, ids).await?);
-            }
-            Some(Wants::Kept(ids)) => {
-                beside.kept = Some(kept(bench, feed, ids).await?);
-            }
-            Some(Wants::Stubs(names)) => beside.names.extend(names.iter().cloned()),
         }
     }
-    let mut settled = judged(bench, feed, times, &seen, &beside).await?;
-    settled.pause = asked_for;
-    Ok(settled)
-}
-
-async fn judged(
-    bench: &Arc<PollContext>,
-    feed: &Arc<FeedRecord>,
-    (asked_at, now): (Time, Time),
-    seen: &Arc<ReceivedDocument>,
-    beside: &SharingContext,
-) -> Result<CommitProgress, RoundError> {
-    let (seen, beside) = (Arc::clone(seen), beside.clone());
-    let names = beside.names.iter().cloned().collect();
-    // The complete feed that is read beside it may be the larger one.
-    let complete = beside.complete.as_ref().and_then(|complete| complete.as_ref().ok());
-    let mut document = seen.bytes.clone();
-    if let Some(complete) = complete.filter(|complete| complete.bytes.len() > document.len()) {
-        document = complete.bytes.clone();
-    }
-    let decide =
-        move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &dyn LedgerReader| {
-            judge.take_in(round, &seen, &beside, ledger)
-        };
-    let basis = DecisionBasis { document, names, asked_at: Some(asked_at), is_unsettled: true };
-    decide_and_commit(bench, feed, now, basis, decide).await
 }
 
 /// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
-async fn complete(
-    bench: &PollContext,
+async fn complete_feed(
+    context: &PollContext,
     feed: &FeedRecord,
     url: &str,
     pause: &mut Option<PauseRequest>,
 ) -> Result<ReceivedDocument, String> {
-    if let Some(left) = bench.hosts.paused(url) {
+    if let Some(left) = context.hosts.paused(url) {
         let left = describe_duration(left);
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
     }
-    let request = FetchRequest::whole(without_credentials(url), bench.clock.now());
+    let request = FetchRequest::whole(without_credentials(url), context.clock.now());
     let mut request = request.for_feed(feed);
-    let leads = behind_list(&bench.store, feed, request.leads).await;
+    let leads = behind_list(&context.store, feed, request.leads).await;
     request.leads = leads.map_err(|error| in_words(&error))?;
-    let fetched = bench.fetch().oneshot(request).await;
+    let fetched = context.fetch().oneshot(request).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);
         error.to_string()
@@ -115,40 +90,25 @@ async fn complete(
     Ok(ReceivedDocument::new(document, fetched.final_url))
 }
 
-/// The newest bytes of items.
-async fn kept(
-    bench: &PollContext,
-    feed: &FeedRecord,
-    ids: &[SyncId],
-) -> Result<HashMap<SyncId, Markup>, RoundError> {
-    let mut kept = HashMap::new();
-    for ids in ids.chunks(READS_AT_ONCE) {
-        let items = try_join_all(ids.iter().map(|id| bench.store.item(&feed.name, id))).await?;
-        let winners = items.into_iter().flatten().map(|item| item.shared.winner);
-        kept.extend(winners.map(|winner| (winner.id, winner.data)));
-    }
-    Ok(kept)
-}
-
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own updates. It lacks the
 /// items for which there was no time or which would take too many looks: these are asked for again.
 async fn issued(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     ids: &[SyncId],
 ) -> Result<Issued, RoundError> {
     let end = Instant::now() + LOOKS_TIME;
     // A purged feed of this name left how often items were updated in it at most.
-    let state = bench.store.state(&feed.name).await?;
-    let before = bench.store.purged_updates(&feed.name).await?;
+    let state = context.store.state(&feed.name).await?;
+    let before = context.store.purged_updates(&feed.name).await?;
     let before = before.max(state.map_or(0, |state| state.updates_before));
     let before = Count::new(before).ok();
-    let others = bench.store.feed_list().await?;
+    let others = context.store.feed_list().await?;
     let others: Vec<_> = others.values().filter(|other| other.name != feed.name).collect();
     let mut issued = Issued::new();
     let mut looks = 0_usize;
     // Each time from another one on: what is looked up in vain keeps none of the others out for good.
-    let first = usize::try_from(bench.clock.now().unix()).unwrap_or_default() % ids.len().max(1);
+    let first = usize::try_from(context.clock.now().unix()).unwrap_or_default() % ids.len().max(1);
     for id in ids.iter().cycle().skip(first).take(ids.len()) {
         // The complete feed may have it as well.
         if issued.contains_key(id) {
@@ -159,7 +119,7 @@ async fn issued(
             break;
         }
         looks = looks.saturating_add(others.len());
-        let looking = greatest_issued(bench, feed, &others, id);
+        let looking = greatest_issued(context, feed, &others, id);
         // What only some of the feeds say would be taken for all that this gateway did.
         let Ok(greatest) = timeout_at(end, looking).await else { break };
         issued.insert(id.clone(), before.max(greatest?));
@@ -171,20 +131,21 @@ async fn issued(
 /// this one: an update of ours that lost is in no history here where the item has `noconflicts`, or where another
 /// endpoint cut it off (section 3.2), and comes back all the same with a version that was made upon it.
 async fn greatest_issued(
-    bench: &PollContext,
+    context: &PollContext,
     feed: &FeedRecord,
     others: &[&Arc<FeedRecord>],
     id: &SyncId,
 ) -> Result<Option<Count>, RoundError> {
-    let own = bench.store.endpoint();
+    let own = context.store.endpoint();
     let mut greatest: Option<Count> = None;
     for others in others.chunks(READS_AT_ONCE) {
-        let reads = others.iter().map(|other| bench.store.known(&other.name, id));
+        let reads = others.iter().map(|other| context.store.known(&other.name, id));
         for known in try_join_all(reads).await?.into_iter().flatten() {
             greatest = greatest.max(Update::greatest_by(own, known.history.iter()));
         }
     }
-    let kept = bench.store.versions(&feed.name, id, MAX_KEPT).await?;
+    // From the newest.
+    let kept = context.store.versions(&feed.name, id, 1000).await?;
     let kept = kept.iter().map(|note| &note.update);
     Ok(greatest.max(Update::greatest_by(own, kept)))
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, HubSubscription, SubscriptionKeys, Time};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
@@ -18,9 +18,6 @@ pub const MAX_HUB_REDIRECTS: usize = 3;
 /// The most bytes of a hub's answer that are read, and the most characters that are told.
 const ANSWER_LIMIT: usize = 1024;
 const SAID_LIMIT: usize = 160;
-/// How many random bytes make a token, and a secret.
-const TOKEN_BYTES: usize = 20;
-const SECRET_BYTES: usize = 32;
 
 /// Why a hub has not taken a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +52,7 @@ pub fn feed_of_token(token: &str) -> Option<FeedName> {
 
 /// Keys that nobody can guess for the subscription of a feed; `None` where this machine has no chance to give.
 pub fn mint(feed: &FeedName) -> Option<SubscriptionKeys> {
-    let (mut token, mut secret) = ([0; TOKEN_BYTES], [0; SECRET_BYTES]);
+    let (mut token, mut secret) = ([0; 20], [0; 32]);
     getrandom::fill(&mut token).ok()?;
     getrandom::fill(&mut secret).ok()?;
     let token = BASE32_NOPAD.encode(&token).to_lowercase();
@@ -89,9 +86,12 @@ pub async fn ask(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
     let sent = CallBody { headers, body: Bytes::from(request.write()) };
     for _ in 0..=MAX_HUB_REDIRECTS {
-        let send = Some(sent.clone());
-        let (there, by) = (url.clone(), leads.clone());
-        let asked = CallRequest { url: there, send, answer: ANSWER_LIMIT, leads: by, now };
+        let asked = CallRequest {
+            method: Method::POST,
+            sent: sent.clone(),
+            answer: ANSWER_LIMIT,
+            ..CallRequest::get(url.clone(), leads.clone(), now)
+        };
         let called = call.clone().oneshot(asked).await?;
         match (called.status, called.location) {
             (200..=299, _) => return Ok(()),
@@ -154,7 +154,7 @@ mod tests {
         let call = Call::new(tower::service_fn(move |request: CallRequest| {
             seen.lock().unwrap().push(request.url.to_string());
             let called = script(request.url.as_str());
-            let sent = request.send.unwrap();
+            let sent = request.sent;
             assert_eq!(sent.headers["content-type"], FORM_TYPE);
             assert!(sent.body.starts_with(b"hub.mode=unsubscribe&"));
             async move { Ok(called) }

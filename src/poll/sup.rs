@@ -19,7 +19,7 @@ use tidegate_core::sup::{
 use tidegate_net::fetch::{
     Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Retry, Validators,
 };
-use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
@@ -37,8 +37,6 @@ pub enum SupError {
 
 /// How long reading may take, with all documents that are asked for in it.
 const READ_TIME: Duration = Duration::from_secs(60);
-/// How often a document of a longer period is asked for in one reading; each is of a longer one.
-const LONGER: usize = 16;
 
 /// Reads the documents of one publisher, one after the other.
 pub struct SupReader {
@@ -144,7 +142,8 @@ impl SupReader {
         let SupDocument { period, ref available, .. } = document;
         let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
-        for _ in 0..LONGER {
+        // Each is of a longer period than the one before.
+        for _ in 0..16 {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
@@ -188,18 +187,15 @@ impl SupReader {
 /// The most SUP documents that are followed; feeds of further ones are polled each for itself.
 const MAX_DOCUMENTS: usize = 256;
 /// The most that are asked for at once.
-const READS_AT_ONCE: usize = 8;
+pub const READS_AT_ONCE: usize = 8;
 /// After so many failures in a row a document covers nothing any more. They follow each other
 /// quickly: an outage must not blind for longer than about a period.
 const FAILURES_BORNE: u32 = 3;
 /// The pause after failures.
 const RETRY: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
-/// The shortest pause between two readings; a document that takes long to read rests for so many times as long.
+/// The shortest pause between two readings.
 const PERIOD_LEAST: Duration = Duration::from_secs(1);
-const REST: u32 = 4;
-/// The period of a document that was not read yet.
-const PERIOD_USUAL: Duration = Duration::from_secs(60);
 
 /// A feed that is to be polled because of what a document told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,64 +222,44 @@ pub type SharedSource = Arc<Mutex<SupSource>>;
 
 /// Asks for a document again and again, and says which feeds are to be polled because of that.
 pub async fn follow(
-    bench: Arc<PollContext>,
+    context: Arc<PollContext>,
     mut reader: SupReader,
     source: SharedSource,
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
 ) {
     loop {
-        bench.until_open().await;
-        let host = bench.hosts.host(&reader.address).name;
-        let Some(turn) = bench.documents.take(host).await else { return };
-        let slot = match bench.hosts.slot(&reader.address, true).await {
+        context.until_open().await;
+        let slot = match context.hosts.slot(&reader.address, true).await {
             Ok(slot) => slot,
             Err(left) => {
-                drop(turn);
                 sleep(left.max(PERIOD_LEAST)).await;
                 continue;
             }
         };
+        // So many at once, so that polls keep their places.
+        let Ok(reading) = context.documents.try_acquire() else {
+            drop(slot);
+            sleep(PERIOD_LEAST).await;
+            continue;
+        };
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
         let begun = Instant::now();
-        let read = reader.read(&bench.fetch(), bench.clock.now()).await;
-        drop((slot, turn));
+        let read = reader.read(&context.fetch(), context.clock.now()).await;
+        drop((slot, reading));
         let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
         if let Some(SupError::Fetch(error)) = unread
             && let Some(pause) = error.pause(&reader.address)
         {
-            bench.hosts.pause(&pause);
+            context.hosts.pause(&pause);
         }
-        let (least, rest) = (bench.live.load().settings.min_interval, begun.elapsed() * REST);
-        let now = (Instant::now(), bench.clock.now());
+        // A document that takes long to read rests for four times as long.
+        let (least, rest) = (context.settings.load().min_interval, begun.elapsed() * 4);
+        let now = (Instant::now(), context.clock.now());
         let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
         if !wanted.is_empty() && told.send(wanted).await.is_err() {
             return;
         }
         sleep(wait.max(rest)).await;
-    }
-}
-
-/// Who may ask for a document now: one of a host, so that slow ones of one publisher keep no other from being read, and
-/// so many in all, so that polls keep their places.
-pub struct DocumentTurns {
-    hosts: Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
-    all: Semaphore,
-}
-
-impl Default for DocumentTurns {
-    fn default() -> Self {
-        Self { hosts: Mutex::default(), all: Semaphore::new(READS_AT_ONCE) }
-    }
-}
-
-impl DocumentTurns {
-    async fn take(&self, host: Arc<str>) -> Option<(OwnedMutexGuard<()>, SemaphorePermit<'_>)> {
-        let turn = {
-            let mut hosts = self.hosts.lock();
-            hosts.retain(|_, turn| Arc::strong_count(turn) > 1);
-            Arc::clone(hosts.entry(host).or_default())
-        };
-        Some((turn.lock_owned().await, self.all.acquire().await.ok()?))
     }
 }
 
@@ -353,7 +329,7 @@ impl FollowedDocuments {
 
 impl SupSource {
     fn period(&self) -> Duration {
-        self.period.unwrap_or(PERIOD_USUAL)
+        self.period.unwrap_or(Duration::from_secs(60))
     }
 
     /// How long after a poll found a change the document may still list it.

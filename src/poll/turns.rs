@@ -20,8 +20,6 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 pub const LARGE_BYTES: usize = 4 * 1024 * 1024;
 /// A document or a feed of more entries is large.
 pub const LARGE_ENTRIES: usize = 10_000;
-/// The least that an entry takes in a document in which entries cannot be counted, in bytes.
-const LEAST_ENTRY: usize = 64;
 
 /// What tells of an entry: its start tag, with or without a prefix, or its id in JSON.
 const ENTRY_SIGNS: [&[u8]; 6] = [b"<item", b":item", b"<entry", b":entry", b"<outline", b"\"id\""];
@@ -67,7 +65,8 @@ fn entries(document: &[u8]) -> usize {
         || document.starts_with(&[0xfe, 0xff])
         || document.starts_with(&[0xff, 0xfe]);
     if is_wide {
-        return document.len() / LEAST_ENTRY;
+        // What an entry takes at least, where they cannot be counted.
+        return document.len() / 64;
     }
     let count = |sign: &&[u8]| memchr::memmem::find_iter(document, *sign).count();
     ENTRY_SIGNS.iter().map(count).sum()

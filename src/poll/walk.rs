@@ -111,36 +111,28 @@ pub fn mark(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
-/// The feed's own document was read: where the walk goes from there.
-pub fn set_out(walk: &mut Backfill, signpost: ArchiveLinks, now: Time) {
-    walk.failures = 0;
-    walk.note = None;
-    remember(walk, signpost.lists);
-    remember_gone(walk, &signpost.gone);
-    match signpost.older {
-        Some((trail, next)) => go_to(walk, trail, next, now),
-        None => end(walk, WalkStanding::Done, "the feed leads to no older documents", now),
-    }
-}
-
-/// An older document was read and taken in.
-pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, (taken, known): (u32, u32), now: Time) {
-    walk.failures = 0;
-    walk.note = None;
-    walk.documents = walk.documents.saturating_add(1);
-    walk.items = walk.items.saturating_add(taken);
-    walk.known = walk.known.saturating_add(known);
+/// A document was read: where the walk goes from there. `brought`: how many items an older one brought, and how many
+/// were known; `None`: it is the feed's own document.
+pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, brought: Option<(u32, u32)>, now: Time) {
+    (walk.failures, walk.note) = (0, None);
     remember_gone(walk, &signpost.gone);
     let repeats = walk.marks.contains(&signpost.lists);
     remember(walk, signpost.lists);
-    // There are sites that answer any page with the first or the last one.
-    let pages = walk.trail != Some(ArchiveLayout::Archives);
-    if pages && (repeats || !signpost.has_entries) {
-        return end(walk, WalkStanding::Done, "the pages came to their end", now);
+    let mut why = "the feed leads to no older documents";
+    if let Some((taken, known)) = brought {
+        walk.documents = walk.documents.saturating_add(1);
+        walk.items = walk.items.saturating_add(taken);
+        walk.known = walk.known.saturating_add(known);
+        // There are sites that answer any page with the first or the last one.
+        let pages = walk.trail != Some(ArchiveLayout::Archives);
+        if pages && (repeats || !signpost.has_entries) {
+            return end(walk, WalkStanding::Done, "the pages came to their end", now);
+        }
+        why = "the last older document was read";
     }
     match signpost.older {
         Some((trail, next)) => go_to(walk, trail, next, now),
-        None => end(walk, WalkStanding::Done, "the last older document was read", now),
+        None => end(walk, WalkStanding::Done, why, now),
     }
 }
 

@@ -2,18 +2,19 @@
 //! running gateway, with its token, or an authority for certificates.
 
 use super::body::read_whole;
-use super::client::{Core, RequestWay};
-use super::clients::HttpVersions;
+use super::call::{CallBody, CallRequest};
+use super::client::Core;
 use super::error::{FetchError, broken};
 use super::guard::AllowPrivate;
-use super::{FetchLimits, FetchSettings};
+use super::{FetchLimits, FetchSettings, LeadScope};
 use bytes::Bytes;
 use http::Method;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegate_core::model::Time;
 use url::Url;
 
 /// How long an answer may be silent: a poll waits for its publisher.
@@ -23,15 +24,6 @@ const IDLE: Duration = Duration::from_secs(180);
 pub struct ApiClient {
     core: Core,
     token: Option<HeaderValue>,
-}
-
-/// A request to it.
-#[derive(Debug, Clone)]
-pub struct ApiRequest {
-    pub method: Method,
-    pub url: Url,
-    /// What is sent, behind its media type.
-    pub body: Option<(&'static str, Bytes)>,
 }
 
 /// An answer of which nothing is read yet but its head.
@@ -66,26 +58,24 @@ impl ApiClient {
         Ok(Self { core: Core::new(settings)?, token })
     }
 
-    /// Sends a request; a redirect is not followed.
-    pub async fn send(&self, request: ApiRequest) -> Result<ApiAnswer, FetchError> {
-        let ApiRequest { method, url, body } = request;
-        let way = RequestWay { route: None, versions: HttpVersions::All, is_public: false };
-        let by = self.core.client_for(&url, 0, true, way).await?;
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*;q=0.1"));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        if let Some(token) = &self.token {
-            headers.insert(AUTHORIZATION, token.clone());
-        }
-        let mut asked = by.client.request(method, url.clone());
-        if let Some((media_type, body)) = body {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-            asked = asked.body(body);
-        }
-        let limits = self.core.limits;
-        let sent = asked.headers(headers).send().await;
-        let response = sent.map_err(|error| by.unreached(error, &url, 0, &limits))?;
-        Ok(ApiAnswer { status: response.status().as_u16(), response, limits })
+    /// Sends a request, with a body behind its media type; a redirect is not followed.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<(&'static str, Bytes)>,
+    ) -> Result<ApiAnswer, FetchError> {
+        let accept = HeaderValue::from_static("application/json, */*;q=0.1");
+        let mut headers = HeaderMap::from_iter([(ACCEPT, accept)]);
+        headers.extend(self.token.clone().map(|token| (AUTHORIZATION, token)));
+        let (media_type, body) = body.unzip();
+        headers.extend(media_type.map(|it| (CONTENT_TYPE, HeaderValue::from_static(it))));
+        let sent = CallBody { headers, body: body.unwrap_or_default() };
+        let request = CallRequest::get(url.clone(), LeadScope::default(), Time::MIN);
+        let request = CallRequest { method, sent, ..request };
+        let response = self.core.send_once(request, &url).await?;
+        let status = response.status().as_u16();
+        Ok(ApiAnswer { status, response, limits: self.core.limits })
     }
 }
 
@@ -135,7 +125,7 @@ mod tests {
         let client = ApiClient::new(&url("/"), Some("hush"), None).unwrap();
         let send = |method, path: &str, body: Option<&'static str>| {
             let body = body.map(|body| ("application/json", Bytes::from_static(body.as_bytes())));
-            client.send(ApiRequest { method, url: url(path), body })
+            client.send(method, url(path), body)
         };
         let answer = send(Method::PUT, "/a?b=c", Some("{}")).await.unwrap();
         assert_eq!(answer.status, 409);
@@ -149,7 +139,7 @@ mod tests {
         assert!(heads[0].starts_with("put /a?b=c http/1.1\r\n"), "{heads:?}");
         assert!(heads.iter().all(|head| head.contains("authorization: bearer hush\r\n")));
         let url = Url::parse("http://10.0.0.1/api").unwrap();
-        let other = client.send(ApiRequest { method: Method::GET, url, body: None }).await;
+        let other = client.send(Method::GET, url, None).await;
         assert!(matches!(other.map(|_| ()), Err(FetchError::Refused { .. })));
         assert!(ApiClient::new(&Url::parse("http://x/").unwrap(), Some("a\nb"), None).is_err());
     }

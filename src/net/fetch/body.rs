@@ -47,11 +47,6 @@ pub(super) async fn apart<T: Send + 'static>(
     done.map_err(|error| FetchError::Client { what, why: error.to_string() })?
 }
 
-/// How long is waited for the beginning of a body that is no document.
-const BEGINNING_TIME: Duration = Duration::from_secs(5);
-/// The most bytes that the beginning of a body may decompress to.
-const BEGINNING_DECODED: usize = 1024 * 1024;
-
 /// The beginning of a body that says why there is no document, at most `limit` bytes; nothing where it
 /// cannot be read in time.
 pub(super) async fn beginning(
@@ -61,8 +56,8 @@ pub(super) async fn beginning(
 ) -> Bytes {
     let mut wire = BytesMut::new();
     // What came until then may be enough.
-    let _ = timeout(BEGINNING_TIME, read_some(&mut response, limit, &mut wire)).await;
-    decoded(headers, wire.freeze(), BEGINNING_DECODED).unwrap_or_default()
+    let _ = timeout(Duration::from_secs(5), read_some(&mut response, limit, &mut wire)).await;
+    decoded(headers, wire.freeze(), 1024 * 1024).unwrap_or_default()
 }
 
 /// Decompresses a body, away from the tasks that serve, and fingerprints it.

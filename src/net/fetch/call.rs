@@ -9,6 +9,7 @@ use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
 use super::error::{FetchError, broken};
 use super::freshness;
+use super::guard::MAX_URL_BYTES;
 use super::lead::{LeadScope, without_credentials};
 use bytes::{Bytes, BytesMut};
 use http::Method;
@@ -23,51 +24,41 @@ use url::Url;
 /// What a page is asked for as.
 pub(super) const PAGES: HeaderValue =
     HeaderValue::from_static("text/html, application/xhtml+xml, */*;q=0.8");
-/// The longest `Location` that is passed on, in bytes.
-const MAX_LOCATION_BYTES: usize = 8 * 1024;
 
-/// Asks for a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskRequest {
-    /// Its address. Credentials in it are not sent.
-    pub url: Url,
-    /// Whether it is asked by GET instead of HEAD. The body is not read in either case.
-    pub get: bool,
-    /// The way there, where it is not the gateway's.
-    pub route: Option<ProxyRoute>,
-    /// On whose word the page is asked for.
-    pub leads: LeadScope,
-    /// The time of the request.
-    pub now: Time,
-}
-
-/// What the page's server said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageAnswer {
-    pub status: u16,
-    /// How long it asks to be left alone.
-    pub retry_after: Option<Duration>,
-    /// Where a redirect leads, made absolute.
-    pub location: Option<Url>,
-}
-
-/// Calls an address.
+/// One request.
 #[derive(Clone)]
 pub struct CallRequest {
+    pub method: Method,
     /// The address. Credentials and a fragment in it are not sent.
     pub url: Url,
-    /// What is sent: a POST; nothing: a GET.
-    pub send: Option<CallBody>,
-    /// The most bytes of the answer's body that are read.
+    pub sent: CallBody,
+    /// The most bytes of the answer's body that are read; none: it is not waited for.
     pub answer: usize,
-    /// On whose word it is called.
+    /// The way there, where it is not the gateway's.
+    pub route: Option<ProxyRoute>,
+    /// On whose word it is asked for.
     pub leads: LeadScope,
     /// The time of the request.
     pub now: Time,
+}
+
+impl CallRequest {
+    /// A GET whose answer's body is not read.
+    pub fn get(url: Url, leads: LeadScope, now: Time) -> Self {
+        let (method, sent, route) = (Method::GET, CallBody::default(), None);
+        Self { method, url, sent, answer: 0, route, leads, now }
+    }
+
+    /// Asks whether a page is there, as a browser does.
+    pub fn page(url: Url, leads: LeadScope, now: Time) -> Self {
+        let headers = HeaderMap::from_iter([(ACCEPT, PAGES)]);
+        let sent = CallBody { headers, body: Bytes::new() };
+        Self { sent, ..Self::get(url, leads, now) }
+    }
 }
 
 /// The body of a call, and the headers that go with it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct CallBody {
     /// `Content-Type` and whatever else; they replace the client's own.
     pub headers: HeaderMap,
@@ -75,7 +66,7 @@ pub struct CallBody {
 }
 
 /// What the address answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Called {
     pub status: u16,
     /// The beginning of the body.
@@ -93,22 +84,44 @@ impl fmt::Debug for CallRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallRequest")
             .field("host", &self.url.host_str())
-            .field("posts", &self.send.as_ref().map(|sent| sent.body.len()))
+            .field("sends", &self.sent.body.len())
             .finish_non_exhaustive()
     }
 }
 
 impl Core {
-    /// Sends one request on somebody's word.
-    async fn send_once(
+    pub(super) async fn call(self: Arc<Self>, request: CallRequest) -> Result<Called, FetchError> {
+        let (answer, now, url) =
+            (request.answer, request.now, without_credentials(request.url.clone()));
+        let mut response = self.send_once(request, &url).await?;
+        let status = response.status().as_u16();
+        let retry_after = freshness::retry_after(response.headers(), now);
+        let led = response.headers().get(LOCATION);
+        let location = self.within_site(led, &url).or_else(|| location(led, &url));
+        let (mut body, mut whole) = (BytesMut::new(), false);
+        if answer > 0 {
+            // What is read of a body that is too long goes with its connection.
+            let read = read_some(&mut response, answer, &mut body).await;
+            whole = read.map_err(|error| broken(error, &self.limits))?;
+        }
+        Ok(Called { status, body: body.freeze(), whole, retry_after, location })
+    }
+
+    /// Sends a request to this address on somebody's word.
+    pub(super) async fn send_once(
         &self,
-        (method, url): (Method, &Url),
-        (headers, body): (HeaderMap, Bytes),
-        (leads, route): (&LeadScope, Option<&ProxyRoute>),
+        request: CallRequest,
+        url: &Url,
     ) -> Result<Response, FetchError> {
-        let mut leads = self.way_to(leads, url.as_str()).await?;
+        let CallRequest { method, sent, route, leads, .. } = request;
+        let CallBody { mut headers, body } = sent;
+        // An answer of a few bytes is not worth a coding, and a challenge is compared as it comes.
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+        self.say_name(url, &mut headers);
+        let mut leads = self.way_to(&leads, url.as_str()).await?;
         self.lead(&mut leads, url).await;
-        let versions = HttpVersions::of_request(&headers);
+        let (route, versions) = (route.as_ref(), HttpVersions::of_request(&headers));
         let way = RequestWay { route, versions, is_public: leads.is_confined() };
         let sending = async {
             let by = self.client_for(url, 0, true, way).await?;
@@ -121,50 +134,13 @@ impl Core {
         };
         sending.await.map_err(|error| leads.explained(error))
     }
-
-    pub(super) async fn page(
-        self: Arc<Self>,
-        request: AskRequest,
-    ) -> Result<PageAnswer, FetchError> {
-        let AskRequest { url, get, route, leads, now } = request;
-        let url = without_credentials(url);
-        let mut headers = HeaderMap::from_iter([(ACCEPT, PAGES)]);
-        self.say_name(&url, &mut headers);
-        let method = if get { Method::GET } else { Method::HEAD };
-        let sent = (headers, Bytes::new());
-        let response = self.send_once((method, &url), sent, (&leads, route.as_ref())).await?;
-        let led = response.headers().get(LOCATION);
-        let location = self.within_site(led, &url).or_else(|| location(led, &url));
-        // The response is dropped here, and its connection with it where a body is under way.
-        let retry_after = freshness::retry_after(response.headers(), now);
-        Ok(PageAnswer { status: response.status().as_u16(), retry_after, location })
-    }
-
-    pub(super) async fn call(self: Arc<Self>, request: CallRequest) -> Result<Called, FetchError> {
-        let CallRequest { url, send, answer, leads, now } = request;
-        let url = without_credentials(url);
-        let method = if send.is_some() { Method::POST } else { Method::GET };
-        let (mut headers, sent) = send.map(|sent| (sent.headers, sent.body)).unwrap_or_default();
-        // An answer of a few bytes is not worth a coding, and a challenge is compared as it comes.
-        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let mut response = self.send_once((method, &url), (headers, sent), (&leads, None)).await?;
-        let status = response.status().as_u16();
-        let retry_after = freshness::retry_after(response.headers(), now);
-        let location = location(response.headers().get(LOCATION), &url);
-        let mut body = BytesMut::new();
-        // What is read of a body that is too long goes with its connection.
-        let read = read_some(&mut response, answer, &mut body).await;
-        let whole = read.map_err(|error| broken(error, &self.limits))?;
-        Ok(Called { status, body: body.freeze(), whole, retry_after, location })
-    }
 }
 
 /// Where a redirect of an answer from `url` leads.
 pub(super) fn location(value: Option<&HeaderValue>, url: &Url) -> Option<Url> {
     value
         .map(HeaderValue::as_bytes)
-        .filter(|value| !value.is_empty() && value.len() <= MAX_LOCATION_BYTES)
+        .filter(|value| !value.is_empty() && value.len() <= MAX_URL_BYTES)
         .and_then(|value| std::str::from_utf8(value).ok())
         .and_then(|text| url.join(text).ok())
 }
@@ -176,6 +152,11 @@ mod tests {
     use crate::testing::{Publisher, response};
     use tower::ServiceExt as _;
 
+    fn get(url: &str) -> CallRequest {
+        let url = Url::parse(url).unwrap();
+        CallRequest::get(url, LeadScope::default(), Time::from_unix(0))
+    }
+
     async fn call(
         url: &str,
         send: Option<CallBody>,
@@ -183,9 +164,9 @@ mod tests {
     ) -> Result<Called, FetchError> {
         let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
-        let url = Url::parse(url).unwrap();
-        let (leads, now) = (LeadScope::default(), Time::from_unix(0));
-        let request = CallRequest { url, send, answer: 8, leads, now };
+        let method = if send.is_some() { Method::POST } else { Method::GET };
+        let (sent, request) = (send.unwrap_or_default(), get(url));
+        let request = CallRequest { method, sent, answer: 8, ..request };
         services(settings).unwrap().call.oneshot(request).await
     }
 
@@ -233,21 +214,16 @@ mod tests {
 
     #[test]
     fn a_request_does_not_show_its_address() {
-        let url = Url::parse("http://a.example/secret?token=1").unwrap();
-        let (leads, now) = (LeadScope::default(), Time::from_unix(0));
-        let request = CallRequest { url, send: None, answer: 8, leads, now };
+        let request = get("http://a.example/secret?token=1");
         assert!(!format!("{request:?}").contains("token"), "{request:?}");
     }
 
-    async fn ask(
-        url: &str,
-        get: bool,
-        allow_private: AllowPrivate,
-    ) -> Result<PageAnswer, FetchError> {
+    async fn ask(url: &str, get: bool, allow_private: AllowPrivate) -> Result<Called, FetchError> {
         let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
         let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         let (url, now) = (Url::parse(url).unwrap(), Time::from_unix(0));
-        let request = AskRequest { url, get, route: None, leads: LeadScope::default(), now };
+        let method = if get { Method::GET } else { Method::HEAD };
+        let request = CallRequest { method, ..CallRequest::page(url, LeadScope::default(), now) };
         services(settings).unwrap().ask.oneshot(request).await
     }
 
@@ -262,10 +238,9 @@ mod tests {
         })
         .await;
         let head = ask(&publisher.url("/a#b"), false, AllowPrivate::All).await.unwrap();
-        assert_eq!(head, PageAnswer { status: 405, retry_after: None, location: None });
+        assert_eq!((head.status, head.retry_after, head.location), (405, None, None));
         let get = ask(&publisher.url("/a"), true, AllowPrivate::All).await.unwrap();
-        let (retry_after, location) = (Some(Duration::from_secs(7)), None);
-        assert_eq!(get, PageAnswer { status: 410, retry_after, location });
+        assert_eq!((get.status, get.retry_after), (410, Some(Duration::from_secs(7))));
         let heads = publisher.heads();
         assert_eq!(heads.len(), 2);
         assert!(heads[0].starts_with("head /a http/1.1\r\n"), "{heads:?}");

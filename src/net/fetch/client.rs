@@ -37,13 +37,6 @@ use tower::{BoxError, ServiceBuilder};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
-const A_IM: HeaderName = HeaderName::from_static("a-im");
-/// What a delta begins with (RFC 3229 section 10.5.1).
-const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
-/// The longest content type that is passed on, in bytes.
-const MAX_CONTENT_TYPE_BYTES: usize = 256;
-
 /// Makes the fetching services over the same clients.
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
@@ -52,7 +45,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let handover = core.handover.clone();
     let (documents, pages, calls) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
     let fetch = move |request| Arc::clone(&documents).fetch(request);
-    let ask = move |request| Arc::clone(&pages).page(request);
+    let ask = move |request| Arc::clone(&pages).call(request);
     let call = move |request| Arc::clone(&calls).call(request);
     let pass = move |request| -> Passage { Box::pin(Arc::clone(&core).pass(request)) };
     Ok(Services {
@@ -140,8 +133,8 @@ impl Core {
         let identity = RequestIdentity::read(&configured, request.access.as_ref()).await?;
         let is_anybodys = !identity.is_known_to(&trail.url);
         let mut leads = self.way_to(&request.leads, &request.url).await?;
-        if let Some(there) = self.behind_our_address(leads.at()) {
-            leads.begin_at(there);
+        if let Some(there) = self.behind_our_address(&leads.at) {
+            leads.at = there;
         }
         // Everybody may lead to what everybody gets of our sites, and they to more of it.
         let ours = self.behind_our_address(&trail.url);
@@ -149,7 +142,7 @@ impl Core {
         let ours = ours.filter(|_| is_anybodys);
         let mut is_ours = ours.is_some();
         if let Some(there) = ours {
-            trail.begin_at(there);
+            trail.url = there;
         }
         self.lead(&mut leads, &trail.url).await;
         // An answer to a cookie is not for everybody.
@@ -271,10 +264,6 @@ impl Core {
             }
             _ if is_document => {
                 let delta = status == 226;
-                if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
-                    let why = "the publisher answered with a delta from a document that is not the one that was named";
-                    return Err(FetchError::upstream(why));
-                }
                 let wire = body::read_whole(response, self.limits.wire_bytes, &self.limits).await?;
                 let print = xxh3_128(&wire);
                 fetched.wire_bytes = u64::try_from(wire.len()).unwrap_or(u64::MAX);
@@ -318,7 +307,7 @@ impl Core {
         delta: bool,
     ) -> Result<FetchedDocument, FetchError> {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.filter(|text| text.len() <= MAX_CONTENT_TYPE_BYTES);
+        let content_type = content_type.filter(|text| text.len() <= 256);
         let (bytes, body) = body::open(wire, headers.clone(), self.limits.decoded_bytes).await?;
         Ok(FetchedDocument {
             bytes,
@@ -408,23 +397,8 @@ impl IdentifiedRequest<'_> {
             };
             set(IF_NONE_MATCH, validators.etag.as_ref());
             set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
-            if self.request.deltas && headers.contains_key(IF_NONE_MATCH) {
-                headers.insert(A_IM, HeaderValue::from_static("feed"));
-            }
         }
         headers
-    }
-
-    /// Whether a delta leads on from the document that is known. One that does not say what it begins
-    /// with begins with the one that was named (RFC 3229 section 10.5.1).
-    fn begins_there(&self, headers: &HeaderMap, url: &Url) -> bool {
-        let text = |value: Option<&HeaderValue>| {
-            let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
-            text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
-        };
-        let named = text(self.conditions(url).get(IF_NONE_MATCH));
-        let base = text(headers.get(DELTA_BASE));
-        named.is_some() && base.is_none_or(|base| Some(base) == named)
     }
 
     /// The address that answered, where redirects led to another one.

@@ -14,8 +14,6 @@ pub const MAX_KEPT_HOSTS: usize = 2048;
 pub const KEPT_IDLE: Duration = Duration::from_secs(90);
 /// How many of them may be hosts that are not known to be asked again so soon.
 const MAX_UNSURE: usize = MAX_KEPT_HOSTS / 2;
-/// How often it is looked at, at most, which connections have been closed.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The hosts to which a connection may be open, by fingerprint, each until it is closed.
 #[derive(Debug, Default)]
@@ -45,7 +43,7 @@ impl KeptHosts {
     }
 
     fn sweep(&mut self, now: Instant) {
-        if self.swept.is_some_and(|swept| now.duration_since(swept) < SWEEP_EVERY) {
+        if self.swept.is_some_and(|swept| now.duration_since(swept) < Duration::from_secs(1)) {
             return;
         }
         self.swept = Some(now);

@@ -40,9 +40,8 @@ impl LeadScope {
     /// Whether an answer may lead to an address, as far as the addresses themselves tell. What is asked for in the end
     /// passes the guard all the same.
     pub fn admits(&self, to: &Url, allow: &AllowPrivate) -> bool {
-        let is_led = |trail: LeadTrail| {
-            trail.stays(to) || trail.may_leave() && allow.is_own_host(trail.at())
-        };
+        let is_led =
+            |trail: LeadTrail| trail.stays(to) || trail.may_leave() && allow.is_own_host(&trail.at);
         let last = self.named_by.last().cloned().into_iter().collect();
         let by = Self { named_by: last, ..self.clone() };
         !allow.is_own_host(to) || LeadTrail::begin(&by, to.as_str()).is_ok_and(is_led)
@@ -90,7 +89,8 @@ pub(super) fn without_credentials(mut url: Url) -> Url {
 
 /// The way from the address that may be private to where answers lead.
 pub(super) struct LeadTrail {
-    at: Url,
+    /// Where it is.
+    pub(super) at: Url,
     from: Option<Url>,
     /// Whether a request made the feed.
     is_on_demand: bool,
@@ -107,16 +107,6 @@ impl LeadTrail {
         let site = scope.site.as_deref().and_then(|site| read_url(site).ok());
         let is_on_demand = scope.site.is_some();
         Ok(Self { at, from: None, is_on_demand, site, is_confined: false, unknown: None })
-    }
-
-    /// Where it is.
-    pub(super) const fn at(&self) -> &Url {
-        &self.at
-    }
-
-    /// Begins at another address that means the same.
-    pub(super) fn begin_at(&mut self, url: Url) {
-        self.at = url;
     }
 
     /// Whether it is at public addresses alone from now on.

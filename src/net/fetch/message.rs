@@ -73,8 +73,6 @@ pub struct FetchRequest {
     pub start: Option<String>,
     /// What the last answer was validated by; empty to get the whole document.
     pub validators: Validators,
-    /// Whether a delta from the document of these validators is welcome (RFC 3229, `A-IM: feed`).
-    pub deltas: bool,
     /// The fingerprint of the last body as it came over the wire.
     pub known_wire: Option<u128>,
     /// Whether its host is asked again within [`KEPT_IDLE`](super::KEPT_IDLE), as far as is known.
@@ -98,7 +96,6 @@ impl FetchRequest {
             url,
             start: None,
             validators: Validators::default(),
-            deltas: false,
             known_wire: None,
             soon: false,
             access: None,
@@ -206,12 +203,9 @@ pub(super) fn page_links(headers: &HeaderMap) -> Vec<String> {
 }
 
 fn texts<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).into_iter().take(LINKS_LOOKED_AT);
+    let values = headers.get_all(name).into_iter().take(32);
     values.filter_map(|value| value.to_str().ok())
 }
-
-/// How many headers of one name are looked at.
-const LINKS_LOOKED_AT: usize = 32;
 
 #[cfg(test)]
 mod tests {

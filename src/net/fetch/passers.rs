@@ -26,8 +26,6 @@ const IDLE: usize = 64;
 /// How long nothing may be heard on a connection before the other end is asked whether it is there, and how long one
 /// such question waits for an answer.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// So many of these questions without an answer end a connection.
-const KEEPALIVE_PROBES: u32 = 3;
 
 /// A connection to an origin.
 type OriginStream = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -68,7 +66,9 @@ impl ClientMaker {
     pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
         let tls = self.trust().config.clone();
         let resolver = GuardedResolver::new(openness);
-        let resolve = tower::service_fn(move |name: dns::Name| resolver.find(name.as_str()));
+        let resolve = tower::service_fn(move |name: dns::Name| {
+            resolver.clone().find(name.as_str().to_owned())
+        });
         let mut http = HttpConnector::new_with_resolver(resolve);
         http.enforce_http(false);
         http.set_nodelay(true);
@@ -76,7 +76,7 @@ impl ClientMaker {
         // So that it is noticed that the other end is gone without a word.
         http.set_keepalive(Some(KEEPALIVE));
         http.set_keepalive_interval(Some(KEEPALIVE));
-        http.set_keepalive_retries(Some(KEEPALIVE_PROBES));
+        http.set_keepalive_retries(Some(3));
         #[cfg(target_os = "linux")]
         http.set_tcp_user_timeout(Some(KEEPALIVE * 2));
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();

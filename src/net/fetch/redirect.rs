@@ -31,11 +31,6 @@ impl RedirectChain {
         Self { url, hops: 0, moved_to, notes: Vec::new(), sets_cookies: false, permanent: true }
     }
 
-    /// Begins at another address that means the same.
-    pub(super) fn begin_at(&mut self, url: Url) {
-        self.url = url;
-    }
-
     /// Goes where a redirect leads.
     pub(super) fn follow(&mut self, code: u16, location: Option<&[u8]>) -> Result<(), FetchError> {
         if self.hops == MAX_REDIRECTS {

@@ -4,12 +4,10 @@ use super::guard::{Openness, Refusal};
 use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use std::vec::IntoIter;
 use tokio::time::timeout;
-use tower::BoxError;
 
 /// The most addresses of one name that are tried.
 pub const MAX_ADDRESSES: usize = 16;
@@ -70,23 +68,14 @@ impl GuardedResolver {
     }
 
     /// The same as a future of its own.
-    pub(super) fn find(&self, name: &str) -> Finding {
-        let (resolver, name) = (self.clone(), name.to_owned());
-        Box::pin(async move {
-            let found = resolver.look_up(&name).await?;
-            let found: Vec<SocketAddr> = found.iter().copied().collect();
-            Ok(found.into_iter())
-        })
+    pub(super) async fn find(self, name: String) -> Result<IntoIter<SocketAddr>, LookupError> {
+        Ok(self.look_up(&name).await?.to_vec().into_iter())
     }
 }
 
-/// The admitted addresses of a name, on their way.
-pub(super) type Finding =
-    Pin<Box<dyn Future<Output = Result<IntoIter<SocketAddr>, BoxError>> + Send>>;
-
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let found = self.find(name.as_str());
+        let found = self.clone().find(name.as_str().to_owned());
         Box::pin(async move { Ok(Box::new(found.await?) as Addrs) })
     }
 }

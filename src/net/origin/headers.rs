@@ -3,9 +3,6 @@
 use super::forwarded::{ForwardedFor, is_of_proxy};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// The most options of `Connection` that are read.
-const OPTIONS_READ: usize = 64;
-
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const PROXY: HeaderName = HeaderName::from_static("proxy");
@@ -163,7 +160,7 @@ pub fn has_other_coding(headers: &HeaderMap) -> bool {
 fn named_options(headers: &HeaderMap) -> Vec<HeaderName> {
     let options = headers.get_all(header::CONNECTION).iter();
     let options = options.filter_map(|value| value.to_str().ok());
-    let options = options.flat_map(|value| value.split(',')).take(OPTIONS_READ).map(str::trim);
+    let options = options.flat_map(|value| value.split(',')).take(64).map(str::trim);
     // It ends here without being named.
     let options = options.filter(|option| !option.eq_ignore_ascii_case(KEEP_ALIVE.as_str()));
     options.filter_map(|option| HeaderName::from_bytes(option.as_bytes()).ok()).collect()

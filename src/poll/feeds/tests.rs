@@ -14,7 +14,8 @@ fn at(seconds: i64) -> Time {
 fn feed() -> FeedPolling {
     let name = FeedName::new("news").unwrap();
     let record = FeedRecord::new(name, "http://a.example/", FeedSource::Api);
-    FeedPolling::new(Memory::new(&record, at(0)))
+    let memory = Memory::new(&record, at(0));
+    FeedPolling::new(Arc::new(record), memory)
 }
 
 fn polled(entry: &mut FeedPolling, at: Time, failure: Option<&str>) {

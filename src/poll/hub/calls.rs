@@ -3,6 +3,7 @@
 use super::ledger::{NOT_PUBLIC, Task};
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use data_encoding::HEXLOWER;
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::time::Duration;
 use tidegate_core::model::Tick;
@@ -124,8 +125,8 @@ async fn deny(shared: &HubShared, task: &Task) -> CallbackAnswer {
 
 /// Asks a callback that a stranger named.
 async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
-    let (leads, now) = (LeadScope::default(), shared.clock.now());
-    let request = CallRequest { url, send: None, answer: ECHO, leads, now };
+    let request = CallRequest::get(url, LeadScope::default(), shared.clock.now());
+    let request = CallRequest { answer: ECHO, ..request };
     shared.call(Manner::WebSub).oneshot(request).await
 }
 
@@ -192,8 +193,9 @@ async fn prepare(
 
 async fn deliver(shared: &HubShared, task: &Task, delivery: CallBody) -> CallbackAnswer {
     let Subscription { manner, callback, .. } = &task.subscription;
-    let (url, now, leads) = (callback.clone(), shared.clock.now(), LeadScope::default());
-    let request = CallRequest { url, send: Some(delivery), answer: THANKS, leads, now };
+    let request = CallRequest::get(callback.clone(), LeadScope::default(), shared.clock.now());
+    let (method, sent) = (Method::POST, delivery);
+    let request = CallRequest { method, sent, answer: THANKS, ..request };
     match shared.call(*manner).oneshot(request).await {
         Ok(called) => CallbackAnswer::to_delivery(called.status, called.retry_after),
         Err(error) => CallbackAnswer::Failed { why: describe_error(&error, *manner), after: None },
@@ -237,7 +239,6 @@ mod tests {
     use super::*;
     use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::testing::owners::gateway;
-    use bytes::Bytes;
     use std::sync::Arc;
     use tidegate_core::clock::ManualClock;
     use tidegate_core::model::{EndpointId, FeedName, Time};
@@ -288,8 +289,7 @@ mod tests {
         let own = EndpointId::own("gate").unwrap();
         let store = Store::in_memory(Some(own), clock()).unwrap();
         let ended = tower::service_fn(async |_: CallRequest| {
-            let (body, whole) = (Bytes::new(), true);
-            Ok(Called { status: 410, body, whole, retry_after: None, location: None })
+            Ok(Called { status: 410, whole: true, ..Called::default() })
         });
         let (hub, task) = (hub(store, Call::new(ended)).await, delivery());
         let (outcome, _) = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
@@ -304,9 +304,7 @@ mod tests {
     async fn what_strangers_name_is_never_called_as_what_the_operator_names() {
         let answers = |status| {
             Call::new(tower::service_fn(move |_: CallRequest| {
-                let (body, whole) = (Bytes::new(), true);
-                let called = Called { status, body, whole, retry_after: None, location: None };
-                std::future::ready(Ok(called))
+                std::future::ready(Ok(Called { status, whole: true, ..Called::default() }))
             }))
         };
         let own = EndpointId::own("gate").unwrap();

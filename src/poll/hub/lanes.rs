@@ -146,18 +146,15 @@ impl HostCalls {
         }
         let HostSent { first, other, delivered, bytes } = &mut self.sent;
         let is_free = *other + *delivered < OF_SUBSCRIBERS;
-        let has_part = match purpose {
-            Purpose::FirstVerification => first.has_room(Some(owner), FIRST_VERIFICATIONS),
-            Purpose::OtherVerification => is_free && *other < OTHER_VERIFICATIONS,
-            Purpose::Delivery => is_free && *bytes < BYTES,
-        };
         match purpose {
-            _ if !has_part => {}
-            Purpose::FirstVerification => first.add(Some(owner)),
-            Purpose::OtherVerification => *other += 1,
-            Purpose::Delivery => *delivered += 1,
+            Purpose::FirstVerification if first.has_room(Some(owner), FIRST_VERIFICATIONS) => {
+                first.add(Some(owner));
+            }
+            Purpose::OtherVerification if is_free && *other < OTHER_VERIFICATIONS => *other += 1,
+            Purpose::Delivery if is_free && *bytes < BYTES => *delivered += 1,
+            _ => return false,
         }
-        has_part
+        true
     }
 }
 

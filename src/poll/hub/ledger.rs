@@ -5,7 +5,7 @@ mod entries;
 
 use super::HubSettings;
 use super::lanes::{LaneTurn, host_of};
-use entries::{FOLLOWS, FeedEntry, SubscriptionEntry, Unverified};
+use entries::{FOLLOWS, FeedEntry, SubscriptionEntry};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -95,7 +95,7 @@ pub(super) struct Ledger {
     /// The subscriptions by the hosts of their callbacks.
     hosts: HashMap<Arc<str>, HashSet<SubscriptionId>>,
     /// The requests that are not verified.
-    unverified: HashMap<SubscriptionId, Unverified>,
+    unverified: HashSet<SubscriptionId>,
     queue: BTreeSet<(Time, SubscriptionId)>,
     /// What is to be written: as it was before the first change, and as it stood after the last.
     dirty: HashMap<SubscriptionId, SubscriptionChange>,

@@ -52,9 +52,8 @@ pub(super) async fn run(shared: Arc<HubShared>, topics: Topics, cancel: Cancella
     worker.shared.flush_or_warn().await;
 }
 
-/// How often subscriptions are read that other gateways take, at least, and how many are read in a second.
+/// How often subscriptions are read that other gateways take, at least.
 const READ_EVERY: Duration = Duration::from_secs(1);
-const READ_IN_A_SECOND: u32 = 20_000;
 
 struct Worker {
     shared: Arc<HubShared>,
@@ -175,7 +174,8 @@ impl Worker {
         match stored {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
-                self.read_at = Instant::now() + READ_EVERY * (1 + count / READ_IN_A_SECOND);
+                // So many can be read in a second.
+                self.read_at = Instant::now() + READ_EVERY * (1 + count / 20_000);
                 // Of the feeds of new ones the ticks are not known.
                 self.stale |= self.shared.ledger.lock().take_in(stored, now);
             }

@@ -25,17 +25,17 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         judge: Arc::new(JudgeDouble::default()),
         cancel: CancellationToken::new(),
     };
-    let (settings, cancel) = (parts.settings.clone(), parts.cancel.clone());
-    let bench = Arc::new(Poller::context(parts));
-    let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
-    let poller = Poller { commands, bench: Arc::clone(&bench), cancel };
+    let settings = parts.settings.clone();
+    let context = Arc::new(Poller::context(parts));
+    let mut scheduler = PollScheduler::new(settings, Arc::clone(&context));
+    let poller = Poller { commands, context: Arc::clone(&context) };
     for feed in ["ash", "birch"] {
         let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: "secret".to_owned() };
         let found = Discovery { hubs: vec!["http://h.example/".into()], topic: "t".to_owned() };
         let mut memory = Memory::new(&record(feed), NOW);
         let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
         memory.state.subscription = Some(Box::new(subscription));
-        bench.table.insert(name(feed), memory).lock().begin(NOW);
+        context.table.insert(Arc::new(record(feed)), memory).lock().begin(NOW);
     }
     let signature = Secret::new("secret").unwrap().sign(b"news");
     let push = async |feed: &str| {
@@ -50,12 +50,12 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let mut heard = |feed: &str| {
         let command = inbox.try_recv();
         command.map(|command| command(&mut scheduler)).is_ok()
-            && !bench.table.get(&name(feed)).unwrap().lock().waits_for_push
+            && !context.table.get(&name(feed)).unwrap().lock().waits_for_push
     };
     assert_eq!((heard("ash"), heard("birch")), (true, false));
     assert_eq!(push("birch").await, PushResult::Taken, "sent again");
     assert_eq!((heard("birch"), heard("ash")), (true, false));
-    bench.table.get(&name("ash")).unwrap().lock().pause();
+    context.table.get(&name("ash")).unwrap().lock().pause();
     assert_eq!(push("ash").await, PushResult::Unknown, "it is not polled for the time being");
     assert!(!poller.is_callback("token.ash").await);
 }
@@ -75,7 +75,7 @@ async fn a_large_ledger_is_aged_in_the_turn_of_large_documents() {
         let aged = timeout(Duration::from_secs(3600), poller.age(&Arc::new(record(feed)))).await;
         aged.map(Result::unwrap).is_ok()
     };
-    let turn = poller.bench.turns.acquire(JudgeCost::Large(0)).await.unwrap();
+    let turn = poller.context.turns.acquire(JudgeCost::Large(0)).await.unwrap();
     assert!(!is_aged("large").await);
     assert!(is_aged("usual").await);
     drop(turn);

@@ -2,9 +2,9 @@ use super::*;
 use std::sync::Mutex;
 use tidegate_core::model::SyncId;
 use tidegate_judge::probe::ProbeScope;
-use tidegate_net::fetch::{FetchError, PageAnswer};
+use tidegate_net::fetch::{Called, FetchError};
 
-type Script = dyn Fn(&str, &str) -> Result<PageAnswer, FetchError> + Send + Sync;
+type Script = dyn Fn(&str, &str) -> Result<Called, FetchError> + Send + Sync;
 
 /// A site that answers by method and path, and what it was asked.
 struct Site {
@@ -14,20 +14,20 @@ struct Site {
 
 impl Site {
     fn new(
-        script: impl Fn(&str, &str) -> Result<PageAnswer, FetchError> + Send + Sync + 'static,
+        script: impl Fn(&str, &str) -> Result<Called, FetchError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self { script: Box::new(script), asked: Mutex::default() })
     }
 
-    fn service(self: &Arc<Self>) -> PageFetch {
+    fn service(self: &Arc<Self>) -> Call {
         let site = Arc::clone(self);
-        PageFetch::new(tower::service_fn(move |request: AskRequest| {
-            let method = if request.get { "GET" } else { "HEAD" };
+        Call::new(tower::service_fn(move |request: CallRequest| {
+            let method = request.method.as_str().to_owned();
             let path = request.url.path().to_owned();
             let known = ["/listed", "/a", "/b", "/elsewhere", "/"].contains(&path.as_str());
             let path = if known { path } else { "/made-up".to_owned() };
             site.asked.lock().unwrap().push(format!("{method} {path}"));
-            let answer = (site.script)(method, &path);
+            let answer = (site.script)(&method, &path);
             async move { answer }
         }))
     }
@@ -37,12 +37,12 @@ impl Site {
     }
 }
 
-fn status(code: u16) -> Result<PageAnswer, FetchError> {
-    Ok(PageAnswer { status: code, retry_after: None, location: None })
+fn status(code: u16) -> Result<Called, FetchError> {
+    Ok(Called { status: code, ..Called::default() })
 }
 
-fn leads(to: &str) -> Result<PageAnswer, FetchError> {
-    Ok(PageAnswer { status: 301, retry_after: None, location: Some(url(to)) })
+fn leads(to: &str) -> Result<Called, FetchError> {
+    Ok(Called { status: 301, location: Some(url(to)), ..Called::default() })
 }
 
 fn url(path: &str) -> Url {
@@ -60,7 +60,7 @@ fn plan() -> ProbePlan {
 
 fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> Asking<'a> {
     let (leads, now) = (LeadScope::default(), tidegate_core::model::Time::from_unix(0));
-    let way = AskRequest { url: plan.listed.clone(), get: false, route: None, leads, now };
+    let way = CallRequest::page(plan.listed.clone(), leads, now);
     Asking::new(site.service(), plan, pause, way)
 }
 
@@ -179,7 +179,7 @@ async fn redirects_stay_within_the_domain() {
 async fn redirects_have_an_end() {
     let site = Site::new(|_, path| match path {
         "/a" => leads("/a"),
-        "/b" => Ok(PageAnswer { status: 302, retry_after: None, location: None }),
+        "/b" => status(302),
         _ => status(200),
     });
     let (replies, _) = ask(&site).await;

@@ -247,27 +247,27 @@ proptest! {
 fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
     let hints = UpdateHints::default();
     let told = |source| LastResult::Announced(source, None);
-    let often = next(UpdateRate::since(NOW), &hints, told(PushSource::Sup));
+    let often = next(UpdateRate::since(NOW), &hints, told(IntervalReason::BySup));
     assert!(about(&often, 20 * MINUTE), "{often:?}");
     assert_eq!(
         often.reason.to_string(),
         "its SUP document tells of changes; polled every 20 min all the same"
     );
     let day = UpdateRate::since(NOW.minus(DAY));
-    let by_hub = next(day, &hints, told(PushSource::Hub));
+    let by_hub = next(day, &hints, told(IntervalReason::ByHub));
     assert!(about(&by_hub, SAFETY_EVERY), "{by_hub:?}");
     assert_eq!(
         by_hub.reason.to_string(),
         "its hub tells of changes; polled every 6 h all the same"
     );
     // It is never sooner than without one, and what it waits for is told.
-    let seldom = next(UpdateRate::since(NOW.minus(30 * DAY)), &hints, told(PushSource::Sup));
+    let seldom = next(UpdateRate::since(NOW.minus(30 * DAY)), &hints, told(IntervalReason::BySup));
     assert!(about(&seldom, DAY), "{seldom:?}");
     // Where something is pending, it is as ever.
     let pending = next(
         UpdateRate::since(NOW),
         &hints,
-        LastResult::Announced(PushSource::Sup, Some(NOW.plus(10 * MINUTE))),
+        LastResult::Announced(IntervalReason::BySup, Some(NOW.plus(10 * MINUTE))),
     );
     assert_eq!(pending.at, NOW.plus(10 * MINUTE));
 }

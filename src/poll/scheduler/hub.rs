@@ -1,8 +1,9 @@
 //! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
 //! may ask back, and what is polled because of what they push.
 
-use super::{Errand, Finished, HOST_PAUSED, PAUSE_MARGIN, PollScheduler, ScheduledFeed};
+use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler};
 use crate::domains::behind_list;
+use crate::feeds::{FeedCell, FeedPolling};
 use crate::polling::{BROKE_OFF, PollContext, PollResult};
 use crate::subscribe::{self, Failed};
 use crate::sup::AnnouncedFeed;
@@ -18,36 +19,46 @@ use tidegate_core::websub::subscriber::{self, Requests};
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
 use tidegate_net::fetch::LeadScope;
 use tidegate_store::in_words;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
-/// What became of a request to a hub.
-pub(super) enum HubAsked {
-    /// The hub has taken it, or nobody waits for it any more.
-    Done,
-    Failed(Failed),
-    /// Its host asked to be left alone, for so long still.
-    PutOff(Duration),
-}
+/// How soon after a poll a feed may be polled again because of a push: it grows with each push after which nothing was
+/// new, up to this limit or the shortest interval of its schedule.
+pub const PUSH_PAUSE: GrowingPause =
+    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
 
-impl ScheduledFeed {
-    /// Moves what is to be asked along with a clock that was set back.
-    pub(super) fn set_hub_back(&mut self, by: Duration) {
-        if let Some(requests) = &mut self.hub_requests {
-            **requests = requests.set_back(by);
-        }
-        self.with_hub(|it| subscriber::set_back(it, by));
+impl FeedPolling {
+    fn with_hub<T>(&mut self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
+        self.memory.state.subscription.as_deref_mut().map(change)
     }
 
-    /// Looks at the subscription to its hub, or changes it; `None` where there is none.
-    fn with_hub<T>(&self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
-        self.cell.lock().memory.state.subscription.as_deref_mut().map(change)
+    /// That it is to be polled as without a hub again, where it was left to one that is not believed any more.
+    fn uncover(&mut self, now: Time) -> Option<AnnouncedFeed> {
+        let begun = self.live.hearing.polled.unwrap_or(now);
+        let covers = self.with_hub(|it| subscriber::covers(it, begun, now));
+        if !self.live.hearing.by_hub || covers == Some(true) {
+            return None;
+        }
+        self.live.hearing.by_hub = false;
+        let (feed, reason) = (self.record.name.clone(), "its hub is not relied on any more");
+        Some(AnnouncedFeed { feed, told: ToldChange::None, reason })
     }
 }
 
 impl PollScheduler {
+    /// Looks at the subscription of a feed to its hub, or changes it; `None` where there is none.
+    fn with_hub<T>(
+        &self,
+        name: &FeedName,
+        change: impl FnOnce(&mut HubSubscription) -> T,
+    ) -> Option<T> {
+        self.with_feed(name, |feed| feed.with_hub(change)).flatten()
+    }
+
     /// Goes on with the subscription of a feed that polling begins with, or after the settings have changed.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get(name) else { return };
-        let Some(subscription) = feed.with_hub(|it| it.clone()) else { return };
+        let Some(subscription) = self.with_hub(name, |it| it.clone()) else { return };
         // What has become unreachable, or unwanted, is given up.
         if !self.settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
@@ -62,41 +73,38 @@ impl PollScheduler {
             self.begin_anew(name, &found);
             return self.hub_changed(name);
         }
-        self.plan_hub(name);
-    }
-
-    /// What was found, without the hubs that cannot reach this gateway; `None` where no other is named.
-    fn reached(&self, found: &Option<Discovery>) -> Option<Discovery> {
-        let mut found = found.clone()?;
-        found.hubs.retain(|hub| self.settings.is_reached_by(hub));
-        (!found.hubs.is_empty()).then_some(found)
+        self.ask_hub(name);
     }
 
     /// Subscribes to what was found, instead of what is subscribed to.
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
-        let now = self.clock.now();
+        let now = self.context.clock.now();
         self.leave_hub(name);
         let (Some(keys), Some(reach)) = (subscribe::mint(name), &self.settings.reach) else {
             return;
         };
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let (base, before) = (&reach.callbacks, feed.hub_requests.as_deref().copied());
-        let subscription = subscriber::begin(found, keys, base, before, now);
-        feed.cell.lock().memory.state.subscription = Some(Box::new(subscription));
+        self.with_feed(name, |feed| {
+            let before = feed.live.hub_requests.as_deref().copied();
+            let subscription = subscriber::begin(found, keys, &reach.callbacks, before, now);
+            feed.memory.state.subscription = Some(Box::new(subscription));
+        });
     }
 
     /// Takes in what a poll says of the feed's hub.
     pub(super) fn discovered(&mut self, name: &FeedName, found: &Option<Discovery>) {
-        let found = self.reached(found);
-        let Some(feed) = self.feeds.get(name) else { return };
-        let Some(found) = found else {
-            if feed.with_hub(|_| ()).is_some() {
+        let mut found = found.clone();
+        // Hubs that cannot reach this gateway are none.
+        if let Some(found) = &mut found {
+            found.hubs.retain(|hub| self.settings.is_reached_by(hub));
+        }
+        let Some(found) = found.filter(|found| !found.hubs.is_empty()) else {
+            if self.with_hub(name, |_| ()).is_some() {
                 self.leave_hub(name);
                 self.save_aside(name);
             }
             return;
         };
-        match feed.with_hub(|it| subscriber::goes_on(it, &found)).flatten() {
+        match self.with_hub(name, |it| subscriber::goes_on(it, &found)).flatten() {
             Some(false) => return,
             Some(true) => {}
             None => self.begin_anew(name, &found),
@@ -106,127 +114,39 @@ impl PollScheduler {
 
     /// Notes that a subscription is another one than before: it is shown, written down, and its next
     /// request is planned.
-    pub(super) fn hub_changed(&mut self, name: &FeedName) {
-        self.plan_hub(name);
+    fn hub_changed(&mut self, name: &FeedName) {
+        self.ask_hub(name);
         self.save_aside(name);
         self.watch_hub(name);
     }
 
     /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
     pub(super) fn watch_hub(&mut self, name: &FeedName) {
-        let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let begun = feed.hearing.polled.unwrap_or(now);
-        let covers = feed.with_hub(|it| subscriber::covers(it, begun, now));
-        if feed.hearing.by_hub && covers != Some(true) {
-            feed.hearing.by_hub = false;
-            let reason = "its hub is not relied on any more";
-            self.want(&AnnouncedFeed { feed: name.clone(), told: ToldChange::None, reason });
+        let now = self.context.clock.now();
+        if let Some(wanted) = self.with_feed(name, |feed| feed.uncover(now)).flatten() {
+            self.want(&wanted);
         }
     }
 
-    /// Has its hub be asked when that is due, unless it is being asked.
-    fn plan_hub(&mut self, name: &FeedName) {
-        let is_idle = |feed: &&mut Box<ScheduledFeed>| feed.asking_hub.is_none();
-        let Some(feed) = self.feeds.get_mut(name).filter(is_idle) else { return };
-        let next = feed.with_hub(|it| it.next);
-        let old = std::mem::replace(&mut feed.hub_due, next);
-        if let Some(old) = old {
-            self.due.remove(&(old, Errand::Hub(name.clone())));
+    /// Has its hub be asked whenever that is due.
+    fn ask_hub(&self, name: &FeedName) {
+        let Some(cell) = self.context.table.live(name) else { return };
+        let mut feed = cell.lock();
+        let Some(token) = feed.with_hub(|it| it.keys.token.clone()) else { return };
+        if feed.live.subscribing.as_ref().is_none_or(|asking| asking.is_over()) {
+            let (context, told) = (Arc::clone(&self.context), self.told.clone());
+            let subscriber = Subscriber { context, cell: Arc::clone(&cell), token, told };
+            let asking = self.context.spawn_aside(|cancel| subscriber.run(cancel));
+            feed.live.subscribing = Some(Box::new(asking));
         }
-        self.due.extend(next.map(|at| (at, Errand::Hub(name.clone()))));
-    }
-
-    /// Takes over the lease of a hub that asked another gateway back, which has stored it.
-    pub(super) fn adopt_lease(&mut self, name: &FeedName, stored: &HubSubscription) {
-        let Some(feed) = self.feeds.get(name).filter(|_| self.owned.is_some()) else { return };
-        let until = |it: &HubSubscription| it.lease.map(|lease| lease.until);
-        let adopts = feed.with_hub(|own| {
-            let adopts = own.keys == stored.keys && until(stored) > until(own);
-            if adopts {
-                own.clone_from(stored);
-            }
-            adopts
-        });
-        if adopts == Some(true) {
-            self.hub_changed(name);
-        }
-    }
-
-    /// Asks a hub, where that is due still.
-    pub(super) fn begin_hub(&mut self, name: &FeedName, now: Time) {
-        let is_idle = |feed: &&mut Box<ScheduledFeed>| feed.asking_hub.is_none();
-        let Some(feed) = self.feeds.get_mut(name).filter(is_idle) else { return };
-        feed.hub_due = None;
-        if feed.with_hub(|it| it.next <= now) != Some(true) {
-            return self.plan_hub(name);
-        }
-        let request = feed.with_hub(|it| {
-            if !subscriber::due(it, now) {
-                return None;
-            }
-            if !it.keys.secret.is_empty() && !self.settings.may_share_secret(it.address()) {
-                it.keys.secret.clear();
-            }
-            let token = it.keys.token.clone();
-            Some((token, it.address().to_owned(), subscribe::request(it, true)?))
-        });
-        if let Some((token, hub, request)) = request.flatten() {
-            let (record, cell) = (Arc::clone(&feed.record), Arc::clone(&feed.cell));
-            let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
-            let asking = async move {
-                let _slot = match bench.hosts.slot(&hub, false).await {
-                    Ok(slot) => slot,
-                    Err(left) => return HubAsked::PutOff(left),
-                };
-                let now = bench.clock.now();
-                if let Some(it) = cell.lock().memory.state.subscription.as_deref_mut() {
-                    subscriber::sent(it, now);
-                }
-                ask(&bench, &record, (hub, request), now).await
-            };
-            let (feed_name, given_up) = (name.clone(), cancel.clone());
-            feed.asking_hub = Some(cancel.drop_guard());
-            self.running.spawn(async move {
-                let asked = AssertUnwindSafe(given_up.run_until_cancelled(asking)).catch_unwind();
-                let asked = asked.await.unwrap_or_else(|_| {
-                    tracing::error!(feed = %feed_name, error = BROKE_OFF, "a hub could not be asked");
-                    Some(HubAsked::Failed(Failed::new(BROKE_OFF.to_owned())))
-                });
-                Finished::Hub(feed_name, token, asked.unwrap_or(HubAsked::Done))
-            });
-        }
-        self.hub_changed(name);
-    }
-
-    pub(super) fn finish_hub(&mut self, name: &FeedName, token: &str, asked: HubAsked) {
-        let now = self.clock.now();
-        // The feed of that name may be another one by now, or its subscription.
-        let is_it = |feed: &&mut Box<ScheduledFeed>| {
-            feed.with_hub(|it| it.keys.token == token) == Some(true)
-        };
-        let Some(feed) = self.feeds.get_mut(name).filter(is_it) else { return };
-        feed.asking_hub = None;
-        feed.with_hub(|it| match asked {
-            HubAsked::Done => {}
-            HubAsked::PutOff(left) => {
-                subscriber::put_off(it, HOST_PAUSED, now.plus(left).plus(PAUSE_MARGIN));
-            }
-            HubAsked::Failed(failed) => {
-                let hub = shown(it.address());
-                tracing::info!(feed = %name, hub = hub.text(), why = failed.why, "a hub was not subscribed to");
-                subscriber::failed(it, &failed.why, failed.wait, now);
-            }
-        });
-        self.hub_changed(name);
     }
 
     /// What a hub that calls is answered: the challenge, or nothing where what it asks was not
     /// asked for.
     pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
-        let now = self.clock.now();
+        let now = self.context.clock.now();
         let name = subscribe::feed_of_token(token)?;
-        let reply = self.feeds.get(&name)?.with_hub(|it| {
+        let reply = self.with_hub(&name, |it| {
             if it.keys.token != token {
                 return None;
             }
@@ -248,23 +168,22 @@ impl PollScheduler {
     }
 
     /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
-    /// after its last poll than [`ScheduledFeed::push_pause`].
+    /// after its last poll than [`PUSH_PAUSE`] says.
     pub(crate) fn pushed(&mut self, token: &str) {
         let Some(name) = subscribe::feed_of_token(token) else { return };
-        if let Some(cell) = self.bench.table.get(&name) {
-            cell.lock().waits_for_push = false;
+        let now = self.context.clock.now();
+        let pause = self.with_feed(&name, |feed| {
+            feed.waits_for_push = false;
+            let is_own = |it: &mut HubSubscription| it.keys.token == token;
+            let pushed = |it: &mut HubSubscription| is_own(it).then(|| subscriber::pushed(it, now));
+            let told = feed.with_hub(pushed).flatten()?;
+            let hearing = &mut feed.live.hearing;
+            hearing.told = hearing.told.max(told);
+            Some(hearing.push_pause(self.settings.bounds(&feed.record.options).min()))
+        });
+        if let Some(pause) = pause.flatten() {
+            self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
         }
-        let now = self.clock.now();
-        let least = self.feeds.get(&name).map(|feed| self.settings.bounds(&feed.record.options));
-        let Some((feed, least)) = self.feeds.get_mut(&name).zip(least) else { return };
-        let pushed = feed
-            .with_hub(|it| (it.keys.token == token).then(|| subscriber::pushed(it, now)))
-            .flatten();
-        let Some(told) = pushed else { return };
-        feed.hearing.told = feed.hearing.told.max(told);
-        let pause = feed.push_pause(least.min());
-        self.plan_hub(&name);
-        self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
     }
 
     /// Takes in a successful poll, for what the hub of its feed is worth; whether every change from
@@ -280,9 +199,8 @@ impl PollScheduler {
         if let Some(hub) = found.hub.as_ref().filter(|_| found.held.is_none()) {
             self.discovered(name, hub);
         }
-        let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return false };
-        let heard = feed.with_hub(|it| {
+        let now = self.context.clock.now();
+        let heard = self.with_hub(name, |it| {
             let was_relied_on = it.trust.is_relied_on(now);
             let is_material = subscriber::polled(it, poll, now);
             if was_relied_on && let Some(until) = it.trust.distrusted_until {
@@ -292,9 +210,8 @@ impl PollScheduler {
             (is_material, subscriber::covers(it, begun, now) && found.held.is_none())
         });
         let (is_material, covers) = heard.unwrap_or_default();
-        feed.hearing.by_hub = covers;
+        self.with_feed(name, |feed| feed.live.hearing.by_hub = covers);
         if is_material {
-            self.plan_hub(name);
             self.save_aside(name);
         }
         covers
@@ -303,27 +220,26 @@ impl PollScheduler {
     /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that
     /// fails its lease runs out, and what it still pushes is answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        feed.asking_hub = None;
-        let mut polling = feed.cell.lock();
-        let Some(left) = polling.memory.state.subscription.take() else { return };
-        polling.disbelieved = None;
-        drop(polling);
-        let record = Arc::clone(&feed.record);
-        feed.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
-        self.plan_hub(name);
-        let is_asked = left.is_held(self.clock.now()) && self.bench.may_poll();
+        let left = self.with_feed(name, |feed| {
+            let left = feed.memory.state.subscription.take()?;
+            (feed.live.subscribing, feed.disbelieved) = (None, None);
+            feed.live.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
+            Some((left, Arc::clone(&feed.record)))
+        });
+        let Some((left, record)) = left.flatten() else { return };
+        let is_asked = left.is_held(self.context.clock.now()) && self.context.may_poll();
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
-        if !self.bench.ending.leave(&left.keys.token, &left.topic) {
+        if !self.context.ending.leave(&left.keys.token, &left.topic) {
             return;
         }
-        let (bench, cancel) = (Arc::clone(&self.bench), self.cancel.child_token());
-        self.bench.spawn(async move {
+        let (context, cancel) = (Arc::clone(&self.context), self.context.cancel.clone());
+        self.context.spawn(async move {
             let asking = async {
-                if let Ok(_slot) = bench.hosts.slot(&hub, false).await {
-                    ask(&bench, &record, (hub, request), bench.clock.now()).await;
+                if let Ok(_slot) = context.hosts.slot(&hub, false).await {
+                    // Once: what comes of it changes nothing.
+                    let _ = ask(&context, &record, hub, request, context.clock.now()).await;
                 }
             };
             cancel.run_until_cancelled(asking).await;
@@ -331,68 +247,112 @@ impl PollScheduler {
     }
 }
 
-/// Asks a hub for a feed.
-async fn ask(
-    bench: &PollContext,
-    feed: &FeedRecord,
-    (hub, request): (String, HubRequest),
-    now: Time,
-) -> HubAsked {
-    let asked = match behind_list(&bench.store, feed, LeadScope::of_feed(feed)).await {
-        Ok(leads) => subscribe::ask(bench.services().call, (hub, leads), request, now).await,
-        Err(error) => Err(Failed::new(in_words(&error))),
-    };
-    match asked {
-        Ok(()) => HubAsked::Done,
-        Err(failed) => {
-            failed.pause.iter().for_each(|pause| bench.hosts.pause(pause));
-            HubAsked::Failed(failed)
+/// A feed, and the subscription to its hub by its token.
+struct Subscriber {
+    context: Arc<PollContext>,
+    cell: Arc<FeedCell>,
+    token: String,
+    told: mpsc::Sender<Vec<AnnouncedFeed>>,
+}
+
+impl Subscriber {
+    /// Looks at the subscription, or changes it; `None` where that is another one by now.
+    fn with<T>(&self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
+        let mut feed = self.cell.lock();
+        let subscription = feed.memory.state.subscription.as_deref_mut();
+        subscription.filter(|it| it.keys.token == self.token).map(change)
+    }
+
+    /// Asks the hub whenever that is due, for as long as there is this subscription.
+    async fn run(self, cancel: CancellationToken) {
+        let asking = async {
+            while let Some(next) = self.with(|it| it.next) {
+                let left = next.since(self.context.clock.now());
+                if left.is_zero() && self.context.is_open() {
+                    // In a box, so that one that waits takes little room.
+                    Box::pin(self.ask_now(&cancel)).await;
+                    continue;
+                }
+                // The wall clock may leap meanwhile, or the hub ask back.
+                sleep(left.clamp(Duration::from_secs(1), Duration::from_secs(10))).await;
+            }
+        };
+        cancel.run_until_cancelled(asking).await;
+    }
+
+    async fn ask_now(&self, cancel: &CancellationToken) {
+        let (now, settings) = (self.context.clock.now(), self.context.settings.load_full());
+        let request = self.with(|it| {
+            if !subscriber::due(it, now) {
+                return None;
+            }
+            if !it.keys.secret.is_empty() && !settings.may_share_secret(it.address()) {
+                it.keys.secret.clear();
+            }
+            Some((it.address().to_owned(), subscribe::request(it, true)?))
+        });
+        self.note_change(cancel).await;
+        let Some((hub, request)) = request.flatten() else { return };
+        let asking = async {
+            let _slot = match self.context.hosts.slot(&hub, false).await {
+                Ok(slot) => slot,
+                Err(left) => {
+                    let at = self.context.clock.now().plus(left).plus(PAUSE_MARGIN);
+                    self.with(|it| subscriber::put_off(it, HOST_PAUSED, at));
+                    return Ok(());
+                }
+            };
+            let now = self.context.clock.now();
+            self.with(|it| subscriber::sent(it, now));
+            let record = Arc::clone(&self.cell.lock().record);
+            ask(&self.context, &record, hub.clone(), request, now).await
+        };
+        let asked = AssertUnwindSafe(asking).catch_unwind().await;
+        if let Err(failed) = asked.unwrap_or_else(|_| Err(Failed::new(BROKE_OFF.to_owned()))) {
+            let now = self.context.clock.now();
+            let hub = shown(&hub);
+            tracing::info!(feed = %self.name(), hub = hub.text(), why = failed.why, "a hub was not subscribed to");
+            self.with(|it| subscriber::failed(it, &failed.why, failed.wait, now));
+        }
+        self.note_change(cancel).await;
+    }
+
+    fn name(&self) -> FeedName {
+        self.cell.lock().record.name.clone()
+    }
+
+    /// Has the subscription written down, unless it was given up, and the feed polled where it was left to its hub.
+    async fn note_change(&self, cancel: &CancellationToken) {
+        let (name, now) = (self.name(), self.context.clock.now());
+        let is_given_up = || cancel.is_cancelled();
+        self.context.table.remember_unless(&name, &self.cell, Duration::ZERO, is_given_up);
+        let wanted = self.cell.lock().uncover(now);
+        if let Some(wanted) = wanted {
+            // Polling may have stopped.
+            let _ = self.told.send(vec![wanted]).await;
         }
     }
 }
 
-/// How soon after a poll a feed may be polled again because of a push: it grows with each push after which nothing was
-/// new, up to this limit or the shortest interval of its schedule.
-pub const PUSH_PAUSE: GrowingPause =
-    GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
-
-impl ScheduledFeed {
-    pub(super) fn push_pause(&self, least: Duration) -> Duration {
-        PUSH_PAUSE.after(self.hearing.futile.saturating_add(1)).min(least)
+/// Asks a hub for a feed.
+async fn ask(
+    context: &PollContext,
+    feed: &FeedRecord,
+    hub: String,
+    request: HubRequest,
+    now: Time,
+) -> Result<(), Failed> {
+    let leads = behind_list(&context.store, feed, LeadScope::of_feed(feed)).await;
+    let leads = leads.map_err(|error| Failed::new(in_words(&error)))?;
+    let call = context.services.load().call.clone();
+    let asked = subscribe::ask(call, (hub, leads), request, now).await;
+    if let Err(Failed { pause: Some(pause), .. }) = &asked {
+        context.hosts.pause(pause);
     }
+    asked
 }
 
 /// The address of a hub as the log may tell it.
 fn shown(hub: &str) -> ShownAddress {
     ShownAddress::new(hub, None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::double::{NOW, name};
-    use crate::testing::gateway::Gateway;
-    use tidegate_core::model::SubscriptionKeys;
-
-    /// As each push does, and each answer of the hub.
-    #[tokio::test(start_paused = true)]
-    async fn a_hub_is_due_once_however_often_that_is_planned() {
-        let gateway = Gateway::with_news("one").await;
-        let plan = |it: &mut PollScheduler| {
-            let hubs = vec!["http://h.example/".into()];
-            let found = Discovery { hubs, topic: "t".to_owned() };
-            let keys = SubscriptionKeys { token: "a.news".to_owned(), secret: String::new() };
-            let subscription = subscriber::begin(&found, keys, "http://g.example", None, NOW);
-            let cell = Arc::clone(&it.feeds[&name("news")].cell);
-            cell.lock().memory.state.subscription = Some(Box::new(subscription));
-            for seconds in [600, 300, 900] {
-                let next = NOW.plus(Duration::from_secs(seconds));
-                it.feeds[&name("news")].with_hub(|it| it.next = next);
-                it.plan_hub(&name("news"));
-            }
-            let due = it.due.iter().filter(|(_, errand)| matches!(errand, Errand::Hub(_)));
-            due.map(|(at, _)| at.since(NOW).as_secs()).collect::<Vec<_>>()
-        };
-        assert_eq!(gateway.poller.ask(plan).await.unwrap(), [900]);
-    }
 }

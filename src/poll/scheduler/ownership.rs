@@ -3,7 +3,7 @@
 //! from the store, one that it loses is dropped after the round in flight.
 
 use super::feed::{Departure, ResumeBasis};
-use super::{CommandReply, MAX_ASKED_FOR, MAX_WAITING, PollScheduler, SLICE};
+use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::memory::Memory;
@@ -19,14 +19,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
-/// How long a gateway that loses feeds has to write down what it remembers of them, before they are read.
-const HANDOVER_PAUSE: Duration = Duration::from_secs(2);
-/// A scheduler that did nothing for longer than this may have been polled for by others.
-const SILENT_AFTER: Duration = Duration::from_secs(5);
-/// How long the first poll of a feed is left to the gateway that added it.
-const FIRST_POLL_ELSEWHERE: Duration = Duration::from_secs(20);
-/// At what intervals one poll of a feed follows another that pushes at a gateway ask for which does not own it.
-const PUSHED_AGAIN: Duration = Duration::from_secs(5);
 /// Over what time polls are spread that are due where others have polled, for each feed and at most: they have waited for
 /// long already.
 pub(super) const TAKEOVER_SPREAD: (Duration, Duration) =
@@ -135,7 +127,8 @@ impl OwnedFeeds {
             }),
             Ok(()) = owned.changes.changed() => {
                 owned.compares_all = true;
-                owned.compare_at = Instant::now() + HANDOVER_PAUSE;
+                // A gateway that loses feeds writes down what it remembers of them first.
+                owned.compare_at = Instant::now() + Duration::from_secs(2);
                 None
             }
             else => std::future::pending().await,
@@ -198,10 +191,11 @@ impl PollScheduler {
 
     /// Follows which gateways live, and the list of feeds.
     pub(super) fn follow_gateways(&mut self) {
-        let (now, may_begin) = (Instant::now(), self.bench.may_poll());
+        let (now, may_begin) = (Instant::now(), self.context.may_poll());
         let Some(owned) = &mut self.owned else { return };
         let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
-        if (!may_begin || silent_for > SILENT_AFTER) && owned.gateways.live().len() > 1 {
+        let was_silent = !may_begin || silent_for > Duration::from_secs(5);
+        if was_silent && owned.gateways.live().len() > 1 {
             owned.is_outdated = true;
         }
         if !may_begin {
@@ -214,13 +208,13 @@ impl PollScheduler {
             owned.compares_all = true;
             owned.compare_at = now;
             owned.comparing.abort_all();
-            self.checkpoints.abort_all();
+            self.context.outdated.notify_waiters();
             for name in self.known_here() {
                 self.depart(&name, Departure::Lost, oneshot::channel().0);
             }
-            self.bench.table.unsaved().clear();
+            self.context.table.unsaved().clear();
         }
-        let store = Arc::clone(&self.bench.store);
+        let store = Arc::clone(&self.context.store);
         let Some(owned) = &mut self.owned else { return };
         if owned.compare_at > now || !owned.comparing.is_empty() {
             return;
@@ -239,8 +233,8 @@ impl PollScheduler {
 
     /// The feeds of which polling knows, but for those that leave it.
     fn known_here(&self) -> HashSet<FeedName> {
-        let is_leaving = |name: &FeedName| self.feeds.get(name).is_some_and(|it| it.is_leaving());
-        self.bench.table.names().into_iter().filter(|name| !is_leaving(name)).collect()
+        let all = self.context.table.all().into_iter();
+        all.filter(|(_, cell)| !cell.lock().is_leaving()).map(|(name, _)| name).collect()
     }
 
     /// Takes in what a comparison has found.
@@ -260,9 +254,8 @@ impl PollScheduler {
             self.depart(&name, departure, oneshot::channel().0);
         }
         for record in changed {
-            let is_alike =
-                self.feeds.get(&record.name).is_some_and(|feed| feed.follows_alike(&record));
-            match is_polled(&record) && is_alike {
+            let is_alike = self.with_feed(&record.name, |feed| feed.follows_alike(&record));
+            match is_polled(&record) && is_alike == Some(true) {
                 true => self.share_records(vec![record]),
                 false => self.put(record, oneshot::channel().0),
             }
@@ -275,15 +268,15 @@ impl PollScheduler {
 
     /// Polls feeds that were gained. `is_moved`: because other gateways own feeds since, not because they are new.
     fn take_over(&mut self, feeds: Vec<StoredFeed>, marks: Vec<Attempt>, is_moved: bool) {
-        let now = self.clock.now();
-        self.bench.attempts.take_over(marks);
+        let now = self.context.clock.now();
+        self.context.attempts.take_over(marks);
         let reason = "it was due when this gateway took it over";
         let (step, most) = TAKEOVER_SPREAD;
         let spread = step.saturating_mul(u32::try_from(feeds.len()).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back: Duration::ZERO, reason, spread };
         for stored in feeds {
             // What ends here first is taken over with the next comparison; what came by a command is here.
-            if self.feeds.contains_key(&stored.record.name) {
+            if self.context.table.live(&stored.record.name).is_some() {
                 if let Some(owned) = &mut self.owned {
                     owned.compares_all = true;
                 }
@@ -291,7 +284,8 @@ impl PollScheduler {
             }
             let is_new = !is_moved && stored.state.is_none();
             let reason = "the gateway that added it polls it for the first time";
-            let first = is_new.then(|| PlannedPoll::new(now.plus(FIRST_POLL_ELSEWHERE), reason));
+            let elsewhere = now.plus(Duration::from_secs(20));
+            let first = is_new.then(|| PlannedPoll::new(elsewhere, reason));
             self.resume_feed(stored, first, &basis);
         }
     }
@@ -301,27 +295,35 @@ impl PollScheduler {
     pub(crate) fn poll_once(&mut self, stored: StoredFeed, reply: Option<CommandReply>) {
         let (name, at) = (stored.record.name.clone(), Instant::now());
         if let Some(owned) = self.owned.as_mut().filter(|_| reply.is_none()) {
-            owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < PUSHED_AGAIN);
+            // One poll follows another at such intervals, however often it is pushed.
+            let again = Duration::from_secs(5);
+            owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < again);
             if owned.pushed.contains_key(&name) {
                 return;
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let has_room = self.asked_for < MAX_ASKED_FOR && self.bench.may_poll();
-        let refusal = match self.feeds.get_mut(&name) {
-            Some(feed) if feed.running.is_some() && feed.waiting() < MAX_WAITING => {
-                feed.after_round().waiting.extend(reply);
-                return;
+        let has_room = self.asked_for < MAX_WAITING && self.context.may_poll();
+        let mut reply = reply;
+        let is_here = self.with_feed(&name, |feed| {
+            let takes = feed.live.running.is_some() && feed.waiting() < MAX_WAITING;
+            if takes {
+                feed.after_round().waiting.extend(reply.take());
             }
+            takes
+        });
+        match is_here {
+            Some(true) => return,
             None if has_room => {
-                let now = self.clock.now();
+                let now = self.context.clock.now();
                 let StoredFeed { record, state, .. } = stored;
                 let memory = Memory::of(&record, state, now);
                 self.insert_guest(record, memory);
                 return self.begin(&name, reply.into_iter().collect(), None);
             }
-            Some(_) | None => PollError::TooMany { limit: MAX_WAITING },
-        };
+            Some(false) | None => {}
+        }
+        let refusal = PollError::TooMany { limit: MAX_WAITING };
         if let Some(reply) = reply {
             // Who asked may have gone away.
             let _ = reply.send(Err(refusal));

@@ -1,9 +1,12 @@
 //! What is polled because of what SUP documents and hubs tell.
 
-use super::{PollScheduler, RunningPoll, ScheduledFeed};
+use super::PollScheduler;
+use super::feed::RunningPoll;
+use super::hub::PUSH_PAUSE;
+use crate::feeds::FeedPolling;
 use crate::polling::PollResult;
-use crate::reason::PlannedPoll;
-use crate::schedule::{PushSource, phase};
+use crate::reason::{IntervalReason, PlannedPoll};
+use crate::schedule::phase;
 use crate::sup::{self, AnnouncedFeed};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +16,7 @@ use tokio::time::Instant;
 
 /// What a feed's SUP document and its hub have to do with its polls.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PushTriggers {
+pub(crate) struct PushTriggers {
     /// What was told of since its last poll began.
     pub(super) told: ToldChange,
     /// When its last poll began.
@@ -32,19 +35,22 @@ impl PollScheduler {
     /// Polls a feed because its SUP document lists it, or because nobody tells of its changes any
     /// more.
     pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
-        let Some(feed) = self.feeds.get_mut(&wanted.feed) else { return };
-        let least = self.settings.bounds(&feed.record.options).min();
-        let (pause, spread) = match wanted.told {
-            // Feeds that all lose their cover are not polled all at once.
-            ToldChange::None => {
-                feed.hearing.covered = false;
-                (least, phase(&wanted.feed) % least.as_secs().max(1))
+        let bounds = |feed: &FeedPolling| self.settings.bounds(&feed.record.options).min();
+        let pause = self.with_feed(&wanted.feed, |feed| {
+            let least = bounds(feed);
+            match wanted.told {
+                // Feeds that all lose their cover are not polled all at once.
+                ToldChange::None => {
+                    feed.live.hearing.covered = false;
+                    (least, phase(&wanted.feed) % least.as_secs().max(1))
+                }
+                told => {
+                    feed.live.hearing.told = feed.live.hearing.told.max(told);
+                    (feed.live.hearing.push_pause(least), 0)
+                }
             }
-            told => {
-                feed.hearing.told = feed.hearing.told.max(told);
-                (feed.push_pause(least), 0)
-            }
-        };
+        });
+        let Some((pause, spread)) = pause else { return };
         self.bring_about(&wanted.feed, pause, Duration::from_secs(spread), wanted.reason);
     }
 
@@ -56,20 +62,21 @@ impl PollScheduler {
         spread: Duration,
         reason: &'static str,
     ) {
-        let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        // A round in flight sees to it when it is over; a feed in its host's line is polled soon.
-        if feed.running.is_some() || feed.in_line.is_some() {
-            return;
-        }
-        // A publisher that fails, or has asked for a pause, is owed it all the same.
-        if feed.cell.lock().memory.state.failures > 0 {
-            return;
-        }
-        // The clock may have been set back since.
-        let earliest = feed.hearing.polled.map_or(now, |polled| polled.min(now).plus(pause));
-        let at = earliest.max(now.plus(spread));
-        if feed.due.is_none_or(|due| due > at) {
+        let now = self.context.clock.now();
+        let at = self.with_feed(name, |feed| {
+            // A round in flight sees to it when it is over; a feed in its host's line is polled soon. A publisher that
+            // fails, or has asked for a pause, is owed it all the same.
+            let is_soon = feed.live.running.is_some() || feed.live.in_line.is_some();
+            if is_soon || feed.memory.state.failures > 0 {
+                return None;
+            }
+            // The clock may have been set back since.
+            let polled = feed.live.hearing.polled;
+            let earliest = polled.map_or(now, |polled| polled.min(now).plus(pause));
+            let at = earliest.max(now.plus(spread));
+            feed.next.as_ref().is_none_or(|next| next.at > at).then_some(at)
+        });
+        if let Some(at) = at.flatten() {
             self.schedule(name, PlannedPoll::new(at, reason));
         }
     }
@@ -81,45 +88,45 @@ impl PollScheduler {
         name: &FeedName,
         found: &PollResult,
         running: &RunningPoll,
-    ) -> Option<PushSource> {
+    ) -> Option<IntervalReason> {
         // Another gateway is told of the changes of a feed that leaves.
-        if self.feeds.get(name)?.is_leaving() {
+        if self.with_feed(name, |feed| feed.is_leaving())? {
             return None;
         }
         if let Some(place) = &found.announced {
-            let (bench, told, cancel) = (&self.bench, &self.told, &self.cancel);
+            let (context, told) = (&self.context, &self.told);
             self.announced.attach(name, place.clone(), |reader, source| {
-                let following = sup::follow(Arc::clone(bench), reader, source, told.clone());
-                bench.spawn_aside(cancel, |cancel| async move {
+                let following = sup::follow(Arc::clone(context), reader, source, told.clone());
+                context.spawn_aside(|cancel| async move {
                     cancel.run_until_cancelled(following).await;
                 })
             });
         }
-        let hearing = &mut self.feeds.get_mut(name)?.hearing;
         let new = [EventKind::Created, EventKind::Updated];
         let changed = new.iter().any(|kind| found.poll.counts.get(kind).is_some_and(|n| *n > 0));
         let is_vain = running.told == ToldChange::New && found.poll.outcome != PollEnding::Changed;
-        if changed {
-            hearing.futile = 0;
-        } else if is_vain {
-            hearing.futile = hearing.futile.saturating_add(1);
-        }
-        let was_retried = std::mem::replace(&mut hearing.retried, is_vain);
-        let told = was_retried || hearing.told.max(running.told) != ToldChange::None;
-        let (covered, by_hub) = (hearing.covered, hearing.by_hub);
+        let (told, covered, by_hub) = self.with_feed(name, |feed| {
+            let hearing = &mut feed.live.hearing;
+            if changed {
+                hearing.futile = 0;
+            } else if is_vain {
+                hearing.futile = hearing.futile.saturating_add(1);
+            }
+            let was_retried = std::mem::replace(&mut hearing.retried, is_vain);
+            let told = was_retried || hearing.told.max(running.told) != ToldChange::None;
+            (told, hearing.covered, hearing.by_hub)
+        })?;
         let poll = PushedPoll { changed, told, expected: covered };
-        let now = (Instant::now(), self.clock.now());
+        let now = (Instant::now(), self.context.clock.now());
         let covered = self.announced.polled(name, poll, running.since, now) && found.held.is_none();
-        if let Some(feed) = self.feeds.get_mut(name) {
-            feed.hearing.covered = covered;
-        }
+        self.with_feed(name, |feed| feed.live.hearing.covered = covered);
         let poll = PushedPoll { expected: by_hub, ..poll };
         let by_hub = self.heard_of_hub(name, found, running.at, poll);
         // Where both do, the hub is sooner.
         if by_hub {
-            return Some(PushSource::Hub);
+            return Some(IntervalReason::ByHub);
         }
-        covered.then_some(PushSource::Sup)
+        covered.then_some(IntervalReason::BySup)
     }
 }
 
@@ -127,19 +134,19 @@ impl PollScheduler {
 /// cache may stand before the new one for a minute.
 const RETRY_AFTER: Duration = Duration::from_secs(90);
 
-impl ScheduledFeed {
+impl PushTriggers {
+    /// How soon after its last poll a feed may be polled again because of a push.
+    pub(super) fn push_pause(&self, least: Duration) -> Duration {
+        PUSH_PAUSE.after(self.futile.saturating_add(1)).min(least)
+    }
+
     /// The poll that its SUP document or its hub makes of the one that was planned after a success.
-    pub(super) fn replan(
-        &mut self,
-        planned: PlannedPoll,
-        least: Duration,
-        now: Time,
-    ) -> PlannedPoll {
-        let polled = self.hearing.polled.map_or(now, |polled| polled.min(now));
-        let (at, reason) = if self.hearing.told != ToldChange::None {
+    pub(super) fn replan(&self, planned: PlannedPoll, least: Duration, now: Time) -> PlannedPoll {
+        let polled = self.polled.map_or(now, |polled| polled.min(now));
+        let (at, reason) = if self.told != ToldChange::None {
             let at = now.max(polled.plus(self.push_pause(least)));
             (at, "a change was told of while it was polled")
-        } else if self.hearing.retried && (self.hearing.covered || self.hearing.by_hub) {
+        } else if self.retried && (self.covered || self.by_hub) {
             (now.plus(RETRY_AFTER.max(least)), "a change that was told of was not found")
         } else {
             return planned;

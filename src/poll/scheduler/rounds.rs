@@ -2,13 +2,13 @@
 
 use super::commands::ASKED_OTHERWISE;
 use super::feed::{AfterRound, Departure, RunningPoll};
-use super::{CommandReply, Done, Finished, HOST_PAUSED, PollScheduler, STORE_REST};
+use super::{CommandReply, HOST_PAUSED, PollScheduler, STORE_REST};
 use crate::error::{PollError, RoundError};
 use crate::feeds::CHECKPOINT_EVERY;
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
-use crate::polling::{BROKE_OFF, PollResult, TaskAside, round};
+use crate::polling::{BROKE_OFF, PollResult, round};
 use crate::probe;
 use crate::reason::PlannedPoll;
 use crate::schedule::{Bounds, LastResult};
@@ -27,6 +27,14 @@ use tracing::{Instrument as _, debug_span};
 /// The least pause after a host has refused a feed for a short time (429).
 const REFUSED: GrowingPause = GrowingPause::doubling(Duration::from_secs(5), MAX_HOST_PAUSE);
 
+/// What a round came to.
+pub(super) struct Done {
+    memory: Box<Memory>,
+    result: Result<PollResult, RoundError>,
+    /// What is to be asked about missing items.
+    plan: Option<ProbePlan>,
+}
+
 impl PollScheduler {
     /// Begins a round: in turn, or for callers, who go past the line.
     pub(super) fn begin(
@@ -35,55 +43,55 @@ impl PollScheduler {
         answers: Vec<CommandReply>,
         slot: Option<HostSlot>,
     ) {
-        let at = self.clock.now();
-        let cancel = self.cancel.child_token();
-        let bench = Arc::clone(&self.bench);
-        let Some(feed) = self.feeds.get_mut(name).filter(|feed| feed.running.is_none()) else {
+        let at = self.context.clock.now();
+        let (context, cancel) = (Arc::clone(&self.context), self.context.cancel.child_token());
+        let Some(cell) = self.context.table.live(name) else { return };
+        let mut feed = cell.lock();
+        if feed.live.running.is_some() {
             return;
-        };
-        let is_probing = !feed.probing.as_ref().is_none_or(TaskAside::is_over);
-        feed.in_line = None;
-        let told = std::mem::take(&mut feed.hearing.told);
-        feed.hearing.polled = Some(at);
+        }
+        let is_probing = !feed.live.probing.as_ref().is_none_or(|it| it.is_over());
+        feed.live.in_line = None;
+        let told = std::mem::take(&mut feed.live.hearing.told);
+        feed.live.hearing.polled = Some(at);
         let asked_for = slot.is_none();
         self.asked_for += usize::from(asked_for);
-        let mut polling = feed.cell.lock();
-        let planned = polling.ask();
-        let mut memory = Box::new(polling.memory.clone());
-        drop(polling);
+        let planned = feed.ask();
+        let mut memory = Box::new(feed.memory.clone());
         let address = memory.address().into();
         let (record, token) = (Arc::clone(&feed.record), cancel.clone());
-        let polled = async move {
-            let polling = debug_span!("poll", feed = %record.name);
-            let polled = round(&bench, &record, &mut memory, asked_for, &token);
-            let result = polled.instrument(polling).await;
-            let mut plan = None;
-            if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
-                plan = Box::pin(probe::plan(&bench, &record)).await;
-            }
-            Box::new(Done { memory, result, plan })
-        };
-        let (name, record) = (name.clone(), Arc::clone(&feed.record));
-        // In a box, since what is spawned is moved several times over.
-        self.running.spawn(Box::pin(async move {
-            let done = AssertUnwindSafe(polled).catch_unwind().await.unwrap_or_else(|_| {
-                let result = Err(RoundError::Defect(BROKE_OFF.to_owned()));
-                Box::new(Done { memory: Box::new(Memory::new(&record, at)), result, plan: None })
-            });
-            Finished::Poll(name, done)
-        }));
         let since = Instant::now();
         let running = RunningPoll { cancel, answers, slot, address, planned, at, since, told };
-        feed.running = Some(Box::new(running));
+        feed.live.running = Some(Box::new(running));
+        drop(feed);
+        // In a box, since what is spawned is moved several times over.
+        self.running.spawn(Box::pin(async move {
+            let polling = debug_span!("poll", feed = %record.name);
+            let polled = async {
+                let polled = round(&context, &record, &mut memory, asked_for, &token);
+                let result = polled.instrument(polling).await;
+                let mut plan = None;
+                if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
+                    plan = Box::pin(probe::plan(&context, &record)).await;
+                }
+                (result, plan)
+            };
+            let polled = AssertUnwindSafe(polled).catch_unwind().await;
+            let (result, plan) = polled.unwrap_or_else(|_| {
+                memory = Box::new(Memory::new(&record, at));
+                (Err(RoundError::Defect(BROKE_OFF.to_owned())), None)
+            });
+            (record.name.clone(), Box::new(Done { memory, result, plan }))
+        }));
     }
 
     pub(super) fn finish_poll(&mut self, name: &FeedName, done: Done) {
-        let now = self.clock.now();
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(mut running) = feed.running.take() else { return };
+        let now = self.context.clock.now();
+        let running = self.with_feed(name, |feed| feed.live.running.take());
+        let Some(mut running) = running.flatten() else { return };
         if running.slot.is_none() {
             self.asked_for = self.asked_for.saturating_sub(1);
-            self.bench.hosts.asked(&running.address);
+            self.context.hosts.asked(&running.address);
         }
         match &done.result {
             Err(RoundError::Cancelled) => self.give_up(name, *running, now),
@@ -98,12 +106,13 @@ impl PollScheduler {
 
     /// A round came to nothing, and is made again.
     fn give_up(&mut self, name: &FeedName, running: RunningPoll, again: Time) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        if !running.answers.is_empty() {
-            feed.after_round().waiting.splice(0..0, running.answers);
-        }
-        feed.hearing.told = feed.hearing.told.max(running.told);
-        feed.cell.lock().in_flight = false;
+        self.with_feed(name, |feed| {
+            if !running.answers.is_empty() {
+                feed.after_round().waiting.splice(0..0, running.answers);
+            }
+            feed.live.hearing.told = feed.live.hearing.told.max(running.told);
+            feed.in_flight = false;
+        });
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }
 
@@ -115,7 +124,8 @@ impl PollScheduler {
         // What a reader was answered says nothing of the gateway's own polls, which go on to fail.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
         let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
-        let Some(feed) = self.feeds.get_mut(name) else { return };
+        let Some(cell) = self.context.table.live(name) else { return };
+        let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
         let bounds = self.settings.bounds(&record.options);
         // The rest of a poll may have waited for the store. Meanwhile the clock may have been set back.
@@ -133,7 +143,7 @@ impl PollScheduler {
                         LastResult::Announced(by, found.look_again)
                     });
                     let planned = memory.plan(bounds, answered).next(after, answered);
-                    feed.replan(planned, bounds.min(), now)
+                    feed.live.hearing.replan(planned, bounds.min(), now)
                 }
             }
             // The publisher has no part in it, and what it sent is asked for again.
@@ -162,39 +172,40 @@ impl PollScheduler {
         if let Some(failure) = &mut note.failure {
             failure.error = hidden(&record, &failure.error);
         }
-        let mut polling = feed.cell.lock();
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
         let as_before =
-            failed_before > 0 && polling.failure().map(kind) == note.failure.as_ref().map(kind);
+            failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
         let said = result.as_ref().err().map(|error| hidden(&record, &error.report()));
         let failed_until = if is_aside { 0 } else { failed_before };
         log(name, &note, &said.unwrap_or_default(), (failed_until, as_before));
         // These two go on while a round is in flight.
-        let before = &mut polling.memory.state;
+        let before = &mut feed.memory.state;
         (memory.state.backfill, memory.state.subscription) =
             (before.backfill.take(), before.subscription.take());
         let is_unsaved = memory.differs_from(before, note.committed)
             || memory.is_unwritten(next.at.since(answered), now);
-        polling.memory = *memory;
+        feed.memory = *memory;
         let document = result.as_ref().ok().and_then(|found| found.document.clone());
         let document = document.map(|read| ParsedNote { at: running.at, ..read });
-        self.bench.table.count(&note);
-        polling.add(note, document, is_aside);
-        drop(polling);
-        if is_unsaved {
-            self.bench.table.remember(name, &feed.cell, CHECKPOINT_EVERY);
+        self.context.table.totals.lock().add(&note);
+        feed.add(note, document, is_aside);
+        if let Some(plan) = plan {
+            let (context, cell) = (Arc::clone(&self.context), Arc::clone(&cell));
+            let asking = |cancel| probe::run(context, cell, plan, cancel);
+            feed.live.probing = Some(Box::new(self.context.spawn_aside(asking)));
         }
         let stays = feed.stays();
+        drop(feed);
+        if is_unsaved {
+            self.context.table.remember(name, &cell, CHECKPOINT_EVERY);
+        }
         self.schedule(name, next);
         if let Some(pause) = pause {
-            self.bench.hosts.pause(&pause);
+            self.context.hosts.pause(&pause);
         }
         if result.is_ok() && stays {
             // It may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
-        }
-        if let Some(plan) = plan {
-            self.ask_pages(name, plan);
         }
         if !running.answers.is_empty() {
             let report = report(&result);
@@ -203,19 +214,10 @@ impl PollScheduler {
         }
     }
 
-    /// Asks missing items' own addresses.
-    fn ask_pages(&mut self, name: &FeedName, plan: ProbePlan) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let (bench, record) = (Arc::clone(&self.bench), Arc::clone(&feed.record));
-        let cell = Arc::clone(&feed.cell);
-        let asking = |cancel| probe::run(bench, record, cell, plan, cancel);
-        feed.probing = Some(self.bench.spawn_aside(&self.cancel, asking));
-    }
-
     /// What was put off until a feed's round was over.
     fn go_on(&mut self, name: &FeedName, now: Time) {
-        let Some(feed) = self.feeds.get_mut(name) else { return };
-        let Some(after) = feed.end_round() else { return };
+        let after = self.with_feed(name, |feed| feed.live.after.take());
+        let Some(after) = after.flatten() else { return };
         let AfterRound { waiting, successor, asked_otherwise, leaving, left } = *after;
         if let Some(departure) = leaving {
             self.drop_feed(name, departure);
@@ -223,7 +225,6 @@ impl PollScheduler {
             // Another gateway polls the new address, of which nothing is known.
             self.drop_feed(name, Departure::Removed);
         } else if let Some(record) = successor {
-            self.unschedule(name);
             let memory = Memory::new(&record, now);
             let next = PlannedPoll::new(now, "its address changed");
             self.insert(record, Some(memory), next, Duration::ZERO);
@@ -233,10 +234,10 @@ impl PollScheduler {
         for waiter in left {
             let _ = waiter.send(());
         }
-        let refusal = match self.feeds.contains_key(name) {
-            _ if self.cancel.is_cancelled() => Some(PollError::Stopped),
-            false => Some(PollError::Unknown),
-            true => None,
+        let refusal = match self.context.table.live(name) {
+            _ if self.context.cancel.is_cancelled() => Some(PollError::Stopped),
+            None => Some(PollError::Unknown),
+            Some(_) => None,
         };
         if let Some(refusal) = refusal {
             for reply in waiting {

@@ -280,18 +280,3 @@ async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
     let news = read().await.unwrap().unwrap();
     assert_eq!((news.updates.len(), news.missed), (1, None), "it continues the second one");
 }
-
-#[tokio::test(start_paused = true)]
-async fn documents_are_asked_for_one_of_a_host_and_so_many_in_all() {
-    let turns = DocumentTurns::default();
-    let take = async |host: &str| timeout(READ_TIME, turns.take(host.into())).await.ok().flatten();
-    let mut taken = Vec::new();
-    for host in ["a", "b", "c", "d", "e", "f", "g"] {
-        taken.push(take(host).await.unwrap());
-    }
-    assert!(take("a").await.is_none(), "its other document is asked for");
-    taken.push(take("h").await.unwrap());
-    assert!(take("i").await.is_none(), "polls keep their places");
-    taken.pop();
-    assert!(take("i").await.is_some());
-}

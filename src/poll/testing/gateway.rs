@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::BodyPrints;
 use tidegate_net::fetch::{
-    AskRequest, Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched,
-    FetchedDocument, PageFetch, Passing, Services, Validators,
+    Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched, FetchedDocument,
+    Passing, Services, Validators,
 };
 use tidegate_status::{PollResponse, PollStatus};
 use tokio::sync::Semaphore;
@@ -57,15 +57,8 @@ impl Publisher {
 
     /// It has no pages.
     pub fn services(self: &Arc<Self>) -> Services {
-        let ask = tower::service_fn(|request: AskRequest| async move {
-            panic!("nobody is to ask for {}", request.url)
-        });
-        Services {
-            fetch: self.fetch(),
-            ask: PageFetch::new(ask),
-            call: no_calls(),
-            passing: Passing::default(),
-        }
+        let (ask, call) = (no_calls(), no_calls());
+        Services { fetch: self.fetch(), ask, call, passing: Passing::default() }
     }
 
     pub fn fetch(self: &Arc<Self>) -> Fetch {

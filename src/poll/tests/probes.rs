@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
-use tidegate_net::fetch::{AskRequest, Fetch, FetchRequest, PageAnswer, PageFetch};
+use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest};
 use tidegate_net::fetch::{Passing, Services};
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
@@ -31,15 +31,15 @@ impl Pages {
         Arc::new(Self { code: Mutex::new(404), retry_after, asked, gate, at_once })
     }
 
-    fn service(self: &Arc<Self>) -> PageFetch {
+    fn service(self: &Arc<Self>) -> Call {
         let pages = Arc::clone(self);
-        PageFetch::new(tower::service_fn(move |request: AskRequest| {
+        Call::new(tower::service_fn(move |request: CallRequest| {
             let pages = Arc::clone(&pages);
             async move { Ok(pages.answer(request.url.path().to_owned()).await) }
         }))
     }
 
-    async fn answer(&self, path: String) -> PageAnswer {
+    async fn answer(&self, path: String) -> Called {
         {
             let mut at_once = self.at_once.lock().unwrap();
             at_once.0 += 1;
@@ -53,10 +53,10 @@ impl Pages {
         self.at_once.lock().unwrap().0 -= 1;
         // The items with odd numbers are those that stay.
         let stays = number(&path).is_some_and(|n| !n.is_multiple_of(2));
-        PageAnswer {
+        Called {
             status: if stays { 200 } else { *self.code.lock().unwrap() },
             retry_after: *self.retry_after.lock().unwrap(),
-            location: None,
+            ..Called::default()
         }
     }
 

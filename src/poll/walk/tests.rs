@@ -34,12 +34,12 @@ fn the_feed_says_how_its_past_is_laid_out() {
         (WORD_PRESS.to_owned(), ArchiveLayout::Numbered, "https://pub.example/feed?paged=2"),
     ] {
         let mut walk = Backfill::begin(NOW);
-        set_out(&mut walk, signpost(&head, &["1"], FEED, None), NOW);
+        go_on(&mut walk, signpost(&head, &["1"], FEED, None), None, NOW);
         assert_eq!((walk.trail, walk.next.as_deref()), (Some(trail), Some(next)));
         assert!(walk.is_walking() && walk.documents == 0);
     }
     let mut walk = Backfill::begin(NOW);
-    set_out(&mut walk, signpost("", &["1"], FEED, None), NOW);
+    go_on(&mut walk, signpost("", &["1"], FEED, None), None, NOW);
     assert_eq!((walk.standing, walk.ended), (WalkStanding::Done, Some(NOW)));
     assert_eq!(walk.note.as_deref(), Some("the feed leads to no older documents"));
 }
@@ -63,7 +63,7 @@ fn set(trail: ArchiveLayout, next: &str) -> Backfill {
     let mut walk = Backfill::begin(NOW);
     let older = Some((trail, next.to_owned()));
     let first = ArchiveLinks { older, lists: 1, has_entries: true, gone: vec![7] };
-    set_out(&mut walk, first, NOW);
+    go_on(&mut walk, first, None, NOW);
     walk
 }
 
@@ -74,11 +74,11 @@ fn to(trail: ArchiveLayout, next: &str, lists: u64) -> ArchiveLinks {
 #[test]
 fn a_walk_counts_and_ends_with_the_last_document() {
     let mut walk = set(ArchiveLayout::Archives, "a");
-    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (5, 1), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((5, 1)), NOW);
     go_on(
         &mut walk,
         ArchiveLinks { older: None, ..to(ArchiveLayout::Archives, "", 3) },
-        (2, 0),
+        Some((2, 0)),
         NOW,
     );
     assert_eq!((walk.documents, walk.items, walk.known), (2, 7, 1));
@@ -98,12 +98,12 @@ fn pages_that_repeat_or_are_empty_are_the_end_and_archives_are_not() {
     ] {
         let mut walk = set(trail, "p2");
         let next = ArchiveLinks { has_entries, ..to(trail, "p3", lists) };
-        go_on(&mut walk, next, (0, 3), NOW);
+        go_on(&mut walk, next, Some((0, 3)), NOW);
         assert_eq!(walk.is_walking(), goes_on, "{trail:?} {lists} {has_entries}");
     }
     let mut walk = set(ArchiveLayout::Archives, "a");
-    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (1, 0), NOW);
-    go_on(&mut walk, to(ArchiveLayout::Archives, "a", 3), (1, 0), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((1, 0)), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Archives, "a", 3), Some((1, 0)), NOW);
     assert_eq!(walk.note.as_deref(), Some("the documents lead in a circle"));
 }
 
@@ -112,26 +112,26 @@ fn limits_stop_a_walk_and_it_goes_on_when_it_is_asked_to() {
     for (documents, bytes) in [(MAX_DOCUMENTS, 5), (5, MAX_BYTES)] {
         let mut walk = set(ArchiveLayout::Archives, "a");
         (walk.documents, walk.bytes) = (documents, bytes);
-        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (1, 0), NOW);
+        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((1, 0)), NOW);
         assert_eq!(walk.standing, WalkStanding::Stopped);
         assert!(walk.note.as_ref().unwrap().contains(", the limit is "), "{walk:?}");
         let mut again = asked_for(Some(walk.clone()), NOW);
         assert!(again.is_walking() && again.ended.is_none());
         assert_eq!((again.next.as_deref(), again.items), (Some("b"), walk.items));
-        go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), (1, 0), NOW);
+        go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), Some((1, 0)), NOW);
         assert!(again.is_walking());
     }
     let mut walk = set(ArchiveLayout::Archives, "a");
     walk.items = MAX_ITEMS - 1;
-    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (3, 0), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((3, 0)), NOW);
     assert_eq!((walk.standing, walk.items), (WalkStanding::Stopped, MAX_ITEMS + 2));
     assert_eq!(walk.note.as_deref(), Some("50002 items were taken in, the limit is 50000"));
     let mut again = asked_for(Some(walk), NOW);
-    go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), (1, 0), NOW);
+    go_on(&mut again, to(ArchiveLayout::Archives, "c", 3), Some((1, 0)), NOW);
     assert_eq!((again.is_walking(), again.items), (true, 1));
     let mut walk = set(ArchiveLayout::Pages, "a");
     walk.taken_bytes = MAX_TAKEN_BYTES;
-    go_on(&mut walk, to(ArchiveLayout::Pages, "b", 2), (3, 0), NOW);
+    go_on(&mut walk, to(ArchiveLayout::Pages, "b", 2), Some((3, 0)), NOW);
     assert_eq!(walk.standing, WalkStanding::Stopped);
     let note = "25165824 bytes of items were taken in, the limit is 25165824";
     assert_eq!(walk.note.as_deref(), Some(note));
@@ -168,7 +168,7 @@ fn failures_are_waited_for_and_end_a_walk_when_they_last() {
         assert_eq!(walk.is_walking(), pause.is_some());
         assert!(walk.note.as_ref().unwrap().starts_with("it failed"));
         // A success begins a new count.
-        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), (0, 0), NOW);
+        go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((0, 0)), NOW);
         assert_eq!((walk.failures, walk.note), (0, None));
     }
     let mut walk = set(ArchiveLayout::Numbered, "p");
@@ -185,7 +185,7 @@ proptest! {
             let trail = [ArchiveLayout::Archives, ArchiveLayout::Pages, ArchiveLayout::Numbered][usize::from(kind)];
             let gone = vec![u64::from(lists); 3];
             let post = ArchiveLinks { gone, ..to(trail, &address.to_string(), u64::from(lists)) };
-            go_on(&mut walk, post, (1, 1), NOW);
+            go_on(&mut walk, post, Some((1, 1)), NOW);
             prop_assert!(walk.marks.len() <= Backfill::MARKS_KEPT);
             prop_assert!(walk.gone.len() <= Backfill::GONE_KEPT);
             if !walk.is_walking() {
@@ -200,7 +200,7 @@ proptest! {
 fn what_a_publisher_has_a_say_in_is_bounded() {
     let mut walk = Backfill::begin(NOW);
     let long = format!("/{}", "a".repeat(MAX_ADDRESS));
-    set_out(&mut walk, signpost(&link("prev-archive", &long), &["1"], FEED, None), NOW);
+    go_on(&mut walk, signpost(&link("prev-archive", &long), &["1"], FEED, None), None, NOW);
     assert_eq!((walk.standing, walk.next.as_deref()), (WalkStanding::Done, None));
     assert!(walk.note.is_some_and(|note| note.contains("the limit is 2048")));
     let mut walk = Backfill::begin(NOW);

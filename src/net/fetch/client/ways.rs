@@ -120,7 +120,7 @@ impl Core {
 
     /// Whether the next address may be private.
     async fn is_free(&self, trail: &LeadTrail, to: &Url) -> Result<bool, FetchError> {
-        Ok(trail.stays(to) || trail.may_leave() && self.is_own(trail.at()).await?)
+        Ok(trail.stays(to) || trail.may_leave() && self.is_own(&trail.at).await?)
     }
 
     /// Whether an address is at a host of the operator's own. Where all private addresses are allowed, a name says

@@ -2,7 +2,7 @@
 
 use super::super::access::RequestAccess;
 use super::super::{
-    AllowPrivate, AskRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal,
+    AllowPrivate, CallRequest, FetchAnswer, FetchBlame, FetchRequest, Fetched, LeadScope, Refusal,
     services,
 };
 use super::*;
@@ -183,13 +183,9 @@ async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_
     assert!(matches!(straight, Err(FetchError::Name { .. })), "{straight:?}");
     // So it is for pages.
     let services = services(settings).unwrap();
-    let page = |route| AskRequest {
-        url: Url::parse(&own).unwrap(),
-        get: true,
-        route,
-        leads: LeadScope::default(),
-        now: Time::from_unix(0),
-    };
+    let (url, leads, now) = (Url::parse(&own).unwrap(), LeadScope::default(), Time::from_unix(0));
+    let page = CallRequest::page(url, leads, now);
+    let page = |route| CallRequest { route, ..page.clone() };
     services.ask.clone().oneshot(page(by)).await.unwrap();
     assert_eq!(through.heads().len(), 3);
     services.ask.oneshot(page(None)).await.unwrap();

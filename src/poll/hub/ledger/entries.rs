@@ -66,13 +66,6 @@ pub(super) struct FeedEntry {
     missing: HashSet<String>,
 }
 
-/// A request that is not verified.
-#[derive(PartialEq, Eq)]
-pub(super) struct Unverified {
-    host: Arc<str>,
-    client: Option<Arc<str>>,
-}
-
 impl Ledger {
     /// Whether there is room for another of this host and this client. A request whose callback failed already gives
     /// way to one that was not tried yet.
@@ -90,9 +83,9 @@ impl Ledger {
         if self.hosts.get(host).is_some_and(|ids| ids.len() >= per_host) {
             return full("this hub has no room for another callback there", per_host);
         }
-        let is_own = |it: &Unverified| client.is_some() && it.client.as_ref() == client;
+        let is_own = |it: &SubscriptionEntry| client.is_some() && it.client.as_ref() == client;
         let (mut own, mut there, mut own_there) = (0, 0, 0);
-        for it in self.unverified.values() {
+        for it in self.unverified.iter().filter_map(|id| self.entries.get(id)) {
             own += usize::from(is_own(it));
             if it.host == *host {
                 there += 1;
@@ -119,7 +112,7 @@ impl Ledger {
             let pending = entry.subscription.pending.as_ref().filter(|it| it.attempts > 0)?;
             Some((pending.asked, *id))
         };
-        let Some((_, id)) = self.unverified.keys().filter_map(asked).min() else { return false };
+        let Some((_, id)) = self.unverified.iter().filter_map(asked).min() else { return false };
         self.change(id, now, |entry| entry.subscription.pending = None);
         true
     }
@@ -163,13 +156,10 @@ impl Ledger {
 
     /// Notes whether a subscription is one that is not verified.
     fn note_unverified(&mut self, id: SubscriptionId) {
-        match self.entries.get(&id).filter(|entry| entry.subscription.is_unverified()) {
-            Some(SubscriptionEntry { host, client, .. }) => {
-                let (host, client) = (Arc::clone(host), client.clone());
-                self.unverified.insert(id, Unverified { host, client });
-            }
-            None => drop(self.unverified.remove(&id)),
-        }
+        match self.entries.get(&id).is_some_and(|entry| entry.subscription.is_unverified()) {
+            true => self.unverified.insert(id),
+            false => self.unverified.remove(&id),
+        };
     }
 
     /// Changes a subscription. One of which nothing is left goes.

@@ -32,7 +32,8 @@ type Seen = Arc<Mutex<(usize, usize)>>;
 fn reader(seen: &Seen, answers_strangers: bool) -> Call {
     let seen = Arc::clone(seen);
     Call::new(tower::service_fn(move |request: CallRequest| {
-        let (is_known, is_sent) = (request.url.path() == "/known", request.send.is_some());
+        let (is_known, is_sent) =
+            (request.url.path() == "/known", request.method == http::Method::POST);
         let mut counts = seen.lock().unwrap();
         counts.0 += usize::from(is_known && is_sent);
         counts.1 += usize::from(!is_known);
@@ -43,7 +44,7 @@ fn reader(seen: &Seen, answers_strangers: bool) -> Call {
                 std::future::pending::<()>().await;
             }
             let status = if is_known { 200 } else { 404 };
-            Ok(Called { status, body, whole: true, retry_after: None, location: None })
+            Ok(Called { status, body, whole: true, ..Called::default() })
         }
     }))
 }
@@ -203,11 +204,9 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
             let pairs = request.url.query_pairs().into_owned().collect::<HashMap<_, _>>();
             let names = ["hub.challenge", "challenge"];
             let challenge = names.iter().find_map(|name| pairs.get(*name)).cloned();
-            asked.lock().unwrap().push((request.send.is_some(), pairs));
+            asked.lock().unwrap().push((request.method == http::Method::POST, pairs));
             let body = Bytes::from(challenge.unwrap_or_default());
-            async move {
-                Ok(Called { status: 200, body, whole: true, retry_after: None, location: None })
-            }
+            async move { Ok(Called { status: 200, body, whole: true, ..Called::default() }) }
         }))
     };
     let clock = Arc::new(ManualClock::at(NOW));

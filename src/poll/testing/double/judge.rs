@@ -27,7 +27,7 @@ impl DocumentJudge for JudgeDouble {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         beside: &SharingContext,
-        _ledger: &dyn LedgerReader,
+        _ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let meanwhile = self.meanwhile.lock().unwrap().pop();
         if let Some(meanwhile) = meanwhile {
@@ -103,7 +103,7 @@ impl DocumentJudge for JudgeDouble {
         round: &Observation<'_>,
         seen: &ReceivedDocument,
         _: &Backfill,
-        _: &std::collections::HashSet<String>,
+        _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         if !seen.bytes.starts_with(b"older") {
             return Err(JudgeError::Unreadable("nobody walks here".to_owned()));

@@ -1,5 +1,5 @@
 use crate::fetch::{
-    AllowPrivate, AskRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services,
+    AllowPrivate, CallRequest, FetchError, FetchRequest, FetchSettings, LeadScope, Services,
     services,
 };
 use crate::origin::{OriginPlace, OriginSite, PassRequest};
@@ -30,10 +30,10 @@ fn poll(url: &str) -> FetchRequest {
     FetchRequest::whole(url.to_owned(), Time::from_unix(0))
 }
 
-fn page(url: &str) -> AskRequest {
+fn page(url: &str) -> CallRequest {
     let url = Url::parse(url).unwrap();
     let (leads, now) = (LeadScope::default(), Time::from_unix(0));
-    AskRequest { url, get: true, route: None, leads, now }
+    CallRequest::page(url, leads, now)
 }
 
 /// A request that the gateway sends of its own to find a feed.
