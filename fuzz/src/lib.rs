@@ -212,8 +212,7 @@ pub fn merge(data: &[u8]) {
 /// A subscription list.
 pub fn opml(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let limits = parse::opml::OpmlLimits::default();
-    let Ok(list) = parse::opml::read(&text, &limits) else { return };
+    let Ok(list) = parse::opml::read(&text) else { return };
     for (at, outline) in list.outlines.iter().enumerate() {
         assert!(
             outline.parent.is_none_or(|parent| parent < at),
