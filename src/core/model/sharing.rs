@@ -1,6 +1,6 @@
 //! What `sx:sync` says of an item (SSE 1.0 sections 2.4 to 2.6), as types that cannot be wrong.
 
-use super::{EndpointId, Markup, SyncId, Time};
+use super::{EndpointId, Markup, SyncId, Time, ValueError};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -9,11 +9,6 @@ use std::sync::Arc;
 #[serde(try_from = "u32", into = "u32")]
 pub struct Count(u32);
 
-/// Why a number is no [`Count`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not in 1..=2147483647")]
-pub struct CountError(pub i128);
-
 impl Count {
     /// The value of a new item (section 3.1).
     pub const ONE: Self = Self(1);
@@ -21,11 +16,11 @@ impl Count {
     pub const MAX: Self = Self(i32::MAX.unsigned_abs());
 
     /// Checks and takes a number.
-    pub fn new(value: u32) -> Result<Self, CountError> {
+    pub fn new(value: u32) -> Result<Self, ValueError> {
         if (1..=Self::MAX.0).contains(&value) {
             Ok(Self(value))
         } else {
-            Err(CountError(i128::from(value)))
+            Err(ValueError(format!("{value} is not in 1..=2147483647")))
         }
     }
 
@@ -36,15 +31,15 @@ impl Count {
 
     /// One more; an error at 2³¹−1, where the item can be updated no further
     /// (READINGS 1, row 24).
-    pub fn next(self) -> Result<Self, CountError> {
+    pub fn next(self) -> Result<Self, ValueError> {
         Self::new(self.0 + 1)
     }
 }
 
 impl TryFrom<u32> for Count {
-    type Error = CountError;
+    type Error = ValueError;
 
-    fn try_from(value: u32) -> Result<Self, CountError> {
+    fn try_from(value: u32) -> Result<Self, ValueError> {
         Self::new(value)
     }
 }

@@ -94,12 +94,11 @@ impl Out {
 
     /// Adds an element without content.
     pub fn empty(&mut self, name: &str, attributes: &[(&str, &str)]) {
-        self.push("<");
-        self.push(name);
-        for (name, value) in attributes {
-            self.attribute(name, value);
+        if !self.is_full() {
+            let said: Vec<_> =
+                attributes.iter().map(|(name, value)| (*name, Some(*value))).collect();
+            xml::push_empty(&mut self.text, name, &said);
         }
-        self.push("/>");
     }
 
     /// Adds an element of the source as it is, with the bindings that it uses and does not make, where
