@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::{FeedRecord, Time};
-use tidegate_format::parse::opml::{self, OpmlLimits, OpmlProblem, OutlineList};
+use tidegate_format::parse::opml::{self, OpmlProblem, OutlineList};
 use tidegate_format::parse::{self, Limits};
 use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine};
 use tidegate_store::Store;
@@ -143,9 +143,8 @@ async fn list(
     rearrange: bool,
     now: Time,
 ) -> Result<Imported, AppError> {
-    let limits = OpmlLimits::default();
-    let bytes = read_bounded(file, limits.bytes).map_err(|error| unreadable(file, &error))?;
-    let list = read_list(&bytes, &limits)
+    let bytes = read_bounded(file, opml::BYTES_LIMIT).map_err(|error| unreadable(file, &error))?;
+    let list = read_list(&bytes, opml::BYTES_LIMIT)
         .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
     let store = open(config).await?;
     store.condition().check_intake().context("the list was not imported")?;
@@ -204,13 +203,13 @@ pub fn read_bounded(file: &Path, limit: usize) -> io::Result<Vec<u8>> {
 pub(super) type ReadList = (OutlineList, Vec<OpmlProblem>);
 
 /// Reads a list, and what was wrong with its characters and its markup.
-pub(super) fn read_list(bytes: &[u8], limits: &OpmlLimits) -> Result<ReadList, String> {
-    if bytes.len() > limits.bytes {
-        return Err(format!("it has more than {} bytes, which is the limit", limits.bytes));
+pub(super) fn read_list(bytes: &[u8], limit: usize) -> Result<ReadList, String> {
+    if bytes.len() > limit {
+        return Err(format!("it has more than {limit} bytes, which is the limit"));
     }
     let decoded = parse::characters(bytes, None, &Limits::default());
     let decoded = decoded.map_err(|error| error.to_string())?;
-    let list = opml::read(&decoded.text, limits).map_err(|error| error.to_string())?;
+    let list = opml::read(&decoded.text)?;
     let warnings = decoded.warnings.iter();
     let mut problems: Vec<OpmlProblem> =
         warnings.map(|warning| OpmlProblem { line: 1, message: warning.message.clone() }).collect();

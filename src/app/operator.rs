@@ -31,7 +31,6 @@ use tidegate_core::model::{
     Tick,
 };
 use tidegate_core::websub::Verification;
-use tidegate_format::parse::opml::OpmlLimits;
 use tidegate_judge::record::local::{self, Act, Acted};
 use tidegate_judge::record::{self as judge, DeletionError, Redaction};
 use tidegate_net::fetch::Services;
@@ -273,8 +272,7 @@ impl Operator for AdminService {
     ) -> Result<ImportedList, OperatorError> {
         let (_one, feeds) = self.turn().await?;
         self.store.condition().check_intake()?;
-        let limits = OpmlLimits { bytes: LIST_LIMIT, ..OpmlLimits::default() };
-        let read = move || read_list(&list, &limits);
+        let read = move || read_list(&list, LIST_LIMIT);
         let planned = self.plan_over(&feeds, (rearrange, None), read, decide).await?;
         let wrong = |why| OperatorError::BadRequest(format!("the list: {why}"));
         let (plan, done) = planned.map_err(wrong)?;

@@ -13,7 +13,7 @@ use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::{OUTLINE_SUP, SupId, Time};
 use tidegate_core::sup::UpdateMember;
 use tidegate_core::terminal::{printable, printable_json};
-use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
+use tidegate_format::parse::opml::{OutlineKind, read};
 use tidegate_format::parse::{self, Limits};
 use tidegate_net::fetch::{self, Fetch, FetchAnswer, FetchRequest, LeadScope};
 use tidegate_poll::{SupNews, SupReader};
@@ -170,7 +170,7 @@ fn named(bytes: &[u8]) -> HashMap<SupId, NamedFeed> {
     let Ok(text) = parse::characters(bytes, None, &Limits::default()) else {
         return HashMap::new();
     };
-    let Ok(list) = read(&text.text, &OpmlLimits::default()) else { return HashMap::new() };
+    let Ok(list) = read(&text.text) else { return HashMap::new() };
     let mut known = HashMap::new();
     for outline in &list.outlines {
         let OutlineKind::Feed(address) = outline.kind() else { continue };

@@ -12,7 +12,7 @@ use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml;
 use tidegate_core::xml::ns::SSE_091;
 use tidegate_format::parse;
-use tidegate_format::parse::opml::{OpmlLimits, Outline, OutlineList, read};
+use tidegate_format::parse::opml::{Outline, OutlineList, read};
 use tidegate_format::pull::Side;
 
 /// How far into a document its element is looked for, in bytes.
@@ -90,7 +90,7 @@ pub(super) fn merged(local: &str, incoming: &str) -> Result<String, (Side, Strin
 }
 
 fn listed(text: &str) -> Result<OutlineList, String> {
-    let list = read(text, &OpmlLimits::default()).map_err(|error| error.to_string())?;
+    let list = read(text)?;
     match &list.invalid {
         Some(problem) => Err(format!("line {}: {}", problem.line, problem.message)),
         None => Ok(list),
@@ -312,7 +312,7 @@ mod tests {
 
     /// Texts with their depths, `!` for a conflict and `x` for what is deleted.
     fn shown(text: &str) -> String {
-        let list = read(text, &OpmlLimits::default()).unwrap();
+        let list = read(text).unwrap();
         assert!(list.problems.is_empty(), "{:?} in {text}", list.problems);
         a_strict_reader_agrees(text);
         let lines = list.outlines.iter().map(|outline| {

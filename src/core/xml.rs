@@ -19,7 +19,8 @@ pub mod tree;
 
 pub use date::{date, well_formed_date};
 pub use escape::{
-    plain, plain_value, push_attribute, push_element, push_namespace, push_text, push_value,
+    plain, plain_value, push_attribute, push_element, push_empty, push_namespace, push_text,
+    push_value,
 };
 pub use text::{
     collapsed, cut, declared_prefix, find_tag, has_units, is_blank, is_char, is_name, is_space,

@@ -20,7 +20,7 @@ pub use session::pull;
 
 use crate::parse::ParseError;
 use serde::{Deserialize, Serialize};
-use tidegate_core::model::{Completeness, FeedDocument, SyncFault, SyncMarkupError};
+use tidegate_core::model::{Completeness, FeedDocument, SyncMarkupError};
 use url::Url;
 
 /// The most bytes of a feed file that is merged, and of a replica.
@@ -218,17 +218,16 @@ impl FeedFault {
     }
 
     /// What is wrong with the sync markup of an entry in a text.
-    pub(super) fn of_sync(text: &str, SyncMarkupError { at, fault }: &SyncMarkupError) -> Self {
-        let what = match fault {
-            SyncFault::Repeated { id, first } => {
-                let first = Self::new(text, *first, "").line;
+    pub(super) fn of_sync(text: &str, error: &SyncMarkupError) -> Self {
+        let what = match &error.repeats {
+            Some((id, first)) => {
+                let (id, first) = (id.as_str(), Self::new(text, *first, "").line);
                 format!(
-                    "the sync id {:?} is that of line {first} again; an id may stand once in a feed",
-                    id.as_str()
+                    "the sync id {id:?} is that of line {first} again; an id may stand once in a feed"
                 )
             }
-            fault => fault.to_string(),
+            None => error.fault.clone(),
         };
-        Self::new(text, *at, what)
+        Self::new(text, error.at, what)
     }
 }

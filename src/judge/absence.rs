@@ -222,7 +222,7 @@ impl Judge<'_> {
 mod tests {
     use super::*;
     use crate::identity;
-    use tidegate_core::model::{FeedOptions, Format, Snapshot, Stub, Time};
+    use tidegate_core::model::{FeedOptions, Format, ItemStatus, LedgerEntry, Snapshot, Time};
     use tidegate_format::parse::{self, Limits};
 
     const SAID: &str = "<feed xmlns='http://www.w3.org/2005/Atom' \
@@ -230,7 +230,7 @@ mod tests {
                         ref='urn:a' when='2026-01-02T00:00:00Z'/>";
 
     /// What is missing from a document after such a one, of a feed that this left.
-    fn of(left: Stub, deletions: Deletions, entries: &str) -> Vec<Evidence> {
+    fn of(left: LedgerEntry, deletions: Deletions, entries: &str) -> Vec<Evidence> {
         let now = Time::from_unix(1_767_300_000);
         let snapshot = Snapshot::untouched(Format::Atom10, now).with_stubs([left]);
         let text = format!("{SAID}{entries}</feed>");
@@ -251,17 +251,19 @@ mod tests {
 
     #[test]
     fn what_is_said_of_an_item_that_left_counts_where_it_left_alive() {
-        let left = || Stub::named("urn:a");
+        let left = || LedgerEntry::left("urn:a");
         for deletions in [Deletions::Safe, Deletions::Eager] {
             assert_eq!(of(left(), deletions, ""), [Evidence::Said]);
         }
         assert_eq!(of(left(), Deletions::Off, ""), []);
-        assert_eq!(of(Stub { deleted: true, ..left() }, Deletions::Safe, ""), []);
+        let standing = ItemStatus::Evicted { since: Time::from_unix(1_767_225_600), deleted: true };
+        assert_eq!(of(LedgerEntry { standing, ..left() }, Deletions::Safe, ""), []);
         let entry = |id: &str| format!("<entry><id>urn:{id}</id><title>It</title></entry>");
         assert_eq!(of(left(), Deletions::Safe, &entry("a")), [], "it is there");
         assert_eq!(of(left(), Deletions::Safe, &entry("b")), [Evidence::Said]);
         // A name that it had once may be another's by now.
-        let renamed = Stub { aliases: vec!["urn:a".to_owned()], ..Stub::named("urn:b") };
+        let aliases = vec!["urn:a".to_owned()];
+        let renamed = LedgerEntry { aliases, ..LedgerEntry::left("urn:b") };
         assert_eq!(of(renamed, Deletions::Safe, ""), []);
     }
 }

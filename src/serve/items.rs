@@ -306,14 +306,16 @@ async fn missing(
     let stubs = room.store.stubs(feed, &[id.to_string()]).await?;
     let stub = stubs.into_iter().find(|stub| stub.id == *id);
     let Some(stub) = stub else { return Ok(unknown_item(feed)) };
-    let was = if stub.deleted { "which was deleted," } else { "one of its oldest," };
+    let ItemStatus::Evicted { since, deleted } = stub.standing else {
+        return Ok(unknown_item(feed));
+    };
+    let was = if deleted { "which was deleted," } else { "one of its oldest," };
     let said = format!(
-        "the item, {was} left the complete view of the feed {feed} at {}; it comes back as itself where \
-         its publisher lists it again",
-        stub.since
+        "the item, {was} left the complete view of the feed {feed} at {since}; it comes back as itself \
+         where its publisher lists it again"
     );
     let gone = |said| Problem::new(StatusCode::GONE, said).with("published_id", stub.published_id);
-    Ok(match state.archives.newest.filter(|_| !stub.deleted) {
+    Ok(match state.archives.newest.filter(|_| !deleted) {
         Some(newest) => {
             let archives = site.archive(feed, &newest, site.config.dialect.into());
             gone(format!("{said}, and is in its archives, the newest of which is {archives}"))

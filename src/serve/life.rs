@@ -202,7 +202,7 @@ fn in_words(one: &Interruption) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{Count, EndpointId, History, Stamp, Stub, Update};
+    use tidegate_core::model::{Count, EndpointId, History, Stamp, Update};
 
     fn at(seconds: i64) -> Time {
         Time::from_unix(1_800_000_000 + seconds)
@@ -219,7 +219,7 @@ mod tests {
             updates: Count::new(updates[0].0).unwrap(),
             history: History::from_newest_first(updates.iter().map(update)).unwrap(),
             standing,
-            ..Stub::named("a").into_known()
+            ..LedgerEntry::left("a")
         }
     }
 

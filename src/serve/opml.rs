@@ -228,7 +228,7 @@ mod tests {
         EndpointId, FeedName, FeedRecord, FeedSource, FeedStanding, ListFolder, ListPlace,
         OutlineLabel,
     };
-    use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, read};
+    use tidegate_format::parse::opml::{OutlineKind, read};
 
     fn endpoint() -> EndpointId {
         EndpointId::own("here").unwrap()
@@ -271,7 +271,7 @@ mod tests {
         ];
         let text = write(&entries, asked(""), &endpoint(), "http://x/");
         assert!(!text.contains("secret") && !text.contains("javascript"));
-        let list = read(&text, &OpmlLimits::default()).unwrap();
+        let list = read(&text).unwrap();
         assert!(list.problems.is_empty(), "{:?}", list.problems);
         let sharing = list.sharing.clone().unwrap();
         assert_eq!((sharing.version.as_str(), sharing.since), ("0.91", None));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     fn shape(text: &str) -> Vec<String> {
-        let list = read(text, &OpmlLimits::default()).unwrap();
+        let list = read(text).unwrap();
         assert!(list.problems.is_empty(), "{:?}", list.problems);
         let line = |outline: &tidegate_format::parse::opml::Outline| {
             let depth = list.folder(outline).len();
@@ -349,7 +349,7 @@ mod tests {
             "cx",
         ];
         assert_eq!(shape(&text), expected, "{text}");
-        let list = read(&text, &OpmlLimits::default()).unwrap();
+        let list = read(&text).unwrap();
         assert_eq!(list.outlines[2].attribute("category"), Some("/x,y"));
         assert_eq!(list.outlines[2].site(), Some("https://page.example/"));
         let ids = list.outlines.iter().filter_map(|outline| outline.sync.as_ref());
@@ -366,7 +366,7 @@ mod tests {
         let entries = [entry("a", FeedStanding::Active, -50), entry("b", FeedStanding::Gone, -40)];
         let query = format!("since={}", at(-40));
         let text = write(&entries, asked(&query), &endpoint(), "http://x/?a&b");
-        let list = read(&text, &OpmlLimits::default()).unwrap();
+        let list = read(&text).unwrap();
         assert_eq!(list.outlines.len(), 1);
         assert!(list.outlines[0].is_deleted());
         assert!(text.contains("link=\"http://x/?a&amp;b\" type=\"complete\""));

@@ -3,7 +3,7 @@
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError, seals};
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, Stub, SyncId};
+use tidegate_core::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, SyncId};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
 /// itself. `exists` says whether an item is known already; every known item has bytes, since this
@@ -218,7 +218,7 @@ fn evicted(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<()
     } else {
         shown.chain(sealed).chain(known.keys().copied()).collect()
     };
-    for Stub { id, .. } in &change.evicted {
+    for LedgerEntry { id, .. } in &change.evicted {
         if !used.insert(id) {
             return Err(format!("{id} leaves the ledger and changes, or leaves twice"));
         }

@@ -24,7 +24,7 @@ use postcard::ser_flavors;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{
     ArchiveNote, Event, FeedName, FeedRecord, FeedState, HeldEntry, LedgerEntry, Lineage, Markup,
-    PollState, Skeleton, Stub, SyncId, Tick, Time, Version,
+    PollState, Skeleton, SyncId, Tick, Time, Version,
 };
 use tidegate_core::websub::Subscription;
 
@@ -77,7 +77,7 @@ pub enum ExportRecord {
     /// An item of a feed; its versions follow.
     Item(FeedName, Box<CarriedItem>),
     /// What is left of an item that left a feed's ledger.
-    Stub(FeedName, Box<Stub>),
+    Stub(FeedName, Box<LedgerEntry>),
     /// What happened in a feed, oldest first.
     Event(FeedName, Box<Event>),
     /// An archive of a feed, by its number; its blocks follow, unless it was dropped.

@@ -33,7 +33,7 @@ async fn publish(gate: &mut Gate, posts: Vec<Post>) -> tidegate_judge::record::V
 }
 
 /// The stub of the post of a day, where it left.
-async fn stub(gate: &Gate, day: u32) -> Option<tidegate_core::model::Stub> {
+async fn stub(gate: &Gate, day: u32) -> Option<tidegate_core::model::LedgerEntry> {
     gate.store.stubs(&gate.feed, &[post(day).id]).await.unwrap().pop()
 }
 
@@ -158,7 +158,7 @@ async fn tombstones_leave_where_nothing_else_may() {
     assert!(state.tombstones > 5, "{state:?}");
     assert!(snapshot.known.len() <= KEPT + 1, "{}", snapshot.known.len());
     let left = stub(&gate, 1).await.unwrap();
-    assert!(left.deleted);
+    assert!(!left.standing.left_alive());
     assert!(state.window_start > Some(left.tick), "who has not seen it is told");
 }
 
@@ -190,7 +190,7 @@ async fn an_older_document_brings_nothing_back_that_left() {
 async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
     let mut gate = after(40).await;
     let (left, before) = (stub(&gate, 3).await.unwrap(), gate.store_state().await);
-    assert!(!left.deleted);
+    assert!(left.standing.left_alive());
     // Nothing has to make place for it.
     gate.items += 1;
     gate.later(24);
@@ -225,7 +225,7 @@ async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
     gate.later(24 * 200);
     gate.age().await;
     let again = stub(&gate, 3).await.unwrap();
-    assert!(again.deleted);
+    assert!(!again.standing.left_alive());
     assert_eq!((&again.id, again.updates, again.tick), (&left.id, known.updates, known.tick));
     gate.later(24);
     assert_eq!(kinds(&gate.take(&saying(&listed(45), [3, 99])).await), []);

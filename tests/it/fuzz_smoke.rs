@@ -146,6 +146,11 @@ fn documents() {
 }
 
 #[test]
+fn trees() {
+    run(targets::tree, &files("tests/fixtures/feeds"), 10);
+}
+
+#[test]
 fn documents_with_sync_markup() {
     run(targets::document, &files("tests/fixtures/merge"), 2);
 }

@@ -7,7 +7,7 @@ use tidegate::app::{Gateway, Outside};
 use tidegate_config as config;
 use tidegate_core::clock::SystemClock;
 use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding};
-use tidegate_format::parse::opml::{OpmlLimits, read};
+use tidegate_format::parse::opml::read;
 use tidegate_store::Store;
 
 fn tidegate(folder: &Path, args: &[&str]) -> (i32, String, String) {
@@ -195,7 +195,7 @@ fn a_second_list_comes_behind_the_first_and_export_keeps_the_places() {
     assert!(out.ends_with("2 feeds added, 1 known already, 0 not taken\n"), "{out}");
     let texts = |data: &str| {
         let text = proxied(&at.join(data), "?upstream=1");
-        let list = read(&text, &OpmlLimits::default()).unwrap();
+        let list = read(&text).unwrap();
         let line = |o: &tidegate_format::parse::opml::Outline| {
             format!("{}{}", " ".repeat(list.folder(o).len()), o.text().unwrap())
         };

@@ -7,7 +7,7 @@ use gateways::{Paper, address, gateway, get, name, poll};
 use std::collections::BTreeMap;
 use tidegate::app::Gateway;
 use tidegate_core::model::{Count, Item};
-use tidegate_format::parse::opml::{OpmlLimits, OutlineList, read};
+use tidegate_format::parse::opml::{OutlineList, read};
 use tidegate_store::Select;
 
 /// An outline as a test writes it: its text, and those in it.
@@ -56,7 +56,7 @@ fn two_folders() -> Vec<Node> {
 /// What a list says of its outlines, in their order: how deep each stands, and its attributes but
 /// for those of ours.
 fn outlines(text: &str) -> Vec<(usize, BTreeMap<String, String>)> {
-    let list = read(text, &OpmlLimits::default()).unwrap();
+    let list = read(text).unwrap();
     assert!(list.problems.is_empty(), "{:?} in {text}", list.problems);
     let own = |(name, value): &(String, String)| {
         (!name.contains(':')).then(|| (name.clone(), value.clone()))
@@ -76,7 +76,7 @@ fn texts(text: &str) -> Vec<String> {
 
 /// By the texts of outlines their versions; `x` for what is deleted.
 fn versions(text: &str) -> BTreeMap<String, String> {
-    let list: OutlineList = read(text, &OpmlLimits::default()).unwrap();
+    let list: OutlineList = read(text).unwrap();
     let said = list.outlines.iter().map(|outline| {
         let sync = outline.sync.as_ref().unwrap();
         let gone = if sync.deleted { "x" } else { "" };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::Gate;
-use tidegate_format::parse::opml::{OpmlLimits, OutlineKind, OutlineList, read};
+use tidegate_format::parse::opml::{OutlineKind, OutlineList, read};
 use tidegate_format::parse::{Limits, characters};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_store::Select;
@@ -54,7 +54,7 @@ fn every_address_is_found() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let bytes = std::fs::read(path).unwrap();
         let decoded = characters(&bytes, None, &Limits::default()).unwrap();
-        let list = read(&decoded.text, &OpmlLimits::default()).unwrap();
+        let list = read(&decoded.text).unwrap();
         let mut found: Vec<String> = Vec::new();
         for outline in &list.outlines {
             if let OutlineKind::Feed(address) = outline.kind() {
@@ -126,7 +126,7 @@ async fn every_list_comes_through() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let bytes = std::fs::read(path).unwrap();
         let text = characters(&bytes, None, &Limits::default()).unwrap().text.into_owned();
-        let own = read(&text, &OpmlLimits::default()).unwrap();
+        let own = read(&text).unwrap();
         if own.outlines.is_empty() {
             continue;
         }
@@ -148,7 +148,7 @@ async fn every_list_comes_through() {
             until: None,
             expires: None,
         });
-        let again = read(&told, &OpmlLimits::default()).unwrap();
+        let again = read(&told).unwrap();
         assert!(again.problems.is_empty() && again.is_whole, "{name}: {:?}", again.problems);
         let (own, again) = (said(&own), said(&again));
         for (at, (one, two)) in own.iter().zip(&again).enumerate() {

@@ -5,7 +5,7 @@ use crate::support::sharing::*;
 use crate::support::{Gate, Post, kinds, post};
 use std::collections::HashSet;
 use std::time::Duration;
-use tidegate_core::model::{EventKind, SyncId};
+use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record;
 use tidegate_store::Select;
@@ -95,7 +95,7 @@ async fn a_peer_deletes_what_left() {
     let id = SyncId::new("x.a").unwrap();
     assert_eq!(gate.store.known(&gate.feed, &id).await.unwrap(), None);
     let left = gate.store.stubs(&gate.feed, &["x.a".to_owned()]).await.unwrap().remove(0);
-    assert!(!left.deleted);
+    assert!(left.standing.left_alive());
     let before = gate.store_state().await;
     gate.items += 1;
 
@@ -130,7 +130,7 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
     let named = ["x.a".to_owned()];
     let left = gate.store.stubs(&gate.feed, &named).await.unwrap();
     let listed = ["h", "g"].map(|name| entry(name, name, 1, &[(1, "REO", 1)]).markup());
-    let asks = |ids: &[&str], left: &[tidegate_core::model::Stub]| {
+    let asks = |ids: &[&str], left: &[LedgerEntry]| {
         let said: String = ids
             .iter()
             .map(|id| {
@@ -152,7 +152,8 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
     };
     assert!(!asks(&[], &left), "it is not missed where nothing is said of it");
     assert!(asks(&["a"], &left));
-    let deleted = tidegate_core::model::Stub { deleted: true, ..left[0].clone() };
+    let standing = ItemStatus::Evicted { since: left[0].tick.time(), deleted: true };
+    let deleted = LedgerEntry { standing, ..left[0].clone() };
     assert!(!asks(&["a"], &[deleted]), "that is known");
     assert!(!asks(&["another"], &left));
 }

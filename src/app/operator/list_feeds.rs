@@ -5,7 +5,7 @@ use super::notes::NoteBoard;
 use crate::app::import::{ExistingFeeds, ListRules, ReadList, plan, read_list};
 use std::sync::{Arc, PoisonError};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
-use tidegate_format::parse::opml::OpmlLimits;
+use tidegate_format::parse::opml::BYTES_LIMIT;
 use tidegate_format::render;
 use tidegate_net::fetch::LeadScope;
 use tidegate_serve::OperatorError;
@@ -61,7 +61,7 @@ impl AdminService {
         }
         let read = move || {
             let text = render::living_outlines(&view.state, &view.skeleton, &view.items);
-            read_list(text.as_bytes(), &OpmlLimits::default())
+            read_list(text.as_bytes(), BYTES_LIMIT)
         };
         let rules = Some(now.rules.clone());
         let planned =

@@ -2,7 +2,7 @@
 //! there. A secret is a literal, or the name of a file or of a variable that has it; no message and
 //! no JSON shows one.
 
-use super::{MASK, counted};
+use super::{MASK, ValueError, counted};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -72,28 +72,20 @@ pub enum SecretSource {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SecretText(String);
 
-/// Why a text is no secret that can be sent. Does not repeat it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SecretError {
-    /// It is too long.
-    #[error("is {length} bytes long, the limit is {}", SecretText::LIMIT)]
-    TooLong { length: usize },
-    /// It would end the header.
-    #[error("has a line break or a control character, which no header can have")]
-    Control,
-}
-
 impl SecretText {
     /// The longest secret, in bytes.
     pub const LIMIT: usize = 8 * 1024;
 
-    /// Checks a secret: no control characters, at most [`Self::LIMIT`] bytes.
-    pub fn new(text: &str) -> Result<Self, SecretError> {
-        if text.len() > Self::LIMIT {
-            return Err(SecretError::TooLong { length: text.len() });
+    /// Checks a secret: no control characters, at most [`Self::LIMIT`] bytes. Why it is none does not
+    /// repeat it.
+    pub fn new(text: &str) -> Result<Self, ValueError> {
+        let (length, limit) = (text.len(), Self::LIMIT);
+        if length > limit {
+            return Err(ValueError(format!("is {length} bytes long, the limit is {limit}")));
         }
         if text.chars().any(char::is_control) {
-            return Err(SecretError::Control);
+            let why = "has a line break or a control character, which no header can have";
+            return Err(ValueError(why.to_owned()));
         }
         Ok(Self(text.to_owned()))
     }

@@ -1,9 +1,6 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
-use super::{
-    ArchiveId, Count, History, Item, ItemStatus, LedgerEntry, Noise, Origin, Skeleton, SyncId,
-    Tick, Time,
-};
+use super::{ArchiveId, Item, LedgerEntry, Skeleton, SyncId, Tick, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -168,109 +165,6 @@ impl Archive {
             .iter()
             .flat_map(|item| std::iter::once(&item.shared.winner).chain(&item.shared.conflicts));
         self.skeleton.text.len() + versions.map(|version| version.data.xml.len()).sum::<usize>()
-    }
-}
-
-// What is left of an item that left the ledger.
-
-/// What is kept of an item that left the ledger, so that it comes back as itself: under its sync id
-/// and its published id, and with updates that go on above those it had. Its text is in archives
-/// alone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Stub {
-    pub id: SyncId,
-    /// As [`LedgerEntry::native`].
-    pub native: String,
-    /// As [`LedgerEntry::native_shown`].
-    pub native_shown: String,
-    /// As [`LedgerEntry::published_id`].
-    pub published_id: String,
-    /// As [`LedgerEntry::aliases`].
-    pub aliases: Vec<String>,
-    pub published: Option<Time>,
-    pub updates: Count,
-    /// The topmost update, and the one with the greatest sequence of each endpoint: what conflicts
-    /// are detected by, and what the next update counts on from.
-    pub history: History,
-    /// As [`LedgerEntry::noconflicts`].
-    pub noconflicts: Option<bool>,
-    /// As [`LedgerEntry::sse091`].
-    pub sse091: Option<bool>,
-    pub origin: Origin,
-    /// The tick of its last version.
-    pub tick: Tick,
-    pub first_seen: Time,
-    /// Fingerprint of its newest bytes as they stood in the document.
-    pub bytes: u64,
-    /// Whether its last version is a tombstone.
-    pub deleted: bool,
-    /// When it left the ledger.
-    pub since: Time,
-}
-
-impl Stub {
-    /// What is left of an item that leaves the ledger at `now`. `history`: its own, cut down to
-    /// what is needed.
-    pub fn new(known: &LedgerEntry, history: History, now: Time) -> Self {
-        Self {
-            id: known.id.clone(),
-            native: known.native.clone(),
-            native_shown: known.native_shown.clone(),
-            published_id: known.published_id.clone(),
-            aliases: known.aliases.clone(),
-            published: known.published,
-            updates: known.updates,
-            history,
-            noconflicts: known.noconflicts,
-            sse091: known.sse091,
-            origin: known.origin.clone(),
-            tick: known.tick,
-            first_seen: known.first_seen,
-            bytes: known.bytes,
-            deleted: known.is_tombstone(),
-            since: now,
-        }
-    }
-
-    /// The names under which it is found, but for its sync id: the native ids that it bears and
-    /// bore, and the id that it was published with. Each once.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        let mut seen = HashSet::new();
-        let names = self.aliases.iter().chain([&self.native_shown, &self.published_id]);
-        names.map(String::as_str).filter(move |name| seen.insert(*name))
-    }
-
-    /// The item as a decision sees it: no view shows it, and whatever makes a version of it takes
-    /// it back into the ledger.
-    pub fn into_known(self) -> LedgerEntry {
-        LedgerEntry {
-            id: self.id,
-            native: self.native,
-            native_shown: self.native_shown,
-            published_id: self.published_id,
-            aliases: self.aliases,
-            title: String::new(),
-            link: None,
-            enclosure: None,
-            published: self.published,
-            updated: None,
-            updates: self.updates,
-            history: self.history,
-            noconflicts: self.noconflicts,
-            conflicts: 0,
-            sse091: self.sse091,
-            extras: None,
-            origin: self.origin,
-            tick: self.tick,
-            first_seen: self.first_seen,
-            came: self.first_seen,
-            standing: ItemStatus::Evicted { since: self.since, deleted: self.deleted },
-            absence: None,
-            prints: Vec::new(),
-            bytes: self.bytes,
-            noise: Noise::default(),
-            touched: 0,
-        }
     }
 }
 

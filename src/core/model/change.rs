@@ -2,7 +2,7 @@
 
 use super::{
     Entry, FeedName, FeedState, Format, IndexUpdate, LedgerEntry, Markup, Revision, Seal, Skeleton,
-    Stub, SyncId, Tick, Time, Version,
+    SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 
@@ -166,9 +166,10 @@ pub struct Change {
     /// ledger entry here, and bytes to stand in for those that go: in its version, else in
     /// `latest`.
     pub redacted: Vec<SyncId>,
-    /// What is left of items that leave the ledger, and all that is kept of them but in archives.
+    /// What is left of items that leave the ledger ([`LedgerEntry::stub`]), and all that is kept of them
+    /// but in archives.
     /// None of them changes in this change, and none is in the order.
-    pub evicted: Vec<Stub>,
+    pub evicted: Vec<LedgerEntry>,
     /// Items that had left the ledger and come back: their stubs go. Each has a version here, with
     /// bytes.
     pub reinstated: Vec<SyncId>,

@@ -1,6 +1,8 @@
 //! Feeds as operators configure them.
 
-use super::{EndpointId, Enrolment, FeedAccess, FeedName, Ignore, ListMember, ShownAddress, Time};
+use super::{
+    EndpointId, Enrolment, FeedAccess, FeedName, Ignore, ListMember, ShownAddress, Time, ValueError,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -218,32 +220,27 @@ pub enum ConflictPolicy {
     Prefer(EndpointId),
 }
 
-/// Why a text is no [`ConflictPolicy`], in a sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct PolicyError(String);
-
 /// The word that an endpoint follows.
 const PREFER: &str = "prefer:";
 /// How much of a wrong word is said back, in characters.
 const SAID: usize = 64;
 
 impl FromStr for ConflictPolicy {
-    type Err = PolicyError;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, PolicyError> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         match (text, text.strip_prefix(PREFER)) {
             ("keep", _) => Ok(Self::Keep),
             ("winner", _) => Ok(Self::Winner),
             (_, Some(endpoint)) => EndpointId::new(endpoint).map(Self::Prefer).map_err(|why| {
-                PolicyError(format!(
+                ValueError(format!(
                     "what stands behind \"prefer:\" is the id of an endpoint: {why}"
                 ))
             }),
             _ => {
                 let said: String = text.chars().take(SAID).collect();
                 let wanted = "write one of \"keep\", \"winner\", \"prefer:ENDPOINT\"";
-                Err(PolicyError(format!("{said:?} is unknown; {wanted}")))
+                Err(ValueError(format!("{said:?} is unknown; {wanted}")))
             }
         }
     }

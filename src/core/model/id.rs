@@ -5,10 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Why a text is not an identifier of the wanted kind, in a sentence.
+/// Why a text or a number is no value of the wanted kind, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct IdError(String);
+pub struct ValueError(pub(super) String);
 
 /// Checks a text that is to be `what`: each character of it, by the text and its place in it.
 fn check(
@@ -17,7 +17,7 @@ fn check(
     limit: usize,
     allowed: &str,
     fits: impl Fn(&str, usize, char) -> bool,
-) -> Result<(), IdError> {
+) -> Result<(), ValueError> {
     let wrong = if text.is_empty() {
         format!("{what} is empty")
     } else if text.len() > limit {
@@ -27,7 +27,7 @@ fn check(
     } else {
         return Ok(());
     };
-    Err(IdError(wrong))
+    Err(ValueError(wrong))
 }
 
 /// Defines a kind of identifier: what it is called, its longest form in bytes, and what it is made of.
@@ -43,7 +43,7 @@ macro_rules! identifier {
 
         impl $name {
             /// Checks and takes a text.
-            pub fn new(text: &str) -> Result<Self, IdError> {
+            pub fn new(text: &str) -> Result<Self, ValueError> {
                 check($what, text, $limit, $allowed, $fits)?;
                 Ok(Self(text.into()))
             }
@@ -55,18 +55,18 @@ macro_rules! identifier {
         }
 
         impl TryFrom<String> for $name {
-            type Error = IdError;
+            type Error = ValueError;
 
-            fn try_from(text: String) -> Result<Self, IdError> {
+            fn try_from(text: String) -> Result<Self, ValueError> {
                 check($what, &text, $limit, $allowed, $fits)?;
                 Ok(Self(text.into()))
             }
         }
 
         impl FromStr for $name {
-            type Err = IdError;
+            type Err = ValueError;
 
-            fn from_str(text: &str) -> Result<Self, IdError> {
+            fn from_str(text: &str) -> Result<Self, ValueError> {
                 Self::new(text)
             }
         }
@@ -123,7 +123,7 @@ identifier! {
 
 impl EndpointId {
     /// Checks an endpoint id for this gateway itself: `[A-Za-z0-9.:-]{1,128}` (READINGS 1, row 23).
-    pub fn own(text: &str) -> Result<Self, IdError> {
+    pub fn own(text: &str) -> Result<Self, ValueError> {
         let allowed = "this gateway's endpoint id is made of A-Z, a-z, 0-9, '.', ':' and '-'";
         let fits = |_: &str, _, c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-');
         check("endpoint id", text, 128, allowed, fits)?;

@@ -1,5 +1,6 @@
 //! The operator's own noise: fields, or parts of their text, that never make a change.
 
+use super::ValueError;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
@@ -35,9 +36,9 @@ impl Ignore {
 }
 
 impl TryFrom<(String, Option<String>)> for Ignore {
-    type Error = IgnoreError;
+    type Error = ValueError;
 
-    fn try_from((field, pattern): (String, Option<String>)) -> Result<Self, IgnoreError> {
+    fn try_from((field, pattern): (String, Option<String>)) -> Result<Self, ValueError> {
         Self::new(&field, pattern.as_deref())
     }
 }
@@ -63,21 +64,16 @@ impl Hash for Ignore {
     }
 }
 
-/// Why a field or a pattern cannot be ignored, in a sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct IgnoreError(String);
-
 impl Ignore {
     /// Checks a field's path and, where only a part of its text is noise, the regular expression
     /// that finds that part.
-    pub fn new(field: &str, pattern: Option<&str>) -> Result<Self, IgnoreError> {
+    pub fn new(field: &str, pattern: Option<&str>) -> Result<Self, ValueError> {
         short_enough("field", field, FIELD_LIMIT)?;
         let is_text = field.trim() == field && !field.contains(char::is_control);
         // A namespace in braces has slashes of its own.
         let is_path = field.contains('{') || field.split('/').all(|step| !step.is_empty());
         if field.is_empty() || !is_text || !is_path {
-            return Err(IgnoreError(format!(
+            return Err(ValueError(format!(
                 "{field:?} is no field; write it as the reasons of events name it, like \
                  \"description\" or \"media:group/media:description\""
             )));
@@ -115,15 +111,15 @@ impl Ignore {
     }
 }
 
-fn short_enough(what: &str, text: &str, limit: usize) -> Result<(), IgnoreError> {
+fn short_enough(what: &str, text: &str, limit: usize) -> Result<(), ValueError> {
     if text.len() <= limit {
         return Ok(());
     }
     let length = text.len();
-    Err(IgnoreError(format!("the {what} is {length} bytes long, the limit is {limit}")))
+    Err(ValueError(format!("the {what} is {length} bytes long, the limit is {limit}")))
 }
 
-fn compile(pattern: &str) -> Result<Regex, IgnoreError> {
+fn compile(pattern: &str) -> Result<Regex, ValueError> {
     let built = RegexBuilder::new(pattern)
         .size_limit(COMPILED_LIMIT)
         .dfa_size_limit(COMPILED_LIMIT)
@@ -141,7 +137,7 @@ fn compile(pattern: &str) -> Result<Regex, IgnoreError> {
                 format!("is no regular expression: {}", last.trim_start_matches("error: "))
             }
         };
-        IgnoreError(format!("the pattern {pattern:?} {why}"))
+        ValueError(format!("the pattern {pattern:?} {why}"))
     })
 }
 

@@ -1,6 +1,6 @@
 //! What `sx:sync` says of an item (SSE 1.0 sections 2.4 to 2.6), as types that cannot be wrong.
 
-use super::{EndpointId, Markup, SyncId, Time};
+use super::{EndpointId, Markup, SyncId, Time, ValueError};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -9,11 +9,6 @@ use std::sync::Arc;
 #[serde(try_from = "u32", into = "u32")]
 pub struct Count(u32);
 
-/// Why a number is no [`Count`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not in 1..=2147483647")]
-pub struct CountError(pub i128);
-
 impl Count {
     /// The value of a new item (section 3.1).
     pub const ONE: Self = Self(1);
@@ -21,11 +16,11 @@ impl Count {
     pub const MAX: Self = Self(i32::MAX.unsigned_abs());
 
     /// Checks and takes a number.
-    pub fn new(value: u32) -> Result<Self, CountError> {
+    pub fn new(value: u32) -> Result<Self, ValueError> {
         if (1..=Self::MAX.0).contains(&value) {
             Ok(Self(value))
         } else {
-            Err(CountError(i128::from(value)))
+            Err(ValueError(format!("{value} is not in 1..=2147483647")))
         }
     }
 
@@ -36,15 +31,15 @@ impl Count {
 
     /// One more; an error at 2³¹−1, where the item can be updated no further
     /// (READINGS 1, row 24).
-    pub fn next(self) -> Result<Self, CountError> {
+    pub fn next(self) -> Result<Self, ValueError> {
         Self::new(self.0 + 1)
     }
 }
 
 impl TryFrom<u32> for Count {
-    type Error = CountError;
+    type Error = ValueError;
 
-    fn try_from(value: u32) -> Result<Self, CountError> {
+    fn try_from(value: u32) -> Result<Self, ValueError> {
         Self::new(value)
     }
 }
@@ -313,56 +308,15 @@ impl SyncExtras {
     }
 }
 
-// What can be wrong with the `sx:sync` of an entry, and where.
-
-/// A fault with its place, a byte offset.
+/// What is wrong with the `sx:sync` of an entry, as a sentence, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncMarkupError {
+    /// Byte offset.
     pub at: usize,
-    pub fault: SyncFault,
+    pub fault: String,
+    /// The id, where an earlier entry has it too, and where that begins: one may stand once in a feed.
+    pub repeats: Option<(SyncId, usize)>,
 }
-
-/// What is wrong with the `sx:sync` of an entry.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SyncFault {
-    /// Its entry is not well-formed.
-    #[error("the item is not well-formed, so that what its sx:sync says is in doubt")]
-    Repaired,
-    /// There is more of something than is taken.
-    #[error("there are more than {limit} {what}, which is the limit")]
-    TooMany { what: &'static str, limit: usize },
-    /// A required attribute is missing.
-    #[error("{element} has no attribute {attribute:?}; it is required")]
-    Missing { element: &'static str, attribute: &'static str },
-    /// An attribute has a value that it may not have.
-    #[error("{element} has {attribute}={value:?}; {wanted}")]
-    Invalid { element: &'static str, attribute: &'static str, value: String, wanted: String },
-    #[error("sx:sync has no sx:history; there must be at least one")]
-    NoHistory,
-    #[error("{0} has neither \"when\" nor \"by\"; one of them must be there")]
-    NoStamp(&'static str),
-    #[error("the item has more than one sx:sync")]
-    Twice,
-    /// An item in `sx:conflicts` without `sx:sync`.
-    #[error("an item in sx:conflicts has no sx:sync")]
-    PlainConflict,
-    /// A conflict that is a version of another item.
-    #[error("the conflict has the id {found:?}, its item has {wanted:?}; they must be the same")]
-    OtherConflict { found: String, wanted: String },
-    /// An item in `sx:conflicts` that is too large.
-    #[error("an item in sx:conflicts cannot be read: {0}")]
-    Conflict(String),
-    /// Its id is that of an earlier entry, which begins at the byte `first`.
-    #[error(
-        "the sync id {id} is that of the entry at byte {first} again; an id may stand once in a feed, so \
-         that it counts for none"
-    )]
-    Repeated { id: SyncId, first: usize },
-    /// What its history says was not made where it says so.
-    #[error("its history is not believed")]
-    Refused,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

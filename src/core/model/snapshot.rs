@@ -2,11 +2,11 @@
 
 use super::{
     ArchiveNote, Doubts, EndpointId, FeedName, FeedState, Format, FoundItems, HeldEntry, History,
-    Markup, Noise, Probe, SettledItems, Shared, Stub, SyncExtras, SyncId, Tick, Time, Version,
+    Markup, Noise, Probe, SettledItems, Shared, SyncExtras, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many commits a feed has seen; compared and set by every commit. Zero: none yet.
 #[derive(
@@ -98,7 +98,7 @@ pub enum ItemStatus {
         /// Since when.
         since: Time,
     },
-    /// It left the ledger: a stub of it is kept ([`Stub`]). Stored with no entry of the ledger; it
+    /// It left the ledger: a stub of it is kept ([`LedgerEntry::stub`]), apart from the ledger. That
     /// stands in a snapshot where a decision may take the item back.
     Evicted {
         /// When it left.
@@ -228,6 +228,38 @@ impl LedgerEntry {
             self.aliases.insert(0, old);
             self.aliases.truncate(Self::ALIAS_LIMIT);
         }
+    }
+
+    /// What is kept of the item once it leaves the ledger at `now`, so that it comes back as itself:
+    /// under its ids, and with updates that go on above those it had. Its text is in archives alone.
+    /// `history`: its own, cut to what conflicts are detected by.
+    #[must_use]
+    pub fn stub(&self, history: History, now: Time) -> Self {
+        Self {
+            history,
+            title: String::new(),
+            link: None,
+            enclosure: None,
+            updated: None,
+            conflicts: 0,
+            extras: None,
+            came: self.first_seen,
+            standing: ItemStatus::Evicted { since: now, deleted: self.is_tombstone() },
+            absence: None,
+            prints: Vec::new(),
+            noise: Noise::default(),
+            touched: 0,
+            ..self.clone()
+        }
+    }
+
+    /// The names under which it is found once it left: its sync id, the native ids that it bears and
+    /// bore, and its published id. Each once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let mut seen = HashSet::new();
+        let others = self.aliases.iter().chain([&self.native_shown, &self.published_id]);
+        let names = std::iter::once(self.id.as_str()).chain(others.map(String::as_str));
+        names.filter(move |name| seen.insert(*name))
     }
 
     /// Whether it does not live: its current version is a tombstone, or it is in no view.
@@ -370,8 +402,8 @@ impl Snapshot {
     /// The same with items that left the ledger among the known ones, so that what comes back is
     /// known.
     #[must_use]
-    pub fn with_stubs(mut self, stubs: impl IntoIterator<Item = Stub>) -> Self {
-        self.add(stubs.into_iter().map(Stub::into_known));
+    pub fn with_stubs(mut self, stubs: impl IntoIterator<Item = LedgerEntry>) -> Self {
+        self.add(stubs.into_iter());
         self
     }
 

@@ -1,14 +1,14 @@
 //! Values for tests, of this crate and of others.
 
 use super::{
-    Change, Count, FeedName, FeedState, History, IndexUpdate, Interruption, Interruptions, Origin,
-    Revision, Stamp, Stub, SyncId, Tick, Time, Update,
+    Change, Count, FeedName, FeedState, History, IndexUpdate, Interruption, Interruptions, ItemStatus,
+    LedgerEntry, Noise, Origin, Revision, Stamp, SyncId, Tick, Time, Update,
 };
 
-impl Stub {
-    /// One of an observed item of that native id, for tests.
+impl LedgerEntry {
+    /// What is left of an observed item of that native id, for tests.
     #[allow(clippy::unwrap_used)]
-    pub fn named(name: &str) -> Self {
+    pub fn left(name: &str) -> Self {
         let at = Time::from_unix(1_767_225_600);
         let update = Update { sequence: Count::ONE, stamp: Stamp::When(at) };
         Self {
@@ -17,17 +17,27 @@ impl Stub {
             native_shown: name.to_owned(),
             published_id: name.to_owned(),
             aliases: Vec::new(),
+            title: String::new(),
+            link: None,
+            enclosure: None,
             published: Some(at),
+            updated: None,
             updates: Count::ONE,
             history: History::new(update),
             noconflicts: None,
+            conflicts: 0,
             sse091: None,
+            extras: None,
             origin: Origin::Observed,
             tick: Tick::at(at),
             first_seen: at,
+            came: at,
+            standing: ItemStatus::Evicted { since: at, deleted: false },
+            absence: None,
+            prints: Vec::new(),
             bytes: 1,
-            deleted: false,
-            since: at,
+            noise: Noise::default(),
+            touched: 0,
         }
     }
 }

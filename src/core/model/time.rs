@@ -1,5 +1,6 @@
 //! Whole-second instants and the watermark of a feed.
 
+use super::ValueError;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -52,10 +53,9 @@ impl Serialize for Time {
     }
 }
 
-/// Why a text is not a date-time.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a date-time of the form 2026-11-20T16:20:05Z")]
-pub struct TimeError(String);
+fn no_time(text: &str) -> ValueError {
+    ValueError(format!("{text:?} is not a date-time of the form 2026-11-20T16:20:05Z"))
+}
 
 impl Time {
     /// The earliest representable time.
@@ -85,8 +85,8 @@ impl Time {
 
     /// Reads an RFC 3339 date-time with any offset; a fraction of a second is cut off
     /// (READINGS 1, row 6).
-    pub fn parse_rfc3339(text: &str) -> Result<Self, TimeError> {
-        let wrong = || TimeError(text.to_owned());
+    pub fn parse_rfc3339(text: &str) -> Result<Self, ValueError> {
+        let wrong = || no_time(text);
         let timestamp: jiff::Timestamp = text.trim().parse().map_err(|_| wrong())?;
         let whole = timestamp.as_nanosecond().div_euclid(1_000_000_000);
         let seconds = i64::try_from(whole).map_err(|_| wrong())?;
@@ -191,13 +191,13 @@ impl fmt::Debug for Tick {
 }
 
 impl FromStr for Tick {
-    type Err = TimeError;
+    type Err = ValueError;
 
     /// Reads exactly the form that ticks are printed in, nothing else.
-    fn from_str(text: &str) -> Result<Self, TimeError> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         match Time::parse_rfc3339(text) {
             Ok(time) if time.to_string() == text => Ok(Self(time)),
-            _ => Err(TimeError(text.to_owned())),
+            _ => Err(no_time(text)),
         }
     }
 }

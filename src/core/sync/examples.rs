@@ -96,13 +96,3 @@ fn section_3_4_a_resolved_conflict_does_not_come_back() {
         assert_eq!(merge(stale, resolved.clone()), Ok(resolved.clone()));
     }
 }
-
-/// The literal times of the Atom example: equal `when`, so the greater `by` wins, not the version
-/// that the example prints (READINGS 1, row 8).
-#[test]
-fn section_3_3_with_equal_times_the_greater_endpoint_wins() {
-    let winner = version(4, "and rolls", on_top(entry(4, "12:43:33", "JEO2000")));
-    let loser = version(4, "DONE", on_top(entry(4, "12:43:33", "GPM7383")));
-    let merged = merge(Shared::new(loser.clone()), Shared::new(winner.clone()));
-    assert_eq!(merged, Ok(Shared { winner, conflicts: vec![loser] }));
-}

@@ -210,21 +210,11 @@ fn needed(history: &History) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     mod local {
-        use super::super::super::samples::{ITEM, both, by, count, version, when};
+        use super::super::super::samples::{both, by, count, version, when};
         use super::super::*;
 
         fn stamp(seconds: i64, name: &str) -> Stamp {
             both(1, seconds, name).stamp
-        }
-
-        #[test]
-        fn a_new_item_starts_at_one() {
-            let id = SyncId::new(ITEM).unwrap();
-            let item = create(id, "x", stamp(5, "A"), Some(false));
-            assert_eq!(item.winner.updates, Count::ONE);
-            assert_eq!(item.winner.noconflicts, Some(false));
-            assert_eq!(item.winner.history, History::new(both(1, 5, "A")));
-            assert!(!item.winner.deleted);
         }
 
         #[test]

@@ -11,6 +11,8 @@ mod content;
 mod recover;
 mod repair;
 mod start_tag;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tokens;

@@ -60,6 +60,16 @@ pub fn push_element(out: &mut String, name: &str, text: &str) {
     }
 }
 
+/// Adds an element without content, with those of these attributes that have a value.
+pub fn push_empty(out: &mut String, name: &str, attributes: &[(&str, Option<&str>)]) {
+    out.push('<');
+    out.push_str(name);
+    for (name, value) in attributes {
+        value.iter().for_each(|value| push_attribute(out, name, value));
+    }
+    out.push_str("/>");
+}
+
 /// Adds the declaration of a prefix, or of the default namespace where the prefix is empty.
 pub fn push_namespace(out: &mut String, prefix: &str, namespace: &str) {
     if prefix.is_empty() {

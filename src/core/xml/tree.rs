@@ -118,6 +118,13 @@ impl Element {
         self.children.push(Node::Element(child));
     }
 
+    /// Adds a child of its own namespace with a text, where there is one.
+    pub fn push_text(&mut self, name: &str, text: Option<impl AsRef<str>>) {
+        if let Some(text) = text {
+            self.push(Self::new(&self.namespace, name).text(text.as_ref()));
+        }
+    }
+
     /// Adds an attribute without namespace.
     pub fn set(&mut self, name: &str, value: &str) {
         self.attributes.push(Attribute::of("", "", name, value));

@@ -10,7 +10,7 @@ use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::{ATOM, ATOM03, Ns, OUTLINE_PREFIX, RDF};
 use tidegate_core::xml::tag::prefix_of;
-use tidegate_core::xml::{push_attribute, push_namespace, push_text, push_value};
+use tidegate_core::xml::{push_attribute, push_empty, push_namespace, push_text, push_value};
 use url::Url;
 
 /// What an entry shall say; what is `None` stays.
@@ -199,10 +199,9 @@ impl<'t, 'a> Amended<'t, 'a> {
         if !matches!(self.format, Format::Atom10 | Format::Atom03 | Format::Opml) {
             return self.replace(place, "link", "", link);
         }
-        let prefix = self.prefix();
-        let mut element = format!("<{prefix}link rel=\"alternate\"");
-        push_attribute(&mut element, "href", link);
-        element.push_str("/>");
+        let mut element = String::new();
+        let said = [("rel", Some("alternate")), ("href", Some(link))];
+        push_empty(&mut element, &format!("{}link", self.prefix()), &said);
         self.put(place, element)
     }
 

@@ -11,40 +11,12 @@ mod tests;
 pub use entries::{mark, transcoded};
 
 pub(super) use entries::{MARK, within};
-pub use list::read;
+pub use list::{BYTES_LIMIT, read};
 
 use std::ops::Range;
-use tidegate_core::model::OUTLINE_DEPTH;
 use tidegate_core::sync::Item091;
+use tidegate_core::xml::doc::NodeId;
 use tidegate_core::xml::ns::OUTLINE;
-
-/// How much of a list is looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpmlLimits {
-    /// Bytes of the text.
-    pub bytes: usize,
-    /// Outlines inside each other.
-    pub depth: usize,
-    /// Outlines.
-    pub outlines: usize,
-    /// Elements in outlines that are neither outlines nor sync markup, in the whole list; what is
-    /// beyond is left out.
-    pub others: usize,
-    /// Problems that are named; the rest are counted.
-    pub problems: usize,
-}
-
-impl Default for OpmlLimits {
-    fn default() -> Self {
-        Self {
-            bytes: 32 << 20,
-            depth: OUTLINE_DEPTH,
-            outlines: 100_000,
-            others: 100_000,
-            problems: 1_000,
-        }
-    }
-}
 
 /// What was wrong with a list, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,32 +25,6 @@ pub struct OpmlProblem {
     pub line: usize,
     /// What is wrong, in words.
     pub message: String,
-}
-
-/// Why a text is no list.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpmlError {
-    /// It is something else.
-    #[error("it is {0} and no OPML list: there is no outline in it")]
-    NotAList(&'static str),
-    /// More bytes than are taken.
-    #[error("it has {found} bytes, the limit is {limit}")]
-    TooLarge {
-        /// Bytes found.
-        found: usize,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// There is more of something than is taken.
-    #[error("line {line}: there are more than {limit} {what}, which is the limit")]
-    Limit {
-        /// What there is too much of.
-        what: &'static str,
-        /// The named limit.
-        limit: usize,
-        /// The line where it was met, counted from 1.
-        line: usize,
-    },
 }
 
 /// An outline.
@@ -100,7 +46,10 @@ pub struct Outline {
     /// The line where it begins, counted from 1.
     pub line: usize,
     /// Whether it has an end of its own.
-    closed: bool,
+    is_closed: bool,
+    /// Its element, and that of `sync`, in the tree of the list.
+    node: NodeId,
+    sync_node: NodeId,
 }
 
 /// What an outline is to somebody who subscribes to the list.

@@ -94,12 +94,11 @@ impl Out {
 
     /// Adds an element without content.
     pub fn empty(&mut self, name: &str, attributes: &[(&str, &str)]) {
-        self.push("<");
-        self.push(name);
-        for (name, value) in attributes {
-            self.attribute(name, value);
+        if !self.is_full() {
+            let said: Vec<_> =
+                attributes.iter().map(|(name, value)| (*name, Some(*value))).collect();
+            xml::push_empty(&mut self.text, name, &said);
         }
-        self.push("/>");
     }
 
     /// Adds an element of the source as it is, with the bindings that it uses and does not make, where
@@ -149,12 +148,12 @@ impl Lines {
     pub fn line(&self, at: usize) -> usize {
         self.0.partition_point(|end| *end < at) + 1
     }
-}
 
-/// Where a line begins.
-pub fn line_start(text: &str, line: usize) -> usize {
-    let Some(before) = line.checked_sub(2) else { return 0 };
-    memchr::memchr_iter(b'\n', text.as_bytes()).nth(before).map_or(text.len(), |at| at + 1)
+    /// Where a line begins.
+    pub fn start(&self, line: usize) -> usize {
+        let before = line.checked_sub(2).and_then(|before| self.0.get(before));
+        before.map_or(0, |end| end + 1)
+    }
 }
 
 /// The name of the root element of a text that begins with markup, without its prefix; `None` where

@@ -17,15 +17,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{
     EndpointId, Entry, EntrySync, Format, Incoming, Markup, Shared, Sharing, Slots, SyncExtras,
-    SyncFault, SyncId, SyncMarkupError, Time, Warning,
+    SyncId, SyncMarkupError, Time, Warning,
 };
 use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{split_name, trimmed};
 use url::Url;
-use version::fault;
+use version::{NO_HISTORY, fault, too_many};
 pub(super) use version::{SyncResult, checked_id, item_091, lost_091, push_within};
 
+/// What is wrong with the `sx:sync` of an entry that had to be repaired.
+const REPAIRED: &str = "the item is not well-formed, so that what its sx:sync says is in doubt";
 /// What is said of an entry whose sync markup is not valid, behind why.
 const TAKEN_FOR_PLAIN: &str = "; the entry is taken for a plain one";
 
@@ -99,9 +101,13 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         self.odd.note(incoming, at);
         let id = incoming.id();
         if let Some(first) = self.first.insert(id.clone(), at) {
-            let error =
-                SyncMarkupError { at, fault: SyncFault::Repeated { id: id.clone(), first } };
-            self.warn(at, error.fault.to_string());
+            let fault = format!(
+                "the sync id {id} is that of the entry at byte {first} again; an id may stand once in \
+                 a feed, so that it counts for none"
+            );
+            self.warn(at, fault.clone());
+            let repeats = Some((id.clone(), first));
+            let error = SyncMarkupError { at, fault, repeats };
             self.repeated.entry(id.clone()).or_insert(error);
         }
     }
@@ -113,7 +119,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         is_sound: bool,
     ) -> SyncResult<Incoming> {
         if !is_sound {
-            return Err(fault(element, SyncFault::Repaired));
+            return Err(fault(element, REPAIRED));
         }
         let (shared, sse091, extras) = match sync_of(element, Ns::Sx)? {
             Some(sync) => {
@@ -130,8 +136,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
             }
             None => {
                 let read = version::read_091(element, self.source.dialect)?;
-                let (shared, conflict) =
-                    read.ok_or_else(|| fault(element, SyncFault::NoHistory))?;
+                let (shared, conflict) = read.ok_or_else(|| fault(element, NO_HISTORY))?;
                 (shared, Some(conflict), SyncExtras::default())
             }
         };
@@ -160,7 +165,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         let repairs: Vec<Repair> = repairs.iter().filter(is_within).copied().collect();
         let source = DocumentSource { dialect, ..self.source };
         let (entry, _) = entry::read(source, item, &repairs, context.into())
-            .map_err(|why| fault(item, SyncFault::Conflict(why)))?;
+            .map_err(|why| fault(item, format!("an item in sx:conflicts cannot be read: {why}")))?;
         let markup = markup_of(dialect.format, &entry);
         Ok(if item.ns().is_sync_markup() { as_item(item, markup) } else { markup })
     }
@@ -170,7 +175,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
         self.weight = self.weight.saturating_add(bytes);
         if self.weight > self.source.limits.sync {
             let what = "bytes in the conflicts of all items and what they inherit";
-            return Err(fault(entry, SyncFault::TooMany { what, limit: self.source.limits.sync }));
+            return Err(fault(entry, too_many(what, self.source.limits.sync)));
         }
         Ok(())
     }
@@ -191,11 +196,9 @@ impl<'a, 'r> SyncReader<'a, 'r> {
             let error = match &entry.sync {
                 Some(EntrySync::Valid(incoming)) => self.repeated.get(incoming.id()).cloned(),
                 Some(EntrySync::Invalid(_)) => None,
-                None => self
-                    .repaired
-                    .binary_search(&at)
-                    .is_ok()
-                    .then_some(SyncMarkupError { at, fault: SyncFault::Repaired }),
+                None => self.repaired.binary_search(&at).is_ok().then(|| {
+                    SyncMarkupError { at, fault: REPAIRED.to_owned(), repeats: None }
+                }),
             };
             if let Some(error) = error {
                 entry.sync = Some(EntrySync::Invalid(Box::new(error)));
@@ -216,7 +219,7 @@ fn sync_of<'t, 'a>(item: DocElement<'t, 'a>, ns: Ns) -> SyncResult<Option<DocEle
     let mut found = children(item, ns, "sync");
     let first = found.next();
     match found.next() {
-        Some(second) => Err(fault(second, SyncFault::Twice)),
+        Some(second) => Err(fault(second, "the item has more than one sx:sync")),
         None => Ok(first),
     }
 }

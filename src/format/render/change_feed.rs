@@ -89,9 +89,8 @@ impl ChangeEntry {
         let at = self.at.to_string();
         push_element(out, "published", &at);
         push_element(out, "updated", &at);
-        out.push_str("<category");
-        xml::push_attribute(out, "term", self.kind.word());
-        out.push_str("/>\n");
+        xml::push_empty(out, "category", &[("term", Some(self.kind.word()))]);
+        out.push('\n');
         push_link(out, "alternate", Some("text/html"), &self.page);
         if let Some(link) = &self.link {
             push_link(out, "related", None, link);
@@ -123,13 +122,9 @@ fn push_element(out: &mut String, name: &str, text: &str) {
 }
 
 fn push_link(out: &mut String, rel: &str, media_type: Option<&str>, address: &str) {
-    out.push_str("<link");
-    xml::push_attribute(out, "rel", rel);
-    if let Some(media_type) = media_type {
-        xml::push_attribute(out, "type", media_type);
-    }
-    xml::push_attribute(out, "href", address);
-    out.push_str("/>\n");
+    let said = [("rel", Some(rel)), ("type", media_type), ("href", Some(address))];
+    xml::push_empty(out, "link", &said);
+    out.push('\n');
 }
 
 #[cfg(test)]

@@ -54,9 +54,8 @@ pub fn write<E>(mut to: PageWriter<'_, '_, E>) -> Result<(), E> {
         out.push_str("</atom:author>");
     }
     if let Some(link) = &page.skeleton.link {
-        out.push_str("<atom:link rel=\"alternate\"");
-        push_attribute(out, "href", link);
-        out.push_str("/>");
+        let said = [("rel", Some("alternate")), ("href", Some(link.as_str()))];
+        xml::push_empty(out, "atom:link", &said);
     }
     if let Some(mark) = mark {
         let _ = write!(out, "<fh:{mark}/>");

@@ -221,15 +221,9 @@ pub fn links<'a>(page: &Page<'a>) -> Vec<Link<'a>> {
 
 /// Adds the links as elements of this name.
 pub fn push_links(out: &mut String, page: &Page<'_>, name: &str) {
-    for link in links(page) {
-        out.push('<');
-        out.push_str(name);
-        push_attribute(out, "rel", link.relation);
-        if let Some(media) = link.media {
-            push_attribute(out, "type", media);
-        }
-        push_attribute(out, "href", link.address);
-        out.push_str("/>");
+    for Link { relation, media, address } in links(page) {
+        let said = [("rel", Some(relation)), ("type", media), ("href", Some(address))];
+        xml::push_empty(out, name, &said);
     }
 }
 
@@ -283,17 +277,15 @@ pub fn push_sharing(out: &mut String, page: &Page<'_>, prefix: &str) {
         return;
     }
     out.push('>');
+    let mut related = |link: &str, kind, title| {
+        let said = [("link", Some(link)), ("type", Some(kind)), ("title", title)];
+        xml::push_empty(out, &format!("{prefix}:related"), &said);
+    };
     if sharing.has_complete {
-        let _ = write!(out, "<{prefix}:related");
-        push_attribute(out, "link", &page.addresses.complete);
-        out.push_str(" type=\"complete\"/>");
+        related(&page.addresses.complete, "complete", None);
     }
     for (title, link) in aggregated {
-        let _ = write!(out, "<{prefix}:related");
-        push_attribute(out, "link", link);
-        out.push_str(" type=\"aggregated\"");
-        push_attribute(out, "title", title);
-        out.push_str("/>");
+        related(link, "aggregated", Some(title.as_str()));
     }
     let _ = write!(out, "</{prefix}:sharing>");
 }

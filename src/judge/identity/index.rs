@@ -88,7 +88,6 @@ mod tests {
     use crate::identity::{native, natives};
     use proptest::prelude::*;
     use std::collections::HashSet;
-    use tidegate_core::model::Stub;
     use tidegate_format::parse::{self, Limits};
 
     /// An item that says what the entry says, under these names.
@@ -102,7 +101,7 @@ mod tests {
             published: entry.published,
             updated: entry.updated,
             prints: crate::diff::fingerprint(entry, &[]).prints,
-            ..Stub::named(&shown).into_known()
+            ..LedgerEntry::left(&shown)
         }
     }
 

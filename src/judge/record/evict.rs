@@ -12,7 +12,7 @@ use crate::identity;
 use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
-    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Origin, Seal, Stub,
+    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Origin, Seal,
     SyncId, Tick,
 };
 use tidegate_core::sync;
@@ -86,14 +86,14 @@ impl ChangeDraft<'_> {
     /// Lets tombstones that are too old leave the ledger, and beyond the limit the oldest retired items and,
     /// where those are too few, the oldest tombstones: nothing that this commit changes or seals, that a
     /// reader is shown, that waits, is in conflict, or was made here.
-    pub(super) fn evict(&mut self, seals: &[Seal]) -> Vec<Stub> {
+    pub(super) fn evict(&mut self, seals: &[Seal]) -> Vec<LedgerEntry> {
         if !self.shown_changed {
             return Vec::new();
         }
         let now = self.round.now;
         let leaving = self.surplus(seals);
         let leaving = leaving.into_iter().filter_map(|at| self.snapshot.known.get(at));
-        let stubs: Vec<Stub> = leaving.map(|known| Stub::new(known, cut(known), now)).collect();
+        let stubs: Vec<LedgerEntry> = leaving.map(|known| known.stub(cut(known), now)).collect();
         // Who is behind this learns that it is out of sync, and reads the complete feed.
         let last = stubs.iter().map(|stub| stub.tick).max();
         for start in [&mut self.state.window_start, &mut self.state.complete_start] {
@@ -161,7 +161,7 @@ impl ChangeDraft<'_> {
     }
 
     /// Counts what lives and what is a tombstone, without what leaves.
-    pub(super) fn count(&mut self, evicted: &[Stub]) {
+    pub(super) fn count(&mut self, evicted: &[LedgerEntry]) {
         let settled = self.snapshot.settled;
         let (mut living, mut tombstones) = settled.map_or((0, 0), |s| (s.living, s.tombstones));
         for known in self.ledger().filter(|known| !known.is_hidden()) {
@@ -169,7 +169,8 @@ impl ChangeDraft<'_> {
             *count = count.saturating_add(1);
         }
         for stub in evicted {
-            let count = if stub.deleted { &mut tombstones } else { &mut living };
+            let has_lived = stub.standing.left_alive();
+            let count = if has_lived { &mut living } else { &mut tombstones };
             *count = count.saturating_sub(1);
         }
         (self.state.living, self.state.tombstones) = (living, tombstones);

@@ -23,8 +23,8 @@ use super::{ITEMS_LIMIT, Observation, Verdict};
 use crate::diff;
 use crate::identity;
 use tidegate_core::model::{
-    Count, EventKind, FeedName, IdError, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot,
-    Stamp, SyncId, Tick, Version,
+    Count, EventKind, FeedName, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot, Stamp,
+    SyncId, Tick, ValueError, Version,
 };
 use tidegate_core::sync::{self, Choice, SyncError};
 use tidegate_format::parse::Amendment;
@@ -162,7 +162,7 @@ pub enum ActError {
     Entry(#[from] EntryError),
     /// No id can be made for it.
     #[error("no id can be made for it: {0}")]
-    Id(#[from] IdError),
+    Id(#[from] ValueError),
     /// The ledger is full.
     #[error("the feed has {ITEMS_LIMIT} items, which is the limit; purge it or begin another")]
     Full,

@@ -6,7 +6,7 @@ use super::newcomer::newcomer;
 use crate::identity::Keys;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use tidegate_core::model::{EndpointId, Entry, FeedName, IdError, LedgerEntry, SyncId};
+use tidegate_core::model::{EndpointId, Entry, FeedName, LedgerEntry, SyncId, ValueError};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 
 /// Mints the sync id of a new item: `<endpoint>.<base32 of a hash of (feed, identity, ordinal)>`
@@ -17,7 +17,7 @@ fn sync_id(
     feed: &FeedName,
     native: &str,
     used: &HashSet<SyncId>,
-) -> Result<SyncId, IdError> {
+) -> Result<SyncId, ValueError> {
     let mut ordinal: u64 = 0;
     // One of the first `used.len() + 1` ordinals is free.
     loop {
@@ -65,7 +65,7 @@ impl NewIds {
         draft: &ChangeDraft<'_>,
         entry: &Entry<'_>,
         native: &str,
-    ) -> Result<LedgerEntry, IdError> {
+    ) -> Result<LedgerEntry, ValueError> {
         let key = self.key(entry, native);
         let id = sync_id(draft.round.endpoint, draft.round.feed, &key, &self.used)?;
         self.used.insert(id.clone());

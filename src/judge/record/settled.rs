@@ -11,7 +11,7 @@ use crate::identity;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tidegate_core::model::{
     Chain, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry,
-    LedgerQuery, Origin, ReindexedItem, Snapshot, Stub, SyncId, WantedItems,
+    LedgerQuery, Origin, ReindexedItem, Snapshot, SyncId, WantedItems,
 };
 
 /// A ledger of no more items has no index, and is read whole.
@@ -125,7 +125,7 @@ fn is_unsettled(known: &LedgerEntry, chain: &Chain) -> bool {
 }
 
 /// What a change makes of the index of its ledger. `evicted`: what leaves the ledger with it.
-pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> IndexUpdate {
+pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> IndexUpdate {
     let snapshot = draft.snapshot;
     let left: HashSet<&SyncId> = evicted.iter().map(|stub| &stub.id).collect();
     let stays = |known: &&LedgerEntry| !known.is_evicted() && !left.contains(&known.id);
@@ -161,7 +161,7 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> IndexUpdate {
 }
 
 /// The items whose keys change with a commit.
-fn reindexed(draft: &ChangeDraft<'_>, evicted: &[Stub]) -> Vec<ReindexedItem> {
+fn reindexed(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> Vec<ReindexedItem> {
     let keys = |known: Option<&LedgerEntry>| -> BTreeSet<IndexKey> {
         // What had left the ledger has none.
         let known = known.filter(|known| !known.is_evicted());

@@ -59,7 +59,7 @@ pub(super) fn named(known: &LedgerEntry) -> Markup {
 mod tests {
     use super::*;
     use crate::identity;
-    use tidegate_core::model::{Stub, Time};
+    use tidegate_core::model::Time;
 
     /// Whoever reads what stands in again, as an aggregate does, finds the item that it stands in for.
     #[test]
@@ -67,7 +67,7 @@ mod tests {
         let date = Some(Time::from_unix(1_767_225_600));
         for name in ["urn:a", "http://a.example/?a=1&b=<2>", "title:\"So\" it's", "ä \u{1}"] {
             for published in [date, None] {
-                let markup = named(&Stub { published, ..Stub::named(name) }.into_known());
+                let markup = named(&LedgerEntry { published, ..LedgerEntry::left(name) });
                 let entry = tidegate_format::parse::entry_again(&markup).unwrap();
                 let plain = name.replace('\u{1}', "");
                 assert_eq!(identity::native(&entry), plain.trim(), "{}", markup.xml);

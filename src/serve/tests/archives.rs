@@ -122,7 +122,7 @@ impl Gate {
         let snapshot = self.store.snapshot(&news()).await.unwrap().unwrap();
         let mut state = snapshot.state;
         let known = snapshot.known.iter().find(|known| known.id.as_str() == name).unwrap();
-        let stub = Stub::new(known, known.history.clone(), at(self.seconds));
+        let stub = known.stub(known.history.clone(), at(self.seconds));
         state.evictions.note(1, 0, at(self.seconds));
         state.render_revision += 1;
         let change = Change::of_state(news(), state.revision, at(self.seconds), state);

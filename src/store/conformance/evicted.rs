@@ -77,7 +77,7 @@ async fn an_eviction_that_contradicts_itself_is_refused(bench: impl Bench) {
     let store = bench.store();
     let evict = Draft::on(&store, "news", 2).await.evict("b").done();
     let stub = evict.evicted[0].clone();
-    let other = Stub { id: id("c"), ..stub.clone() };
+    let other = LedgerEntry { id: id("c"), ..stub.clone() };
     let version = Draft::on(&store, "news", 2).await.item("b", "newer").done();
     let touched = Draft::on(&store, "news", 2).await;
     let since = time(2);

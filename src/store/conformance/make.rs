@@ -290,7 +290,7 @@ impl Draft {
     /// An item leaves the ledger.
     pub(super) fn evict(mut self, name: &str) -> Self {
         let known = self.before.get(&id(name)).unwrap();
-        self.change.evicted.push(Stub::new(known, known.history.clone(), self.tick.time()));
+        self.change.evicted.push(known.stub(known.history.clone(), self.tick.time()));
         self.shown();
         self
     }

@@ -118,7 +118,7 @@ impl Told {
     }
 
     /// What left and is not back, in order of sync id.
-    fn stubs(&self) -> BTreeMap<SyncId, Stub> {
+    fn stubs(&self) -> BTreeMap<SyncId, LedgerEntry> {
         let mut stubs = BTreeMap::new();
         for change in &self.changes {
             stubs.extend(change.evicted.iter().map(|stub| (stub.id.clone(), stub.clone())));
@@ -354,7 +354,7 @@ impl Model {
             let current: Vec<_> = told.order().iter().filter_map(|id| told.item(id)).collect();
             assert_eq!(view(Select::Current).await, current);
             let names: Vec<String> = ITEMS.iter().map(|name| format!("urn:{name}")).collect();
-            let stubs: Vec<Stub> = told.stubs().into_values().collect();
+            let stubs: Vec<LedgerEntry> = told.stubs().into_values().collect();
             assert_eq!(store.stubs(&name, &names).await.unwrap(), stubs);
             for item in ITEMS {
                 let item = id(item);
@@ -443,7 +443,7 @@ pub(super) async fn follow<B: Bench>(steps: Vec<Step>) -> (B, Model) {
                 model.polls.remove(&name);
                 let told = model.feeds.entry(name).or_default();
                 let known = told.ledger().into_values();
-                let known = known.chain(told.stubs().into_values().map(Stub::into_known));
+                let known = known.chain(told.stubs().into_values());
                 let updates = known.map(|known| known.updates.value()).max();
                 *told = Told {
                     floor: told.floor.max(told.revision()),

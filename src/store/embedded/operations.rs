@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_core::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, Stub,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot,
     SupIdBasis, SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
@@ -213,7 +213,7 @@ impl Store {
     /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
     /// published id is among `names`, in the order of their sync ids. [`Store::known`], [`Store::item`] and
     /// every view answer nothing of them. A store of which nothing leaves has none.
-    pub async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<Stub>, StoreError> {
+    pub async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<LedgerEntry>, StoreError> {
         let names = names.to_vec();
         self.inner.of_feed(feed, move |records, feed, _| stubs::find(records, feed, &names)).await
     }

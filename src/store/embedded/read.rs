@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use tidegate_core::model::{
     Attempt, EndpointId, Event, FeedName, FeedRecord, FeedState, HeldEntry, Item, LedgerEntry,
-    Markup, PollState, Skeleton, Snapshot, Stub, SyncId, Time,
+    Markup, PollState, Skeleton, Snapshot, SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
 
@@ -102,8 +102,7 @@ pub(super) fn most_updates(
     own: Option<&EndpointId>,
 ) -> Result<u32, StoreError> {
     let known = values::<LedgerEntry>(records, Class::Ledger, &keys::feed(feed));
-    let left = values::<Stub>(records, Class::Stubs, &keys::feed(feed));
-    let left = left.map(|stub| stub.map(Stub::into_known));
+    let left = values::<LedgerEntry>(records, Class::Stubs, &keys::feed(feed));
     let mut most = 0;
     for entry in known.chain(left) {
         if let Some(entry) = undamaged(entry)? {

@@ -6,7 +6,7 @@ use crate::engine::{Class, Writes};
 use crate::record::HeadRecord;
 use crate::{CommitError, StoreError};
 use std::collections::BTreeMap;
-use tidegate_core::model::{Change, FeedName, Stub, SyncId};
+use tidegate_core::model::{Change, FeedName, LedgerEntry, SyncId};
 
 /// The most stubs that are answered of one name that is not their sync id. Native ids that many items bore
 /// are no names.
@@ -18,8 +18,8 @@ pub(super) fn find(
     records: &Records,
     feed: &FeedName,
     names: &[String],
-) -> Result<Vec<Stub>, StoreError> {
-    let mut found: BTreeMap<SyncId, Stub> = BTreeMap::new();
+) -> Result<Vec<LedgerEntry>, StoreError> {
+    let mut found: BTreeMap<SyncId, LedgerEntry> = BTreeMap::new();
     for name in names {
         let prefix = keys::stub_names(feed, name);
         let mut others = 0;
@@ -34,20 +34,14 @@ pub(super) fn find(
                     continue;
                 }
             }
-            let stub: Stub = records.expected(Class::Stubs, &keys::stub(feed, tick, &id))?;
+            let stub: LedgerEntry = records.expected(Class::Stubs, &keys::stub(feed, tick, &id))?;
             // Two names may have one hash.
-            if all_names(&stub).any(|of| of == name) {
+            if stub.names().any(|of| of == name) {
                 found.insert(id, stub);
             }
         }
     }
     Ok(found.into_values().collect())
-}
-
-/// The names under which a stub is found.
-fn all_names(stub: &Stub) -> impl Iterator<Item = &str> {
-    let others = stub.names().filter(|name| *name != stub.id.as_str());
-    std::iter::once(stub.id.as_str()).chain(others)
 }
 
 /// The entries that a change of a feed's ledger sets and removes for what leaves it and what comes back.
@@ -68,7 +62,7 @@ pub(super) fn plan(
         let stub = find(records, feed, &[id.to_string()])?.into_iter().find(|stub| stub.id == *id);
         let key = keys::item(feed, id);
         let stub = stub.ok_or_else(|| records.damaged(Class::Stubs, &key, "it is missing"))?;
-        for name in all_names(&stub) {
+        for name in stub.names() {
             let key = keys::stub_name(feed, name, stub.tick, id);
             writes.insert((Class::StubNames, key), None);
         }
@@ -82,10 +76,10 @@ pub(super) fn plan(
 pub(super) fn put(
     records: &Records,
     feed: &FeedName,
-    stub: &Stub,
+    stub: &LedgerEntry,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    for name in all_names(stub) {
+    for name in stub.names() {
         let key = keys::stub_name(feed, name, stub.tick, &stub.id);
         writes.insert((Class::StubNames, key), Some(Vec::new()));
     }

@@ -147,15 +147,14 @@ async fn a_store_can_be_closed_while_a_large_change_is_written() {
 /// A publisher names other items after the sync id of one that left, which cannot come back.
 #[test]
 fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
-    use tidegate_core::model::{History, Stub, Tick};
+    use tidegate_core::model::Tick;
     let feed = make::feed("news");
     let records = Records::of(Arc::new(MemoryEngine::default()));
     let at = |seconds: i64| Tick::at(Time::from_unix(1_795_191_605 + seconds));
     let stub = |name: &str, native: &str, tick| {
         let mut known = make::known(name, 1, tick);
         known.native_shown = native.to_owned();
-        let history: History = known.history.clone();
-        Stub::new(&known, history, tick.time())
+        known.stub(known.history.clone(), tick.time())
     };
     let mut writes = crate::engine::Writes::new();
     for decoy in 0..64 {

@@ -11,7 +11,7 @@ use crate::record::{
 use crate::{Epoch, KeptVersion, StoreError, StoreOrigin};
 use std::time::Duration;
 use tidegate_core::model::{
-    ArchiveNote, FeedName, FeedState, LedgerEntry, Markup, Stub, Tick, Time,
+    ArchiveNote, FeedName, FeedState, LedgerEntry, Markup, Tick, Time,
 };
 
 /// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
@@ -121,7 +121,7 @@ pub(super) fn feed(
             hand!(ExportRecord::Version(name.clone(), Box::new(version)));
         }
     }
-    for entry in records.scan::<Stub>(Class::Stubs, &keys::feed(name)) {
+    for entry in records.scan::<LedgerEntry>(Class::Stubs, &keys::feed(name)) {
         hand!(ExportRecord::Stub(name.clone(), Box::new(entry?.1)));
     }
     let mut events = read::events(records, name, usize::MAX)?;

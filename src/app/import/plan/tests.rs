@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use tidegate_config as config;
 use tidegate_core::model::FeedStanding;
-use tidegate_format::parse::opml::{OpmlLimits, read};
+use tidegate_format::parse::opml::read;
 
 fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
     planned_as(outlines, stored, config, false)
@@ -23,7 +23,7 @@ fn planned_as(
     rearrange: bool,
 ) -> ImportPlan {
     let text = format!("<opml><body>\n{outlines}</body></opml>");
-    let list = read(&text, &OpmlLimits::default()).unwrap();
+    let list = read(&text).unwrap();
     let endpoint = EndpointId::own("here").unwrap();
     let now = Time::from_unix(1_795_191_605);
     let stored = &stored.iter().cloned().map(Arc::new).collect::<Vec<_>>();
@@ -88,7 +88,7 @@ fn feeds_are_named_and_everything_else_is_said() {
 #[test]
 fn an_address_that_is_cut_is_none() {
     let text = "<opml><body><outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
-    let list = read(text, &OpmlLimits::default()).unwrap();
+    let list = read(text).unwrap();
     let endpoint = EndpointId::own("here").unwrap();
     let (stored, config) = (&[][..], &Config::default());
     let now = Time::from_unix(1_795_191_605);

@@ -27,7 +27,7 @@ fn full(secret: &str) -> FeedAccess {
 fn what_no_header_can_have_is_no_secret() {
     for bad in ["a\r\nX: y", "a\nb", "a\0", "\u{7f}", "a\u{85}b"] {
         let error = SecretText::new(bad).unwrap_err();
-        assert_eq!(error, SecretError::Control, "{bad:?}");
+        assert!(error.to_string().contains("control character"), "{bad:?}");
         assert!(!error.to_string().contains(bad));
     }
     assert!(SecretText::new(&"x".repeat(SecretText::LIMIT)).is_ok());

@@ -110,17 +110,6 @@ fn a_cycle_is_broken_at_its_lowest_id_alone() {
     assert!(!break_cycles(&mut odd));
 }
 
-/// Conflict detection is that of single items: the place is a part of what they say.
-#[test]
-fn two_moves_of_one_item_conflict() {
-    let a = node("a", None, 0);
-    let (left, right) = (moved(&a, "x", Some("l"), 0), moved(&a, "y", Some("r"), 0));
-    let sum = merged(&set(&[left]), &set(&[right]));
-    let item = &sum[&id("a")];
-    assert_eq!(item.data.parent, Some(id("r")), "the later endpoint wins");
-    assert!(item.conflict && item.conflicts.len() == 1);
-}
-
 /// A hundred thousand items under each other, and as many in one cycle.
 #[test]
 fn long_ways_to_the_root_are_walked_once() {

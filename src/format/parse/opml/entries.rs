@@ -12,8 +12,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::{OpmlError, OpmlLimits, Outline, OutlineKind, OutlineList, read};
-use crate::parse::out::{Out, line_start, root};
+use super::list::{lost_outlines, others, read_tree};
+use super::{Outline, OutlineKind, OutlineList};
+use crate::parse::out::{Lines, Out, root};
 use crate::parse::{Limits, ParseError, without_garbage};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -22,7 +23,7 @@ use tidegate_core::sync_markup::{Dialect, sx091};
 use tidegate_core::xml::address::is_web;
 use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::ns::{ATOM, HISTORY, Ns, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
-use tidegate_core::xml::{is_name, push_attribute, well_formed_date};
+use tidegate_core::xml::{is_name, well_formed_date};
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
 pub const MARK: &str = "list";
@@ -50,11 +51,10 @@ pub fn within(text: &str, limits: &Limits) -> Result<Option<(String, Vec<Warning
     if !root(without_garbage(text)).is_some_and(|root| root.eq_ignore_ascii_case("opml")) {
         return Ok(None);
     }
-    let most =
-        OpmlLimits { bytes: limits.decoded, outlines: limits.entries, ..OpmlLimits::default() };
-    let mut list = read(text, &most).map_err(|error| refused(text, &error))?;
+    let (doc, mut list) = read_tree(text, limits.entries)?;
     list.namespaces.retain(|(_, uri)| uri.len() <= NAMESPACE);
-    let mut writer = EntryWriter::new(&list, text, limits);
+    let lines = Lines::of(text);
+    let mut writer = EntryWriter::new(&list, &doc, &lines, limits);
     writer.more = list.unnamed;
     writer.list();
     for problem in &list.problems {
@@ -68,35 +68,27 @@ pub fn within(text: &str, limits: &Limits) -> Result<Option<(String, Vec<Warning
     Ok(Some((out.finish()?, warnings)))
 }
 
-fn refused(text: &str, error: &OpmlError) -> ParseError {
-    match *error {
-        OpmlError::NotAList(what) => ParseError::NotAFeed { what: what.to_owned(), at: 0 },
-        OpmlError::TooLarge { found, limit } => ParseError::TooLarge { found, limit },
-        OpmlError::Limit { what, limit, line } => {
-            ParseError::Limit { what, limit, at: line_start(text, line) }
-        }
-    }
-}
-
 struct EntryWriter<'a> {
     out: Out,
     list: &'a OutlineList,
-    text: &'a str,
+    /// The tree that the outlines stand in.
+    doc: &'a Doc<'a>,
+    lines: &'a Lines,
     warnings: Vec<Warning>,
     /// How many problems are not named.
     more: usize,
 }
 
 impl<'a> EntryWriter<'a> {
-    fn new(list: &'a OutlineList, text: &'a str, limits: &Limits) -> Self {
-        Self { out: Out::new(limits), list, text, warnings: Vec::new(), more: 0 }
+    fn new(list: &'a OutlineList, doc: &'a Doc<'a>, lines: &'a Lines, limits: &Limits) -> Self {
+        Self { out: Out::new(limits), list, doc, lines, warnings: Vec::new(), more: 0 }
     }
 
-    /// Tells of a problem. Where a line begins costs a look at all before it.
+    /// Tells of a problem.
     fn warn(&mut self, line: usize, message: &str) {
         if self.warnings.len() < WARNINGS {
             let message = format!("line {line}: {message}");
-            self.warnings.push(Warning { offset: line_start(self.text, line), message });
+            self.warnings.push(Warning { offset: self.lines.start(line), message });
         } else {
             self.more = self.more.saturating_add(1);
         }
@@ -240,8 +232,9 @@ impl<'a> EntryWriter<'a> {
             self.out.attribute(name, value);
         }
         self.out.push(">");
-        for place in &outline.other {
-            self.other(self.text.get(place.clone()).unwrap_or_default());
+        let element = self.doc.element(outline.node);
+        for other in element.into_iter().flat_map(others).take(outline.other.len()) {
+            self.other(other);
         }
         self.out.push("</outline:outline>");
     }
@@ -259,30 +252,21 @@ impl<'a> EntryWriter<'a> {
         (!is_taken).then_some(uri)
     }
 
-    /// Adds markup that stands in an outline, where it is well-formed.
-    fn other(&mut self, markup: &str) {
-        let mut around = String::from("<around");
-        for (prefix, uri) in self.used_in(markup) {
-            if is_name(prefix) && !prefix.starts_with("xml") {
-                push_attribute(&mut around, &format!("xmlns:{prefix}"), uri);
-            }
-        }
-        let text = format!("{around}>{markup}</around>");
-        let Some(doc) = Doc::read_flawless(&text) else { return };
+    /// Adds an element that stands in an outline, where it is well-formed.
+    fn other(&mut self, element: DocElement<'_, '_>) {
         let is_ours = |ns: Ns| ns.is_sync_markup() || ns == Ns::Named(OUTLINE_PREFIX);
-        for element in doc.root().into_iter().flat_map(DocElement::children) {
-            if !is_ours(element.ns()) {
-                self.out.copy(element, ATOM);
-            }
+        let is_long = |prefix| element.binding(prefix).is_some_and(|uri| uri.len() > NAMESPACE);
+        if is_ours(element.ns()) || element.prefixes_from_around(|_| false).into_iter().any(is_long)
+        {
+            return;
         }
-    }
-
-    /// The prefixes that a piece of markup may use.
-    fn used_in(&self, markup: &str) -> impl Iterator<Item = &(String, String)> {
-        let used: HashSet<&str> = markup.split(':').filter_map(last_name).collect();
-        self.list.namespaces.iter().filter(move |(prefix, uri)| {
-            !prefix.is_empty() && !uri.is_empty() && used.contains(prefix.as_str())
-        })
+        let mut copy = Out::new(&Limits::default());
+        copy.copy(element, ATOM);
+        if let Ok(markup) = copy.finish()
+            && Doc::read_flawless(&markup).is_some()
+        {
+            self.out.push(&markup);
+        }
     }
 
     /// Adds the outline's `sx:sync`.
@@ -294,45 +278,33 @@ impl<'a> EntryWriter<'a> {
             }
             return;
         };
+        let element = self.doc.element(outline.sync_node);
+        let mut lost = element.into_iter().flat_map(|sync| lost_outlines(sync, self.lines));
         let mut text = String::new();
         sx091::sync_element(&mut text, SX, Some(SSE_091), sync, &mut |out, conflict| {
             out.push('>');
-            out.push_str(&self.lost(&conflict.data, place, &conflict.edit).unwrap_or_default());
+            let entry = lost.next().flatten().and_then(|lost| self.lost(lost, place, &conflict.edit));
+            out.push_str(&entry.unwrap_or_default());
         });
         self.out.push(&text);
     }
 
-    /// What an `sx:conflict` keeps, as an entry; `None` where no outline can be read from it.
+    /// The outline that an `sx:conflict` keeps, as an entry.
     fn lost(
         &self,
-        markup: &str,
+        mut outline: Outline,
         (id, around): (&str, Option<&str>),
         edit: &Stamp,
     ) -> Option<String> {
-        let mut text = String::from("<opml");
-        for (prefix, uri) in self.used_in(markup) {
-            push_attribute(&mut text, &format!("xmlns:{prefix}"), uri);
-        }
-        text.push_str("><body>");
-        text.push_str(markup);
-        text.push_str("</body></opml>");
-        let list = read(&text, &OpmlLimits::default()).ok()?;
-        let mut outline = list.outlines.first()?.clone();
         // The list is flat (SSE 1.0 section 3.3).
         if let Some(sync) = &mut outline.sync {
             sync.conflicts.clear();
         }
-        let mut writer = EntryWriter::new(&list, &text, &Limits::default());
-        let parent = list.ours(&outline, "parent").or(around);
+        let mut writer = EntryWriter::new(self.list, self.doc, self.lines, &Limits::default());
+        let parent = self.list.ours(&outline, "parent").or(around);
         writer.entry(&outline, (id, parent), Some(edit));
         writer.out.finish().ok()
     }
-}
-
-/// The name that a text ends with.
-fn last_name(text: &str) -> Option<&str> {
-    text.rsplit(|c: char| c.is_ascii_whitespace() || matches!(c, '<' | '/' | '\'' | '"' | '>'))
-        .next()
 }
 
 /// The ids of the entries. An id is the one that the list says, else the outline's address, else

@@ -3,10 +3,11 @@
 
 use super::{MOST_CONFLICTS, UPDATE_LIMIT, children, dialect_of_item, sync_of};
 use crate::parse::dialect::FeedDialect;
+use std::borrow::Cow;
 use std::fmt::Display;
 use tidegate_core::model::{
-    Count, EndpointId, Extra, History, Shared, Stamp, SyncExtras, SyncFault, SyncId,
-    SyncMarkupError, Time, Update, Version,
+    Count, EndpointId, Extra, History, Shared, Stamp, SyncExtras, SyncId, SyncMarkupError, Time,
+    Update, Version,
 };
 use tidegate_core::sync::{Item091, from_091};
 use tidegate_core::xml::doc::DocElement;
@@ -15,11 +16,6 @@ use tidegate_core::xml::{split_name, tree};
 
 /// What is read of an element of sync markup, or what is wrong with it.
 pub(in crate::parse) type SyncResult<T> = Result<T, SyncMarkupError>;
-
-const SYNC: &str = "sx:sync";
-const HISTORY: &str = "sx:history";
-const UPDATE: &str = "sx:update";
-const CONFLICT: &str = "sx:conflict";
 
 /// The shared item that the element `item` with the `sx:sync` element `sync` is, by SSE 1.0; the
 /// data of each version is its element.
@@ -37,12 +33,12 @@ pub(super) fn read<'t, 'a>(
         let items = children(sync, Ns::Sx, "conflicts").flat_map(DocElement::children);
         for item in items.filter(|item| dialect_of_item(*item, dialect).is_some()) {
             let sync = sync_of(item, Ns::Sx)?;
-            let sync = sync.ok_or_else(|| fault(item, SyncFault::PlainConflict))?;
+            let sync = sync.ok_or_else(|| fault(item, "an item in sx:conflicts has no sx:sync"))?;
             let conflict = version(item, sync)?;
             if conflict.id != shared.winner.id {
-                let found = conflict.id.to_string();
-                let wanted = shared.winner.id.to_string();
-                return Err(fault(item, SyncFault::OtherConflict { found, wanted }));
+                let (found, wanted) = (conflict.id.as_str(), shared.winner.id.as_str());
+                let why = format!("the conflict has the id {found:?}, its item has {wanted:?}");
+                return Err(fault(item, format!("{why}; they must be the same")));
             }
             push_within(&mut shared.conflicts, MOST_CONFLICTS, item, || Ok(conflict))?;
             open.push(sync);
@@ -56,22 +52,21 @@ fn version<'t, 'a>(
     sync: DocElement<'t, 'a>,
 ) -> SyncResult<Version<DocElement<'t, 'a>>> {
     let id = sync_id(sync)?;
-    let updates = number(sync, SYNC, "updates")?;
-    let deleted = flag(sync, "deleted", false)?.unwrap_or(false);
-    let noconflicts = flag(sync, "noconflicts", false)?;
+    let updates = number(sync, "updates")?;
+    let deleted = flag(sync, "deleted")?.unwrap_or(false);
+    let noconflicts = flag(sync, "noconflicts")?;
     let mut history = Vec::new();
     for element in children(sync, Ns::Sx, "history") {
         let most = (UPDATE_LIMIT, "sx:history in one sx:sync");
         push_within(&mut history, most, element, || update(element))?;
     }
     let history = History::from_newest_first(history);
-    let history = history.ok_or_else(|| fault(sync, SyncFault::NoHistory))?;
+    let history = history.ok_or_else(|| fault(sync, NO_HISTORY))?;
     Ok(Version { id, updates, deleted, noconflicts, history, data: item })
 }
 
 fn update(element: DocElement<'_, '_>) -> SyncResult<Update> {
-    let sequence = number(element, HISTORY, "sequence")?;
-    Ok(Update { sequence, stamp: stamp(element, HISTORY, false)? })
+    Ok(Update { sequence: number(element, "sequence")?, stamp: stamp(element)? })
 }
 
 /// The shared item that the element `item` is by SSE 0.91, and its `conflict` attribute; `None`
@@ -108,27 +103,27 @@ pub(in crate::parse) fn item_091<'t, 'a, D, C, I: Iterator<Item = DocElement<'t,
     parts: impl Fn(DocElement<'t, 'a>, &'static str) -> I,
 ) -> SyncResult<Item091<D, C>> {
     let history = parts(sync, "history").next();
-    let history = history.ok_or_else(|| fault(sync, SyncFault::NoHistory))?;
+    let history = history.ok_or_else(|| fault(sync, NO_HISTORY))?;
     let mut read = Item091 {
         id,
-        version: number(sync, SYNC, "version")?,
-        deleted: flag(sync, "deleted", true)?.unwrap_or(false),
-        conflict: flag(sync, "conflict", true)?.unwrap_or(false),
-        last: stamp(history, HISTORY, true)?,
+        version: number(sync, "version")?,
+        deleted: flag(sync, "deleted")?.unwrap_or(false),
+        conflict: flag(sync, "conflict")?.unwrap_or(false),
+        last: stamp(history)?,
         updates: Vec::new(),
         conflicts: Vec::new(),
         data,
     };
     for element in parts(history, "update") {
         let most = (UPDATE_LIMIT, "sx:update in one sx:history");
-        push_within(&mut read.updates, most, element, || stamp(element, UPDATE, true))?;
+        push_within(&mut read.updates, most, element, || stamp(element))?;
     }
     Ok(read)
 }
 
 /// The `version` of an `sx:conflict`, and its most recent update.
 pub(in crate::parse) fn lost_091(conflict: DocElement<'_, '_>) -> SyncResult<(Count, Stamp)> {
-    Ok((number(conflict, CONFLICT, "version")?, stamp(conflict, CONFLICT, true)?))
+    Ok((number(conflict, "version")?, stamp(conflict)?))
 }
 
 /// The version of the item `id` that an `sx:conflict` stands for: the item in it, without conflicts
@@ -217,78 +212,80 @@ fn extra(element: DocElement<'_, '_>, attributes: &[&str], known: &[&str]) -> Op
 }
 
 /// A fault of an element.
-pub(super) fn fault(element: DocElement<'_, '_>, fault: SyncFault) -> SyncMarkupError {
-    SyncMarkupError { at: element.span().start, fault }
+pub(super) fn fault(element: DocElement<'_, '_>, fault: impl Into<String>) -> SyncMarkupError {
+    SyncMarkupError { at: element.span().start, fault: fault.into(), repeats: None }
+}
+
+pub(super) const NO_HISTORY: &str = "sx:sync has no sx:history; there must be at least one";
+
+/// What there is more of than is taken.
+pub(super) fn too_many(what: &str, limit: usize) -> String {
+    format!("there are more than {limit} {what}, which is the limit")
 }
 
 /// A fault of an attribute's value, which is cut to a readable length.
 fn invalid(
     element: DocElement<'_, '_>,
-    (name, attribute): (&'static str, &'static str),
+    attribute: &str,
     value: &str,
     wanted: impl Display,
 ) -> SyncMarkupError {
     const SHOWN: usize = 80;
-    let (value, wanted) = (value.chars().take(SHOWN).collect(), wanted.to_string());
-    fault(element, SyncFault::Invalid { element: name, attribute, value, wanted })
+    let (local, value) = (element.local(), value.chars().take(SHOWN).collect::<String>());
+    fault(element, format!("sx:{local} has {attribute}={value:?}; {wanted}"))
 }
 
-/// A required attribute of an element, which is called `name` in faults.
-fn required(
-    element: DocElement<'_, '_>,
-    name: &'static str,
-    attribute: &'static str,
-) -> SyncResult<String> {
-    let missing = || fault(element, SyncFault::Missing { element: name, attribute });
-    element.attribute(attribute).map(Into::into).ok_or_else(missing)
+/// A required attribute.
+fn required<'a>(element: DocElement<'_, 'a>, attribute: &str) -> SyncResult<Cow<'a, str>> {
+    let missing =
+        || format!("sx:{} has no attribute {attribute:?}; it is required", element.local());
+    element.attribute(attribute).ok_or_else(|| fault(element, missing()))
 }
 
 fn sync_id(sync: DocElement<'_, '_>) -> SyncResult<SyncId> {
-    checked_id(sync, &required(sync, SYNC, "id")?)
+    checked_id(sync, &required(sync, "id")?)
 }
 
 pub(in crate::parse) fn checked_id(sync: DocElement<'_, '_>, id: &str) -> SyncResult<SyncId> {
-    SyncId::new(id).map_err(|error| invalid(sync, (SYNC, "id"), id, error))
+    SyncId::new(id).map_err(|error| invalid(sync, "id", id, error))
 }
 
 /// A required number of updates or sequence.
-fn number(
-    element: DocElement<'_, '_>,
-    name: &'static str,
-    attribute: &'static str,
-) -> SyncResult<Count> {
-    let text = required(element, name, attribute)?;
+fn number(element: DocElement<'_, '_>, attribute: &str) -> SyncResult<Count> {
+    let text = required(element, attribute)?;
     let number = text.trim().parse().ok().and_then(|number| Count::new(number).ok());
     let wanted = "an integer from 1 to 2147483647 must be there";
-    number.ok_or_else(|| invalid(element, (name, attribute), &text, wanted))
+    number.ok_or_else(|| invalid(element, attribute, &text, wanted))
+}
+
+/// Whether an element is read by SSE 0.91, for which an empty attribute is as good as none (sections
+/// 2.3 and 2.4).
+fn is_091(element: DocElement<'_, '_>) -> bool {
+    element.ns() != Ns::Sx
 }
 
 /// An optional boolean. SSE 1.0 knows `true` and `false`, "all other values are invalid" (section
-/// 2.4); in SSE 0.91 an empty one is as good as none (section 2.3).
-fn flag(
-    sync: DocElement<'_, '_>,
-    attribute: &'static str,
-    is_091: bool,
-) -> SyncResult<Option<bool>> {
+/// 2.4).
+fn flag(sync: DocElement<'_, '_>, attribute: &str) -> SyncResult<Option<bool>> {
     let Some(written) = sync.attribute(attribute) else { return Ok(None) };
-    let value = if is_091 { written.trim() } else { &*written };
-    match value {
-        "true" => Ok(Some(true)),
-        "false" => Ok(Some(false)),
-        "" if is_091 => Ok(None),
-        text => {
-            let wanted = match is_091 {
-                true => "it must be \"true\", \"false\" or empty",
-                false => "it must be \"true\" or \"false\"",
-            };
-            Err(invalid(sync, (SYNC, attribute), text, wanted))
-        }
-    }
+    let wanted = match (is_091(sync), &*written) {
+        (_, "true") => return Ok(Some(true)),
+        (_, "false") => return Ok(Some(false)),
+        (false, _) => "it must be \"true\" or \"false\"",
+        (true, text) => match text.trim() {
+            "" => return Ok(None),
+            "true" => return Ok(Some(true)),
+            "false" => return Ok(Some(false)),
+            _ => "it must be \"true\", \"false\" or empty",
+        },
+    };
+    Err(invalid(sync, attribute, &written, wanted))
 }
 
-/// The `when` and `by` of an element, one of which must be there. In SSE 0.91 an empty one is as
-/// good as none (section 2.4), and dates are those of RFC 822.
-fn stamp(element: DocElement<'_, '_>, name: &'static str, is_091: bool) -> SyncResult<Stamp> {
+/// The `when` and `by` of an element, one of which must be there. In SSE 0.91 dates are those of RFC
+/// 822.
+fn stamp(element: DocElement<'_, '_>) -> SyncResult<Stamp> {
+    let is_091 = is_091(element);
     let value = |name| element.attribute(name).filter(|text| !is_091 || !text.trim().is_empty());
     let wanted = "a date-time as in \"Fri, 06 Jan 2006 19:24:09 GMT\" must be there";
     let date = |text: &str| match is_091 {
@@ -296,27 +293,31 @@ fn stamp(element: DocElement<'_, '_>, name: &'static str, is_091: bool) -> SyncR
         false => Time::parse_rfc3339(text).map_err(|error| error.to_string()),
     };
     let when = value("when")
-        .map(|text| date(&text).map_err(|error| invalid(element, (name, "when"), &text, error)));
+        .map(|text| date(&text).map_err(|error| invalid(element, "when", &text, error)));
     let by = value("by").map(|text| {
-        EndpointId::new(&text).map_err(|error| invalid(element, (name, "by"), &text, error))
+        EndpointId::new(&text).map_err(|error| invalid(element, "by", &text, error))
     });
     match (when.transpose()?, by.transpose()?) {
         (Some(when), Some(by)) => Ok(Stamp::Both { when, by }),
         (Some(when), None) => Ok(Stamp::When(when)),
         (None, Some(by)) => Ok(Stamp::By(by)),
-        (None, None) => Err(fault(element, SyncFault::NoStamp(name))),
+        (None, None) => {
+            let local = element.local();
+            let why = "has neither \"when\" nor \"by\"; one of them must be there";
+            Err(fault(element, format!("sx:{local} {why}")))
+        }
     }
 }
 
 /// Adds one more of what an element has, of which there may be so many.
 pub(in crate::parse) fn push_within<T>(
     list: &mut Vec<T>,
-    (limit, what): (usize, &'static str),
+    (limit, what): (usize, &str),
     element: DocElement<'_, '_>,
     one: impl FnOnce() -> SyncResult<T>,
 ) -> SyncResult<()> {
     if list.len() >= limit {
-        return Err(fault(element, SyncFault::TooMany { what, limit }));
+        return Err(fault(element, too_many(what, limit)));
     }
     list.push(one()?);
     Ok(())

@@ -11,7 +11,7 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     let mut feed = Element::new(ATOM, "feed");
     convert_children(&read_skeleton(skeleton), &mut feed);
     if feed.children.is_empty() {
-        feed.push(Element::new(ATOM, "title").text(&skeleton.title));
+        feed.push_text("title", Some(&skeleton.title));
     }
     feed
 }
@@ -35,12 +35,8 @@ fn dates(old: &Element, entry: &mut Element, card: &Card, seen: Option<Time>) {
     let updated = atom_date(&modified, card.updated)
         .or_else(|| published.clone())
         .or_else(|| seen.map(|time| time.to_string()));
-    if let Some(published) = published {
-        entry.push(Element::new(ATOM, "published").text(&published));
-    }
-    if let Some(updated) = updated {
-        entry.push(Element::new(ATOM, "updated").text(&updated));
-    }
+    entry.push_text("published", published);
+    entry.push_text("updated", updated);
 }
 
 fn convert_children(old: &Element, new: &mut Element) {
@@ -55,7 +51,7 @@ fn convert_children(old: &Element, new: &mut Element) {
             "copyright" => new.push(text(child, "rights")),
             "author" | "contributor" => new.push(person(child)),
             "generator" => new.push(generator(child)),
-            "id" => new.push(Element::new(ATOM, "id").text(child.content().trim())),
+            "id" => new.push_text("id", Some(child.content().trim())),
             "link" => {
                 new.push(Element { namespace: ATOM.to_owned(), ..child.clone().prefixed("") });
             }
@@ -68,13 +64,11 @@ fn convert_children(old: &Element, new: &mut Element) {
 fn person(old: &Element) -> Element {
     let mut person = Element::new(ATOM, &old.name);
     for (from, to) in [("name", "name"), ("url", "uri"), ("email", "email")] {
-        if let Some(value) = old.find(ATOM03, from) {
-            person.push(Element::new(ATOM, to).text(value.content().trim()));
-        }
+        person.push_text(to, old.find(ATOM03, from).map(|value| value.content().trim().to_owned()));
     }
     // RFC 4287 section 3.2.1 requires a name.
     if person.find(ATOM, "name").is_none() {
-        person.push(Element::new(ATOM, "name").text(old.content().trim()));
+        person.push_text("name", Some(old.content().trim()));
     }
     person
 }

@@ -42,13 +42,10 @@ impl Person {
 
     /// As an element of Atom.
     pub fn element(&self, namespace: &str, kind: &str) -> Element {
-        let simple = |name: &str, text: &str| Element::new(namespace, name).text(text);
-        let mut person = Element::new(namespace, kind).child(simple("name", &self.name));
-        for (name, value) in [("uri", &self.uri), ("email", &self.email)] {
-            if let Some(value) = value {
-                person.push(simple(name, value));
-            }
-        }
+        let mut person = Element::new(namespace, kind);
+        person.push_text("name", Some(&self.name));
+        person.push_text("uri", self.uri.as_ref());
+        person.push_text("email", self.email.as_ref());
         person
     }
 }

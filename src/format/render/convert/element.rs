@@ -30,21 +30,15 @@ impl Reading {
     }
 
     fn fill_atom(&self, entry: &mut Element, space: &str, seen: Option<Time>) {
-        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
-        let linked = |relation: &str, address: &str| {
-            Element::new(space, "link").with("rel", relation).with("href", address)
-        };
+        let linked = |relation: &str, address: &str| link(space, relation, address);
         // RFC 4287 section 4.1.2 wants one, if an empty one.
-        entry.push(simple("title", &self.title));
+        entry.push_text("title", Some(&self.title));
         if let Some(link) = self.link.as_deref().filter(|link| is_address(link)) {
             entry.push(linked("alternate", link));
         }
-        if let Some(updated) = self.updated.or(self.published).or(seen) {
-            entry.push(simple("updated", &updated.to_string()));
-        }
-        if let Some(published) = self.published {
-            entry.push(simple("published", &published.to_string()));
-        }
+        let updated = self.updated.or(self.published).or(seen);
+        entry.push_text("updated", updated.map(|time| time.to_string()));
+        entry.push_text("published", self.published.map(|time| time.to_string()));
         for (kind, people) in [("author", &self.authors), ("contributor", &self.contributors)] {
             for person in people {
                 entry.push(person.element(space, kind));
@@ -72,17 +66,16 @@ impl Reading {
                 ("title", enclosure.title.as_deref()),
             ]));
         }
-        if let Some(rights) = &self.rights {
-            entry.push(simple("rights", rights));
-        }
+        entry.push_text("rights", self.rights.as_ref());
         if let Some((title, address)) = &self.source {
-            let source = Element::new(space, "source");
-            let source = source.child(simple("id", address)).child(simple("title", title));
+            let mut source = Element::new(space, "source");
+            source.push_text("id", Some(address));
+            source.push_text("title", Some(title));
             entry.push(source.child(linked("self", address)));
         }
         for (name, text) in [("summary", &self.summary), ("content", &self.content)] {
             if let Some(text) = text {
-                entry.push(simple(name, &text.html()).with("type", "html"));
+                entry.push(Element::new(space, name).text(&text.html()).with("type", "html"));
             }
         }
     }
@@ -92,17 +85,11 @@ impl Reading {
     }
 
     fn fill_rss(&self, item: &mut Element, space: &str) {
-        let simple = |name: &str, text: &str| Element::new(space, name).text(text);
         // RSS 2.0 wants a title or a description.
-        if !self.title.trim().is_empty() || self.content.is_none() {
-            item.push(simple("title", &self.title));
-        }
-        if let Some(link) = self.link.as_deref().filter(|link| is_address(link)) {
-            item.push(simple("link", link));
-        }
-        if let Some(date) = self.published.or(self.updated) {
-            item.push(simple("pubDate", &date.rfc822()));
-        }
+        let is_titled = !self.title.trim().is_empty() || self.content.is_none();
+        item.push_text("title", is_titled.then_some(&self.title));
+        item.push_text("link", self.link.as_ref().filter(|link| is_address(link)));
+        item.push_text("pubDate", self.published.or(self.updated).map(Time::rfc822));
         let updated = self.updated.filter(|_| self.published.is_some());
         if let Some(updated) = updated.filter(|updated| Some(*updated) != self.published) {
             item.push(module("atom", ATOM, "updated", &updated.to_string()));
@@ -126,7 +113,7 @@ impl Reading {
             category.push_rss(item, space);
         }
         if let Some((address, count)) = &self.comments {
-            item.push(simple("comments", address));
+            item.push_text("comments", Some(address));
             let is_counted = self.foreign.iter().any(|other| other.is(SLASH, "comments"));
             if let Some(count) = count.as_ref().filter(|count| is_number(count) && !is_counted) {
                 item.push(module("slash", SLASH, "comments", count));
@@ -137,13 +124,11 @@ impl Reading {
         }
         self.address_links().for_each(|link| item.push(link.clone()));
         if let Some((title, address)) = &self.source {
-            item.push(simple("source", title).with("url", address));
+            item.push(Element::new(space, "source").text(title).with("url", address));
         }
         let [content, summary] =
             [&self.content, &self.summary].map(|text| text.as_ref().map(Text::html));
-        if let Some(description) = summary.as_ref().or(content.as_ref()) {
-            item.push(simple("description", description));
-        }
+        item.push_text("description", summary.as_ref().or(content.as_ref()));
         if let (Some(_), Some(content)) = (&summary, &content) {
             item.push(module("content", CONTENT, "encoded", content));
         }
@@ -202,6 +187,11 @@ impl Enclosure {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A link of Atom.
+pub fn link(space: &str, relation: &str, address: &str) -> Element {
+    Element::new(space, "link").with("rel", relation).with("href", address)
 }
 
 /// An element of a module, with its customary prefix.

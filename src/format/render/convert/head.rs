@@ -21,7 +21,6 @@ pub fn channel(skeleton: &Skeleton) -> Element {
 /// An Atom feed's own elements as those of a channel.
 pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -> Element {
     let mut channel = Element::new("", "channel");
-    let mut push = |name: &str, text: &str| channel.push(Element::new("", name).text(text));
     let said = |name| {
         let element = feed.find(ATOM, name)?;
         let text = element.words()?;
@@ -34,16 +33,13 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
     let title = known.or_else(|| said("title")).unwrap_or_default();
     let link = skeleton.link.as_deref().unwrap_or(&addresses.upstream);
     // RSS 2.0 requires these three.
-    push("title", &title);
-    push("link", link);
-    push("description", &said("subtitle").unwrap_or_else(|| title.clone()));
+    channel.push_text("title", Some(&title));
+    channel.push_text("link", Some(link));
+    channel.push_text("description", said("subtitle").or_else(|| Some(title.clone())));
     let language = feed.own("lang").or(skeleton.context.lang.as_deref());
-    let language = language.filter(|language| !language.is_empty()).map(str::to_owned);
-    for (name, text) in
-        [("language", language), ("copyright", said("rights")), ("generator", said("generator"))]
-    {
-        text.iter().for_each(|text| push(name, text));
-    }
+    channel.push_text("language", language.filter(|language| !language.is_empty()));
+    channel.push_text("copyright", said("rights"));
+    channel.push_text("generator", said("generator"));
     push_people(&mut channel, feed);
     for category in feed.elements().filter(|element| element.is(ATOM, "category")) {
         let mut category = Category::of_atom(category);
@@ -54,9 +50,11 @@ pub fn atom_to_rss(feed: &Element, skeleton: &Skeleton, addresses: &Addresses) -
     }
     let (logo, icon) = (said("logo"), said("icon"));
     if let Some(picture) = logo.as_ref().or(icon.as_ref()) {
-        let part = |name: &str, text: &str| Element::new("", name).text(text);
-        let image = Element::new("", "image").child(part("url", picture));
-        channel.push(image.child(part("title", &title)).child(part("link", link)));
+        let mut image = Element::new("", "image");
+        for (name, text) in [("url", picture.as_str()), ("title", &title), ("link", link)] {
+            image.push_text(name, Some(text));
+        }
+        channel.push(image);
     }
     if let (Some(_), Some(icon)) = (&logo, &icon) {
         channel.push(module("atom", ATOM, "icon", icon));
@@ -76,7 +74,7 @@ fn push_people(channel: &mut Element, feed: &Element) {
             let email = person.email.filter(|_| kind == "author");
             if let Some(email) = email.filter(|_| channel.find("", "managingEditor").is_none()) {
                 let editor = format!("{email} ({})", person.name);
-                channel.push(Element::new("", "managingEditor").text(&editor));
+                channel.push_text("managingEditor", Some(editor));
             }
         }
     }
@@ -95,7 +93,6 @@ fn is_other_link(element: &Element, skeleton: &Skeleton) -> bool {
 pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
     let own = channel.namespace.as_str();
     let mut feed = Element::new(ATOM, "feed");
-    let mut push = |name: &str, text: &str| feed.push(Element::new(ATOM, name).text(text));
     let said = |space: &str, name| channel.words_of(space, name);
     let image = channel.find(own, "image").and_then(|image| image.words_of(own, "url"));
     let cover = || channel.find(ITUNES, "image")?.value("href");
@@ -106,13 +103,13 @@ pub fn rss_to_atom(channel: &Element, skeleton: &Skeleton) -> Element {
         ("logo", image.or_else(|| said(ATOM, "logo")).or_else(cover)),
         ("icon", said(ATOM, "icon")),
     ] {
-        text.iter().for_each(|text| push(name, text));
+        feed.push_text(name, text);
     }
     if let Some(description) = said(own, "description") {
         feed.push(Element::new(ATOM, "subtitle").with("type", "html").text(&description));
     }
     if let Some(link) = skeleton.link.as_deref().filter(|link| is_address(link)) {
-        feed.push(Element::new(ATOM, "link").with("rel", "alternate").with("href", link));
+        feed.push(super::element::link(ATOM, "alternate", link));
     }
     for other in channel.elements().filter(|element| is_other_link(element, skeleton)) {
         feed.push(other.clone().prefixed(""));

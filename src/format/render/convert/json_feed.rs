@@ -1,7 +1,6 @@
 //! JSON Feed 1.0 and 1.1 to Atom 1.0.
 
-use super::element::module;
-use super::element::tags;
+use super::element::{link, module, tags};
 use super::{Person, atom_date};
 use serde_json::Value;
 use tidegate_core::model::{Card, Markup, Skeleton, Time};
@@ -14,21 +13,17 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     let json: Value = serde_json::from_str(&skeleton.text).unwrap_or_default();
     let mut feed = Element::new(ATOM, "feed");
     let title = string(&json, "title").unwrap_or(&skeleton.title);
-    feed.push(simple("title", title));
+    feed.push_text("title", Some(title));
     if let Some(language) = string(&json, "language") {
         feed.attributes.push(Attribute::lang(language));
     }
     // RFC 4287 section 4.2.6: an id is an IRI.
-    if let Some(id) = string(&json, "feed_url").filter(|id| is_address(id)) {
-        feed.push(simple("id", id));
-    }
+    feed.push_text("id", string(&json, "feed_url").filter(|id| is_address(id)));
     if let Some(page) = string(&json, "home_page_url").or(skeleton.link.as_deref()) {
-        feed.push(link("alternate", page));
+        feed.push(link(ATOM, "alternate", page));
     }
     for (from, to) in [("description", "subtitle"), ("favicon", "icon"), ("icon", "logo")] {
-        if let Some(value) = string(&json, from) {
-            feed.push(simple(to, value));
-        }
+        feed.push_text(to, string(&json, from));
     }
     push_authors(&mut feed, &json);
     // RFC 4287 section 4.1.1 wants an author somewhere.
@@ -55,34 +50,26 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
     if let Some(language) = string(&json, "language") {
         entry.attributes.push(Attribute::lang(language));
     }
-    entry.push(simple("title", string(&json, "title").unwrap_or_default()));
-    if let Some(page) = string(&json, "url").or(card.link.as_deref()) {
-        entry.push(link("alternate", page));
-    }
-    if let Some(other) = string(&json, "external_url") {
-        entry.push(link("related", other));
+    entry.push_text("title", Some(string(&json, "title").unwrap_or_default()));
+    let page = string(&json, "url").or(card.link.as_deref());
+    for (relation, address) in [("alternate", page), ("related", string(&json, "external_url"))] {
+        address.iter().for_each(|address| entry.push(link(ATOM, relation, address)));
     }
     let date = |name, read| atom_date(string(&json, name).unwrap_or_default(), read);
     let published = date("date_published", card.published);
     let updated = date("date_modified", card.updated)
         .or_else(|| published.clone())
         .or_else(|| seen.map(|time| time.to_string()));
-    for (name, value) in [("published", published), ("updated", updated)] {
-        if let Some(value) = value {
-            entry.push(simple(name, &value));
-        }
-    }
+    entry.push_text("published", published);
+    entry.push_text("updated", updated);
     push_authors(&mut entry, &json);
     for tag in tags(list(&json, "tags").filter_map(Value::as_str)) {
         entry.push(Element::new(ATOM, "category").with("term", &tag));
     }
-    if let Some(summary) = string(&json, "summary") {
-        entry.push(simple("summary", summary));
-    }
-    if let Some(html) = string(&json, "content_html") {
-        entry.push(simple("content", html).with("type", "html"));
-    } else if let Some(text) = string(&json, "content_text") {
-        entry.push(simple("content", text).with("type", "text"));
+    entry.push_text("summary", string(&json, "summary"));
+    let html = string(&json, "content_html").map(|html| ("html", html));
+    if let Some((kind, text)) = html.or_else(|| Some(("text", string(&json, "content_text")?))) {
+        entry.push(Element::new(ATOM, "content").text(text).with("type", kind));
     }
     let media = |name: &str, address: &str| {
         Element::new(MEDIA, name).with("url", address).prefixed("media")
@@ -110,7 +97,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
 fn push_attachment(entry: &mut Element, attachment: &Value) {
     let Some(address) = string(attachment, "url") else { return };
     let size = attachment.get("size_in_bytes").and_then(Value::as_u64);
-    entry.push(link("enclosure", address).with_known(&[
+    entry.push(link(ATOM, "enclosure", address).with_known(&[
         ("type", string(attachment, "mime_type")),
         ("title", string(attachment, "title")),
         ("length", size.map(|size| size.to_string()).as_deref()),
@@ -136,12 +123,4 @@ fn string<'a>(json: &'a Value, name: &str) -> Option<&'a str> {
 
 fn list<'a>(json: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     json.get(name).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn simple(name: &str, text: &str) -> Element {
-    Element::new(ATOM, name).text(text)
-}
-
-fn link(relation: &str, address: &str) -> Element {
-    Element::new(ATOM, "link").with("rel", relation).with("href", address)
 }

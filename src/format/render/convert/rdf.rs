@@ -2,7 +2,7 @@
 
 use super::{Target, read_entry, read_skeleton};
 use crate::render::Addresses;
-use tidegate_core::model::{Markup, Skeleton};
+use tidegate_core::model::{Markup, Skeleton, Time};
 use tidegate_core::xml::ns::{DC, Ns, RDF};
 use tidegate_core::xml::tree::{self, Element};
 
@@ -52,13 +52,13 @@ pub fn channel(skeleton: &Skeleton, addresses: &Addresses) -> Element {
         [("title", skeleton.title.as_str()), ("link", link), ("description", &skeleton.title)]
     {
         if channel.find("", name).is_none() {
-            channel.push(Element::new("", name).text(value));
+            channel.push_text(name, Some(value));
         }
     }
     if channel.find("", "language").is_none()
         && let Some(language) = channel.find(DC, "language").map(Element::content)
     {
-        channel.push(Element::new("", "language").text(language.trim()));
+        channel.push_text("language", Some(language.trim()));
     }
     channel
 }
@@ -83,10 +83,8 @@ pub fn item(markup: &Markup, target: &Target<'_>) -> Option<Element> {
         }
         item.push(child);
     }
-    if item.find(target.namespace, "pubDate").is_none()
-        && let Some(date) = date
-    {
-        item.push(Element::new(target.namespace, "pubDate").text(&date.rfc822()));
+    if item.find(target.namespace, "pubDate").is_none() {
+        item.push_text("pubDate", date.map(Time::rfc822));
     }
     Some(item)
 }

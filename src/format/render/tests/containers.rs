@@ -306,16 +306,6 @@ fn the_authors_of_a_feed_stand_in_every_head() {
     }
 }
 
-#[test]
-fn atom_made_from_a_collection_has_an_author() {
-    let collection = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\
-        <title>The &amp; list</title><item><sx:sync id=\"a\" updates=\"1\">\
-        <sx:history sequence=\"1\" by=\"A\"/></sx:sync><title>One</title></item></collection>";
-    let feed = Feed::new(Format::Atom10, collection);
-    let author = "<author><name>The &amp; list</name></author>";
-    assert_eq!(feed.reader().matches(author).count(), 1, "{}", feed.reader());
-}
-
 /// SSE 0.91 section 2.3: a conflict of which nothing is kept, or which the view does not show, is said.
 #[test]
 fn a_conflict_without_details_comes_out_as_true() {

@@ -1,7 +1,7 @@
 //! Lists as OPML: what they say and where it stands.
 
 use super::build::{Feed, NOW, check_well_formed, version};
-use crate::parse::opml::{OpmlLimits, Outline, OutlineList, read};
+use crate::parse::opml::{Outline, OutlineList, read};
 use crate::parse::{self, Limits};
 use crate::render::{Container, ViewKind};
 use tidegate_core::model::{
@@ -27,7 +27,7 @@ fn id(text: &str) -> SyncId {
 
 fn shown(feed: &Feed, kind: ViewKind) -> OutlineList {
     let text = feed.render(kind);
-    let list = read(&text, &OpmlLimits::default()).unwrap();
+    let list = read(&text).unwrap();
     assert!(list.problems.is_empty() && list.is_whole, "{:?} in {text}", list.problems);
     list
 }
@@ -219,7 +219,7 @@ fn what_stands_too_deep_stands_beside() {
     feed.items = items;
     let text = feed.render_unchecked(ViewKind::Reader);
     check_well_formed(&text);
-    let list = read(&text, &OpmlLimits::default()).unwrap();
+    let list = read(&text).unwrap();
     assert_eq!(list.outlines.len(), OUTLINE_DEPTH + 20);
 }
 

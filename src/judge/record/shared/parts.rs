@@ -4,7 +4,7 @@ use crate::identity;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{
-    EntrySync, FeedDocument, Incoming, LedgerEntry, Snapshot, SyncFault, SyncId, SyncMarkupError,
+    EntrySync, FeedDocument, Incoming, LedgerEntry, Snapshot, SyncId, SyncMarkupError,
 };
 
 /// What an entry of the whole document is.
@@ -51,7 +51,8 @@ pub(in crate::record) fn without<'a>(
     let mut document = document.clone();
     for entry in &mut document.entries {
         if entry.shared().is_some_and(|said| refused.contains(said.id())) {
-            let error = SyncMarkupError { at: entry.span.start, fault: SyncFault::Refused };
+            let (at, fault) = (entry.span.start, "its history is not believed".to_owned());
+            let error = SyncMarkupError { at, fault, repeats: None };
             entry.sync = Some(EntrySync::Invalid(Box::new(error)));
         }
     }

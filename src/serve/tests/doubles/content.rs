@@ -110,6 +110,6 @@ pub(in crate::tests) fn known(item: &Item) -> LedgerEntry {
             ..Noise::default()
         },
         touched: item.touched,
-        ..Stub::named(&format!("urn:{}", winner.id)).into_known()
+        ..LedgerEntry::left(&format!("urn:{}", winner.id))
     }
 }

@@ -4,7 +4,7 @@
 
 use super::admin::feed as feed_record;
 use super::admin::{history_record, identity, poll, subscription};
-use super::ledger::{conflicts, stub};
+use super::ledger::conflicts;
 use super::*;
 use crate::purge_mark::PurgeMark;
 use crate::{AppliedOrigins, Epoch, LoggedChange, VersionNote};
@@ -20,7 +20,7 @@ pub(super) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
-pub(super) fn history() -> History {
+fn history() -> History {
     let by = |by: &str| EndpointId::new(by).unwrap();
     let update = |sequence, stamp| Update { sequence: Count::new(sequence).unwrap(), stamp };
     History::from_newest_first([
@@ -372,7 +372,7 @@ specimens! {
     "identity.hex", identity(), IdentityRecord;
     "log-ages.hex", log_ages(), LogAges;
     "attempt.hex", attempt(), Attempt;
-    "stub.hex", stub(), Stub;
+    "stub.hex", known().stub(history(), at(31)), LedgerEntry;
     "applied-origins.hex",
         AppliedOrigins([(FeedName::new("blog").unwrap(), URL.to_owned())].into()), AppliedOrigins;
 }

@@ -1,6 +1,6 @@
 //! Specimens of what stands beside ledger entries.
 
-use super::files::{at, history, id, markup};
+use super::files::{at, id, markup};
 use super::*;
 
 pub(super) fn conflicts() -> Vec<Version<Markup>> {
@@ -14,25 +14,4 @@ pub(super) fn conflicts() -> Vec<Version<Markup>> {
         history: History::new(update),
         data: markup("<entry/>"),
     }]
-}
-
-pub(super) fn stub() -> Stub {
-    Stub {
-        id: id("gate.example.abc"),
-        native: "urn:1##2".to_owned(),
-        native_shown: "urn:1".to_owned(),
-        published_id: "urn:0".to_owned(),
-        aliases: vec!["urn:0".to_owned()],
-        published: Some(at(2)),
-        updates: Count::new(3).unwrap(),
-        history: history(),
-        noconflicts: Some(true),
-        sse091: Some(false),
-        origin: Origin::Upstream,
-        tick: Tick::at(at(30)),
-        first_seen: at(1),
-        bytes: 7,
-        deleted: true,
-        since: at(31),
-    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::model::{EndpointId, FeedSource, Time};
-use tidegate_format::parse::opml::{OpmlLimits, read};
+use tidegate_format::parse::opml::read;
 
 fn name(text: &str) -> FeedName {
     FeedName::new(text).unwrap()
@@ -38,7 +38,7 @@ impl Feeds {
         rules: Option<ListRules>,
     ) -> ImportPlan {
         let text = format!("<opml><body>\n{outlines}</body></opml>");
-        let list = read(&text, &OpmlLimits::default()).unwrap();
+        let list = read(&text).unwrap();
         let endpoint = EndpointId::own("here").unwrap();
         let now = Time::from_unix(1_795_191_605 + self.now);
         let stored: Vec<_> = self.stored.iter().cloned().map(Arc::new).collect();
