@@ -296,36 +296,6 @@ async fn a_list_that_is_purged_lets_go_of_its_feeds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_feeds_of_a_private_list_are_private() {
-    let more = format!(
-        "add_feeds = true\nprivate = true\n[[reader]]\nname = \"ann\"\ntoken = \"{READER}\"\n\
-         all_private = true\n"
-    );
-    let own = format!("http://gate.example/t/{READER}/feeds/ours");
-    let refused = "http://169.254.1.1/feed";
-    let town = Town::start(&[("Mine/A", "a"), ("Own", &own), ("Near", refused)], &more).await;
-    town.rest().await;
-    let name = town.name("a").await;
-    for path in [format!("/feeds/{name}"), format!("/feeds/{name}/about"), "/feeds/ours".to_owned()]
-    {
-        assert_eq!(town.get(&path).await.0, 404, "{path}");
-        let below = town.get(&format!("/t/{READER}{path}")).await;
-        assert!(matches!(below.0, 200 | 503), "{path}: {}", below.0);
-    }
-    for path in ["/subscriptions.opml", "/", "/sup.json", "/metrics"] {
-        let (_, text) = town.get(path).await;
-        assert!(!text.contains(&name) && !text.contains("\"ours\""), "{path}: {text}");
-    }
-    let note = town.call("GET", "/feeds/ours", None).await["feeds_of_list"].clone();
-    let said = note["refused"].to_string();
-    assert!(said.contains("169.254.1.1 has a link-local address"), "{said}");
-    assert!(!said.contains(READER), "{said}");
-    let (_, page) = town.get(&format!("/t/{READER}/feeds/ours/about")).await;
-    assert!(page.contains("Not added") && page.contains("169.254.1.1"), "{page}");
-    town.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_that_is_no_list_adds_nothing() {
     let town = Town::start(&[], "").await;
     let wanted = json!({ "url": town.url("posts"), "add_feeds": true });

@@ -44,7 +44,6 @@ mod secrets;
 mod sharing;
 mod sharing_chain;
 mod sharing_hostile;
-mod sharing_ring;
 mod spec;
 mod store_crash;
 mod sup_watch;

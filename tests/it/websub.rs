@@ -10,7 +10,7 @@ mod private;
 mod stage;
 mod webhook;
 
-use callback::{Agrees, Callback, Takes};
+use callback::{Callback, Takes};
 use stage::{PUBLIC, Stage};
 use tidegate_core::websub::{Intent, Secret, Verification};
 

@@ -36,28 +36,6 @@ async fn aged(folder: &std::path::Path) -> Stage {
     stage
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tombstones_go_when_they_were_kept_long_enough() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = aged(folder.path()).await;
-    assert_eq!(state(&stage).await.tombstones, 1);
-    stage.later(DAY * 19);
-    stage.publishes(&posts(8..=13));
-    stage.poll_alone().await;
-    let mut next = posts(9..=14);
-    next.retain(|one| one.title != post(10).title);
-    stage.publishes(&next);
-    stage.poll_alone().await;
-    let before = state(&stage).await.tombstones;
-    stage.later(DAY * 21);
-    stage.publishes(&posts(11..=15));
-    stage.poll_alone().await;
-    let after = state(&stage).await;
-    assert!(after.evictions.count >= u64::from(before), "{before}: {:?}", after.evictions);
-    assert_eq!(after.tombstones, 0);
-    stage.stop().await;
-}
-
 /// By how many seconds a feed is said to be ahead, and whether the overview says so.
 async fn told_ahead(stage: &Stage) -> (i64, bool) {
     let metrics = stage.net.text("http://gateway.example/metrics").await;

@@ -21,23 +21,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[tokio::test]
-async fn one_new_post_is_one_entry() {
-    for format in Format::BOTH {
-        let mut stage = Stage::new(format).await;
-        stage.posts(&posts(1..=10)).await;
-        stage.posts(&posts(2..=11)).await;
-        let mut edited = posts(2..=11);
-        edited[4] = edited[4].clone().edited("It was otherwise.");
-        stage.posts(&edited).await;
-        stage.posts(&posts(2..=11)).await;
-        stage.posts(&posts(2..=11)).await;
-        assert_eq!(stage.followers.answers(), (3, 1));
-        assert_eq!(stage.thrifty.saved, 3);
-        stage.end().await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tags_outlive_a_restart() {
     let folder = tempfile::tempdir().unwrap();

@@ -93,24 +93,6 @@ async fn a_page_that_is_gone_confirms_a_deletion_at_once() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_there_makes_a_retirement_of_the_deletion() {
-    let (mut stage, step) = without(ASKING, &[5], |_| {}).await;
-    assert_eq!(step.events, "");
-    let item = missing(&stage).await;
-    assert_eq!(item["probe"]["answer"], "there");
-    assert_eq!(item["probe"]["status"], 200);
-    assert_eq!(item["would"], "retired");
-    assert!(item["words"].as_str().unwrap().contains("answered 200 at "), "{item}");
-    let about = stage.net.text("http://gateway.example/feeds/news/about").await;
-    assert!(about.contains("answered 200 at "), "{about}");
-    let events: Vec<_> = stage.polls(5, 6).await.into_iter().map(|s| s.events).collect();
-    assert_eq!(events.concat(), "retired 1");
-    assert!(reason(&stage).await.contains("answered 200"), "{}", reason(&stage).await);
-    assert!(!stage.subscriber.item("Post 5").1);
-    stage.end().await;
-}
-
-#[tokio::test]
 async fn a_page_that_leads_inside_meets_the_guard() {
     let feed = "probe = true\nurl = \"http://localhost:{port}/feed\"";
     let polling = "[polling]\nallow_private = [\"localhost:{port}\"]\nhost_spacing = \"0s\"\n\

@@ -51,20 +51,6 @@ async fn a_shrunken_document_shows_its_new_post_at_the_first_look() {
 }
 
 #[tokio::test]
-async fn what_was_let_in_ends_no_hold() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=10)).await;
-    gate.later(1);
-    // Six of ten are gone, which is no half of twelve.
-    let shrunken: Vec<Post> = [12, 11, 10, 9, 8, 7].map(post).into();
-    assert_eq!(kinds(&gate.posts(&shrunken).await), [Created; 2]);
-    gate.later(1);
-    let verdict = gate.posts(&shrunken).await;
-    assert_eq!(kinds(&verdict), []);
-    assert!(verdict.held.unwrap().contains("6 of 10 items are gone at once and only 2 came"));
-}
-
-#[tokio::test]
 async fn what_was_let_in_before_a_drop_ends_no_hold_after_it() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=10)).await;
@@ -102,22 +88,6 @@ async fn a_document_that_heals_or_is_released_brings_nothing_a_second_time() {
         assert_eq!((created(&gate).await, gate.items(Select::All).await.len()), (9, 9));
         assert_eq!(shown(&gate).await[..2], [9, 8]);
     }
-}
-
-#[tokio::test]
-async fn what_was_let_in_and_left_while_held_is_retired() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    gate.posts(&[post(9), post(8)]).await;
-    gate.later(1);
-    gate.posts(&days(1..=8)).await;
-    gate.later(2);
-    gate.same().await;
-    let events = gate.store_events().await;
-    assert_eq!(events.iter().filter(|kind| **kind == Retired).count(), 1);
-    assert!(!events.contains(&Deleted), "{events:?}");
-    assert_eq!(shown(&gate).await, [8, 7, 6, 5, 4, 3, 2, 1]);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! A publisher, a gateway and those who read it, all in one process.
 
 pub mod described;
-mod follower;
 mod hub;
 mod net;
 pub mod post;
@@ -10,11 +9,10 @@ mod reader;
 mod stage;
 mod subscriber;
 
-pub use follower::Followers;
 pub use hub::{Hub, pushes};
 pub use net::{PUBLIC, header};
 pub use post::{Format, Post, post, posts};
 pub use publisher::{Answer, Publisher};
-pub use reader::Reader;
+pub use reader::{Followers, Reader};
 pub use stage::{FEED, Stage, Step, TOKEN};
 pub use subscriber::Subscriber;
