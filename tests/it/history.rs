@@ -2,7 +2,7 @@
 //! publisher does and whenever they come; and what was sealed once never changes.
 
 mod consumers;
-mod publisher;
+pub mod publisher;
 mod retention;
 pub mod site;
 use crate::support;

@@ -7,7 +7,6 @@ mod heads;
 mod held;
 mod holes;
 mod ill_formed;
-mod leaps;
 mod let_in;
 mod moved;
 mod probe;

@@ -30,7 +30,6 @@ mod opml_corpus;
 mod origins;
 mod origins_abuses;
 mod origins_admission;
-mod origins_names;
 mod origins_proxy;
 mod origins_subscribe;
 mod parse_corpus;

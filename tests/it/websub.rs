@@ -10,6 +10,7 @@ mod private;
 mod stage;
 mod webhook;
 
+use crate::support::gateways::until;
 use callback::{Callback, Takes};
 use stage::{PUBLIC, Stage};
 use tidegate_core::websub::{Intent, Secret, Verification};
@@ -67,8 +68,6 @@ async fn a_subscriber_is_verified_and_gets_each_change_signed_over_a_restart() {
     stage.start().await;
     stage.delivers(&callback, 3).await;
     assert!(callback.deliveries()[2].text().contains("<title>three</title>"));
-    stage
-        .until("it is noted", async || stage.seen().await["subscriptions"][0]["failures"] == 0)
-        .await;
+    until("it is noted", async || stage.seen().await["subscriptions"][0]["failures"] == 0).await;
     assert_eq!(stage.seen().await["subscriptions"][0]["deliveries"], 2);
 }

@@ -1,7 +1,7 @@
 //! Publishers that want to know who asks: credentials reach them and nobody else. That nothing shows any is
 //! `secrets.rs`.
 
-use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, TOKEN, posts};
+use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, TOKEN, on_disk, posts};
 use serde_json::{Value, json};
 use std::path::Path;
 use tidegate::app::{ConfigSource, Imported, export, import};
@@ -191,9 +191,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_has_no_credentials_and_says_whose_are_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let store = format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", data.display());
-    let mut stage = Stage::with(Format::Rss20, &secrets(), &store).await;
+    let mut stage = Stage::with(Format::Rss20, &secrets(), &on_disk(folder.path())).await;
     stage.posts(&posts(1..=5)).await;
     let body = second(&stage, &json!({ "bearer": HUSH }));
     assert_eq!(stage.admin("PUT", "/feeds/other", Some(body)).await.0, 201);

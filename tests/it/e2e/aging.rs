@@ -1,6 +1,6 @@
 //! What goes with time, in a running gateway: by time that has run, whatever the wall clock is set to.
 
-use crate::e2e::support::{FEED, Format, Stage, TOKEN, post, posts};
+use crate::e2e::support::{FEED, Format, Stage, TOKEN, on_disk, post, posts};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
 
@@ -17,11 +17,10 @@ fn kept(state: &FeedState) -> (u32, u64, bool) {
 
 /// A feed with a tombstone and archives.
 async fn aged(folder: &std::path::Path) -> Stage {
-    let path = folder.join("data");
     let tables = format!(
-        "[store]\nkind = \"sled\"\npath = \"{}\"\n[publish]\nwindow = \"10d\"\n\
-         tombstones = \"20d\"\narchive_age = \"15d\"\narchive_entries = 2\n",
-        path.display()
+        "{}[publish]\nwindow = \"10d\"\ntombstones = \"20d\"\narchive_age = \"15d\"\n\
+         archive_entries = 2\n",
+        on_disk(folder)
     );
     let mut stage = Stage::with(Format::Atom10, "deletions = \"eager\"", &tables).await;
     stage.posts(&posts(1..=6)).await;

@@ -1,14 +1,10 @@
 //! What is told of changes: SUP documents, their discovery, and the doors of the change log.
 
-use crate::e2e::support::{FEED, Format, Stage, header, posts};
+use crate::e2e::support::{FEED, Format, Stage, header, on_disk, posts};
 use std::time::Duration;
 use tidegate_core::sup::{self, SupAnnouncement, SupDocument};
 
 const SITE: &str = "http://gateway.example";
-
-fn on_disk(folder: &std::path::Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 /// The SUP document as of the stage's time. One that was made a moment ago may still be served.
 async fn document(stage: &Stage, seconds: u32) -> SupDocument {

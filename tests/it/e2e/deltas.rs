@@ -1,12 +1,8 @@
 //! Deltas over restarts and what else happens to a gateway; that they tell all is checked at every
 //! step of every other scenario.
 
-use crate::e2e::support::{Followers, Format, Stage, posts};
+use crate::e2e::support::{Followers, Format, Stage, on_disk, posts};
 use std::path::Path;
-
-fn on_disk(folder: &Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();

@@ -1,17 +1,14 @@
 //! An upstream with a WebSub hub: subscribed to, believed as far as it has shown, and a reason to
 //! poll now.
 
-use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, posts, pushes};
+use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, on_disk, posts, pushes};
+use crate::support::gateways;
 use serde_json::Value;
 use std::time::Duration;
 use tidegate_core::websub::{HubRequest, Intent, Secret};
 
 const SITE: &str = "http://gateway.example";
 const LEASE: u64 = 90_000;
-
-fn on_disk(folder: &std::path::Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 /// The publisher's document, with a `Link` header that names its hub and its own address.
 fn publishes(stage: &Stage, hubs: &[&Hub], posts: &[Post]) {
@@ -40,17 +37,6 @@ async fn until(stage: &Stage, wanted: impl Fn(&Value) -> bool) -> Value {
     panic!("{}", hub_of(stage).await);
 }
 
-/// Waits until the feed shows a text.
-async fn shows(stage: &Stage, text: &str) {
-    for _ in 0..500 {
-        if stage.net.text(&format!("{SITE}/feeds/{FEED}")).await.contains(text) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{text} is not shown; {}", stage.status().await["next_poll"]);
-}
-
 fn signed(request: &HubRequest, body: &str) -> Option<String> {
     Some(request.secret.as_ref().unwrap().sign(body.as_bytes()))
 }
@@ -71,7 +57,9 @@ async fn push(stage: &mut Stage, hub: &Hub, request: &HubRequest, newest: u32) {
     publishes(stage, &[hub], &posts(1..=newest));
     let body = "<feed/>";
     assert_eq!(pushes(&stage.net, request, signed(request, body), body).await, 202);
-    shows(stage, &format!("day {newest}")).await;
+    let text = format!("day {newest}");
+    let feed = format!("{SITE}/feeds/{FEED}");
+    gateways::until("it is shown", async || stage.net.text(&feed).await.contains(&text)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
 //! Missing items whose own addresses are asked.
 
-use crate::e2e::support::{Answer, Format, Post, Stage, Step, posts};
+use crate::e2e::support::{Answer, Format, Post, Stage, Step, on_disk, posts};
 use serde_json::Value;
 
 const ASKING: &str = "probe = true";
@@ -118,9 +118,7 @@ async fn a_page_that_leads_inside_meets_the_guard() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_does_not_ask_again() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let disk = format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", data.display());
-    let mut stage = Stage::with(Format::Rss20, ASKING, &disk).await;
+    let mut stage = Stage::with(Format::Rss20, ASKING, &on_disk(folder.path())).await;
     has_pages(&stage, 1..=8);
     let (all, most) = (linked(&stage, 1..=8, &[]), linked(&stage, 1..=8, &[5]));
     stage.posts(&all).await;

@@ -1,12 +1,8 @@
 //! Restarts, configuration and administration.
 
-use crate::e2e::support::{Answer, FEED, Format, Stage, Subscriber, post, posts};
+use crate::e2e::support::{Answer, FEED, Format, Stage, Subscriber, on_disk, post, posts};
 use serde_json::json;
 use tidegate_core::model::FeedName;
-
-fn on_disk(folder: &std::path::Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_goes_on_after_a_restart() {

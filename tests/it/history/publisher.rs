@@ -138,7 +138,8 @@ fn words(number: u32) -> String {
     words.collect::<Vec<_>>().join(" and ")
 }
 
-fn rss(posts: &[Post]) -> String {
+/// A document in RSS.
+pub fn rss(posts: &[Post]) -> String {
     let mut xml = format!(
         "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\
          <description>All of it</description>"

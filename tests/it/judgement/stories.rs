@@ -1,19 +1,32 @@
 //! Stories of plain posts: what a publisher lists hour by hour, and what the gateway says of it. `stories.txt` has
-//! them, and says how they are written.
+//! them, and says how they are written. Each comes out alike in Atom and in RSS, and whatever the wall clock does.
 
+use super::probe::answer;
+use crate::history::publisher::rss;
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::BTreeMap;
-use tidegate_core::model::{Deletions, EventKind, Order};
+use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing};
 use tidegate_judge::record::Verdict;
 use tidegate_store::Select;
 
 const STORIES: &str = include_str!("stories.txt");
+const YEAR: i64 = 365 * 86_400;
+/// How far the wall clock is ahead at each poll; beyond the last one it stays.
+const LEADS: [&[i64]; 5] = [
+    &[0, 0, YEAR],
+    &[0, 0, -YEAR],
+    &[0, 0, 0, 40 * YEAR, 0],
+    &[0, 0, 0, -40 * YEAR, 0],
+    &[YEAR, 0, YEAR, -YEAR, 0, 7 * YEAR],
+];
 
 /// A document without the dates of its entries.
 fn without_dates(mut text: String) -> String {
-    for (begin, end) in [("<published>", "</published>"), ("<updated>", "</updated>")] {
-        while let Some(from) = text.find(begin) {
-            let to = text[from..].find(end).unwrap();
+    let dates =
+        ["published", "updated", "pubDate"].map(|name| (format!("<{name}>"), format!("</{name}>")));
+    for (begin, end) in dates {
+        while let Some(from) = text.find(&begin) {
+            let to = text[from..].find(&end).unwrap();
             text.replace_range(from..from + to + end.len(), "");
         }
     }
@@ -29,20 +42,22 @@ fn posts(words: &[&str]) -> Vec<Post> {
             posts.retain(|post| post.day != number(without));
             continue;
         }
-        let (days, is_told_anew) =
-            word.strip_suffix('\'').map_or((*word, false), |days| (days, true));
-        let (days, date) =
-            days.split_once('@').map_or((days, None), |(day, date)| (day, Some(date)));
+        let end = word.find(['\'', '~', '@', '=', '#']).unwrap_or(word.len());
+        let (days, how) = word.split_at(end);
         let (from, to) = days.split_once("..").unwrap_or((days, days));
         let (from, to) = (number(from), number(to));
         let days: Vec<u32> =
             if from < to { (from..=to).collect() } else { (to..=from).rev().collect() };
-        for mut post in days.into_iter().map(post) {
-            if is_told_anew {
-                post.text = format!("A new template. {}", post.text);
+        for mut new in days.into_iter().map(post) {
+            match how.split_at(how.len().min(1)) {
+                ("\'", _) => new.text = format!("A new template. {}", new.text),
+                ("~", _) => new.link = post(1).link,
+                ("@", day) => new.day = number(day),
+                ("=", words) => new.text = format!("All is told anew: {words}."),
+                ("#", views) => new.title = format!("{} ({views} views)", new.title),
+                _ => {}
             }
-            post.day = date.map_or(post.day, number);
-            posts.push(post);
+            posts.push(new);
         }
     }
     posts
@@ -58,37 +73,83 @@ fn moved(words: &[&str], by: u32, is_growing: bool) -> Vec<String> {
     [window].into_iter().chain(rest.iter().map(|word| (*word).to_owned())).collect()
 }
 
-/// A poll of a story: the hours before it, its documents one after the other; `None`: nothing changed.
-fn polls(line: &str) -> (i64, Vec<Option<String>>) {
+/// What happens to a feed.
+#[derive(Clone)]
+enum Act {
+    /// Its publisher has this document.
+    Document(String),
+    /// It has the same as before.
+    Same,
+    /// The gateway comes to an older document.
+    Older(String),
+    Url(String),
+    Decide(Decision),
+    /// Missing items' own addresses answer so.
+    Answer(u16),
+}
+
+/// What a line of a story says: the hours before each act, and the acts.
+fn acts(line: &str, write: fn(&[Post]) -> String) -> (i64, Vec<Act>) {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let hours = words[0].strip_prefix('+').map(|hours| hours.parse().unwrap());
-    if hours.is_some() {
-        words.remove(0);
-    }
+    words.drain(..usize::from(hours.is_some()));
     let times = words.last().and_then(|word| word.strip_prefix('x')?.parse::<usize>().ok());
-    if times.is_some() {
-        words.pop();
-    }
-    let is_undated = words[0] == "undated";
-    if is_undated {
-        words.remove(0);
-    }
-    let document = |words: &[&str]| {
-        let text = atom(SITE, &posts(words));
-        if is_undated { without_dates(text) } else { text }
+    words.truncate(words.len() - usize::from(times.is_some()));
+    let document = |words: &[&str]| match words {
+        ["undated", words @ ..] => without_dates(write(&posts(words))),
+        words => write(&posts(words)),
     };
-    let documents = match words.as_slice() {
-        ["same"] => vec![None],
+    let acts = match words.as_slice() {
+        ["same"] => vec![Act::Same],
+        ["older", words @ ..] => vec![Act::Older(document(words))],
+        ["url", url] => vec![Act::Url((*url).to_owned())],
+        ["release"] => vec![Act::Decide(Decision::Release)],
+        ["drop"] => vec![Act::Decide(Decision::Drop)],
+        ["answer", code] => vec![Act::Answer(code.parse().unwrap())],
         [window @ .., way @ ("slides" | "grows"), count] => {
             let step = |by| {
                 let words = moved(window, by, *way == "grows");
-                Some(document(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+                Act::Document(document(&words.iter().map(String::as_str).collect::<Vec<_>>()))
             };
             (0..=count.parse().unwrap()).map(step).collect()
         }
-        words => vec![Some(document(words))],
+        words => vec![Act::Document(document(words))],
     };
-    (hours.unwrap_or(0), documents.repeat(times.unwrap_or(1)))
+    (hours.unwrap_or(0), acts.repeat(times.unwrap_or(1)))
+}
+
+/// Does it, and answers what was decided where something was.
+async fn perform(gate: &mut Gate, act: &Act) -> Option<Verdict> {
+    match act {
+        Act::Document(text) => Some(gate.take(text).await),
+        Act::Same => Some(gate.same().await),
+        Act::Older(text) => Some(gate.backfill(text, &[]).await.verdict),
+        Act::Answer(code) => Some(answer(gate, *code).await),
+        Act::Url(url) => {
+            gate.url.clone_from(url);
+            None
+        }
+        Act::Decide(decision) => {
+            gate.decide(*decision).await;
+            None
+        }
+    }
+}
+
+fn set(gate: &mut Gate, key: &str, value: &str) {
+    match (key, value) {
+        ("complete", _) => gate.options.complete = true,
+        ("probe", _) => gate.options.probe = Probing::All,
+        ("versions", number) => gate.versions_per_day = number.parse().unwrap(),
+        ("deletions", "safe") => gate.options.deletions = Deletions::Safe,
+        ("deletions", "eager") => gate.options.deletions = Deletions::Eager,
+        ("deletions", "off") => gate.options.deletions = Deletions::Off,
+        ("order", "newest-first") => gate.options.order = Order::NewestFirst,
+        ("order", "oldest-first") => gate.options.order = Order::OldestFirst,
+        ("order", "updated") => gate.options.order = Order::Updated,
+        ("order", "none") => gate.options.order = Order::None,
+        _ => panic!("with {key} {value}"),
+    }
 }
 
 /// Whether the events are those that a line expects.
@@ -119,60 +180,79 @@ fn check_tick(verdict: &Verdict, what: &str) {
     assert_eq!(tick.is_some(), kinds(verdict).iter().any(is_version), "{what}: {verdict:?}");
 }
 
-async fn tell(title: &str, lines: &[&str], options: &str) {
-    let mut gate = Gate::new().await;
-    match options.split_once(' ').unwrap_or((options, "")) {
-        ("", _) => {}
-        ("complete", _) => gate.options.complete = true,
-        ("deletions", "safe") => gate.options.deletions = Deletions::Safe,
-        ("deletions", "eager") => gate.options.deletions = Deletions::Eager,
-        ("deletions", "off") => gate.options.deletions = Deletions::Off,
-        ("order", "newest-first") => gate.options.order = Order::NewestFirst,
-        ("order", "oldest-first") => gate.options.order = Order::OldestFirst,
-        ("order", "updated") => gate.options.order = Order::Updated,
-        ("order", "none") => gate.options.order = Order::None,
-        _ => panic!("{title}: with {options}"),
+/// Whether a line came out as it is written; `held`: what was said of the last act.
+async fn check(
+    gate: &Gate,
+    expected: &str,
+    counts: &BTreeMap<EventKind, usize>,
+    held: Option<&str>,
+    what: &str,
+) {
+    let (mut events, mut is_held) = (Vec::new(), false);
+    for said in expected.split(',').map(str::trim).filter(|said| !said.is_empty()) {
+        if let Some(reason) = said.strip_prefix("held") {
+            is_held = held.is_some_and(|held| held.contains(reason.trim()));
+            assert!(is_held, "{what}: {held:?}");
+        } else if let Some((shown, all)) = said.split_once(" shown of ") {
+            let found = (gate.reader().await.len(), gate.items(Select::All).await.len());
+            assert_eq!(found, (shown.parse().unwrap(), all.parse().unwrap()), "{what}");
+        } else if let Some(kept) = said.strip_suffix(" kept") {
+            assert_eq!(gate.kept().await.len(), kept.parse::<usize>().unwrap(), "{what}");
+        } else {
+            events.push(said);
+        }
     }
-    let mut counts = BTreeMap::new();
+    assert!(is_held || held.is_none(), "{what}: {held:?}");
+    check_events(counts, &events, what);
+}
+
+/// What came of an act: events, whether the document is held, and in how many seconds another look can decide.
+type Step = (Vec<EventKind>, bool, Option<i64>);
+
+/// Tells a story whose lines are to come out as they are written.
+async fn tell(
+    (title, lines): (&str, &[&str]),
+    (key, value): (&str, &str),
+    write: fn(&[Post]) -> String,
+    leads: &[i64],
+) -> Vec<Step> {
+    let mut gate = Gate::new().await;
+    if !key.is_empty() {
+        set(&mut gate, key, value);
+    }
+    let (mut steps, mut counts) = (Vec::new(), BTreeMap::new());
     for line in lines {
-        let what = format!("{title}, with {options:?}: {line}");
-        let (document, expected) = line.split_once(':').unzip();
-        let (hours, documents) = polls(document.unwrap_or(line));
+        let what = format!("{title}, with {key} {value}, by {leads:?}: {line}");
+        let (told, expected) = match line.strip_prefix("url ") {
+            Some(_) => (*line, None),
+            None => line.split_once(':').map_or((*line, None), |(told, said)| (told, Some(said))),
+        };
+        let (hours, acts) = acts(told, write);
         let mut held = None;
-        for document in &documents {
+        for act in &acts {
             gate.later(hours);
-            let verdict = match document {
-                Some(text) => gate.take(text).await,
-                None => gate.same().await,
-            };
+            gate.lead = leads.get(steps.len()).or(leads.last()).copied().unwrap_or_default();
+            let Some(verdict) = perform(&mut gate, act).await else { continue };
             check_tick(&verdict, &what);
             for kind in kinds(&verdict) {
                 *counts.entry(kind).or_insert(0) += 1;
             }
+            let soon = verdict.look_again.map(|at| at.unix() - gate.wall().unix());
+            steps.push((kinds(&verdict), verdict.held.is_some(), soon));
             held = verdict.held;
         }
-        let Some(expected) = expected else { continue };
-        let (mut events, mut is_held) = (Vec::new(), false);
-        for said in expected.split(',').map(str::trim).filter(|said| !said.is_empty()) {
-            if let Some(reason) = said.strip_prefix("held") {
-                is_held = held.as_ref().is_some_and(|held| held.contains(reason.trim()));
-                assert!(is_held, "{what}: {held:?}");
-            } else if let Some((shown, all)) = said.split_once(" shown of ") {
-                let found = (gate.reader().await.len(), gate.items(Select::All).await.len());
-                assert_eq!(found, (shown.parse().unwrap(), all.parse().unwrap()), "{what}");
-            } else {
-                events.push(said);
-            }
+        if let Some(expected) = expected {
+            check(&gate, expected, &std::mem::take(&mut counts), held.as_deref(), &what).await;
         }
-        assert!(is_held || held.is_none(), "{what}: {held:?}");
-        check_events(&std::mem::take(&mut counts), &events, &what);
     }
+    steps
 }
 
 #[tokio::test]
 async fn each_story_of_plain_posts_comes_out_as_it_is_written() {
     let stories: Vec<&str> = STORIES.split("\n== ").skip(1).collect();
-    assert!(stories.len() > 50, "{}", stories.len());
+    assert!(stories.len() > 70, "{}", stories.len());
+    let in_atom = |posts: &[Post]| atom(SITE, posts);
     for story in stories {
         let (title, lines) = story.split_once('\n').unwrap();
         let lines: Vec<&str> = lines.lines().filter(|line| !line.is_empty()).collect();
@@ -180,9 +260,14 @@ async fn each_story_of_plain_posts_comes_out_as_it_is_written() {
             Some(said) => said.split_once(' ').unwrap_or((said, "")),
             None => ("", ""),
         };
-        let told = &lines[usize::from(!key.is_empty())..];
+        let story = (title, &lines[usize::from(!key.is_empty())..]);
         for value in values.split(' ') {
-            tell(title, told, format!("{key} {value}").trim()).await;
+            let right = tell(story, (key, value), in_atom, &[]).await;
+            for leads in LEADS {
+                let steps = tell(story, (key, value), in_atom, leads).await;
+                assert_eq!(steps, right, "{title}, with {key} {value}, by {leads:?}");
+            }
+            tell(story, (key, value), rss, &[]).await;
         }
     }
 }

@@ -4,6 +4,7 @@ pub mod document;
 pub mod gateways;
 pub mod nodes;
 pub mod process;
+pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 

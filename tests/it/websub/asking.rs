@@ -53,7 +53,7 @@ async fn operators_see_subscriptions_and_never_what_protects_them() {
     stage.subscribes(&topic("/feeds/news"), &url, &[("hub.secret", "hush-hush")]).await;
     stage.changes_to(&["two", "one"]).await;
     stage.delivers(&callback, 1).await;
-    stage.until("it is noted", async || stage.seen().await["delivered"] == 1).await;
+    until("it is noted", async || stage.seen().await["delivered"] == 1).await;
     let seen = stage.seen().await;
     let of = &seen["subscriptions"][0];
     assert_eq!(of["topic"], topic("/feeds/news"));

@@ -16,7 +16,7 @@ async fn subscribers_of_a_feed_that_goes_are_told_why() {
     stage.subscribes(&topic("/feeds/news/complete"), &callback.url("/?id=1"), &[]).await;
     stage.subscribes(&topic("/feeds/other"), &other.url("/"), &[]).await;
     stage.delete("news").await;
-    stage.until("it was denied", async || kept(&stage).await == 1).await;
+    until("it was denied", async || kept(&stage).await == 1).await;
     let asked = callback.verifications();
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(asked[1].query.starts_with("id=1&hub.mode=denied&"), "{asked:?}");

@@ -4,7 +4,6 @@ pub mod described;
 mod hub;
 mod net;
 pub mod post;
-pub mod publisher;
 mod reader;
 mod stage;
 mod subscriber;
@@ -12,7 +11,8 @@ mod subscriber;
 pub use hub::{Hub, pushes};
 pub use net::{PUBLIC, header};
 pub use post::{Format, Post, post, posts};
-pub use publisher::{Answer, Publisher};
 pub use reader::{Followers, Reader};
-pub use stage::{FEED, Stage, Step, TOKEN};
+pub use stage::{FEED, Stage, Step, TOKEN, on_disk};
 pub use subscriber::Subscriber;
+
+pub use crate::support::publisher::{Answer, Publisher};
