@@ -42,15 +42,14 @@ impl Town {
         let list = Paper::start("text/x-opml", "").await;
         let folder = tempfile::tempdir().unwrap();
         list.print(&written(&posts.url, outlines));
-        let gateway = Running::start(&format!(
+        let text = format!(
             "[store]\npath = {:?}\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\n\
              name = \"ours\"\nurl = \"{}\"\ndeletions = \"eager\"\n{}",
             folder.path().join("store"),
             list.url,
             more,
-        ));
-        let gateway = gateway.await;
-        Self { list, posts, _folder: folder, gateway }
+        );
+        Self { list, posts, _folder: folder, gateway: Running::start(&text).await }
     }
 
     /// Stops the gateway and starts it again.

@@ -5,6 +5,7 @@ use crate::support::gateways::{Paper, until};
 use crate::support::process::{Process, TOKEN};
 use crate::support::{self, post};
 use reqwest::{Client, StatusCode};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -70,8 +71,8 @@ impl Gate {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), text);
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let environment = [("TIDEGATE_LOG", "debug".as_ref())];
-        let arguments = ["-c".as_ref(), "t.toml".as_ref()];
+        let environment = [("TIDEGATE_LOG", OsStr::new("debug"))];
+        let arguments = ["-c", "t.toml"].map(OsStr::new);
         let process =
             Process::start_in(folder.path(), &arguments, &environment, Stdio::from(log)).await;
         for feed in ["open", NAME] {
