@@ -115,7 +115,8 @@ fn acts(line: &str, write: fn(&[Post]) -> String) -> (i64, Vec<Act>) {
         }
         words => vec![Act::Document(document(words))],
     };
-    (hours.unwrap_or(0), acts.repeat(times.unwrap_or(1)))
+    let acts = std::iter::repeat_n(acts, times.unwrap_or(1)).flatten().collect();
+    (hours.unwrap_or(0), acts)
 }
 
 /// Does it, and answers what was decided where something was.
