@@ -190,11 +190,13 @@ async fn answers(gate: &Gate) -> String {
     for known in known.iter().take(2 * ITEMS as usize) {
         all.push_str(&format!("\n{:?}", store.versions(feed, &known.id, VERSIONS_KEPT).await));
     }
+    // What takes how much room is the backend's, and which opening made a state is chance.
     for note in store.archives(feed, usize::MAX).await.unwrap() {
-        all.push_str(&format!("\n{note:?} {:?}", store.archive(feed, &note.id).await));
+        let kept = store.archive(feed, &note.id).await;
+        all.push_str(&format!("\n{:?} {kept:?}", ArchiveNote { bytes: 0, ..note }));
     }
-    // Which opening made a state is chance.
-    all + &format!("\n{:?}", FeedState { lineage: Default::default(), ..state })
+    let archives = Chain { bytes: 0, ..state.archives };
+    all + &format!("\n{:?}", FeedState { lineage: Default::default(), archives, ..state })
 }
 
 /// Brings the reference to what a killed writer left of a feed, and compares both; the revision.

@@ -120,7 +120,7 @@ impl Gate {
     /// Opens the store anew; `moves`: it is a new one that was given all that the old one had.
     pub async fn restart(&mut self, moves: bool) {
         match moves {
-            true => self.inner.restore().await,
+            true => self.inner.carry(false).await,
             false => self.inner.store = Arc::new(self.inner.store.reopen().unwrap()),
         }
     }

@@ -378,6 +378,11 @@ impl Gate {
 impl Gate {
     /// The store is lost now, and brought back from a copy that was made after the last commit.
     pub async fn restore(&mut self) {
+        self.carry(true).await;
+    }
+
+    /// All that the store has goes into a new one; `restored`: it may have gone on since.
+    pub async fn carry(&mut self, restored: bool) {
         let (sender, mut carried) = mpsc::channel(100_000);
         self.store.export(sender).await.unwrap();
         let (sender, pieces) = mpsc::channel(100_000);
@@ -385,10 +390,10 @@ impl Gate {
         while let Some(piece) = carried.recv().await {
             all.push(piece);
         }
-        let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
+        let known = all.iter().filter_map(ExportRecord::latest).max().unwrap_or(self.now);
         for piece in all {
             let piece = match piece {
-                ExportRecord::State(feed, state) => ExportRecord::State(
+                ExportRecord::State(feed, state) if restored => ExportRecord::State(
                     feed,
                     Box::new(portable::restarted(*state, known, self.now)),
                 ),
