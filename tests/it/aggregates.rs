@@ -1,10 +1,9 @@
 //! One feed out of several: a plain one, one of the gateway's own, and an aggregate of aggregates.
 
-use crate::e2e::support::publisher::{Answer, Publisher};
+use crate::support::gateways::{Running, until};
+use crate::support::publisher::{Answer, Publisher};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tidegate::app::{Gateway, Outside};
-use tidegate_config as config;
 use tidegate_core::model::{
     FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, Item, ItemStatus, Origin,
     SharingOptions, SyncId,
@@ -61,8 +60,7 @@ fn name(feed: &str) -> FeedName {
 }
 
 struct Stage {
-    gateway: Gateway,
-    client: reqwest::Client,
+    gateway: Running,
 }
 
 impl Stage {
@@ -80,16 +78,8 @@ impl Stage {
     }
 
     async fn of(feeds: &str) -> Self {
-        let text = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
-             endpoint = \"gate.example\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-             min_interval = \"1d\"\n{feeds}"
-        );
-        let config = config::check("t.toml", &text).unwrap_or_else(|f| panic!("{f}")).config;
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let gateway = Gateway::start(&config, Outside::default()).await.unwrap();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { gateway, client }
+        let text = format!("[publish]\nendpoint = \"gate.example\"\n{feeds}");
+        Self { gateway: Running::start(&text).await }
     }
 
     async fn poll(&self, feed: &str) {
@@ -104,23 +94,6 @@ impl Stage {
     async fn titles(&self, feed: &str) -> Vec<String> {
         let items = self.items(feed, Select::Current).await;
         items.into_iter().map(|item| item.shared.winner.data.card.title).collect()
-    }
-
-    async fn until(&self, what: &str, mut done: impl AsyncFnMut() -> bool) {
-        for _ in 0..1500 {
-            if done().await {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("{what}: not within half a minute");
-    }
-
-    async fn get(&self, path: &str) -> String {
-        let address = format!("http://{}{path}", self.gateway.address());
-        let answer = self.client.get(address).send().await.unwrap();
-        assert_eq!(answer.status(), 200, "{path}");
-        answer.text().await.unwrap()
     }
 
     async fn create(&self, title: &str) -> SyncId {
@@ -150,7 +123,7 @@ async fn posts_of_one_id_are_told_apart() {
         });
         publisher.set(&format!("/{feed}"), rss(feed, &items));
         stage.poll(feed).await;
-        stage.until(feed, async || stage.titles("all").await.contains(&format!("{feed} 3"))).await;
+        until(feed, async || stage.titles("all").await.contains(&format!("{feed} 3"))).await;
     }
     let mut titles = stage.titles("all").await;
     titles.sort();
@@ -183,13 +156,13 @@ async fn undated_posts_of_a_first_document_come_last() {
         publisher.address("/rss")
     ))
     .await;
-    stage.until("both", async || stage.titles("all").await.len() == 4).await;
+    until("both", async || stage.titles("all").await.len() == 4).await;
     assert_eq!(stage.titles("all").await, ["Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
     publisher.set("/bare", bare(&[3, 2, 1]));
     // A first document is told from the next one by the second.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     stage.poll("bare").await;
-    stage.until("the new one", async || stage.titles("all").await.len() == 5).await;
+    until("the new one", async || stage.titles("all").await.len() == 5).await;
     assert_eq!(stage.titles("all").await, ["Bare 3", "Cast 2", "Cast 1", "Bare 2", "Bare 1"]);
 }
 
@@ -201,7 +174,7 @@ async fn an_aggregate_is_what_its_sources_are() {
         stage.poll(feed).await;
     }
     let own = stage.create("Something of our own").await;
-    stage.until("all items", async || stage.titles("all").await.len() == 7).await;
+    until("all items", async || stage.titles("all").await.len() == 7).await;
     // By update, the newest first.
     assert_eq!(
         stage.titles("all").await,
@@ -225,7 +198,7 @@ async fn an_aggregate_is_what_its_sources_are() {
     assert_eq!(origin(&own), Origin::Feed(name("both")));
 
     // The document says where it comes from.
-    let text = stage.get("/feeds/both").await;
+    let text = stage.gateway.text("/feeds/both").await;
     assert!(text.contains("<title>Both of them</title>"), "{text}");
     let at = stage.gateway.address();
     for source in ["news", "own"] {
@@ -236,8 +209,11 @@ async fn an_aggregate_is_what_its_sources_are() {
     assert!(text.contains("<title>Our own</title>"), "{text}");
     // The author of a whole feed is that of each entry wherever it goes.
     assert_eq!(text.matches("<author><name>Ned</name></author></source>").count(), 4, "{text}");
-    assert_eq!(stage.get("/feeds/both?as=rss").await.matches(">Ned</dc:creator>").count(), 4);
-    let all = stage.get("/feeds/all").await;
+    assert_eq!(
+        stage.gateway.text("/feeds/both?as=rss").await.matches(">Ned</dc:creator>").count(),
+        4
+    );
+    let all = stage.gateway.text("/feeds/all").await;
     assert_eq!(all.matches("</source>").count(), 7, "{all}");
 
     // An edit, and a deletion.
@@ -245,13 +221,11 @@ async fn an_aggregate_is_what_its_sources_are() {
     posts.remove(2);
     publishes(&publisher, &posts);
     stage.poll("news").await;
-    stage
-        .until("the deletion", async || !stage.titles("all").await.contains(&"Post 2".to_owned()))
-        .await;
+    until("the deletion", async || !stage.titles("all").await.contains(&"Post 2".to_owned())).await;
     let items = stage.items("all", Select::All).await;
     let gone: Vec<&Item> = items.iter().filter(|item| item.shared.winner.deleted).collect();
     assert_eq!((gone.len(), gone[0].published_id.as_str()), (1, "urn:post:2"));
-    assert!(stage.get("/feeds/all").await.contains("Another text"));
+    assert!(stage.gateway.text("/feeds/all").await.contains("Another text"));
 
     // A source that fails leaves the others, and its own items.
     publisher.set("/rss", Answer::status(500));
@@ -259,9 +233,7 @@ async fn an_aggregate_is_what_its_sources_are() {
     posts.insert(0, (5, "Text 5".to_owned()));
     publishes(&publisher, &posts);
     stage.poll("news").await;
-    stage
-        .until("the new post", async || stage.titles("all").await.contains(&"Post 5".to_owned()))
-        .await;
+    until("the new post", async || stage.titles("all").await.contains(&"Post 5".to_owned())).await;
     assert!(stage.titles("all").await.contains(&"Cast 2".to_owned()));
     // The operator is told.
     let told = stage.gateway.operator().status(&name("all")).await.unwrap().gathered.unwrap();
@@ -271,7 +243,7 @@ async fn an_aggregate_is_what_its_sources_are() {
     assert_eq!(stage.gateway.operator().status(&name("news")).await.unwrap().gathered, None);
     let both = stage.gateway.operator().status(&name("both")).await.unwrap();
     assert_eq!(both.gathered.as_ref().map(|told| told.troubled), Some(0));
-    let page = stage.get("/feeds/all/about").await;
+    let page = stage.gateway.text("/feeds/all/about").await;
     assert!(page.contains("Sources from which nothing new comes"), "{page}");
 
     // What is redacted in a source leaves no text here.
@@ -279,11 +251,10 @@ async fn an_aggregate_is_what_its_sources_are() {
     let post = posts.iter().find(|item| item.published_id == "urn:post:4").unwrap();
     let id = post.shared.winner.id.clone();
     stage.gateway.operator().redact(&name("news"), &id, None).await.unwrap();
-    stage
-        .until("the redaction", async || {
-            !stage.get("/feeds/all/complete").await.contains("Another text")
-        })
-        .await;
+    until("the redaction", async || {
+        !stage.gateway.text("/feeds/all/complete").await.contains("Another text")
+    })
+    .await;
     let item = stage.gateway.store().item(&name("all"), &id).await.unwrap().unwrap();
     assert!(matches!(item.standing, ItemStatus::Redacted { .. }));
     assert_eq!(item.shared.winner.data.xml, "<entry/>");
@@ -294,7 +265,7 @@ async fn an_aggregate_is_what_its_sources_are() {
     let before = (state("both").await.revision, state("all").await.revision);
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!((state("both").await.revision, state("all").await.revision), before);
-    stage.gateway.stop().await.unwrap();
+    stage.gateway.stop().await;
 }
 
 /// Ids are for ever, so those of a feed that was purged are minted again; who knows them takes the new
@@ -333,7 +304,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     };
     let says =
         async |text: &str| newest().await.is_some_and(|i| i.shared.winner.data.xml.contains(text));
-    stage.until("the third text", async || says("Three words now").await).await;
+    until("the third text", async || says("Three words now").await).await;
     let before = stage.items("digest", Select::All).await;
 
     operator.delete(&name("daily"), true).await.unwrap();
@@ -343,15 +314,14 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     publishes(&publisher, &posts);
     operator.put(&name("daily"), daily).await.unwrap();
     stage.poll("daily").await;
-    stage.until("the text after the purge", async || says("After the purge").await).await;
+    until("the text after the purge", async || says("After the purge").await).await;
     posts.push((oldest.0, "The oldest, mended".to_owned()));
     publishes(&publisher, &posts);
     stage.poll("daily").await;
-    stage
-        .until("the oldest post", async || {
-            stage.get("/feeds/digest/complete").await.contains("The oldest, mended")
-        })
-        .await;
+    until("the oldest post", async || {
+        stage.gateway.text("/feeds/digest/complete").await.contains("The oldest, mended")
+    })
+    .await;
 
     let after = stage.items("digest", Select::All).await;
     let ids = |items: &[Item]| {
@@ -364,5 +334,5 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     let most = before.iter().map(updates).max().unwrap();
     assert!(most >= 3 && after.iter().all(|item| updates(item) == most + 1), "{after:?}");
     assert!(after.iter().all(|item| item.shared.conflicts.is_empty()));
-    stage.gateway.stop().await.unwrap();
+    stage.gateway.stop().await;
 }

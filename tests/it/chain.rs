@@ -4,9 +4,9 @@
 //! `TIDEGATE_CHAIN_FEEDS` sets how many feeds; a hundred where it is not set.
 
 use crate::e2e::support::{Answer, Publisher};
+use crate::support::gateways::{Running, until};
 use std::time::Duration;
-use tidegate::app::{Gateway, Outside};
-use tidegate_config as config;
+use tidegate::app::Gateway;
 use tidegate_core::model::FeedName;
 
 /// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.
@@ -43,11 +43,8 @@ fn says(publisher: &Publisher, feed: &str, text: &str) {
     publisher.set(&format!("/{feed}"), Answer::document("application/rss+xml", document(text)));
 }
 
-async fn gateway(feeds: &[String], address: impl Fn(&str) -> String, tables: &str) -> Gateway {
-    let mut text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n{tables}\n[polling]\n\
-         allow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"2s\"\n"
-    );
+async fn gateway(feeds: &[String], address: impl Fn(&str) -> String, tables: &str) -> Running {
+    let mut text = format!("{tables}\n[polling]\nmin_interval = \"2s\"\n");
     for feed in feeds {
         let url = address(feed);
         text.push_str(&format!("[[feed]]\nname = \"{feed}\"\nurl = \"{url}\"\n"));
@@ -56,23 +53,11 @@ async fn gateway(feeds: &[String], address: impl Fn(&str) -> String, tables: &st
             text.push_str("min_interval = \"1d\"\n");
         }
     }
-    let config = config::check("t.toml", &text).unwrap_or_else(|faults| panic!("{faults}")).config;
-    Gateway::start(&config, Outside::default()).await.unwrap()
+    Running::start(&text).await
 }
 
 fn name(feed: &str) -> FeedName {
     FeedName::new(feed).unwrap()
-}
-
-/// Waits until `done`, a minute at most.
-async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    for _ in 0..3000 {
-        if done().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{what}: not within a minute");
 }
 
 /// Waits until every feed has a document.
@@ -89,9 +74,8 @@ async fn why(gateway: &Gateway, feed: &str) -> String {
 }
 
 /// How often a route of a gateway was asked.
-async fn asked(gateway: &Gateway, route: &str) -> u64 {
-    let text = reqwest::get(format!("http://{}/metrics", gateway.address())).await.unwrap();
-    let text = text.text().await.unwrap();
+async fn asked(gateway: &Running, route: &str) -> u64 {
+    let text = gateway.text("/metrics").await;
     let of_route = format!("route=\"{route}\"");
     let lines = text.lines().filter(|line| {
         line.starts_with("tidegate_http_requests_total") && line.contains(&of_route)
@@ -104,7 +88,6 @@ const SUP_ROUTE: &str = "/sup.json";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let count = std::env::var("TIDEGATE_CHAIN_FEEDS").ok().and_then(|n| n.parse().ok());
     let feeds: Vec<String> = (0..count.unwrap_or(100)).map(|n| format!("feed-{n}")).collect();
     let publisher = publisher(&feeds).await;
@@ -164,13 +147,12 @@ async fn the_second_gateway_asks_once_a_period_and_reads_what_changed() {
     until("both feeds were read", async || asked(&first, FEED_ROUTE).await >= feeds_asked + 2)
         .await;
     assert_eq!(asked(&first, FEED_ROUTE).await, feeds_asked + 2);
-    second.stop().await.unwrap();
-    first.stop().await.unwrap();
+    second.stop().await;
+    first.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_gateways_hub_tells_the_second_of_a_change() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let feeds: Vec<String> = ["ash", "birch"].map(str::to_owned).into();
     let publisher = publisher(&feeds).await;
     // SUP documents are of an hour: what arrives sooner was pushed.
@@ -202,6 +184,6 @@ async fn the_first_gateways_hub_tells_the_second_of_a_change() {
     assert_eq!(hub("birch").await.unwrap().pushes, 0);
     assert_eq!(asked(&first, FEED_ROUTE).await, polls + 2, "no poll but for a push");
     assert!(why(&second, "ash").await.contains("its hub tells of changes"));
-    second.stop().await.unwrap();
-    first.stop().await.unwrap();
+    second.stop().await;
+    first.stop().await;
 }

@@ -2,14 +2,13 @@
 //! publisher does and whenever they come; and what was sealed once never changes.
 
 mod consumers;
-mod document;
-mod publisher;
+pub mod publisher;
 mod retention;
 pub mod site;
 use crate::support;
 
+use crate::support::document::Document;
 use consumers::{Historian, Subscriber};
-use document::Document;
 use proptest::prelude::*;
 use publisher::{Act, Publisher};
 use site::{Held, READER, SYNC, Site};

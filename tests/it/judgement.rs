@@ -7,127 +7,23 @@ mod heads;
 mod held;
 mod holes;
 mod ill_formed;
-mod leaps;
 mod let_in;
 mod moved;
-mod older;
-mod order;
 mod probe;
 mod rivals;
+mod schemes;
 mod series;
 mod signs;
 mod steps;
+mod stories;
 use crate::support;
-mod schemes;
 
 use support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate_core::model::{Deletions, EventKind::*};
+use tidegate_core::model::EventKind::*;
 use tidegate_store::Select;
 
 fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
     range.rev().map(post).collect()
-}
-
-#[tokio::test]
-async fn a_scroll_retires_and_never_deletes() {
-    let mut gate = Gate::new().await;
-    assert_eq!(kinds(&gate.posts(&days(1..=5)).await), [Created; 5]);
-    gate.later(1);
-    let verdict = gate.posts(&days(2..=6)).await;
-    assert_eq!(kinds(&verdict), [Created, Retired]);
-    assert_eq!(gate.items(Select::All).await.len(), 6);
-    gate.later(24 * 9);
-    assert_eq!(kinds(&gate.same().await), []);
-}
-
-#[tokio::test]
-async fn a_returned_item_makes_no_version() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=5)).await;
-    gate.posts(&days(2..=6)).await;
-    let verdict = gate.posts(&days(1..=6)).await;
-    assert_eq!(kinds(&verdict), [Returned]);
-    assert_eq!(verdict.change.as_ref().and_then(|c| c.tick), None);
-}
-
-#[tokio::test]
-async fn a_deletion_in_the_middle_waits_a_day_and_comes_out_on_a_quiet_feed() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    let mut without = days(1..=8);
-    without.remove(3);
-    assert_eq!(kinds(&gate.posts(&without).await), []);
-    gate.later(12);
-    assert_eq!(kinds(&gate.same().await), []);
-    gate.later(12);
-    let verdict = gate.same().await;
-    assert_eq!(kinds(&verdict), [Deleted]);
-    let event = &verdict.events()[0];
-    assert!(event.seen_gone.is_some() && event.tick.is_some());
-    let items = gate.items(Select::All).await;
-    assert_eq!(items.iter().filter(|i| i.shared.winner.deleted).count(), 1);
-    assert!(gate.reader().await.iter().all(|(id, _)| *id != post(5).id));
-}
-
-#[tokio::test]
-async fn an_accident_that_is_mended_leaves_no_trace() {
-    let mut gate = Gate::new().await;
-    let all = days(1..=8);
-    gate.posts(&all).await;
-    let before = gate.store_state().await;
-    let mut without = all.clone();
-    without.remove(2);
-    gate.later(1);
-    gate.posts(&without).await;
-    gate.later(2);
-    assert_eq!(kinds(&gate.posts(&all).await), []);
-    assert_eq!(gate.store_state().await.tick, before.tick);
-}
-
-#[tokio::test]
-async fn a_deletion_with_backfill_in_a_full_window() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    gate.posts(&days(3..=10)).await;
-    gate.later(1);
-    let mut next = days(2..=10);
-    next.retain(|p| p.day != 6);
-    assert_eq!(kinds(&gate.posts(&next).await), [Returned]);
-    gate.later(13);
-    gate.same().await;
-    gate.later(13);
-    assert_eq!(kinds(&gate.same().await), [Deleted]);
-}
-
-#[tokio::test]
-async fn an_eager_feed_deletes_at_once_and_undeletes() {
-    let mut gate = Gate::new().await;
-    gate.options.deletions = Deletions::Eager;
-    let all = days(1..=8);
-    gate.posts(&all).await;
-    let mut without = all.clone();
-    let gone = without.remove(3);
-    gate.later(1);
-    assert_eq!(kinds(&gate.posts(&without).await), [Deleted]);
-    gate.later(1);
-    let verdict = gate.posts(&all).await;
-    assert_eq!(kinds(&verdict), [Undeleted]);
-    let item = gate.items(Select::All).await;
-    let item = item.iter().find(|i| i.published_id == gone.id).unwrap();
-    assert_eq!(item.shared.winner.updates.value(), 3);
-    assert!(!item.shared.winner.deleted);
-}
-
-#[tokio::test]
-async fn deletions_off_retires() {
-    let mut gate = Gate::new().await;
-    gate.options.deletions = Deletions::Off;
-    gate.posts(&days(1..=8)).await;
-    let mut without = days(1..=8);
-    without.remove(3);
-    assert_eq!(kinds(&gate.posts(&without).await), [Retired]);
 }
 
 #[tokio::test]
@@ -191,33 +87,6 @@ async fn a_retitled_post_with_a_title_made_id_is_one_item() {
 }
 
 #[tokio::test]
-async fn an_empty_document_that_heals_leaves_no_trace() {
-    let mut gate = Gate::new().await;
-    let all = days(1..=6);
-    gate.posts(&all).await;
-    let before = gate.reader().await;
-    gate.later(1);
-    assert!(gate.posts(&[]).await.held.is_some());
-    assert_eq!(gate.reader().await, before);
-    gate.later(5);
-    let healed = gate.posts(&all).await;
-    assert_eq!((kinds(&healed), healed.held), (vec![], None));
-}
-
-#[tokio::test]
-async fn an_empty_document_that_stays_retires() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=6)).await;
-    for _ in 0..30 {
-        gate.later(1);
-        gate.posts(&[]).await;
-    }
-    let events = gate.store_events().await;
-    assert_eq!(events.iter().filter(|e| **e == Retired).count(), 6);
-    assert!(!events.contains(&Deleted));
-}
-
-#[tokio::test]
 async fn another_sites_feed_is_a_new_base_line() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=6)).await;
@@ -245,17 +114,6 @@ async fn another_sites_feed_is_a_new_base_line() {
 }
 
 #[tokio::test]
-async fn a_busy_feed_that_turns_over_its_window_is_never_held() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=10)).await;
-    gate.later(1);
-    let verdict = gate.posts(&days(21..=30)).await;
-    assert_eq!(verdict.held, None);
-    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Created).count(), 10);
-    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Retired).count(), 10);
-}
-
-#[tokio::test]
 async fn counters_and_stamps_make_no_version_but_are_served() {
     let mut gate = Gate::new().await;
     let mut posts = days(1..=4);
@@ -273,33 +131,6 @@ async fn counters_and_stamps_make_no_version_but_are_served() {
     let items = gate.items(Select::Current).await;
     assert!(items[0].shared.winner.data.xml.contains(">2</slash:comments>"));
     assert_eq!(items[0].shared.winner.updates.value(), 1);
-}
-
-#[tokio::test]
-async fn a_mass_change_is_held_and_then_comes_out_as_one_batch() {
-    let mut gate = Gate::new().await;
-    let mut posts = days(1..=8);
-    gate.posts(&posts).await;
-    for p in &mut posts {
-        p.text = format!("A new template. {}", p.text);
-    }
-    gate.later(1);
-    assert!(gate.posts(&posts).await.held.is_some());
-    gate.later(1);
-    gate.posts(&posts).await;
-    gate.later(1);
-    assert_eq!(kinds(&gate.posts(&posts).await), [Updated; 8]);
-}
-
-#[tokio::test]
-async fn half_of_the_items_or_fewer_are_never_held() {
-    let mut gate = Gate::new().await;
-    let mut posts = days(1..=8);
-    gate.posts(&posts).await;
-    for p in posts.iter_mut().take(4) {
-        p.text.push_str(" More.");
-    }
-    assert_eq!(kinds(&gate.posts(&posts).await), [Updated; 4]);
 }
 
 #[tokio::test]

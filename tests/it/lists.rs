@@ -1,9 +1,8 @@
 //! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
 //! lists.
 
-use crate::support::gateways;
-
-use gateways::{Paper, address, gateway, get, name, poll};
+use crate::support::gateways::{Paper, address, gateway, get, name, poll};
+use crate::support::process::TOKEN;
 use std::collections::BTreeMap;
 use tidegate::app::Gateway;
 use tidegate_core::model::{Count, Item};
@@ -137,7 +136,7 @@ async fn a_list_is_served_as_the_list_that_it_is() {
     assert_eq!(texts(&get(&gate, "").await).len(), 10);
     assert!(versions(&get(&gate, "").await).values().all(|version| version == "1"));
     assert!(state.revision.0 <= before.0 + 1, "one stamp of the list, and no version");
-    gate.stop().await.unwrap();
+    gate.stop().await;
 }
 
 /// Section 3.2: what is moved, in order or to another folder, is updated; what merely shifts is not.
@@ -197,7 +196,7 @@ async fn what_is_moved_is_updated_and_nothing_else() {
     assert!(reasons.iter().any(|reason| reason.contains("its position")), "{reasons:?}");
     let parents = reasons.iter().filter(|reason| reason.contains("outline:parent"));
     assert_eq!(parents.count(), 1, "{reasons:?}");
-    gate.stop().await.unwrap();
+    gate.stop().await;
 }
 
 /// Why the gateway did what it did.
@@ -264,9 +263,9 @@ async fn lists_pass_through_gateways() {
         poll(other).await;
         assert_eq!(texts(&get(other, "?as=opml").await), texts(&text), "{view}");
     }
-    first.stop().await.unwrap();
+    first.stop().await;
     for (_, other) in others {
-        other.stop().await.unwrap();
+        other.stop().await;
     }
 }
 
@@ -283,7 +282,7 @@ async fn a_conflict_of_outlines_is_decided_without_loss() {
         )
     };
     let paper = Paper::start("text/x-opml", &outline("A", "One")).await;
-    let gate = deciding(&paper.url).await;
+    let gate = gateway("one.example", &paper.url, "").await;
     poll(&gate).await;
     paper.print(&outline("B", "Two"));
     poll(&gate).await;
@@ -305,21 +304,7 @@ async fn a_conflict_of_outlines_is_decided_without_loss() {
     let text = get(&gate, "").await;
     assert_eq!(versions(&text)["F/One"], "3", "{text}");
     assert!(text.contains("xmlUrl=\"http://a.example/feed\""), "{text}");
-    gate.stop().await.unwrap();
-}
-
-const TOKEN: &str = "0123456789abcdef0123";
-
-/// A gateway of which a test knows the token.
-async fn deciding(url: &str) -> Gateway {
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\nkind = \"memory\"\n\
-         [publish]\nendpoint = \"one.example\"\n[polling]\nallow_private = true\n\
-         host_spacing = \"0s\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\n\
-         name = \"news\"\nurl = \"{url}\"\n"
-    );
-    let config = tidegate_config::check("t.toml", &text).unwrap().config;
-    Gateway::start(&config, tidegate::app::Outside::default()).await.unwrap()
+    gate.stop().await;
 }
 
 /// One list out of two: their outlines one behind the other, each where it stood, though both have a
@@ -336,14 +321,11 @@ async fn lists_are_merged_to_one() {
     );
     let gate = gateway("one.example", &first.url, &config).await;
     poll(&gate).await;
-    let more_name = tidegate_core::model::FeedName::new("more").unwrap();
-    gate.operator().poll_now(&more_name).await.unwrap();
+    gate.poll("more").await;
     let wanted = list(&[two_folders(), more.to_vec()].concat());
     let both = async || {
-        let url = format!("http://{}/feeds/both", gate.address());
-        let answer = reqwest::get(url).await.unwrap();
-        let media = answer.headers()["content-type"].to_str().unwrap().to_owned();
-        (media, answer.text().await.unwrap())
+        let (_, headers, text) = gate.get("/feeds/both").await;
+        (headers["content-type"].to_str().unwrap().to_owned(), text)
     };
     let mut told = both().await;
     // It follows its sources by itself, within a second or two.
@@ -356,7 +338,7 @@ async fn lists_are_merged_to_one() {
     }
     assert_eq!(outlines(&told.1), outlines(&wanted), "{}", told.1);
     assert_eq!(told.0, "text/x-opml; charset=utf-8");
-    gate.stop().await.unwrap();
+    gate.stop().await;
 }
 
 fn texts_or_none(text: &str) -> Vec<String> {
@@ -391,5 +373,5 @@ async fn folders_are_renamed_and_moved() {
     assert_eq!(after.len(), before.len());
     let changed: Vec<_> = after.iter().filter(|(id, said)| before[*id] != **said).collect();
     assert_eq!(changed.len(), 1, "{changed:?}");
-    gate.stop().await.unwrap();
+    gate.stop().await;
 }

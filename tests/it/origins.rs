@@ -1,6 +1,7 @@
 //! A gateway in front of a whole site: its feeds are made while their first request is passed on or redirected, as is
 //! everything else.
 
+use crate::support::gateways::Running;
 use crate::support::{self, post};
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,8 +11,6 @@ use reqwest::{Client, StatusCode, header};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate::app::{Gateway, Outside};
-use tidegate_config as config;
 
 type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
@@ -21,10 +20,10 @@ pub struct Site {
     pub asked: Arc<Mutex<Vec<String>>>,
 }
 
-pub const ATOM: &str = "application/atom+xml";
+const ATOM: &str = "application/atom+xml";
 const HTML: &str = "text/html; charset=utf-8";
 
-pub fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
+fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE.as_str(), kind)], body.into()).into_response()
 }
 
@@ -45,14 +44,6 @@ fn answer(base: &str, request: &Request) -> Response {
         "/private.xml" => with(typed(ATOM, atom(base)), "cache-control", "private"),
         "/cookie.xml" => with(typed(ATOM, atom(base)), "set-cookie", "a=b"),
         "/vary.xml" => with(typed(ATOM, atom(base)), "vary", "Cookie"),
-        "/no-ids.xml" => {
-            let items = "<item><title>One</title></item><item><title>Two</title></item>";
-            let head = "<title>t</title><link>http://x.example/</link><description/>";
-            typed(
-                "application/rss+xml",
-                format!("<rss version=\"2.0\"><channel>{head}{items}</channel></rss>"),
-            )
-        }
         "/feed.json" => typed(
             "application/feed+json",
             "{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"t\",\"items\":[{\"id\":\"1\",\
@@ -162,7 +153,7 @@ impl Site {
 
 /// A gateway in front of it, and a client that follows nothing.
 pub struct Front {
-    pub gateway: Gateway,
+    pub gateway: Running,
     pub client: Client,
     /// What requests for the origin begin with, and the host that they name.
     base: String,
@@ -170,17 +161,16 @@ pub struct Front {
 }
 
 pub const HOST: &str = "blog.gw.example";
-pub const TOKEN: &str = "a-token-for-tests";
+pub use crate::support::process::TOKEN;
 
 impl Front {
     pub async fn start(origin: &str, host: Option<&'static str>) -> Self {
+        // `origin` may begin with more of the polling.
         let text = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\npublic_url = \"http://gw.example\"\n\
-             [store]\nkind = \"memory\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n{origin}"
+            "[server]\npublic_url = \"http://gw.example\"\n[polling]\nmin_interval = \"1m\"\n{origin}"
         );
-        let config = config::check("t.toml", &text).unwrap_or_else(|faults| panic!("{faults}"));
-        let gateway = Gateway::start(&config.config, Outside::default()).await.unwrap();
-        let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let gateway = Running::start(&text).await;
+        let client = gateway.client().clone();
         let path = if host.is_some() { "" } else { "/blog" };
         let base = format!("http://{}{path}", gateway.address());
         Self { gateway, client, base, host }
@@ -284,7 +274,7 @@ async fn a_feed_is_enriched_once_its_first_reader_has_what_the_site_answers() {
         assert_eq!(front.get(path).send().await.unwrap().status(), StatusCode::NOT_FOUND, "{path}");
         assert_eq!(site.count(path), 1, "{path}");
     }
-    front.gateway.stop().await.unwrap();
+    front.gateway.stop().await;
 }
 
 /// Who opens the address of a feed in a browser is shown it at its publisher's host. Elsewhere, and for programs, it
@@ -306,40 +296,8 @@ async fn a_browser_shows_a_feed_at_its_publishers_host() {
             assert!(vary.contains("Accept, "), "{vary}");
             assert_eq!(answer.text().await.unwrap(), first);
         }
-        front.gateway.stop().await.unwrap();
+        front.gateway.stop().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_first_requests_make_one_feed() {
-    let site = Site::start().await;
-    let front = Front::through(&site).await;
-    let asked = (0..20).map(|_| front.get("/slow.xml").send());
-    for answer in futures_util::future::join_all(asked).await {
-        let answer = answer.unwrap();
-        assert_eq!(answer.status(), StatusCode::OK);
-        assert_eq!(answer.text().await.unwrap(), atom(&site.url));
-    }
-    front.made("/slow.xml").await;
-    assert_eq!(front.feeds().await.len(), 1);
-    front.gateway.stop().await.unwrap();
-}
-
-/// Entries without ids have the same for every reader but the first one, who has what the site answers.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_second_reader_waits_where_entries_have_no_ids() {
-    let site = Site::start().await;
-    let front = Front::through(&site).await;
-    assert!(!front.text("/no-ids.xml").await.contains("<guid"));
-    // One that has the site's own validators, and would take what is new alone, gets all of it.
-    let of_site = front.get("/no-ids.xml").header("if-none-match", "\"1\"").header("a-im", "feed");
-    let second = of_site.send().await.unwrap();
-    assert_eq!(second.status(), StatusCode::OK);
-    let second = second.text().await.unwrap();
-    assert!(second.contains("<guid"), "{second}");
-    assert_eq!(front.text("/no-ids.xml").await, second);
-    assert_eq!(site.count("/no-ids.xml"), 2, "one for the reader, and one to make the feed");
-    front.gateway.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -372,7 +330,7 @@ async fn what_is_not_for_everybody_makes_no_feed() {
     front.text("/feed?id=2").await;
     let feeds = front.feeds().await;
     assert_eq!(feeds.keys().collect::<Vec<_>>(), [&format!("{}feed?id=1", site.url)]);
-    front.gateway.stop().await.unwrap();
+    front.gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -423,7 +381,7 @@ async fn everything_else_is_passed_on() {
     let body = vec![b'x'; 3_000_000];
     let sent = front.ask(reqwest::Method::POST, "/upload").body(body).send().await.unwrap();
     assert_eq!(sent.text().await.unwrap(), "3000000");
-    front.gateway.stop().await.unwrap();
+    front.gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -468,7 +426,7 @@ async fn only_feeds_are_answered_where_nothing_is_passed_on() {
         (bare.status(), &bare.headers()["location"]),
         (StatusCode::PERMANENT_REDIRECT, &"blog/".parse().unwrap())
     );
-    front.gateway.stop().await.unwrap();
+    front.gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -479,16 +437,11 @@ async fn a_feed_has_a_path_of_its_own() {
         site.url
     );
     let front = Front::start(&feed, None).await;
-    let name = tidegate_core::model::FeedName::new("news").unwrap();
-    front.gateway.operator().poll_now(&name).await.unwrap();
-    let at = |path: &str| format!("http://{}{path}", front.gateway.address());
-    let text = |path: &str| {
-        let asked = front.client.get(at(path)).send();
-        async move { asked.await.unwrap().text().await.unwrap() }
-    };
+    front.gateway.poll("news").await;
+    let text = async |path: &str| front.gateway.text(path).await;
     let own = text("/atom.xml").await;
     assert_eq!(own, text("/feeds/news").await);
     assert!(own.contains("\"http://gw.example/atom.xml\""), "{own}");
     assert!(text("/atom.xml?as=rss").await.contains("<rss"));
-    front.gateway.stop().await.unwrap();
+    front.gateway.stop().await;
 }

@@ -1,29 +1,28 @@
 //! A gateway with a private feed, as a process: nothing public names it, its readers are led on below their
-//! token, a revoked token ends what is open, and administration may have a listener of its own.
+//! token, and a revoked token ends what is open.
 
+use crate::support::gateways::{Paper, until};
+use crate::support::process::{Process, TOKEN};
 use crate::support::{self, post};
 use reqwest::{Client, StatusCode};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
 
-pub const ADMIN: &str = "a-token-for-tests";
 pub const ANN: &str = "0123456789abcdef0123456789abcdef";
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
 /// The name and the title of the private feed; nothing else has these words.
 pub const NAME: &str = "zebra-diary";
 const TITLE: &str = "Zebrafish confidential";
 const WORDS: [&str; 4] = [NAME, "Zebrafish", ANN, WRONG];
-/// How long something is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The most addresses that a walk may find.
+const WALK_LIMIT: usize = 3_000;
 
 pub struct Gate {
-    child: Child,
+    process: Process,
     folder: tempfile::TempDir,
     pub public: String,
-    pub admin: String,
     pub client: Client,
 }
 
@@ -36,13 +35,13 @@ fn document(title: &str) -> String {
 }
 
 pub async fn publisher(title: &str) -> String {
-    crate::support::gateways::Paper::start("application/atom+xml", &document(title)).await.url
+    Paper::start("application/atom+xml", &document(title)).await.url
 }
 
-fn configuration(urls: [&str; 2], readers: &str, server: &str) -> String {
+fn configuration(urls: [&str; 2], readers: &str) -> String {
     let [open, closed] = urls;
     format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{ADMIN}\"\n{server}\n[store]\npath = \"data\"\n\
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\npath = \"data\"\n\
          [polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
          [websub]\nprivate_callbacks = true\n[[feed]]\nname = \"open\"\nurl = \"{open}\"\n\
          [[feed]]\nname = \"{NAME}\"\nurl = \"{closed}\"\nprivate = true\n{readers}"
@@ -60,9 +59,9 @@ fn write(folder: &Path, text: &str) {
 impl Gate {
     /// Signs in as the operator, and answers the cookie.
     pub async fn sign_in(&self) -> String {
-        let form = self.client.post(format!("{}/session", self.admin));
-        let form = form.header("origin", &self.admin);
-        let signed = with_form(form, &[("token", ADMIN), ("to", "/")]).send().await.unwrap();
+        let form = self.client.post(format!("{}/session", self.public));
+        let form = form.header("origin", &self.public);
+        let signed = with_form(form, &[("token", TOKEN), ("to", "/")]).send().await.unwrap();
         let cookie = signed.headers()["set-cookie"].to_str().unwrap();
         cookie.split(';').next().unwrap().to_owned()
     }
@@ -72,35 +71,37 @@ impl Gate {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), text);
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-            .args(["serve", "-c", "t.toml"])
-            .env("TIDEGATE_LOG", "debug")
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut next = async || {
-            let line = tokio::time::timeout(PATIENCE, lines.next_line());
-            line.await.expect("it answers in time").unwrap().expect("it says where")
-        };
-        let public = next().await.strip_prefix("listening on ").unwrap().to_owned();
-        let admin = match text.contains("admin_listen") {
-            true => next().await.strip_prefix("administration on ").unwrap().to_owned(),
-            false => public.clone(),
-        };
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let redirect = reqwest::redirect::Policy::none();
-        let client = Client::builder().no_proxy().redirect(redirect).build().unwrap();
-        let gate = Self { child, folder, public, admin, client };
+        let environment = [("TIDEGATE_LOG", OsStr::new("debug"))];
+        let arguments = ["-c", "t.toml"].map(OsStr::new);
+        let process =
+            Process::start_in(folder.path(), &arguments, &environment, Stdio::from(log)).await;
         for feed in ["open", NAME] {
-            let path = format!("{}/api/v1/feeds/{feed}/poll", gate.admin);
-            let answer = gate.client.post(path).bearer_auth(ADMIN).send().await.unwrap();
-            assert_eq!(answer.status(), 200, "{feed}");
+            process.poll(feed).await;
         }
-        gate
+        let (public, client) = (process.address.clone(), process.client.clone());
+        Self { process, folder, public, client }
+    }
+
+    /// Asks what it knows of and whatever that leads to; `ask` answers what is said at a path.
+    pub async fn walk(
+        &self,
+        mut known: Vec<String>,
+        mut ask: impl AsyncFnMut(&str) -> Vec<String>,
+    ) -> usize {
+        let mut at = 0;
+        while let Some(path) = known.get(at).cloned() {
+            at += 1;
+            assert!(at < WALK_LIMIT, "the walk has an end: {known:?}");
+            for said in ask(&path).await {
+                for found in addresses(&said, &self.public) {
+                    let found = found.split('#').next().unwrap_or_default().to_owned();
+                    if found.starts_with('/') && found != "/events" && !known.contains(&found) {
+                        known.push(found);
+                    }
+                }
+            }
+        }
+        at
     }
 
     async fn get(&self, path: &str) -> reqwest::Response {
@@ -123,25 +124,17 @@ impl Gate {
         head + &answer.text().await.unwrap()
     }
 
-    /// Makes it read another configuration, and waits until it has.
-    async fn reload(&self, text: &str) {
-        let read = || self.log().matches("the configuration was read again").count();
+    /// Makes it read another configuration, and waits until it has said so.
+    async fn reload(&self, text: &str, said: &str) {
+        let read = || self.log().matches(said).count();
         let before = read();
         write(self.folder.path(), text);
-        let id = self.child.id().unwrap().to_string();
-        assert!(Command::new("kill").args(["-HUP", &id]).status().await.unwrap().success());
-        for _ in 0..PATIENCE.as_millis() / 20 {
-            if read() > before {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("it was not read: {}", self.log());
+        self.process.signal("HUP").await;
+        until(said, async || read() > before).await;
     }
 
     pub fn log(&self) -> String {
-        let path: PathBuf = self.folder.path().join("log");
-        std::fs::read_to_string(path).unwrap()
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 }
 
@@ -155,7 +148,7 @@ pub fn with_form<K: AsRef<str>, V: AsRef<str>>(
 }
 
 /// The addresses of this gateway that a text names, as paths.
-pub fn addresses(text: &str, base: &str) -> Vec<String> {
+fn addresses(text: &str, base: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (start, skip) in [(base, base.len()), (" href=\"/", 7), (" href='/", 7)] {
         for (at, _) in text.match_indices(start) {
@@ -170,7 +163,7 @@ pub fn addresses(text: &str, base: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_walk_over_all_that_is_public_meets_no_private_feed() {
     let urls = [&*publisher("Open title").await, &*publisher(TITLE).await];
-    let gate = Gate::start(&configuration(urls, &reader(ANN), "")).await;
+    let gate = Gate::start(&configuration(urls, &reader(ANN))).await;
     // The reader reads, so that there is something to find.
     for path in ["", "/sync", "/about"] {
         assert_eq!(gate.status(&format!("/t/{ANN}/feeds/{NAME}{path}")).await, 200);
@@ -198,7 +191,7 @@ async fn a_walk_over_all_that_is_public_meets_no_private_feed() {
     let taken = with_form(hub(), &own).send().await.unwrap();
     assert_eq!(taken.status(), StatusCode::ACCEPTED);
     // From everything that has an address, as far as it leads.
-    let mut known: Vec<String> = [
+    let known: Vec<String> = [
         "/",
         "/recent",
         "/subscriptions.opml",
@@ -222,27 +215,20 @@ async fn a_walk_over_all_that_is_public_meets_no_private_feed() {
     ]
     .map(str::to_owned)
     .to_vec();
-    let mut at = 0;
-    while let Some(path) = known.get(at).cloned() {
-        at += 1;
-        assert!(at < 2_000, "the walk has an end: {known:?}");
+    let asked = gate.walk(known, async |path: &str| {
+        let mut said = Vec::new();
         for html in [false, true] {
-            let said = gate.whole(&path, html).await;
-            for word in WORDS {
-                assert!(!said.contains(word), "{path} says {word}: {said}");
-            }
-            for found in addresses(&said, &gate.public) {
-                let found = found.split('#').next().unwrap_or_default().to_owned();
-                if found.starts_with('/') && found != "/events" && !known.contains(&found) {
-                    known.push(found);
-                }
-            }
+            said.push(gate.whole(path, html).await);
         }
-    }
-    assert!(at > 30, "it was a walk: {known:?}");
+        for word in WORDS {
+            assert!(said.iter().all(|said| !said.contains(word)), "{path} says {word}: {said:?}");
+        }
+        said
+    });
+    assert!(asked.await > 30, "it was a walk");
     // What the operator is told in private is told without the token.
     let subscriptions = gate.client.get(format!("{}/api/v1/subscriptions", gate.public));
-    let told = subscriptions.bearer_auth(ADMIN).send().await.unwrap().text().await.unwrap();
+    let told = subscriptions.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap();
     assert!(told.contains(&format!("/t/***/feeds/{NAME}")) && !told.contains(ANN), "{told}");
     let log = gate.log();
     assert!(log.contains("answered") && log.contains("/t/***"), "{log}");
@@ -267,7 +253,7 @@ async fn a_walk_over_all_that_is_public_meets_no_private_feed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_token_ends_streams_polls_and_documents() {
     let urls = [&*publisher("Open title").await, &*publisher(TITLE).await];
-    let gate = Gate::start(&configuration(urls, &reader(ANN), "")).await;
+    let gate = Gate::start(&configuration(urls, &reader(ANN))).await;
     let own = format!("/t/{ANN}");
     let before = gate.get(&format!("{own}/feeds/{NAME}")).await;
     let tag = before.headers()["etag"].clone();
@@ -282,7 +268,7 @@ async fn a_revoked_token_ends_streams_polls_and_documents() {
     let poll = format!("{}{own}/changes?after={place}&wait=25", gate.public);
     let poll = tokio::spawn(gate.client.get(poll).send());
     tokio::time::sleep(Duration::from_millis(300)).await;
-    gate.reload(&configuration(urls, &reader(WRONG), "")).await;
+    gate.reload(&configuration(urls, &reader(WRONG)), "the configuration was read again").await;
     let ended = async { while stream.chunk().await.unwrap().is_some() {} };
     tokio::time::timeout(Duration::from_secs(5), ended).await.expect("the stream ends");
     let poll = tokio::time::timeout(Duration::from_secs(5), poll).await.expect("the poll ends");
@@ -290,10 +276,7 @@ async fn a_revoked_token_ends_streams_polls_and_documents() {
     assert_eq!(gate.status(&format!("{own}/feeds/{NAME}")).await, 404);
     assert_eq!(gate.status(&format!("/t/{WRONG}/feeds/{NAME}")).await, 200);
     // A token that cannot be read leaves all as it was.
-    write(gate.folder.path(), &configuration(urls, &reader("short"), ""));
-    let id = gate.child.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-HUP", &id]).status().await.unwrap().success());
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    gate.reload(&configuration(urls, &reader("short")), "the configuration was not taken").await;
     assert_eq!(gate.status(&format!("/t/{WRONG}/feeds/{NAME}")).await, 200);
     assert!(gate.log().contains("openssl rand -hex 16"), "{}", gate.log());
 }

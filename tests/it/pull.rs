@@ -2,11 +2,9 @@
 //! they are right whatever happens is checked in `pull` itself; here are the network and the disk.
 
 mod bench;
-use crate::e2e::support::publisher;
-
 use crate::e2e::support::post::{Format, Post, posts};
+use crate::support::publisher::{Answer, Publisher};
 use bench::{Bench, pull, said, shared, titles};
-use publisher::{Answer, Publisher};
 use std::path::Path;
 
 const SYNC: &str = "/feeds/news/sync";

@@ -2,7 +2,7 @@
 //! through untouched, ids, histories and tombstones.
 
 use crate::e2e::support::{Answer, Format, Publisher, post, posts};
-use crate::support::gateways::{gateway, name, poll};
+use crate::support::gateways::{Running, gateway, name, poll};
 use crate::support::sharing::{document, entry};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn row(kind: &str) {
     let url = publisher.address("/feed");
     let more = "complete = true\ndeletions = \"eager\"\n";
     let first = gateway("one.example", &url, more).await;
-    let address = |gateway: &Gateway| format!("http://{}/feeds/news{kind}", gateway.address());
+    let address = |gateway: &Running| format!("http://{}/feeds/news{kind}", gateway.address());
     poll(&first).await;
     let second = gateway("two.example", &address(&first), "").await;
     poll(&second).await;
@@ -92,11 +92,11 @@ async fn row(kind: &str) {
     assert!(matches!(dead.standing, ItemStatus::Deleted { .. }));
     assert_eq!(dead.history.len(), 2, "nobody but the first gateway has its name in it");
     for gateway in [first, second, third] {
-        gateway.stop().await.unwrap();
+        gateway.stop().await;
     }
 }
 
-async fn states(gateways: &[&Gateway]) -> Vec<tidegate_core::model::Revision> {
+async fn states(gateways: &[&Running]) -> Vec<tidegate_core::model::Revision> {
     let mut revisions = Vec::new();
     for gateway in gateways {
         revisions.push(gateway.store().state(&name()).await.unwrap().unwrap().revision);
@@ -134,5 +134,5 @@ async fn a_complete_feed_that_fails_is_asked_for_again() {
     publisher.set("/all", answer("<sx:sharing since=\"s0\" until=\"s5\"/>", &["a", "b"]));
     poll(&gateway).await;
     assert_eq!(items(&gateway).await.len(), 2);
-    gateway.stop().await.unwrap();
+    gateway.stop().await;
 }

@@ -10,7 +10,8 @@ mod private;
 mod stage;
 mod webhook;
 
-use callback::{Agrees, Callback, Takes};
+use crate::support::gateways::until;
+use callback::{Callback, Takes};
 use stage::{PUBLIC, Stage};
 use tidegate_core::websub::{Intent, Secret, Verification};
 
@@ -57,18 +58,17 @@ async fn a_subscriber_is_verified_and_gets_each_change_signed_over_a_restart() {
     Secret::new("hush").unwrap().verify(&signature, &pushed.body).unwrap();
     assert!(Secret::new("other").unwrap().verify(&signature, &pushed.body).is_err());
 
-    // A change that was stored while the callback did not take it, and then the gateway went away.
-    callback.takes(Takes::With(500));
+    // A change that was stored while the callback led elsewhere, where nobody follows, and then the gateway went away.
+    callback.takes(Takes::With(307));
     stage.changes_to(&["three", "two", "one"]).await;
     stage.delivers(&callback, 2).await;
     stage.stop().await;
+    assert!(callback.seen().iter().all(|one| one.path != "/elsewhere"));
     callback.takes(Takes::With(204));
     stage.later(3600);
     stage.start().await;
     stage.delivers(&callback, 3).await;
     assert!(callback.deliveries()[2].text().contains("<title>three</title>"));
-    stage
-        .until("it is noted", async || stage.seen().await["subscriptions"][0]["failures"] == 0)
-        .await;
+    until("it is noted", async || stage.seen().await["subscriptions"][0]["failures"] == 0).await;
     assert_eq!(stage.seen().await["subscriptions"][0]["deliveries"], 2);
 }

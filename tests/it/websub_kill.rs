@@ -1,10 +1,9 @@
 //! Subscribers in another process than the gateway, which is killed at each moment that matters:
 //! while a callback is asked, and while a document is being delivered. What was taken is not lost.
 
-use crate::support::gateways::Paper;
+use crate::support::gateways::{Paper, until};
 use crate::support::process::{Process, TOKEN};
 use crate::websub::callback::{Agrees, Callback, Takes};
-use std::time::Duration;
 use tidegate_core::websub::Secret;
 
 /// A document with so many posts.
@@ -18,16 +17,6 @@ fn document(posts: u32) -> String {
     let items: String = (1..=posts).rev().map(item).collect();
     let channel = "<title>Churn</title><link>http://churn.example/</link>";
     format!("<rss version=\"2.0\"><channel>{channel}{items}</channel></rss>")
-}
-
-async fn until(what: &str, is: impl Fn() -> bool) {
-    for _ in 0..6000 {
-        if is() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it never came that {what}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,21 +45,21 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let call = gateway.client.post(format!("{}/websub", gateway.address));
     let call = call.header("content-type", "application/x-www-form-urlencoded");
     assert_eq!(call.body(form.finish()).send().await.unwrap().status(), 202);
-    until("it was asked", || callback.verifications().len() == 1).await;
+    until("it was asked", async || callback.verifications().len() == 1).await;
     gateway.kill().await;
 
     callback.agrees(Agrees::Yes);
     callback.takes(Takes::Hangs);
     let gateway = Process::configured(folder.path()).await;
-    until("it was asked again", || callback.verifications().len() == 2).await;
+    until("it was asked again", async || callback.verifications().len() == 2).await;
     paper.print(&document(2));
     gateway.poll("news").await;
-    until("a delivery is under way", || callback.deliveries().len() == 1).await;
+    until("a delivery is under way", async || callback.deliveries().len() == 1).await;
     gateway.kill().await;
 
     callback.takes(Takes::With(204));
     let gateway = Process::configured(folder.path()).await;
-    until("it was delivered again", || callback.deliveries().len() == 2).await;
+    until("it was delivered again", async || callback.deliveries().len() == 2).await;
     for pushed in callback.deliveries() {
         assert!(pushed.text().contains("Post 2"), "{}", pushed.text());
         let signature = pushed.header("x-hub-signature");
@@ -81,14 +70,12 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
         let call = gateway.client.get(format!("{}/api/v1/subscriptions", gateway.address));
         call.bearer_auth(TOKEN).send().await.unwrap().text().await.unwrap()
     };
-    while !seen().await.contains("\"deliveries\":1") {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("it is stored", async || seen().await.contains("\"deliveries\":1")).await;
     gateway.kill().await;
     let gateway = Process::configured(folder.path()).await;
     paper.print(&document(3));
     gateway.poll("news").await;
-    until("the next change has come", || callback.deliveries().len() == 3).await;
+    until("the next change has come", async || callback.deliveries().len() == 3).await;
     assert!(callback.deliveries()[2].text().contains("Post 3"));
     assert_eq!(callback.verifications().len(), 2);
     gateway.kill().await;

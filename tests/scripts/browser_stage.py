@@ -5,9 +5,7 @@ they are called and answer. Standard library only. The programs beside it import
 """
 
 import argparse
-import http.server
 import pathlib
-import threading
 
 import stage
 from stage import TOKEN, WAIT, status  # noqa: F401  for the programs beside it
@@ -22,7 +20,7 @@ FLAGS = [
 ]
 
 
-class Publisher(http.server.BaseHTTPRequestHandler):
+class Publisher(stage.Handler):
     """Has one document, and none at first."""
 
     document = ""
@@ -32,22 +30,13 @@ class Publisher(http.server.BaseHTTPRequestHandler):
     @classmethod
     def open(cls):
         """Starts it, and answers where it is."""
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), cls)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_address[1]}"
+        return stage.Server(cls).base
 
     def do_GET(self):
         if self.path != "/feed":
             Publisher.asked.append(self.path)
         body = Publisher.document.encode()
-        self.send_response(200 if body else 404)
-        self.send_header("content-type", "application/atom+xml; charset=utf-8")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        self.answer(200 if body else 404, body, [("content-type", "application/atom+xml; charset=utf-8")])
 
 
 class Gateway(stage.Gateway):

@@ -8,7 +8,6 @@ ended after seconds. What an installed gateway is told runs in installed_run.py.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import re
@@ -16,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 import stage
@@ -124,26 +122,6 @@ def run(program, document, wanted, folder, base, upstream=None):
     return len(chosen)
 
 
-class Gateway:
-    """The program in the background, until the end of a `with`."""
-
-    def __init__(self, folder, command):
-        self.process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        found = re.fullmatch(r"listening on (http://\S+)\n", self.process.stdout.readline())
-        if not found:
-            raise RuntimeError(f"{command} did not start")
-        self.base = found.group(1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(30)
-
-
 def fetch(address):
     with urllib.request.urlopen(address, timeout=10) as answer:
         return answer.read()
@@ -151,17 +129,9 @@ def fetch(address):
 
 def wait_for(base, view, sign):
     """Until the demonstration has come to what the documents speak of."""
-    deadline = time.monotonic() + DEMO_WAIT
-    while True:
-        try:
-            if sign in fetch(f"{base}/feeds/lighthouse{view}"):
-                return
-        except urllib.error.HTTPError as error:
-            if error.code != 503:
-                raise
-        if time.monotonic() > deadline:
-            sys.exit(f"the demonstration's {view or 'reader view'} has no {sign!r}")
-        time.sleep(0.5)
+    # urllib's errors are OSErrors: 503 is none yet.
+    if not stage.until(lambda: sign in fetch(f"{base}/feeds/lighthouse{view}"), DEMO_WAIT, 0.5):
+        sys.exit(f"the demonstration's {view or 'reader view'} has no {sign!r}")
 
 
 def record(base, folder):
@@ -189,24 +159,15 @@ IDS = {}
 def publish(gateway, site, folder):
     """The feeds and items that the commands name, and the files."""
     entry = "<entry><title>{0}</title><id>urn:{0}</id><updated>2026-01-0{0}T00:00:00Z</updated><content>{0}.</content></entry>"
-    token = (folder / "tidegate-data/admin-token").read_text().strip()
-
-    def ask(path, method, body=None):
-        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-        data = body and json.dumps(body).encode()
-        request = urllib.request.Request(f"{gateway.base}/api/v1/feeds/{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.read()
-
     for numbers in ["321", "432"]:
         entries = "".join(map(entry.format, numbers)).encode()
         site.documents["/news.xml"] = re.sub(rb"<entry>.*</entry>", entries, FEED, flags=re.DOTALL)
         if numbers == "321":
-            ask("news", "PUT", {"url": f"{site.base}/news.xml"})
-        ask("news/poll", "POST")
-    ask("diary", "PUT", {"local": True})
-    made = json.loads(ask("diary/items", "POST", {"title": "One"}))["sync_id"]
-    ask(f"diary/items/{made}", "DELETE")
+            gateway.feed("news", "", "PUT", {"url": f"{site.base}/news.xml"})
+        gateway.poll("news")
+    gateway.feed("diary", "", "PUT", {"local": True})
+    made = gateway.feed("diary", "/items", "POST", {"title": "One"})["sync_id"]
+    gateway.ask(f"/api/v1/feeds/diary/items/{made}", "DELETE")
     ids = lambda view: re.findall(r'<sx:sync[^>]* id="([^"]+)"', fetch(f"{gateway.base}/feeds/news{view}").decode())
     current = ids("")
     gone = [one for one in ids("/complete") if one not in current]
@@ -227,7 +188,8 @@ def main():
         shutil.copytree(ROOT / "config", folder / "config")
         online = lambda line: not (is_server(line) or is_offline(line) or is_client(line))
         demo = [program, "demo", "--listen", "127.0.0.1:0", "--every", EVERY]
-        with Gateway(folder, demo) as gateway:
+        begun = lambda command, where: stage.Program(command, where, where / "tidegate-data", where / "log")
+        with begun(demo, folder) as gateway:
             wait_for(gateway.base, "", b'updates="2"')
             wait_for(gateway.base, "", b'rel="prev-archive"')
             for document in [*BY_DEMO, COMMANDS]:
@@ -236,13 +198,13 @@ def main():
         # Not the folder's own `config`: the examples begin with a gateway without any.
         alone = folder / "alone"
         alone.mkdir()
-        with Gateway(alone, [program, "serve", "--listen", "127.0.0.1:0"]) as gateway:
+        with begun([program, "serve", "--listen", "127.0.0.1:0"], alone) as gateway:
             for document in BY_SERVE:
                 count += run(program, document, online, alone, gateway.base)
         site = stage.Site()
         site.documents["/atom.xml"] = FEED
         allowing = [program, "serve", "--listen", "127.0.0.1:0", "--allow-private"]
-        with Gateway(alone, allowing) as gateway:
+        with begun(allowing, alone) as gateway:
             publish(gateway, site, alone)
             shutil.copy(folder / "subscriptions.opml", alone)
             gateway_of = lambda document: run(program, document, is_client, alone, gateway.base, site.base)

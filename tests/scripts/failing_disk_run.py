@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import urllib.error
+from stage import check
 
 # How long a store may take to stop, and to be open again, in seconds.
 STOPS_WITHIN, OPEN_WITHIN = 20, 45
@@ -68,12 +69,7 @@ class Watched:
 
     def get(self, path, headers=None):
         """The status and the body of an answer, and its headers."""
-        try:
-            request = stage.urllib.request.Request(self.gateway.base + path, headers=headers or {})
-            with stage.urllib.request.urlopen(request, timeout=stage.WAIT) as answer:
-                return answer.status, answer.read().decode(), answer.headers
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode(), error.headers
+        return stage.get(self.gateway.base + path, headers=headers)
 
     def make_items(self):
         while not self.ends.is_set():
@@ -111,12 +107,8 @@ class Watched:
         return self.get("/readyz")
 
     def until(self, what, seconds, is_it):
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if is_it():
-                return
-            time.sleep(0.05)
-        raise RuntimeError(f"{what}: not within {seconds} s; {self.ready()[:2]}, {self.answers}")
+        if not stage.until(is_it, seconds):
+            raise RuntimeError(f"{what}: not within {seconds} s; {self.ready()[:2]}, {self.answers}")
 
     def until_stopped(self):
         self.until("the store stops", STOPS_WITHIN, lambda: self.ready()[0] == 503)
@@ -164,11 +156,6 @@ class Watched:
         self.stop_work()
         self.gateway.end()
         check(self.process.returncode == 0, f"it ended with status {self.process.returncode}")
-
-
-def check(is_right, fault):
-    if not is_right:
-        raise RuntimeError(fault)
 
 
 def failing(program, folder, shim, faults):

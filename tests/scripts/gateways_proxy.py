@@ -5,7 +5,6 @@ any more, and no connection ends; and they delay what goes through. Standard lib
 
 import asyncio
 import json
-import pathlib
 import queue
 import random
 import re

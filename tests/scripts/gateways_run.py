@@ -13,7 +13,8 @@ import time
 from gateways_clients import Clients
 from gateways_proxy import AHEAD, BEHIND, Proxies
 from gateways_record import TAKEN_OVER, Fault, Record, check as check_record
-from gateways_stage import Fleet, Publisher, check, until
+from gateways_stage import Fleet, Publisher, until
+from stage import check
 
 GATEWAYS = 3
 # How many feeds are added at once, and within what time they are added and polled, in seconds.

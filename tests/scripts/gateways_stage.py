@@ -1,7 +1,6 @@
 """What gateways_run.py watches: a publisher of many hosts that knows what it published, and gateways on one database."""
 
 import http.client
-import http.server
 import json
 import os
 import random
@@ -9,12 +8,10 @@ import re
 import stage
 import subprocess
 import sys
-import threading
 import time
-import urllib.error
-import urllib.request
 
 from gateways_record import Poll
+from stage import check
 
 # How many posts a document has, and how many feeds a host.
 POSTS, OF_HOST = 12, 3
@@ -52,11 +49,6 @@ ENTRY = """<entry><id>urn:{0}-{1}</id><title>Post {1}</title><updated>2026-01-01
 <content>the text of post {1} of {0}</content></entry>"""
 
 
-def check(is_right, fault):
-    if not is_right:
-        raise RuntimeError(fault)
-
-
 def document(feed, newest):
     """A feed of the last posts up to `newest`."""
     posts = range(newest, max(0, newest - POSTS), -1)
@@ -65,35 +57,22 @@ def document(feed, newest):
             f'<updated>2026-01-01T00:00:00Z</updated>{entries}</feed>').encode()
 
 
-class Server(http.server.ThreadingHTTPServer):
+class Server(stage.Server):
     """A server at every address of this machine."""
-    daemon_threads, request_queue_size = True, 256
 
     def __init__(self, handler):
-        super().__init__(("0.0.0.0", 0), handler)
+        super().__init__(handler, "0.0.0.0")
         self.port = self.server_address[1]
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_):
         """Gateways that are killed leave in the middle of a request."""
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(stage.Handler):
     """Ends each connection after its answer: thousands of hosts would keep as many threads."""
-    protocol_version = "HTTP/1.1"
 
     def answer(self, status, body=b"", headers=()):
-        self.send_response(status)
-        for name, value in (*headers, ("connection", "close")):
-            self.send_header(name, value)
-        if status != 304:
-            self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.close_connection = True
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        super().answer(status, body, (*headers, ("connection", "close")))
 
 
 class Publisher:
@@ -151,9 +130,7 @@ class Publisher:
 
 def until(what, seconds, is_it):
     begun = time.monotonic()
-    while not is_it():
-        check(time.monotonic() < begun + seconds, f"{what}: not within {seconds} s")
-        time.sleep(0.1)
+    check(stage.until(is_it, seconds, 0.1), f"{what}: not within {seconds} s")
     took = time.monotonic() - begun
     print(f"  {time.strftime('%H:%M:%S')} {what}: {took:.1f} s", file=sys.stderr, flush=True)
     return took
@@ -192,16 +169,11 @@ class Fleet:
 
     def get(self, which, path, method="GET", body=None, headers=None):
         """The status, the body and the headers; status 0 where there was no answer."""
+        every = {"authorization": f"Bearer {stage.TOKEN}", "content-type": "application/json", **(headers or {})}
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        address = f"http://127.0.0.1:{self.ports[which]}{path}"
         try:
-            every = {"authorization": f"Bearer {stage.TOKEN}", "content-type": "application/json", **(headers or {})}
-            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-            address = f"http://127.0.0.1:{self.ports[which]}{path}"
-            request = urllib.request.Request(address, data, every, method=method)
-            patience = AWAY_PATIENCE if which in self.away else PATIENCE
-            with urllib.request.urlopen(request, timeout=patience) as answer:
-                return answer.status, answer.read().decode(), answer.headers
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode(), error.headers
+            return stage.get(address, method, data, every, AWAY_PATIENCE if which in self.away else PATIENCE)
         except (OSError, http.client.HTTPException) as error:
             return 0, str(error), {}
 

@@ -9,7 +9,6 @@ What it writes to lies in memory, in the place of the machine's own folders.
 import argparse
 import contextlib
 import fcntl
-import json
 import os
 import pathlib
 import pwd
@@ -20,15 +19,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
+
+import stage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA, OLD = pathlib.Path("/var/lib/tidegate"), pathlib.Path("/var/lib/tidegate.old")
 CONFIG, UNIT = pathlib.Path("/etc/tidegate/tidegate.toml"), pathlib.Path("/etc/systemd/system/tidegate.service")
 BASE = "http://127.0.0.1:8080"
-# How long a start may take, in seconds.
-WAIT = 60
 # What does for systemctl here: it starts and stops what the unit says, as the user that it names, in the folder of
 # its state. With DynamicUser that lies where root alone comes, whoever the user is.
 SYSTEMCTL = r'''
@@ -114,12 +111,8 @@ def run(line):
         sys.exit(f"{line}\nended with status {done.returncode}")
 
 
-def ask(path, method="GET", body=None):
-    token = (DATA / "admin-token").read_text().strip()
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    request = urllib.request.Request(BASE + path, body and json.dumps(body).encode(), headers, method=method)
-    with urllib.request.urlopen(request, timeout=WAIT) as answer:
-        return answer.read()
+def ask(path, *more):
+    return stage.Client(BASE, (DATA / "admin-token").read_text().strip()).ask(path, *more)
 
 
 def install(program):

@@ -71,12 +71,8 @@ def of_running_gateway(program, promtool):
             with contextlib.suppress(urllib.error.HTTPError):
                 gateway.ask("/site/%2e%2e/")
             # The files of the store are counted some seconds after the start.
-            deadline = time.monotonic() + stage.WAIT
-            while True:
-                metrics = gateway.ask("/metrics").decode()
-                if value(metrics, "tidegate_store_size_bytes") or time.monotonic() > deadline:
-                    break
-                time.sleep(0.2)
+            stage.until(lambda: value(gateway.ask("/metrics").decode(), "tidegate_store_size_bytes"))
+            metrics = gateway.ask("/metrics").decode()
             opened = gateway.ask("/metrics", headers={"accept": OPEN_METRICS}).decode()
         finally:
             gateway.end()

@@ -2,9 +2,6 @@
 
 import pathlib
 import subprocess
-import time
-import urllib.error
-import urllib.request
 
 import stage
 
@@ -83,13 +80,7 @@ class Server:
             *begin, program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log",
             "-g", "user root;" if pathlib.Path.home() == pathlib.Path("/root") else "",
         ])
-        for _ in range(stage.WAIT * 10):
-            try:
-                urllib.request.urlopen(ready, timeout=stage.WAIT).read()
-                return
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.1)
-        raise RuntimeError(f"nginx did not start: see {folder}/error.log")
+        stage.check(stage.until(lambda: stage.get(ready)[0] == 200), f"nginx did not start: see {folder}/error.log")
 
     def end(self):
         self.process.terminate()

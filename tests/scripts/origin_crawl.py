@@ -156,7 +156,7 @@ def feeds(gate, static):
         original = lab.ask(static.base, path)
         first = lab.ask(gate.base, path, ours)
         second = lab.ask(gate.base, path, ours)
-        third = lab.until(
+        third = stage.until(
             lambda path=path, kind=kind: (answer := lab.ask(gate.base, path, ours)).status == 200
             and is_enriched(answer, kind)
             and answer,

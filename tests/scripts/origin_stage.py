@@ -3,10 +3,7 @@ written, an origin that keeps what it was asked, and the gateway."""
 
 import dataclasses
 import http.client
-import http.server
 import json
-import threading
-import time
 
 import nginx_stage
 import stage
@@ -128,26 +125,16 @@ class Origin:
     def __init__(self):
         origin, self.arrived = self, []
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self):
+        class Noting(stage.Handler):
+            def do_GET(self):
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 origin.arrived.append(Message(self.requestline, self.headers.items(), body))
-                self.send_response(200)
-                self.send_header("content-length", "2")
-                self.end_headers()
-                self.wfile.write(b"ok")
+                self.answer(200, b"ok")
 
-            do_GET = do_POST = answer
+            do_POST = do_GET
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.base = "http://127.0.0.1:%d" % self.server.server_address[1]
+        self.server = stage.Server(Noting)
+        self.base = self.server.base
 
     def taken(self):
         found, self.arrived = self.arrived, []
@@ -155,11 +142,3 @@ class Origin:
 
     def end(self):
         self.server.shutdown()
-
-
-def until(condition, wait=stage.WAIT, pause=0.05):
-    """What a condition answers as soon as that is something, or in the end."""
-    end = time.monotonic() + wait
-    while not (found := condition()) and time.monotonic() < end:
-        time.sleep(pause)
-    return found

@@ -13,7 +13,6 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 
 import nginx_stage
 import stage
@@ -67,17 +66,6 @@ def ask(port, trusted, path, headers=None):
     return answer.status, answer.read().decode()
 
 
-def wait_for(port, trusted):
-    began = time.monotonic()
-    while True:
-        try:
-            return ask(port, trusted, "/healthz")
-        except OSError:
-            if time.monotonic() - began > stage.WAIT:
-                raise
-            time.sleep(0.1)
-
-
 def check(name, start, program, folder, given):
     folder = folder / name
     folder.mkdir()
@@ -89,7 +77,7 @@ def check(name, start, program, folder, given):
     proxy = None
     try:
         proxy = start(program, folder / "proxy", port, gateway.base, tls)
-        status, _ = wait_for(port, trusted)
+        status, _ = stage.until(lambda: ask(port, trusted, "/healthz"))
         listed = ask(port, trusted, "/sup.json", {"Forwarded": "for=192.0.2.9"})[1]
         if status != 200 or f"https://localhost:{port}/sup.json" not in listed:
             return [f"{name}: {status}, {listed[:400]}"]
@@ -98,10 +86,8 @@ def check(name, start, program, folder, given):
         connection.request("GET", "/events")
         stream = connection.getresponse()
         gateway.feed("news", "/items", "POST", {"title": "through the proxy"})
-        began = time.monotonic()
-        while b"news" not in stream.readline():
-            if time.monotonic() - began > stage.WAIT:
-                return [f"{name}: the event never came"]
+        if not stage.until(lambda: b"news" in stream.readline(), pause=0):
+            return [f"{name}: the event never came"]
         # Whoever ends waits for streams.
         stream.close()
         connection.close()

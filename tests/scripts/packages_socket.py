@@ -12,11 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
-from stage import free_port
-
-WAIT = 60
+import stage
+from stage import WAIT, free_port
 
 
 def activate(folder, address, *program, more=()):
@@ -26,16 +24,8 @@ def activate(folder, address, *program, more=()):
 
 
 def ask(port):
-    began = time.monotonic()
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=WAIT) as answer:
-                return answer.read()
-        except OSError:
-            # The socket is not open yet.
-            if time.monotonic() - began > WAIT:
-                raise
-            time.sleep(0.1)
+    # The socket may not be open yet.
+    return stage.until(lambda: stage.get(f"http://127.0.0.1:{port}/healthz"))
 
 
 def main():
@@ -48,12 +38,12 @@ def main():
         port = free_port()
         serve = [program, "serve", "--listen", "127.0.0.1:1", "--data", "data"]
         gateway = activate(folder, f"127.0.0.1:{port}", *serve)
-        answer = ask(port)
+        answer = ask(port)[1]
         line = gateway.stdout.readline()
         gateway.terminate()
         _, log = gateway.communicate(timeout=WAIT)
         # It wins over --listen.
-        if answer != b"ok\n" or line != f"listening on http://127.0.0.1:{port}\n":
+        if answer != "ok\n" or line != f"listening on http://127.0.0.1:{port}\n":
             sys.exit(f"{answer!r}, {line!r}: {log}")
         if gateway.returncode != 0:
             sys.exit(f"it ended with status {gateway.returncode}: {log}")

@@ -9,9 +9,10 @@ import stage
 import sys
 import time
 import urllib.error
-from failing_disk_run import Watched, check, document
+from failing_disk_run import Watched, document
 from gateways_run import FEW_STEPS, STEPS, gateways
 from gateways_stage import ON_POSTGRES, Database
+from stage import check
 
 # What is done to gateways, each with a schema of its own.
 PARTS = ("killed", "several", "secured")

@@ -1,6 +1,7 @@
 """What the scripts that watch a running gateway have in common: a publisher that serves what it is
 given, and the gateway in front of it. Standard library only."""
 
+import contextlib
 import hashlib
 import http.server
 import json
@@ -27,6 +28,59 @@ def free_port(address="127.0.0.1"):
         return found.getsockname()[1]
 
 
+def check(is_right, fault):
+    if not is_right:
+        raise RuntimeError(fault)
+
+
+def until(condition, wait=WAIT, pause=0.05):
+    """What a condition answers as soon as that is something, or in the end. Whom it does not reach may come yet."""
+    end, found = time.monotonic() + wait, None
+    while not found and time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            found = condition()
+        if not found:
+            time.sleep(pause)
+    return found
+
+
+def get(address, method="GET", data=None, headers=None, wait=WAIT):
+    """The status, the body and the headers of an answer, whatever its status is."""
+    request = urllib.request.Request(address, data, headers or {}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=wait) as answer:
+            return answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(), error.headers
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A server that runs from its beginning on."""
+
+    daemon_threads, request_queue_size = True, 256
+
+    def __init__(self, handler, address="127.0.0.1"):
+        super().__init__((address, 0), handler)
+        self.base = "http://%s:%d" % self.server_address[:2]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status, body=b"", headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        if status != 304:
+            self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
 class Site:
     """A publisher. `documents` maps a path to a body; its answers are conditional as Apache's are.
     `asked` lists the paths that were asked for, in order. It thinks for `delay` seconds before each answer."""
@@ -35,64 +89,27 @@ class Site:
         site = self
         self.documents, self.asked, self.delay = {}, [], 0
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Documents(Handler):
             def do_GET(self):
                 site.asked.append(self.path)
                 time.sleep(site.delay)
-                body = site.documents.get(self.path)
+                body, headers = site.documents.get(self.path), [("content-type", "application/xml")]
                 if body is None:
-                    self.answer(404, b"not here", None)
+                    self.answer(404, b"not here", headers)
                     return
                 tag = '"%s"' % hashlib.sha256(body).hexdigest()[:20]
-                if self.headers.get("if-none-match") == tag:
-                    self.answer(304, b"", tag)
-                else:
-                    self.answer(200, body, tag)
+                is_known = self.headers.get("if-none-match") == tag
+                self.answer(304 if is_known else 200, b"" if is_known else body, [*headers, ("etag", tag)])
 
-            def answer(self, status, body, tag):
-                self.send_response(status)
-                self.send_header("content-type", "application/xml")
-                if tag:
-                    self.send_header("etag", tag)
-                if status != 304:
-                    self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.base = "http://%s:%d" % self.server.server_address[:2]
+        self.server = Server(Documents, address)
+        self.base = self.server.base
 
 
-class Gateway:
-    """A gateway that runs in `folder` with the given configuration, which needs no `[server]`:
-    `server` holds further lines of that table. Without a token it makes one, and keeps it."""
+class Client:
+    """Asks a gateway, with its token."""
 
-    def __init__(self, program, folder, configuration, server="", listen="127.0.0.1:0", token=TOKEN):
-        folder = pathlib.Path(folder)
-        self.config = folder / "tidegate.toml"
-        self.config.write_text(
-            f'[server]\nlisten = "{listen}"\n'
-            + (f'admin_token = "{token}"\n' if token else "")
-            + f"{server}\n{configuration}"
-        )
-        self.log = (folder / "gateway.log").open("ab")
-        self.process = subprocess.Popen(
-            [program, "serve", "--config", self.config, "--data", folder / "data"],
-            stdout=subprocess.PIPE, stderr=self.log, text=True,
-        )
-        line = self.process.stdout.readline()
-        found = re.fullmatch(r"listening on (https?://\S+)\n", line)
-        if not found:
-            raise RuntimeError(f"the gateway did not start: {line!r}, see {self.log.name}")
-        self.base = found.group(1)
-        self.token = token or (folder / "data" / "admin-token").read_text().strip()
+    def __init__(self, base, token):
+        self.base, self.token = base, token
 
     def ask(self, path, method="GET", body=None, headers=None):
         """The whole answer's body, as bytes; `urllib.error.HTTPError` where it is an error."""
@@ -117,10 +134,47 @@ class Gateway:
             raise RuntimeError(f"{name}: {report['error']}")
         return report
 
+
+class Program(Client):
+    """A gateway by a command, which has written its token to `data` once it listens."""
+
+    def __init__(self, command, folder, data, log):
+        self.log = log.open("ab")
+        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"listening on (https?://\S+)\n", line)
+        if not found:
+            raise RuntimeError(f"the gateway did not start: {line!r}, see {log}")
+        token = data / "admin-token"
+        super().__init__(found.group(1), token.read_text().strip() if token.exists() else None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
     def end(self):
         self.process.terminate()
         self.process.wait(timeout=WAIT)
         self.log.close()
+
+
+class Gateway(Program):
+    """A gateway that runs in `folder` with the given configuration, which needs no `[server]`:
+    `server` holds further lines of that table. Without a token it makes one, and keeps it."""
+
+    def __init__(self, program, folder, configuration, server="", listen="127.0.0.1:0", token=TOKEN):
+        folder = pathlib.Path(folder)
+        self.config = folder / "tidegate.toml"
+        self.config.write_text(
+            f'[server]\nlisten = "{listen}"\n'
+            + (f'admin_token = "{token}"\n' if token else "")
+            + f"{server}\n{configuration}"
+        )
+        command = [program, "serve", "--config", self.config, "--data", folder / "data"]
+        super().__init__(command, None, folder / "data", folder / "gateway.log")
+        self.token = token or self.token
 
 
 def certify(folder, host):

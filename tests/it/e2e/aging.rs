@@ -1,6 +1,6 @@
 //! What goes with time, in a running gateway: by time that has run, whatever the wall clock is set to.
 
-use crate::e2e::support::{FEED, Format, Stage, TOKEN, post, posts};
+use crate::e2e::support::{FEED, Format, Stage, TOKEN, on_disk, post, posts};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
 
@@ -17,11 +17,10 @@ fn kept(state: &FeedState) -> (u32, u64, bool) {
 
 /// A feed with a tombstone and archives.
 async fn aged(folder: &std::path::Path) -> Stage {
-    let path = folder.join("data");
     let tables = format!(
-        "[store]\nkind = \"sled\"\npath = \"{}\"\n[publish]\nwindow = \"10d\"\n\
-         tombstones = \"20d\"\narchive_age = \"15d\"\narchive_entries = 2\n",
-        path.display()
+        "{}[publish]\nwindow = \"10d\"\ntombstones = \"20d\"\narchive_age = \"15d\"\n\
+         archive_entries = 2\n",
+        on_disk(folder)
     );
     let mut stage = Stage::with(Format::Atom10, "deletions = \"eager\"", &tables).await;
     stage.posts(&posts(1..=6)).await;
@@ -34,28 +33,6 @@ async fn aged(folder: &std::path::Path) -> Stage {
     next.retain(|one| one.title != post(10).title);
     stage.posts(&next).await;
     stage
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tombstones_go_when_they_were_kept_long_enough() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = aged(folder.path()).await;
-    assert_eq!(state(&stage).await.tombstones, 1);
-    stage.later(DAY * 19);
-    stage.publishes(&posts(8..=13));
-    stage.poll_alone().await;
-    let mut next = posts(9..=14);
-    next.retain(|one| one.title != post(10).title);
-    stage.publishes(&next);
-    stage.poll_alone().await;
-    let before = state(&stage).await.tombstones;
-    stage.later(DAY * 21);
-    stage.publishes(&posts(11..=15));
-    stage.poll_alone().await;
-    let after = state(&stage).await;
-    assert!(after.evictions.count >= u64::from(before), "{before}: {:?}", after.evictions);
-    assert_eq!(after.tombstones, 0);
-    stage.stop().await;
 }
 
 /// By how many seconds a feed is said to be ahead, and whether the overview says so.

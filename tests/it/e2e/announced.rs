@@ -1,14 +1,10 @@
 //! What is told of changes: SUP documents, their discovery, and the doors of the change log.
 
-use crate::e2e::support::{FEED, Format, Stage, header, posts};
+use crate::e2e::support::{FEED, Format, Stage, header, on_disk, posts};
 use std::time::Duration;
 use tidegate_core::sup::{self, SupAnnouncement, SupDocument};
 
 const SITE: &str = "http://gateway.example";
-
-fn on_disk(folder: &std::path::Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 /// The SUP document as of the stage's time. One that was made a moment ago may still be served.
 async fn document(stage: &Stage, seconds: u32) -> SupDocument {
@@ -85,36 +81,4 @@ async fn a_change_is_announced_and_noise_is_not_and_both_outlive_a_restart() {
         assert_eq!(listed(&document(&stage, 86_400).await), whole);
         stage.end().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_door_shows_the_same_changes() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Atom10, "", &on_disk(folder.path())).await;
-    let mut untils = Vec::new();
-    for newest in 3..=6 {
-        untils.push(stage.posts(&posts(1..=newest)).await.until);
-    }
-    stage.restart().await;
-    let text = stage.net.text(&format!("{SITE}/changes?after=0&wait=0")).await;
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let ticks: Vec<_> = lines.iter().map(|line| line["changes"][0]["tick"].clone()).collect();
-    assert_eq!(ticks, untils);
-
-    let last = lines[1]["id"].as_str().unwrap();
-    let asked = stage.net.get(&format!("{SITE}/events?feed={FEED}"));
-    let mut stream = asked.header("last-event-id", last).send().await.unwrap();
-    let mut seen = String::new();
-    while seen.matches("event: change").count() < 2 || !seen.ends_with("\n\n") {
-        seen.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().unwrap()).unwrap());
-    }
-    let data = seen.lines().filter_map(|line| line.strip_prefix("data: "));
-    let ticks: Vec<serde_json::Value> = data
-        .map(|data| serde_json::from_str::<serde_json::Value>(data).unwrap()["tick"].clone())
-        .collect();
-    assert_eq!(ticks, untils[2..]);
-    stage.stop().await;
-    // A gateway that stops lets go of its streams.
-    while let Ok(Some(_)) = stream.chunk().await {}
 }

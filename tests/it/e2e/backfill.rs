@@ -1,7 +1,7 @@
 //! Walks through a publisher's older documents: everything is taken in once, subscribers hear of all
 //! of it, and readers see nothing new.
 
-use crate::e2e::support::{Answer, FEED, Format, Post, Stage, posts};
+use crate::e2e::support::{Answer, FEED, Format, Post, Stage, on_disk, posts};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tidegate_core::model::{EventKind, FeedName};
@@ -101,8 +101,7 @@ async fn archives_are_taken_in_and_readers_see_nothing_new() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_walk_goes_on_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.path().display());
-    let mut stage = Stage::with(Format::Rss20, "backfill = true", &disk).await;
+    let mut stage = Stage::with(Format::Rss20, "backfill = true", &on_disk(folder.path())).await;
     publishes_archives(&stage, Format::Rss20);
     let middle = linked(Format::Rss20, &posts(6..=10), &[("prev-archive", "1")]);
     stage.publisher.set("/archive/2", Answer::status(503));

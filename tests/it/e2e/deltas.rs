@@ -1,12 +1,8 @@
 //! Deltas over restarts and what else happens to a gateway; that they tell all is checked at every
 //! step of every other scenario.
 
-use crate::e2e::support::{Followers, Format, Stage, posts};
+use crate::e2e::support::{Followers, Format, Stage, on_disk, posts};
 use std::path::Path;
-
-fn on_disk(folder: &Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -18,23 +14,6 @@ fn copy(from: &Path, to: &Path) {
         } else {
             std::fs::copy(entry.path(), to).unwrap();
         }
-    }
-}
-
-#[tokio::test]
-async fn one_new_post_is_one_entry() {
-    for format in Format::BOTH {
-        let mut stage = Stage::new(format).await;
-        stage.posts(&posts(1..=10)).await;
-        stage.posts(&posts(2..=11)).await;
-        let mut edited = posts(2..=11);
-        edited[4] = edited[4].clone().edited("It was otherwise.");
-        stage.posts(&edited).await;
-        stage.posts(&posts(2..=11)).await;
-        stage.posts(&posts(2..=11)).await;
-        assert_eq!(stage.followers.answers(), (3, 1));
-        assert_eq!(stage.thrifty.saved, 3);
-        stage.end().await;
     }
 }
 

@@ -1,17 +1,14 @@
 //! An upstream with a WebSub hub: subscribed to, believed as far as it has shown, and a reason to
 //! poll now.
 
-use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, posts, pushes};
+use crate::e2e::support::{Answer, FEED, Format, Hub, Post, Stage, on_disk, posts, pushes};
+use crate::support::gateways;
 use serde_json::Value;
 use std::time::Duration;
 use tidegate_core::websub::{HubRequest, Intent, Secret};
 
 const SITE: &str = "http://gateway.example";
 const LEASE: u64 = 90_000;
-
-fn on_disk(folder: &std::path::Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 /// The publisher's document, with a `Link` header that names its hub and its own address.
 fn publishes(stage: &Stage, hubs: &[&Hub], posts: &[Post]) {
@@ -40,17 +37,6 @@ async fn until(stage: &Stage, wanted: impl Fn(&Value) -> bool) -> Value {
     panic!("{}", hub_of(stage).await);
 }
 
-/// Waits until the feed shows a text.
-async fn shows(stage: &Stage, text: &str) {
-    for _ in 0..500 {
-        if stage.net.text(&format!("{SITE}/feeds/{FEED}")).await.contains(text) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{text} is not shown; {}", stage.status().await["next_poll"]);
-}
-
 fn signed(request: &HubRequest, body: &str) -> Option<String> {
     Some(request.secret.as_ref().unwrap().sign(body.as_bytes()))
 }
@@ -71,76 +57,9 @@ async fn push(stage: &mut Stage, hub: &Hub, request: &HubRequest, newest: u32) {
     publishes(stage, &[hub], &posts(1..=newest));
     let body = "<feed/>";
     assert_eq!(pushes(&stage.net, request, signed(request, body), body).await, 202);
-    shows(stage, &format!("day {newest}")).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_are_discovered_before_elements_and_only_what_was_asked_is_confirmed() {
-    let (hub, other) = (Hub::start().await, Hub::start().await);
-    let mut stage = Stage::new(Format::Atom10).await;
-    // The document names another hub than the header.
-    let topic = stage.publisher.address("/feed?canonical");
-    let links = format!("<link rel=\"hub\" href=\"{}\"/>", other.address());
-    let text =
-        Format::Atom10.document(&posts(1..=5)).replacen("<title>", &format!("{links}<title>"), 1);
-    assert!(text.contains("rel=\"hub\""));
-    let link = format!("<{}>; rel=hub, <{topic}>; rel=self", hub.address());
-    stage.answers(Answer::document(Format::Atom10.media_type(), text).with("link", &link));
-    stage.poll().await;
-
-    let request = hub.asked(1).await;
-    assert_eq!((&request.topic, request.lease), (&topic, Some(864_000)));
-    assert_eq!(request.secret.as_ref().unwrap().reveal().len(), 64);
-    let address = &request.callback;
-    assert!(address.as_str().starts_with(&format!("{SITE}/websub/callback/")), "{address}");
-    assert_eq!(until(&stage, |hub| hub["state"] == "asked").await["topic"], topic);
-
-    let intent = |topic: &str| HubRequest { topic: topic.to_owned(), ..request.clone() };
-    let (status, _) = hub.verifies(&stage.net, &intent("http://other.example/"), LEASE).await;
-    assert_eq!(status, 404, "another topic");
-    let end = HubRequest { intent: Intent::Unsubscribe, ..request.clone() };
-    assert_eq!(hub.verifies(&stage.net, &end, LEASE).await.0, 404, "nobody unsubscribes");
-    let mut guessed = address.clone();
-    guessed.set_path("/websub/callback/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
-    let elsewhere = HubRequest { callback: guessed, ..end };
-    assert_eq!(hub.verifies(&stage.net, &elsewhere, LEASE).await.0, 404, "another callback");
-    assert_eq!(hub_of(&stage).await["state"], "asked");
-
-    let (status, challenge) = hub.verifies(&stage.net, &request, LEASE).await;
-    assert_eq!((status, challenge.as_str()), (200, "a challenge & more"));
-    let said = until(&stage, |hub| hub["state"] == "subscribed").await;
-    assert_eq!(said["lease_until"], stage.now().plus(Duration::from_secs(LEASE)).to_string());
-    let again = hub.verifies(&stage.net, &request, LEASE).await;
-    assert_eq!(again, (200, challenge), "the first answer may have been lost");
-    assert_eq!(other.requests(), 0);
-    // What only the hub and the gateway know is told to nobody.
-    let told = stage.status().await.to_string();
-    assert!(
-        !told.contains(request.secret.as_ref().unwrap().reveal()) && !told.contains("callback/")
-    );
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hub_in_the_document_is_discovered_in_every_format_and_prefix() {
-    for (format, link) in [
-        (Format::Atom10, "<link rel=\"hub\" href=\"HUB\"/><link rel=\"self\" href=\"SELF\"/>"),
-        (
-            Format::Rss20,
-            "<a10:link xmlns:a10=\"http://www.w3.org/2005/Atom\" rel=\"hub\" href=\"HUB\"/>\
-             <x:link xmlns:x=\"http://www.w3.org/2005/Atom\" rel=\"self\" href=\"SELF\"/>",
-        ),
-    ] {
-        let hub = Hub::start().await;
-        let mut stage = Stage::new(format).await;
-        let topic = stage.publisher.address("/other");
-        let links = link.replace("HUB", hub.address()).replace("SELF", &topic);
-        let text = format.document(&posts(1..=5));
-        stage.publishes_text(&text.replacen("<title>", &format!("{links}<title>"), 1));
-        stage.poll().await;
-        assert_eq!(hub.asked(1).await.topic, topic);
-        stage.stop().await;
-    }
+    let text = format!("day {newest}");
+    let feed = format!("{SITE}/feeds/{FEED}");
+    gateways::until("it is shown", async || stage.net.text(&feed).await.contains(&text)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -211,16 +130,6 @@ async fn a_private_hub_is_refused() {
     .await;
     assert_eq!(said["state"], "waiting");
     assert_eq!(hub.requests(), 0);
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_want_to_subscribe_does_not() {
-    let hub = Hub::start().await;
-    let mut stage = Stage::with(Format::Atom10, "", "[websub]\nsubscribe = false\n").await;
-    publishes(&stage, &[&hub], &posts(1..=5));
-    stage.poll().await;
-    assert_eq!((hub_of(&stage).await, hub.requests()), (Value::Null, 0));
     stage.stop().await;
 }
 

@@ -1,6 +1,7 @@
 //! A gateway that is carried elsewhere: what a copy says to clients that are ahead of it.
 
-use crate::e2e::support::{FEED, Format, Stage, Subscriber, posts};
+use crate::e2e::support::{FEED, Format, Stage, Subscriber, on_disk, posts};
+use crate::support::gateways;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,6 @@ use tidegate_config::Overrides;
 use tidegate_core::model::FeedName;
 
 const SITE: &str = "http://gateway.example";
-
-fn on_disk(folder: &Path) -> String {
-    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
-}
 
 fn of(data: PathBuf) -> ConfigSource {
     let overrides = Overrides { data: Some(data), ..Overrides::default() };
@@ -79,17 +76,10 @@ async fn delta(stage: &Stage, tag: &str) -> u16 {
     asked.header("if-none-match", tag).send().await.unwrap().status().as_u16()
 }
 
-/// Whether the SUP document of the last five minutes comes to list this update.
-async fn announced(stage: &Stage, until: &str) -> bool {
-    let update = until.replace(':', "-");
-    for _ in 0..40 {
-        let text = stage.net.text(&format!("{SITE}/sup.json?seconds=300")).await;
-        if text.contains(&update) {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    false
+/// Waits until the SUP document of the last five minutes lists this update.
+async fn announced(stage: &Stage, until: &str) {
+    let (update, address) = (until.replace(':', "-"), format!("{SITE}/sup.json?seconds=300"));
+    gateways::until(until, async || stage.net.text(&address).await.contains(&update)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,6 +145,6 @@ async fn sup_documents_list_the_feeds_of_a_copy() {
         .await;
     let until =
         stage.gateway().store().state(&FeedName::new(FEED).unwrap()).await.unwrap().unwrap().tick;
-    assert!(announced(&stage, &until.unwrap().to_string()).await);
+    announced(&stage, &until.unwrap().to_string()).await;
     stage.stop().await;
 }

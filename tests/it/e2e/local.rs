@@ -1,7 +1,7 @@
 //! Feeds of the gateway's own: items made, changed and deleted through the API, and a conflict from
 //! its beginning to its end.
 
-use crate::e2e::support::{Answer, Format, Stage, Subscriber};
+use crate::e2e::support::{Answer, Format, Stage, Subscriber, TOKEN};
 use serde_json::{Value, json};
 
 const NOTES: &str = "http://gateway.example/feeds/notes";
@@ -148,7 +148,7 @@ async fn a_conflict_is_shown_and_resolved_for_good() {
         let request = stage.net.request(reqwest::Method::POST, address);
         request.header("content-type", FORM).header("sec-fetch-site", site).body(body).send()
     };
-    let token = "a-token-for-the-end-to-end-tests";
+    let token = TOKEN;
     assert_eq!(post(form("wrong"), "same-origin").await.unwrap().status(), 403);
     assert_eq!(post(form(token), "cross-site").await.unwrap().status(), 403);
     assert_eq!(conflicts(&stage).await["count"], 1);

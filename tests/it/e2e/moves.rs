@@ -1,6 +1,6 @@
 //! Feeds that get another address, and holds that operators decide about.
 
-use crate::e2e::support::{Answer, Format, Post, Reader, Stage, post, posts};
+use crate::e2e::support::{Answer, Format, Post, Reader, Stage, on_disk, post, posts};
 use serde_json::{Value, json};
 
 /// A feed that was added by the API; its address can be changed there.
@@ -129,9 +129,7 @@ fn doubtful(days: std::ops::RangeInclusive<u32>) -> Vec<Post> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_seen_while_held_outlives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let store = format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", data.display());
-    let mut stage = Stage::with(Format::Atom10, "", &store).await;
+    let mut stage = Stage::with(Format::Atom10, "", &on_disk(folder.path())).await;
     stage.posts(&posts(1..=8)).await;
     stage.hours(1);
     assert!(stage.posts(&doubtful(8..=10)).await.held.is_some());

@@ -1,7 +1,7 @@
 //! The past of a feed: versions with their bytes and differences, what a view said at some time, and
 //! text that is taken out of all of it.
 
-use crate::e2e::support::{FEED, Format, PUBLIC, Post, Stage, posts};
+use crate::e2e::support::{FEED, Format, PUBLIC, Post, Stage, on_disk, posts};
 use serde_json::{Value, json};
 use tidegate_core::model::Time;
 
@@ -203,19 +203,12 @@ async fn everything(stage: &Stage, first: Time, ids: &[String]) -> String {
     all
 }
 
-fn on_disk(folder: &std::path::Path) -> String {
-    let data = folder.join("data");
-    format!(
-        "[store]\nkind = \"sled\"\npath = \"{}\"\n[publish]\narchive_entries = 2\n",
-        data.display()
-    )
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redacted_text_is_nowhere_and_stays_out() {
     for format in [Format::Rss20, Format::Atom10, Format::Json] {
         let folder = tempfile::tempdir().unwrap();
-        let mut stage = Stage::with(format, "", &on_disk(folder.path())).await;
+        let tables = format!("{}[publish]\narchive_entries = 2\n", on_disk(folder.path()));
+        let mut stage = Stage::with(format, "", &tables).await;
         let mut all = posts(1..=6);
         all[2].title = format!("An {SECRET} title");
         stage.posts(&all).await;

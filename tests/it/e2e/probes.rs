@@ -1,6 +1,6 @@
 //! Missing items whose own addresses are asked.
 
-use crate::e2e::support::{Answer, Format, Post, Stage, Step, posts};
+use crate::e2e::support::{Answer, Format, Post, Stage, Step, on_disk, posts};
 use serde_json::Value;
 
 const ASKING: &str = "probe = true";
@@ -93,24 +93,6 @@ async fn a_page_that_is_gone_confirms_a_deletion_at_once() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_there_makes_a_retirement_of_the_deletion() {
-    let (mut stage, step) = without(ASKING, &[5], |_| {}).await;
-    assert_eq!(step.events, "");
-    let item = missing(&stage).await;
-    assert_eq!(item["probe"]["answer"], "there");
-    assert_eq!(item["probe"]["status"], 200);
-    assert_eq!(item["would"], "retired");
-    assert!(item["words"].as_str().unwrap().contains("answered 200 at "), "{item}");
-    let about = stage.net.text("http://gateway.example/feeds/news/about").await;
-    assert!(about.contains("answered 200 at "), "{about}");
-    let events: Vec<_> = stage.polls(5, 6).await.into_iter().map(|s| s.events).collect();
-    assert_eq!(events.concat(), "retired 1");
-    assert!(reason(&stage).await.contains("answered 200"), "{}", reason(&stage).await);
-    assert!(!stage.subscriber.item("Post 5").1);
-    stage.end().await;
-}
-
-#[tokio::test]
 async fn a_page_that_leads_inside_meets_the_guard() {
     let feed = "probe = true\nurl = \"http://localhost:{port}/feed\"";
     let polling = "[polling]\nallow_private = [\"localhost:{port}\"]\nhost_spacing = \"0s\"\n\
@@ -136,9 +118,7 @@ async fn a_page_that_leads_inside_meets_the_guard() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_does_not_ask_again() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let disk = format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", data.display());
-    let mut stage = Stage::with(Format::Rss20, ASKING, &disk).await;
+    let mut stage = Stage::with(Format::Rss20, ASKING, &on_disk(folder.path())).await;
     has_pages(&stage, 1..=8);
     let (all, most) = (linked(&stage, 1..=8, &[]), linked(&stage, 1..=8, &[5]));
     stage.posts(&all).await;

@@ -1,6 +1,6 @@
 //! The sync view's window, and subscribers that stay away.
 
-use crate::e2e::support::{Format, Stage, Subscriber, posts};
+use crate::e2e::support::{Format, Stage, posts};
 
 const WINDOW: &str = "[publish]\nwindow = \"10d\"\ntombstones = \"20d\"\n";
 
@@ -15,29 +15,6 @@ fn bounds(text: &str) -> (String, String) {
 
 async fn sync_view(stage: &Stage, query: &str) -> String {
     stage.net.text(&format!("http://gateway.example/feeds/news/sync{query}")).await
-}
-
-#[tokio::test]
-async fn who_pauses_within_the_window_misses_nothing() {
-    for precise in [false, true] {
-        let mut stage = Stage::with(Format::Rss20, "deletions = \"eager\"", WINDOW).await;
-        let mut pausing = Subscriber::new(&stage.net, "news", precise);
-        stage.posts(&posts(1..=6)).await;
-        pausing.consume().await;
-        for newest in 7..=12 {
-            stage.hours(24);
-            let mut next = posts(newest - 5..=newest);
-            next.remove(2);
-            stage.posts(&next).await;
-        }
-        pausing.consume().await;
-        assert_eq!(pausing.resets, 0);
-        assert_eq!(Some(pausing.known()), stage.state().await);
-        // And once more, with nothing new in between.
-        pausing.consume().await;
-        assert_eq!((pausing.resets, Some(pausing.known())), (0, stage.state().await));
-        stage.end().await;
-    }
 }
 
 #[tokio::test]
@@ -65,26 +42,4 @@ async fn changes_leave_the_window_and_since_rises() {
     let complete = stage.net.text("http://gateway.example/feeds/news/complete").await;
     assert_eq!(complete.matches("<item").count(), 7);
     stage.end_with_sleeper(0).await;
-}
-
-#[tokio::test]
-async fn who_is_away_for_longer_is_out_of_sync_and_recovers() {
-    for precise in [false, true] {
-        let mut stage = Stage::with(Format::Atom10, "deletions = \"eager\"", WINDOW).await;
-        let mut away = Subscriber::new(&stage.net, "news", precise);
-        stage.posts(&posts(1..=6)).await;
-        away.consume().await;
-        for newest in 7..=10 {
-            stage.hours(24 * 8);
-            let mut next = posts(newest - 5..=newest);
-            next.remove(2);
-            stage.posts(&next).await;
-        }
-        away.consume().await;
-        assert_eq!(away.resets, 1);
-        assert_eq!(Some(away.known()), stage.state().await);
-        away.consume().await;
-        assert_eq!(away.resets, 1, "once is enough");
-        stage.end_with_sleeper(1).await;
-    }
 }

@@ -3,88 +3,35 @@
 
 use super::form::Form;
 use super::plain;
+use crate::support::{self, addresses};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{
-    BodyPrints, Count, EndpointId, FeedName, FeedOptions, SharingOptions, Snapshot, SyncId, Tick,
-    Time, Update, VERSIONS_PER_DAY,
-};
+use tidegate_core::model::{BodyPrints, Completeness, Count, SyncId, Tick, Time, Update};
 use tidegate_format::parse::{self, Limits};
-use tidegate_format::render::{self, Addresses, HistoryPlace, Page, ViewKind};
-use tidegate_judge::archive;
+use tidegate_format::render::{self, HistoryPlace, Page, ViewKind};
 use tidegate_judge::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
-use tidegate_judge::record::{self, Issued, Observation, Peers, Verdict};
-use tidegate_store::portable::ImportMessage;
-use tidegate_store::{Select, Store};
-
-const PIECES: usize = 100_000;
+use tidegate_judge::record::{self, Issued, Peers, Verdict};
+use tidegate_store::Select;
 
 pub struct Gate {
-    store: Store,
-    clock: ManualClock,
-    feed: FeedName,
-    options: FeedOptions,
-    addresses: Addresses,
-    pub now: Time,
+    inner: support::Gate,
+    name: String,
 }
 
 impl Gate {
     pub async fn new(name: &str, now: Time) -> Self {
-        let clock = ManualClock::at(now);
-        let endpoint = EndpointId::own(name).unwrap();
-        let store = Store::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap();
-        let sharing = SharingOptions { local: true, ..SharingOptions::default() };
-        let addresses = Addresses {
-            keeps_new_feed_url: false,
-            reader: format!("https://{name}/feeds/list"),
-            sync: format!("https://{name}/feeds/list/sync"),
-            complete: format!("https://{name}/feeds/list/complete"),
-            upstream: String::new(),
-            via: None,
-            sup: None,
-            hub: None,
-            absolute: false,
-            aggregated: Vec::new(),
-            cloud: None,
-        };
-        Self {
-            store,
-            clock,
-            feed: FeedName::new("list").unwrap(),
-            options: FeedOptions { sharing, ..FeedOptions::default() },
-            addresses,
-            now,
-        }
+        let mut inner = support::Gate::named(name).await;
+        inner.options.sharing.local = true;
+        inner.url.clear();
+        inner.window = Duration::from_secs(400 * 86_400);
+        inner.now = now;
+        Self { inner, name: name.to_owned() }
     }
 
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>) -> Observation<'a> {
-        Observation {
-            feed: &self.feed,
-            url: "",
-            endpoint: self.store.endpoint(),
-            options: &self.options,
-            snapshot,
-            now: self.now,
-            aged: self.now,
-            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
-            window: Duration::from_secs(400 * 86_400),
-            versions_per_day: VERSIONS_PER_DAY,
-            items: tidegate_judge::record::ITEMS_KEPT,
-            archives: archive::Policy::default(),
-        }
-    }
-
-    async fn snapshot(&self) -> Option<Snapshot> {
-        self.store.snapshot(&self.feed).await.unwrap()
-    }
-
-    async fn commit(&self, verdict: Verdict) -> usize {
+    async fn commit(&mut self, verdict: Verdict) -> usize {
         assert_eq!(verdict.held, None, "nothing that is shared is judged");
-        let Some(change) = verdict.change else { return 0 };
-        let versions = change.versions.len();
-        self.store.commit(change).await.unwrap();
-        versions
+        self.inner.commit(&verdict).await;
+        verdict.change.map_or(0, |change| change.versions.len())
     }
 
     /// Takes a document in as a poll does; how many versions that made, or `None` where it cannot be
@@ -96,12 +43,13 @@ impl Gate {
         let document = parse::document(&decoded.text, None, &limits).ok()?;
         let body = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
         let prints = BodyPrints { wire: body, body };
-        let snapshot = self.snapshot().await;
-        let round = self.round(snapshot.as_ref());
+        let snapshot = self.inner.store.snapshot(&self.inner.feed).await.unwrap();
         let mut issued: Option<Issued> = None;
         let verdict = loop {
             let peers = Peers { complete: None, issued: issued.as_ref() };
-            let verdict = record::take_in_shared(&round, &document, &peers, prints).unwrap();
+            let verdict = self.inner.with_round(snapshot.as_ref(), |round| {
+                record::take_in_shared(round, &document, &peers, prints).unwrap()
+            });
             if verdict.asks.is_empty() {
                 break verdict;
             }
@@ -112,7 +60,7 @@ impl Gate {
             }
             issued = Some(answer);
         };
-        let whole = document.completeness == tidegate_core::model::Completeness::Full;
+        let whole = document.completeness == Completeness::Full;
         if whole {
             assert_eq!(verdict.notes, [] as [String; 0], "everything is taken in");
         }
@@ -123,19 +71,20 @@ impl Gate {
     /// What a poll finds out of this gateway's own updates: no other feed knows the item, but there
     /// are its kept versions.
     async fn issued(&self, id: &SyncId) -> Option<Count> {
-        let kept = self.store.versions(&self.feed, id, 1000).await.unwrap();
-        Update::greatest_by(self.store.endpoint(), kept.iter().map(|note| &note.update))
+        let store = &self.inner.store;
+        let kept = store.versions(&self.inner.feed, id, 1000).await.unwrap();
+        Update::greatest_by(store.endpoint(), kept.iter().map(|note| &note.update))
     }
 
     fn tick(&mut self) {
-        self.now = self.now.plus(Duration::from_secs(1));
-        self.clock.set(self.now);
+        self.inner.now = self.inner.now.plus(Duration::from_secs(1));
     }
 
     pub async fn act(&mut self, act: Act) -> Acted {
         self.tick();
-        let snapshot = self.snapshot().await;
-        let (verdict, acted) = local::act(&self.round(snapshot.as_ref()), &act).unwrap();
+        let snapshot = self.inner.store.snapshot(&self.inner.feed).await.unwrap();
+        let done = self.inner.with_round(snapshot.as_ref(), |round| local::act(round, &act));
+        let (verdict, acted) = done.unwrap();
         self.commit(verdict).await;
         acted
     }
@@ -144,12 +93,12 @@ impl Gate {
     pub async fn render(&self, form: Form, since: Option<&str>) -> Option<String> {
         let since = since.map(|since| Tick::at(Time::parse_rfc3339(since).unwrap()));
         let select = since.map_or(Select::All, Select::After);
-        let view = self.store.view(&self.feed, select).await.unwrap()?;
+        let view = self.inner.store.view(&self.inner.feed, select).await.unwrap()?;
         Some(render::document(&Page {
             kind: if since.is_some() { ViewKind::Sync } else { ViewKind::Complete },
             container: form.container,
             dialect: form.dialect,
-            addresses: &self.addresses,
+            addresses: &addresses(&format!("https://{}/feeds/list", self.name)),
             state: &view.state,
             skeleton: &view.skeleton,
             items: &view.items,
@@ -170,21 +119,10 @@ impl Gate {
 
     /// Opens the store anew; `moves`: it is a new one that was given all that the old one had.
     pub async fn restart(&mut self, moves: bool) {
-        self.store = if moves {
-            let (to, mut carried) = tokio::sync::mpsc::channel(PIECES);
-            self.store.export(to).await.unwrap();
-            let (sender, from) = tokio::sync::mpsc::channel(PIECES);
-            while let Some(piece) = carried.recv().await {
-                sender.send(ImportMessage::Record(piece)).await.unwrap();
-            }
-            sender.send(ImportMessage::End).await.unwrap();
-            let endpoint = self.store.endpoint().clone();
-            let store = Store::in_memory(Some(endpoint), Arc::new(self.clock.clone())).unwrap();
-            store.import(from).await.unwrap();
-            store
-        } else {
-            self.store.reopen().unwrap()
-        };
+        match moves {
+            true => self.inner.carry(false).await,
+            false => self.inner.store = Arc::new(self.inner.store.reopen().unwrap()),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Those who keep a copy of the feed, each to the letter of its specification and of nothing else.
 
-use super::document::{Document, Entry};
 use super::site::{READER, SYNC, Site};
+use crate::support::document::{Document, Entry};
 use std::collections::BTreeMap;
 
 /// The most archives that are followed back.
@@ -41,6 +41,7 @@ impl Historian {
         assert!(!subscription.is_archive && !subscription.is_complete);
         let mut unread: Vec<(String, Document)> = Vec::new();
         let mut previous = subscription.link(self.relation).map(str::to_owned);
+        let mut newer: Option<(String, String)> = None;
         while let Some(address) = previous.take().filter(|p| Some(p) != self.last.as_ref()) {
             assert!(unread.len() < ARCHIVES_LIMIT);
             let (status, _, text) = site.ask(&address, &[]).await;
@@ -53,6 +54,12 @@ impl Historian {
             assert!(archive.is_archive, "{text}");
             assert_eq!(archive.link("current"), Some(READER));
             assert_eq!(archive.link("self"), Some(address.as_str()));
+            // An archive leads to the next one, and was updated before it.
+            let next = newer.as_ref().map(|(address, _)| address.as_str());
+            assert_eq!(archive.link("next-archive"), next, "{address}");
+            let later = newer.as_ref().map_or(&subscription.updated, |(_, updated)| updated);
+            assert!(archive.updated < *later || later.is_empty(), "{address}: {text}");
+            newer = Some((address.clone(), archive.updated.clone()));
             previous = archive.link(self.relation).map(str::to_owned);
             unread.push((address, archive));
         }
@@ -66,7 +73,6 @@ impl Historian {
     fn take(&mut self, document: &Document) {
         for entry in &document.entries {
             assert!(!entry.deleted, "a tombstone shown as an entry");
-            assert!(!document.deletions.contains(&entry.id), "{} is there and deleted", entry.id);
             self.entries.insert(entry.id.clone(), entry.clone());
         }
         if self.honours {

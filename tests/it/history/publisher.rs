@@ -121,6 +121,10 @@ impl Publisher {
                  ref=\"{id}\" when=\"2027-01-01T00:00:00Z\"/>"
             )
         });
+        // Links of its own, which lead nowhere from here.
+        let links = "<link rel=\"prev-archive\" href=\"http://publisher.example/old\"/>\
+                     <link rel=\"next\" href=\"http://publisher.example/page2\"/><updated>";
+        let text = text.replacen("<updated>", links, 1);
         text.replace("</feed>", &format!("{}</feed>", said.collect::<String>()))
     }
 }
@@ -134,7 +138,8 @@ fn words(number: u32) -> String {
     words.collect::<Vec<_>>().join(" and ")
 }
 
-fn rss(posts: &[Post]) -> String {
+/// A document in RSS.
+pub fn rss(posts: &[Post]) -> String {
     let mut xml = format!(
         "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\
          <description>All of it</description>"

@@ -2,7 +2,7 @@
 
 use super::{days, kinds};
 use crate::support::{Gate, Post, SITE, atom, post};
-use tidegate_core::model::{EventKind::*, Item, ItemStatus};
+use tidegate_core::model::{EventKind::*, Item};
 use tidegate_store::Select;
 
 async fn item(gate: &Gate, day: u32) -> Item {
@@ -97,40 +97,4 @@ async fn deleted_entries_stay_away() {
     let older = gate.backfill(&atom(SITE, &days(1..=8)), &[&post(2).id]).await;
     assert_eq!((older.taken, older.known), (0, 7));
     assert!(item(&gate, 7).await.shared.winner.deleted);
-}
-
-#[tokio::test]
-async fn an_older_item_that_is_listed_again_returns_as_what_it_is() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(5..=8)).await;
-    gate.backfill(&atom(SITE, &days(1..=4)), &[]).await;
-    let known = gate.store.snapshot(&gate.feed).await.unwrap().unwrap().known;
-    let retired = known.iter().filter(|k| matches!(k.standing, ItemStatus::Retired { .. }));
-    assert_eq!(retired.count(), 4);
-    gate.later(1);
-    let before = gate.store_state().await.tick;
-    let verdict = gate.posts(&days(4..=8)).await;
-    assert_eq!(kinds(&verdict), [Returned]);
-    assert_eq!(gate.store_state().await.tick, before, "no version comes of it");
-    let mut edited = days(4..=8);
-    edited[4].text = "It was told again, and quite otherwise than it had been before.".to_owned();
-    gate.later(1);
-    assert_eq!(kinds(&gate.posts(&edited).await), [Updated]);
-}
-
-#[tokio::test]
-async fn entries_twice_in_one_document_are_one_item() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(5..=8)).await;
-    let older = [days(1..=4), days(1..=4)].concat();
-    assert_eq!(gate.backfill(&atom(SITE, &older), &[]).await.taken, 4);
-    assert_eq!(gate.items(Select::All).await.len(), 8);
-}
-
-#[tokio::test]
-async fn a_feed_that_nobody_read_has_no_older_items() {
-    let mut gate = Gate::new().await;
-    let told = gate.backfill(&atom(SITE, &days(1..=4)), &[]).await;
-    assert_eq!((told.taken, told.verdict.change), (0, None));
-    assert!(gate.store.snapshot(&gate.feed).await.unwrap().is_none());
 }

@@ -2,7 +2,7 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, Post, atom, kinds, post};
-use tidegate_core::model::{Decision, EventKind::*, HeldEntry};
+use tidegate_core::model::{EventKind::*, HeldEntry};
 use tidegate_judge as judge;
 use tidegate_store::Select;
 
@@ -66,24 +66,6 @@ async fn posts_seen_only_while_held_come_out_with_the_release() {
 }
 
 #[tokio::test]
-async fn what_only_a_disproved_document_showed_is_never_published() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    // Shrunken, with two new ones; then whole again, without one of them.
-    let shrunken = [doubtful(10), doubtful(9), post(8)];
-    assert!(gate.posts(&shrunken).await.held.is_some());
-    gate.later(1);
-    let mut healed = days(2..=10);
-    healed.retain(|p| p.day != 9);
-    let verdict = gate.posts(&healed).await;
-    assert_eq!(verdict.held, None);
-    assert_eq!(kinds(&verdict), [Created, Retired]);
-    assert_eq!(gate.items(Select::All).await.len(), 9);
-    assert!(gate.kept().await.is_empty());
-}
-
-#[tokio::test]
 async fn another_feeds_posts_do_not_come_out_where_the_document_heals() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=6)).await;
@@ -113,37 +95,6 @@ async fn another_feeds_posts_do_not_come_out_where_the_document_heals() {
     let titles: Vec<_> = items.iter().map(|i| i.shared.winner.data.card.title.as_str()).collect();
     assert_eq!(titles.iter().filter(|t| t.starts_with("Elsewhere")).count(), 8, "{titles:?}");
     assert_eq!(gate.reader().await.len(), 6);
-}
-
-#[tokio::test]
-async fn a_dropped_document_takes_what_was_kept_along() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    let shrunken = [doubtful(10), doubtful(9), post(8)];
-    gate.posts(&shrunken).await;
-    assert_eq!(gate.kept().await.len(), 2);
-    gate.decide(Decision::Drop).await;
-    assert!(gate.kept().await.is_empty());
-    // The same document is not looked at again.
-    let again = gate.posts(&shrunken).await;
-    assert!(again.held.unwrap().contains("dropped by the operator"));
-    assert!(gate.kept().await.is_empty());
-    assert_eq!(kinds(&gate.posts(&days(1..=8)).await), []);
-    assert_eq!(gate.items(Select::All).await.len(), 8);
-}
-
-#[tokio::test]
-async fn an_operators_release_brings_out_what_was_kept() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    gate.posts(&[doubtful(10), doubtful(9), post(8)]).await;
-    gate.decide(Decision::Release).await;
-    let verdict = gate.posts(&[post(10), post(8), post(7)]).await;
-    assert_eq!(verdict.held, None);
-    assert_eq!(kinds(&verdict).iter().filter(|k| **k == Created).count(), 2);
-    assert_eq!(gate.items(Select::All).await.len(), 10);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What else than a deletion makes a hole, and what does not.
 
 use super::support::{Gate, Post, SITE, atom, kinds, post};
-use tidegate_core::model::{Deletions, EventKind, EventKind::*};
+use tidegate_core::model::{EventKind, EventKind::*};
 
 fn days(days: &[u32]) -> Vec<Post> {
     days.iter().copied().map(post).collect()
@@ -30,28 +30,6 @@ async fn told(documents: &[Vec<Post>]) -> Vec<EventKind> {
 }
 
 #[tokio::test]
-async fn three_that_go_at_once_are_no_deletions_in_any_mode() {
-    for deletions in [Deletions::Safe, Deletions::Eager] {
-        for (gone, then) in [(vec![9], Deleted), (vec![9, 6], Deleted), (vec![9, 6, 5], Retired)] {
-            let mut gate = Gate::new().await;
-            gate.options.deletions = deletions;
-            // A feed that has kept everything so far.
-            for last in 10..=13 {
-                gate.posts(&days(&(1..=last).rev().collect::<Vec<_>>())).await;
-                gate.later(24);
-            }
-            let left: Vec<u32> = (1..=13).rev().filter(|day| !gone.contains(day)).collect();
-            let mut events = kinds(&gate.posts(&days(&left)).await);
-            for _ in 0..9 {
-                gate.later(12);
-                events.extend(kinds(&gate.same().await));
-            }
-            assert_eq!(events, vec![then; gone.len()], "{gone:?} in {deletions:?}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn many_are_deleted_by_the_publishers_own_word() {
     let mut gate = Gate::new().await;
     gate.posts(&days(&[6, 5, 4, 3, 2, 1])).await;
@@ -66,17 +44,6 @@ async fn many_are_deleted_by_the_publishers_own_word() {
     let said: String = [5, 4, 3].into_iter().map(gone).collect();
     let document = atom(SITE, &days(&[6, 2, 1])).replace("</feed>", &format!("{said}</feed>"));
     assert_eq!(kinds(&gate.take(&document).await), [Deleted; 3]);
-
-    let mut gate = Gate::new().await;
-    gate.options.complete = true;
-    gate.posts(&days(&[8, 7, 6, 5, 4, 3, 2, 1])).await;
-    gate.later(1);
-    let mut events = kinds(&gate.posts(&days(&[8, 7, 3, 2, 1])).await);
-    for _ in 0..3 {
-        gate.later(12);
-        events.extend(kinds(&gate.same().await));
-    }
-    assert_eq!(events, [Deleted; 3]);
 }
 
 #[tokio::test]
@@ -117,49 +84,6 @@ async fn a_draft_goes_after_its_final_version_came() {
 }
 
 #[tokio::test]
-async fn what_came_in_below_newer_ones_goes_again_but_not_from_above_older_ones() {
-    // Posted with an older date between others, or shown at the old end by a window that breathes.
-    for (late, then) in [(5, Deleted), (1, Retired)] {
-        let mut gate = Gate::new().await;
-        let without = |last: u32| -> Vec<u32> {
-            (1..=last).rev().filter(|day| *day != late && *day != 0).collect()
-        };
-        for last in [10, 11, 12, 13] {
-            gate.posts(&days(&without(last))).await;
-            gate.later(24);
-        }
-        gate.posts(&days(&(1..=13).rev().collect::<Vec<_>>())).await;
-        gate.later(48);
-        let mut events = kinds(&gate.posts(&days(&without(13))).await);
-        for _ in 0..4 {
-            gate.later(12);
-            events.extend(kinds(&gate.same().await));
-        }
-        assert_eq!(events, [then], "of day {late}");
-    }
-}
-
-#[tokio::test]
-async fn what_came_in_together_and_goes_together_was_shown_for_a_while() {
-    // Sources in one feed that show more of themselves for a while: one at the end, one between.
-    for (shown, expected) in [(vec![3, 1], vec![Retired, Retired]), (vec![3], vec![Deleted])] {
-        let mut gate = Gate::new().await;
-        gate.posts(&days(&[8, 7, 6, 5, 4, 2])).await;
-        gate.later(24);
-        let all: Vec<u32> =
-            (1..=8).rev().filter(|day| ![3, 1].contains(day) || shown.contains(day)).collect();
-        gate.posts(&days(&all)).await;
-        gate.later(24);
-        let mut events = kinds(&gate.posts(&days(&[8, 7, 6, 5, 4, 2])).await);
-        for _ in 0..4 {
-            gate.later(12);
-            events.extend(kinds(&gate.same().await));
-        }
-        assert_eq!(events, expected, "{shown:?}");
-    }
-}
-
-#[tokio::test]
 async fn an_entry_that_lost_its_id_for_a_while_is_known_by_the_rest() {
     let whole = days(&[6, 5, 4, 3, 2, 1]);
     let mut broken = whole.clone();
@@ -167,15 +91,6 @@ async fn an_entry_that_lost_its_id_for_a_while_is_known_by_the_rest() {
     broken[2].link.clear();
     let events = told(&[broken, whole]).await;
     assert!(events.contains(&Rekeyed) && !events.contains(&Deleted), "{events:?}");
-}
-
-#[tokio::test]
-async fn what_is_posted_anew_does_not_stay_below() {
-    let mut anew = days(&[1]);
-    anew[0].day = 9;
-    let posts = [anew, days(&[8, 7, 6, 5, 4, 3])].concat();
-    // The second slid off; the first jumped to the top.
-    assert_eq!(told(&[days(&[8, 7, 6, 5, 4, 3, 2, 1]), posts]).await, [Retired]);
 }
 
 /// An item of a merged feed.
@@ -220,15 +135,6 @@ async fn what_the_document_says_of_a_retired_item_counts() {
     assert_eq!(kinds(&gate.take(&document).await), [Deleted]);
     gate.later(1);
     assert_eq!(kinds(&gate.take(&document.replace("News", "The news")).await), [], "once");
-}
-
-#[tokio::test]
-async fn one_that_goes_while_as_many_slide_off_as_come_is_deleted() {
-    let documents = [days(&[6, 5, 4, 3, 2, 1]), days(&[7, 6, 5, 4, 3, 2]), days(&[9, 8, 7, 6, 4])];
-    assert_eq!(told(&documents).await, [Retired, Retired, Retired, Deleted]);
-    // Where they push out what goes, and the oldest stays, nothing says which went by itself.
-    let documents = [days(&[6, 5, 4, 3, 2, 1]), days(&[7, 6, 5, 4, 3, 2]), days(&[9, 8, 7, 6, 2])];
-    assert!(!told(&documents).await.contains(&Deleted));
 }
 
 #[tokio::test]

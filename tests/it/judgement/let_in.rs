@@ -2,7 +2,7 @@
 
 use crate::judgement::days;
 use crate::support::{Gate, Post, kinds, post};
-use tidegate_core::model::{Decision, EventKind::*};
+use tidegate_core::model::EventKind::*;
 use tidegate_store::Select;
 
 /// The days of what a reader sees, in the reader's order.
@@ -48,76 +48,6 @@ async fn a_shrunken_document_shows_its_new_post_at_the_first_look() {
     assert_eq!(shown(&gate).await, [10, 9, 8]);
     assert_eq!((created(&gate).await, gate.items(Select::All).await.len()), (10, 10));
     assert!(!gate.store_events().await.contains(&Deleted));
-}
-
-#[tokio::test]
-async fn what_was_let_in_ends_no_hold() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=10)).await;
-    gate.later(1);
-    // Six of ten are gone, which is no half of twelve.
-    let shrunken: Vec<Post> = [12, 11, 10, 9, 8, 7].map(post).into();
-    assert_eq!(kinds(&gate.posts(&shrunken).await), [Created; 2]);
-    gate.later(1);
-    let verdict = gate.posts(&shrunken).await;
-    assert_eq!(kinds(&verdict), []);
-    assert!(verdict.held.unwrap().contains("6 of 10 items are gone at once and only 2 came"));
-}
-
-#[tokio::test]
-async fn what_was_let_in_before_a_drop_ends_no_hold_after_it() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=10)).await;
-    gate.later(1);
-    let shrunken: Vec<Post> = [12, 11, 10, 9, 8, 7].map(post).into();
-    assert_eq!(kinds(&gate.posts(&shrunken).await), [Created; 2]);
-    gate.decide(Decision::Drop).await;
-    // Another document of the kind is held anew, and so it is when it is seen again: what came before
-    // the drop is no item of the last document.
-    for _ in 0..2 {
-        gate.later(1);
-        let verdict = gate.posts(&shrunken[1..]).await;
-        let held = verdict.held.unwrap();
-        assert!(held.contains("6 of 10 items are gone at once and only 1 came"), "{held}");
-    }
-}
-
-#[tokio::test]
-async fn a_document_that_heals_or_is_released_brings_nothing_a_second_time() {
-    for decision in [None, Some(Decision::Release), Some(Decision::Drop)] {
-        let mut gate = Gate::new().await;
-        gate.posts(&days(1..=8)).await;
-        gate.later(1);
-        assert_eq!(kinds(&gate.posts(&[post(9), post(8)]).await), [Created]);
-        gate.later(1);
-        let next = match decision {
-            None => days(2..=9),
-            Some(decision) => {
-                gate.decide(decision).await;
-                vec![post(9), post(8)]
-            }
-        };
-        let verdict = gate.posts(&next).await;
-        assert_eq!(verdict.held.is_some(), decision == Some(Decision::Drop));
-        assert_eq!((created(&gate).await, gate.items(Select::All).await.len()), (9, 9));
-        assert_eq!(shown(&gate).await[..2], [9, 8]);
-    }
-}
-
-#[tokio::test]
-async fn what_was_let_in_and_left_while_held_is_retired() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    gate.posts(&[post(9), post(8)]).await;
-    gate.later(1);
-    gate.posts(&days(1..=8)).await;
-    gate.later(2);
-    gate.same().await;
-    let events = gate.store_events().await;
-    assert_eq!(events.iter().filter(|kind| **kind == Retired).count(), 1);
-    assert!(!events.contains(&Deleted), "{events:?}");
-    assert_eq!(shown(&gate).await, [8, 7, 6, 5, 4, 3, 2, 1]);
 }
 
 #[tokio::test]

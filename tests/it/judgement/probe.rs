@@ -27,7 +27,7 @@ fn status(asked: &Url, code: u16) -> ProbeReply {
 }
 
 /// Asks for what is to be asked; every item answers `code`, on a site that works.
-async fn answer(gate: &mut Gate, code: u16) -> Verdict {
+pub(super) async fn answer(gate: &mut Gate, code: u16) -> Verdict {
     let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
     let plan = probe::plan(&gate.feed, FEED, &gate.options, &snapshot, gate.now, 4).unwrap();
     let made_up = probe::made_up(&plan.items[0].1, 7);
@@ -52,81 +52,6 @@ async fn gone_confirms_at_once_with_address_and_status() {
     let items = gate.items(Select::All).await;
     assert_eq!(items.iter().filter(|i| i.shared.winner.deleted).count(), 1);
     assert_eq!(gate.store_state().await.next_decision_at, None);
-}
-
-#[tokio::test]
-async fn there_makes_a_retirement_of_the_deletion() {
-    let mut gate = with_a_hole().await;
-    assert_eq!(kinds(&answer(&mut gate, 200).await), []);
-    for _ in 0..3 {
-        gate.later(6);
-        assert_eq!(kinds(&gate.same().await), []);
-    }
-    gate.later(6);
-    let verdict = gate.same().await;
-    assert_eq!(kinds(&verdict), [Retired]);
-    let reason = &verdict.events()[0].reason;
-    assert!(reason.contains("answered 200"), "{reason}");
-    // Mended within the grace, it leaves no trace.
-    let mut gate = with_a_hole().await;
-    answer(&mut gate, 200).await;
-    gate.later(6);
-    assert_eq!(kinds(&gate.posts(&days(1..=8)).await), []);
-    let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
-    assert!(snapshot.known.iter().all(|known| known.absence.is_none()));
-}
-
-#[tokio::test]
-async fn what_says_nothing_leaves_the_day_of_grace() {
-    let mut gate = with_a_hole().await;
-    assert_eq!(kinds(&answer(&mut gate, 403).await), []);
-    gate.later(12);
-    assert_eq!(kinds(&gate.same().await), []);
-    gate.later(12);
-    let verdict = gate.same().await;
-    assert_eq!(kinds(&verdict), [Deleted]);
-    let reason = &verdict.events()[0].reason;
-    assert!(reason.contains("says nothing: it answered 403"), "{reason}");
-}
-
-#[tokio::test]
-async fn what_has_no_place_is_deleted_when_it_is_gone_twice() {
-    let mut gate = Gate::new().await;
-    gate.options.probe = Probing::All;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    // Three at once are no single removals.
-    let mut without = days(1..=8);
-    without.drain(2..5);
-    assert_eq!(kinds(&gate.posts(&without).await), []);
-    assert_eq!(kinds(&answer(&mut gate, 404).await), []);
-    let ripens = gate.store_state().await.next_decision_at.unwrap();
-    assert_eq!(ripens.since(gate.now).as_secs(), 3600);
-    gate.later(1);
-    assert_eq!(kinds(&gate.same().await), []);
-    let verdict = answer(&mut gate, 410).await;
-    assert_eq!(kinds(&verdict), [Deleted; 3]);
-    let reason = &verdict.events()[0].reason;
-    assert!(reason.contains("answered 410 at ") && reason.contains(" and "), "{reason}");
-}
-
-#[tokio::test]
-async fn without_a_second_answer_it_is_retired_in_the_end() {
-    let mut gate = Gate::new().await;
-    gate.options.probe = Probing::All;
-    gate.posts(&days(1..=8)).await;
-    gate.later(1);
-    // The feed loses items at its end, so that many holes at once are no deletions.
-    gate.posts(&days(2..=9)).await;
-    gate.later(1);
-    let mut without = days(2..=9);
-    without.drain(2..5);
-    gate.posts(&without).await;
-    answer(&mut gate, 404).await;
-    gate.later(5);
-    assert_eq!(kinds(&gate.same().await), []);
-    gate.later(1);
-    assert_eq!(kinds(&gate.same().await), [Retired; 3]);
 }
 
 #[tokio::test]

@@ -1,15 +1,13 @@
 //! A publisher, a gateway in front of it, and replicas of what the gateway publishes.
 
 use crate::e2e::support::post::{Format, Post};
-use crate::e2e::support::publisher::{Answer, Publisher};
+use crate::support::gateways::Running;
+use crate::support::publisher::{Answer, Publisher};
 use crate::support::shared_items;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
-use tidegate::app::{self, Gateway, Outside, PullOptions, Pulled};
-use tidegate_config as config;
-use tidegate_core::clock::ManualClock;
+use tidegate::app::{self, PullOptions, Pulled};
 use tidegate_core::model::{Entry, FeedName, Time};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::pull::ChangeKind;
@@ -23,53 +21,38 @@ pub struct Bench {
     pub publisher: Publisher,
     pub format: Format,
     pub folder: tempfile::TempDir,
-    gateway: Gateway,
-    clock: ManualClock,
-    now: Time,
+    gateway: Running,
     news: FeedName,
 }
 
 impl Bench {
     pub async fn new(format: Format, feed: &str) -> Self {
         let publisher = Publisher::start().await;
+        let url = publisher.address("/feed");
         let text = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"a-token-for-this-test\"\n\
-             [store]\nkind = \"memory\"\n[publish]\narchive_entries = 3\n\
-             [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"365d\"\n\
-             max_interval = \"365d\"\n[[feed]]\nname = \"news\"\nurl = \"{}\"\n{feed}\n",
-            publisher.address("/feed")
+            "[publish]\narchive_entries = 3\n[[feed]]\nname = \"news\"\nurl = \"{url}\"\n{feed}\n"
         );
-        let mut config = config::check("t.toml", &text).unwrap().config;
-        // The clock stands still.
-        config.polling.walk_pause = Duration::ZERO;
-        let now = Time::from_unix(START);
-        let clock = ManualClock::at(now);
-        let outside = Outside { clock: Arc::new(clock.clone()), ..Outside::default() };
-        let gateway = Gateway::start(&config, outside).await.unwrap();
-        let news = FeedName::new("news").unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        Self { publisher, format, folder, gateway, clock, now, news }
+        let gateway = Running::start_at(Time::from_unix(START), &text).await;
+        let (news, folder) = (FeedName::new("news").unwrap(), tempfile::tempdir().unwrap());
+        Self { publisher, format, folder, gateway, news }
     }
 
     /// Lets time pass.
     pub fn hours(&mut self, hours: u64) {
-        self.now = self.now.plus(Duration::from_secs(hours * 3600));
-        self.clock.set(self.now);
+        self.gateway.later(Duration::from_secs(hours * 3600));
     }
 
     /// Publishes posts and has them polled, a minute later.
     pub async fn posts(&mut self, posts: &[Post]) {
-        self.now = self.now.plus(Duration::from_secs(60));
-        self.clock.set(self.now);
+        self.gateway.later(Duration::from_secs(60));
         let answer = Answer::document(self.format.media_type(), self.format.document(posts));
         self.publisher.set("/feed", answer);
-        let report = self.gateway.operator().poll_now(&self.news).await.unwrap();
-        assert_eq!(report.error, None);
+        self.gateway.poll("news").await;
     }
 
     /// The address of a path at the gateway.
     pub fn address(&self, path: &str) -> String {
-        format!("http://{}{path}", self.gateway.address())
+        self.gateway.url(path)
     }
 
     /// Where a replica is kept.

@@ -1,33 +1,188 @@
 //! Gateways in this process, each in front of a publisher or of the next.
 
-use axum::response::IntoResponse;
-use std::sync::{Arc, Mutex};
+use super::process::TOKEN;
+use super::publisher::{Answer, Publisher};
+use http::HeaderMap;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate_config as config;
-use tidegate_core::model::FeedName;
+use tidegate_config::{self as config, Config};
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{FeedName, Time};
+
+/// What tests have in a table where they do not say otherwise.
+const DEFAULTS: [(&str, &[(&str, &str)]); 3] = [
+    ("server", &[("listen", "127.0.0.1:0"), ("admin_token", TOKEN)]),
+    ("store", &[("kind", "memory")]),
+    ("polling", &[("allow_private", ""), ("host_spacing", "0s"), ("min_interval", "365d")]),
+];
+
+/// A configuration of tests: what `text` says, and the rest.
+pub fn configuration(text: &str) -> Config {
+    let mut text = text.to_owned();
+    for (table, keys) in DEFAULTS {
+        let head = format!("[{table}]\n");
+        if !text.contains(&head) {
+            text.insert_str(0, &head);
+        }
+        let at = text.find(&head).unwrap() + head.len();
+        let own = text[at..].split("\n[").next().unwrap().to_owned();
+        let has = |key: &str| own.lines().any(|line| line.starts_with(&format!("{key} =")));
+        for (key, value) in keys.iter().filter(|(key, _)| !has(key)) {
+            let line = match *key {
+                "allow_private" => "allow_private = true\n".to_owned(),
+                // Nothing is polled by itself but at the start.
+                "min_interval" => {
+                    format!("min_interval = \"{value}\"\nmax_interval = \"{value}\"\n")
+                }
+                "kind" if has("path") => String::new(),
+                _ => format!("{key} = \"{value}\"\n"),
+            };
+            text.insert_str(at, &line);
+        }
+    }
+    let checked = config::check("t.toml", &text);
+    let mut config = checked.unwrap_or_else(|faults| panic!("{faults}\n{text}")).config;
+    // The clocks of tests stand still.
+    config.polling.walk_pause = Duration::ZERO;
+    config
+}
+
+/// A gateway that runs.
+pub struct Running {
+    pub config: Config,
+    /// The clock that it goes by, where it is not that of the system.
+    clock: Option<ManualClock>,
+    now: Time,
+    gateway: Option<Gateway>,
+    client: reqwest::Client,
+}
+
+impl std::ops::Deref for Running {
+    type Target = Gateway;
+
+    fn deref(&self) -> &Gateway {
+        self.gateway.as_ref().unwrap()
+    }
+}
+
+impl Running {
+    /// With the clock of the system.
+    pub async fn start(text: &str) -> Self {
+        Self::of(configuration(text), None).await
+    }
+
+    /// With a clock that the test sets.
+    pub async fn start_at(now: Time, text: &str) -> Self {
+        Self::of(configuration(text), Some(now)).await
+    }
+
+    pub async fn of(config: Config, now: Option<Time>) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let redirect = reqwest::redirect::Policy::none();
+        let client = reqwest::Client::builder().no_proxy().redirect(redirect).build().unwrap();
+        let clock = now.map(ManualClock::at);
+        let now = now.unwrap_or(Time::MIN);
+        let mut running = Self { config, clock, now, gateway: None, client };
+        running.open().await;
+        running
+    }
+
+    /// Starts it, again with the same data.
+    pub async fn open(&mut self) {
+        let mut outside = Outside::default();
+        if let Some(clock) = &self.clock {
+            outside.clock = Arc::new(clock.clone());
+        }
+        self.gateway = Some(Gateway::start(&self.config, outside).await.unwrap());
+    }
+
+    pub async fn close(&mut self) {
+        self.gateway.take().unwrap().stop().await.unwrap();
+    }
+
+    pub async fn stop(mut self) {
+        self.close().await;
+    }
+
+    pub fn later(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.clock.as_ref().unwrap().set(self.now);
+    }
+
+    pub fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address())
+    }
+
+    /// What it answers to everybody.
+    pub async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
+        let answer = self.client.get(self.url(path)).send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        (status, headers, answer.text().await.unwrap())
+    }
+
+    /// A document that must be there.
+    pub async fn text(&self, path: &str) -> String {
+        let (status, _, text) = self.get(path).await;
+        assert_eq!(status, 200, "{path}: {text}");
+        text
+    }
+
+    /// A call of the administration with a body, unless that is null: the status, and what is answered.
+    pub async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut call = self.client.request(method, self.url(&format!("/api/v1{path}")));
+        if !body.is_null() {
+            call = call.header("content-type", "application/json").body(body.to_string());
+        }
+        let answer = call.bearer_auth(TOKEN).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+    }
+
+    /// Polls a feed now, without an error.
+    pub async fn poll(&self, feed: &str) {
+        let name = FeedName::new(feed).unwrap();
+        let report = self.operator().poll_now(&name).await.unwrap();
+        assert_eq!(report.error, None, "{report:?}");
+    }
+}
+
+/// Waits for what must come, a minute at most.
+pub async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
+    for _ in 0..3000 {
+        if is().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it never came that {what}");
+}
 
 /// A publisher of one document, which can be changed.
 pub struct Paper {
-    pub text: Arc<Mutex<String>>,
+    publisher: Publisher,
+    media_type: &'static str,
     pub url: String,
 }
 
 impl Paper {
     pub async fn start(media_type: &'static str, text: &str) -> Self {
-        let text = Arc::new(Mutex::new(text.to_owned()));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-        let held = Arc::clone(&text);
-        let app = axum::Router::new().fallback(move || {
-            let text = held.lock().unwrap().clone();
-            async move { ([("content-type", media_type)], text).into_response() }
-        });
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { text, url }
+        let publisher = Publisher::start().await;
+        let url = publisher.address("/");
+        let paper = Self { publisher, media_type, url };
+        paper.print(text);
+        paper
     }
 
+    /// What it answers from now on, whatever it is asked for.
     pub fn print(&self, text: &str) {
-        *self.text.lock().unwrap() = text.to_owned();
+        self.publisher.set_all(Answer::document(self.media_type, text));
     }
 }
 
@@ -37,30 +192,24 @@ pub fn name() -> FeedName {
 }
 
 /// A gateway of one feed; `more`: what its configuration says of it beside the address.
-pub async fn gateway(endpoint: &str, url: &str, more: &str) -> Gateway {
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nkind = \"memory\"\n[publish]\n\
-         endpoint = \"{endpoint}\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         min_interval = \"1d\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\nname = \"news\"\n\
-         url = \"{url}\"\n{more}"
-    );
-    let config = config::check("t.toml", &text).unwrap_or_else(|faults| panic!("{faults}")).config;
-    Gateway::start(&config, Outside::default()).await.unwrap()
+pub async fn gateway(endpoint: &str, url: &str, more: &str) -> Running {
+    Running::start(&format!(
+        "[publish]\nendpoint = \"{endpoint}\"\n[websub]\nhub = false\nsubscribe = false\n[[feed]]\n\
+         name = \"news\"\nurl = \"{url}\"\n{more}"
+    ))
+    .await
 }
 
-pub async fn poll(gateway: &Gateway) {
-    let report = gateway.operator().poll_now(&name()).await.unwrap();
-    assert_eq!(report.error, None, "{report:?}");
+pub async fn poll(gateway: &Running) {
+    gateway.poll("news").await;
 }
 
 /// The address of a view.
-pub fn address(gateway: &Gateway, view: &str) -> String {
-    format!("http://{}/feeds/news{view}", gateway.address())
+pub fn address(gateway: &Running, view: &str) -> String {
+    gateway.url(&format!("/feeds/news{view}"))
 }
 
 /// What is served there.
-pub async fn get(gateway: &Gateway, view: &str) -> String {
-    let answer = reqwest::get(address(gateway, view)).await.unwrap();
-    assert!(answer.status().is_success(), "{view}: {}", answer.status());
-    answer.text().await.unwrap()
+pub async fn get(gateway: &Running, view: &str) -> String {
+    gateway.text(&format!("/feeds/news{view}")).await
 }

@@ -1,8 +1,10 @@
 //! A feed and its publisher in a test: documents go in, verdicts come out, time is set by hand.
 
+pub mod document;
 pub mod gateways;
 pub mod nodes;
 pub mod process;
+pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
@@ -15,6 +17,7 @@ use tidegate_core::model::{
     Snapshot, SyncId, Time, VERSIONS_PER_DAY,
 };
 use tidegate_format::parse::{self, Limits};
+use tidegate_format::render::Addresses;
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
 use tidegate_store::portable::{self, ExportRecord, ImportMessage};
@@ -90,6 +93,23 @@ impl Dice {
 
 pub const SITE: &str = "http://publisher.example/";
 
+/// The addresses of a feed's views.
+pub fn addresses(feed: &str) -> Addresses {
+    Addresses {
+        keeps_new_feed_url: false,
+        reader: feed.to_owned(),
+        sync: format!("{feed}/sync"),
+        complete: format!("{feed}/complete"),
+        upstream: String::new(),
+        via: None,
+        sup: None,
+        hub: None,
+        absolute: false,
+        aggregated: Vec::new(),
+        cloud: None,
+    }
+}
+
 /// One feed in a memory store.
 pub struct Gate {
     pub store: Arc<Store>,
@@ -113,12 +133,15 @@ pub struct Gate {
 
 impl Gate {
     pub async fn new() -> Self {
+        Self::named("gate.example").await
+    }
+
+    /// Of another endpoint.
+    pub async fn named(endpoint: &str) -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
-        let store =
-            Store::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
-        let store = Arc::new(store);
+        let store = Store::in_memory(Some(EndpointId::own(endpoint).unwrap()), clock).unwrap();
         Self {
-            store,
+            store: Arc::new(store),
             feed: FeedName::new("news").unwrap(),
             url: SITE.to_owned(),
             options: FeedOptions::default(),
@@ -355,6 +378,11 @@ impl Gate {
 impl Gate {
     /// The store is lost now, and brought back from a copy that was made after the last commit.
     pub async fn restore(&mut self) {
+        self.carry(true).await;
+    }
+
+    /// All that the store has goes into a new one; `restored`: it may have gone on since.
+    pub async fn carry(&mut self, restored: bool) {
         let (sender, mut carried) = mpsc::channel(100_000);
         self.store.export(sender).await.unwrap();
         let (sender, pieces) = mpsc::channel(100_000);
@@ -362,10 +390,10 @@ impl Gate {
         while let Some(piece) = carried.recv().await {
             all.push(piece);
         }
-        let known = all.iter().filter_map(ExportRecord::latest).max().unwrap();
+        let known = all.iter().filter_map(ExportRecord::latest).max().unwrap_or(self.now);
         for piece in all {
             let piece = match piece {
-                ExportRecord::State(feed, state) => ExportRecord::State(
+                ExportRecord::State(feed, state) if restored => ExportRecord::State(
                     feed,
                     Box::new(portable::restarted(*state, known, self.now)),
                 ),

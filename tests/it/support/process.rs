@@ -71,7 +71,7 @@ impl Process {
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Certificates of tests are their own authority.
         let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true);
-        let client = client.build().unwrap();
+        let client = client.redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { child, address, client }
     }
 

@@ -197,17 +197,9 @@ fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
 /// The addresses that documents name here.
 pub fn page_addresses() -> Addresses {
     Addresses {
-        keeps_new_feed_url: false,
-        reader: "https://gate.example/feeds/recorded".into(),
-        sync: "https://gate.example/feeds/recorded/sync".into(),
-        complete: "https://gate.example/feeds/recorded/complete".into(),
         upstream: "https://publisher.example/feed".into(),
         via: Some("https://publisher.example/feed".into()),
-        sup: None,
-        hub: None,
-        absolute: false,
-        aggregated: Vec::new(),
-        cloud: None,
+        ..support::addresses("https://gate.example/feeds/recorded")
     }
 }
 

@@ -15,10 +15,6 @@ use tokio::task::JoinHandle;
 pub enum Agrees {
     /// With the challenge.
     Yes,
-    /// With something else.
-    Wrongly,
-    /// With this status, and the challenge.
-    With(u16),
     /// Never.
     Hangs,
 }
@@ -164,11 +160,6 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     };
     match agrees {
         Agrees::Yes => challenge.into_response(),
-        Agrees::Wrongly => "something else".into_response(),
-        Agrees::With(status) => {
-            let location = [("location", "/elsewhere")];
-            (StatusCode::from_u16(status).unwrap(), location, challenge).into_response()
-        }
         Agrees::Hangs => std::future::pending().await,
     }
 }

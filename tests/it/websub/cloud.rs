@@ -15,7 +15,7 @@ fn rss(posts: usize) -> String {
 }
 
 async fn stage_of_rss(more: &str) -> Stage {
-    let mut stage = Stage::without_feeds("allow_private = true", more).await;
+    let mut stage = Stage::without_feeds(more).await;
     stage.says_text(&rss(1));
     stage.add("news").await;
     assert_ne!(stage.poll("news").await["outcome"], "failed");
@@ -56,7 +56,7 @@ async fn a_reader_registers_answers_and_is_told_for_25_hours() {
     ];
     let said = register(&stage, &form).await;
     assert!(said.contains("<notifyResult success=\"true\""), "{said}");
-    stage.until("it is in force", async || stage.active().await == 1).await;
+    until("it is in force", async || stage.active().await == 1).await;
     let asked = &callback.seen()[0];
     let pairs: Vec<(String, String)> =
         url::form_urlencoded::parse(asked.query.as_bytes()).into_owned().collect();
@@ -71,7 +71,7 @@ async fn a_reader_registers_answers_and_is_told_for_25_hours() {
     assert_eq!(told.header("content-type"), "application/x-www-form-urlencoded");
     assert_eq!(told.text(), "url=https%3A%2F%2Fgate.example%2Ffeeds%2Fnews");
     assert_eq!((told.path.as_str(), told.query.as_str()), ("/told", "me=1"));
-    stage.until("it is noted", async || stage.seen().await["delivered"] == 1).await;
+    until("it is noted", async || stage.seen().await["delivered"] == 1).await;
     assert_eq!(stage.seen().await["subscriptions"][0]["manner"], "rsscloud");
 
     // A day later it is still told, and not after 25 hours.
@@ -80,7 +80,7 @@ async fn a_reader_registers_answers_and_is_told_for_25_hours() {
     stage.poll("news").await;
     stage.delivers(&callback, 2).await;
     stage.later(3600);
-    stage.until("it has ended", async || stage.active().await == 0).await;
+    until("it has ended", async || stage.active().await == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,7 @@ async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     stage.subscribes(&topic("/feeds/news"), &public.url("/push"), &[]).await;
     stage.hides("news").await;
     // Who subscribed while it was for everybody is told that it is gone, and told nothing else.
-    stage.until("the public topic ends", async || stage.active().await == 0).await;
+    until("the public topic ends", async || stage.active().await == 0).await;
     let (status, said) = stage
         .post(&[
             ("hub.mode", "subscribe"),
@@ -41,7 +41,7 @@ async fn a_private_topic_is_delivered_below_its_token_until_that_is_revoked() {
     stage.start().await;
     assert_eq!(stage.active().await, 1);
     stage.revokes().await;
-    stage.until("the subscription ends", async || stage.active().await == 0).await;
+    until("the subscription ends", async || stage.active().await == 0).await;
     stage.changes_to(&["three", "two", "one"]).await;
     assert_eq!(own.deliveries().len(), 1);
     let seen = stage.seen().await.to_string();

@@ -1,29 +1,20 @@
 //! A publisher, a whole gateway with its hub in front of it, and what subscribers do.
 
 use super::callback::Callback;
-use crate::e2e::support::publisher::{Answer, Publisher};
+use crate::support::gateways::{Running, configuration, until};
+use crate::support::publisher::{Answer, Publisher};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::Duration;
-use tidegate::app::{Gateway, Outside};
-use tidegate_config::{self as config, Config};
-use tidegate_core::clock::ManualClock;
 use tidegate_core::model::Time;
 
-/// The administrator's token.
-pub const TOKEN: &str = "a-token-for-the-tests-of-the-hub";
 /// The public address of the gateway.
 pub const PUBLIC: &str = "https://gate.example";
 /// 2026-06-01T00:00:00Z: when the gateway starts.
 const START: i64 = 1_780_272_000;
 
 pub struct Stage {
-    pub clock: ManualClock,
-    now: Time,
-    config: Config,
-    gateway: Option<Gateway>,
-    client: reqwest::Client,
+    gateway: Running,
     publisher: Publisher,
     _folder: tempfile::TempDir,
 }
@@ -51,7 +42,7 @@ impl Stage {
 
     /// The same with more of a configuration.
     pub async fn with(more: &str) -> Self {
-        let mut stage = Self::without_feeds("allow_private = true", more).await;
+        let mut stage = Self::without_feeds(more).await;
         stage.says(&["one"]);
         stage.add("news").await;
         // The gateway may have polled it by itself already.
@@ -59,58 +50,37 @@ impl Stage {
         stage
     }
 
-    /// A gateway without feeds; `private`: which private addresses it may ask and, where `more` does not say
-    /// otherwise, call for strangers.
-    pub async fn without_feeds(private: &str, more: &str) -> Self {
+    /// A gateway without feeds, which calls private addresses for strangers.
+    pub async fn without_feeds(more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let text = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC}\"\n\
-             admin_token = \"{TOKEN}\"\n[store]\nkind = \"sled\"\npath = \"{}\"\n\
-             [polling]\n{private}\nhost_spacing = \"0s\"\nmin_interval = \"365d\"\n\
-             max_interval = \"365d\"\n{more}",
-            folder.path().display()
-        );
-        let mut config =
-            config::check("test", &text).unwrap_or_else(|e| panic!("{e}\n{text}")).config;
-        if !more.contains("private_callbacks") {
-            config.websub.private_callbacks = config.polling.allow_private.clone();
-        }
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let now = Time::from_unix(START);
-        let mut stage = Self {
-            clock: ManualClock::at(now),
-            now,
-            config,
-            gateway: None,
-            client: reqwest::Client::builder().no_proxy().build().unwrap(),
-            publisher: Publisher::start().await,
-            _folder: folder,
-        };
-        stage.start().await;
-        stage
+        let path = folder.path().display();
+        let mut config = configuration(&format!(
+            "[server]\npublic_url = \"{PUBLIC}\"\n[store]\nkind = \"sled\"\npath = \"{path}\"\n{more}"
+        ));
+        config.websub.private_callbacks = config.polling.allow_private.clone();
+        let gateway = Running::of(config, Some(Time::from_unix(START))).await;
+        Self { gateway, publisher: Publisher::start().await, _folder: folder }
     }
 
     pub async fn start(&mut self) {
-        let outside = Outside { clock: Arc::new(self.clock.clone()), ..Outside::default() };
-        self.gateway = Some(Gateway::start(&self.config, outside).await.unwrap());
+        self.gateway.open().await;
     }
 
     pub async fn stop(&mut self) {
-        self.gateway.take().unwrap().stop().await.unwrap();
+        self.gateway.close().await;
     }
 
     pub fn at(&self, path: &str) -> String {
-        format!("http://{}{path}", self.gateway.as_ref().unwrap().address())
+        self.gateway.url(path)
     }
 
     /// Under another public address from the next start on.
     pub fn moves_to(&mut self, public: &str) {
-        self.config.server.public_url = Some(public.to_owned());
+        self.gateway.config.server.public_url = Some(public.to_owned());
     }
 
     pub fn later(&mut self, seconds: u64) {
-        self.now = self.now.plus(Duration::from_secs(seconds));
-        self.clock.set(self.now);
+        self.gateway.later(Duration::from_secs(seconds));
     }
 
     /// What the publisher says from now on.
@@ -153,8 +123,8 @@ impl Stage {
 
     /// Reads the configuration again, without its readers.
     pub async fn revokes(&mut self) {
-        self.config.readers.clear();
-        self.gateway.as_ref().unwrap().reload(&self.config).await.unwrap();
+        self.gateway.config.readers.clear();
+        self.gateway.reload(&self.gateway.config).await.unwrap();
     }
 
     pub async fn delete(&self, name: &str) {
@@ -163,21 +133,12 @@ impl Stage {
 
     /// A call of the administration with a body, unless that is null: the status, and what is answered.
     pub async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
-        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        let mut call = self.client.request(method, self.at(&format!("/api/v1{path}")));
-        if !body.is_null() {
-            call = call.body(body.to_string());
-        }
-        let answer = call.bearer_auth(TOKEN).send().await.unwrap();
-        let status = answer.status().as_u16();
-        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+        self.gateway.admin(method, path, body).await
     }
 
     /// A document as a reader gets it.
     pub async fn get(&self, path: &str) -> (u16, HeaderMap, String) {
-        let answer = self.client.get(self.at(path)).send().await.unwrap();
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        (status, headers, answer.text().await.unwrap())
+        self.gateway.get(path).await
     }
 
     /// A request to the hub, and what it says.
@@ -188,7 +149,8 @@ impl Stage {
     }
 
     pub async fn post_as(&self, media_type: &str, body: String) -> (StatusCode, String) {
-        let call = self.client.post(self.at("/websub")).header("content-type", media_type);
+        let call = self.gateway.client().post(self.at("/websub"));
+        let call = call.header("content-type", media_type);
         let answer = call.body(body).send().await.unwrap();
         (answer.status(), answer.text().await.unwrap())
     }
@@ -207,8 +169,7 @@ impl Stage {
         let before = self.active().await;
         self.asks(topic, callback, more).await;
         let before = before as u64;
-        self.until("a subscription is in force", async || self.active().await as u64 > before)
-            .await;
+        until("a subscription is in force", async || self.active().await as u64 > before).await;
     }
 
     /// What administration sees of the hub.
@@ -220,33 +181,12 @@ impl Stage {
         self.seen().await["active"].as_u64().unwrap()
     }
 
-    /// Waits until there is nothing but what is in force.
-    pub async fn settles(&self) {
-        self.until("no request is pending", async || {
-            let seen = self.seen().await;
-            let all = seen["subscriptions"].as_array().unwrap();
-            all.iter().all(|of| of["request"].is_null())
-        })
-        .await;
-    }
-
     /// Waits until a callback has had so many deliveries.
     pub async fn delivers(&self, callback: &Callback, deliveries: usize) {
-        self.until(&format!("{deliveries} deliveries"), async || {
+        until(&format!("{deliveries} deliveries"), async || {
             callback.deliveries().len() >= deliveries
         })
         .await;
         assert_eq!(callback.deliveries().len(), deliveries);
-    }
-
-    /// Waits for something that must come.
-    pub async fn until(&self, what: &str, is: impl AsyncFn() -> bool) {
-        for _ in 0..2000 {
-            if is().await {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("it never came that {what}: {:#}", self.seen().await);
     }
 }

@@ -66,7 +66,7 @@ async fn a_webhook_is_told_each_change_until_it_arrives() {
     stage.changes_to(&["three", "two", "one"]).await;
     for tries in 2..=14_u64 {
         // What came of it is noted before time goes on.
-        stage.until("it is tried again", async || failures(&stage).await >= tries - 1).await;
+        until("it is tried again", async || failures(&stage).await >= tries - 1).await;
         stage.later(6 * 3600 + 1);
     }
     stage.stop().await;
@@ -74,7 +74,7 @@ async fn a_webhook_is_told_each_change_until_it_arrives() {
     let before = callback.deliveries().len();
     stage.later(6 * 3600 + 1);
     stage.start().await;
-    stage.until("it arrives", async || callback.deliveries().len() > before).await;
+    until("it arrives", async || callback.deliveries().len() > before).await;
     let last = callback.deliveries().pop().unwrap();
     assert_signed(&last, &secret);
     let again = told(&last);
@@ -86,7 +86,7 @@ async fn a_webhook_is_told_each_change_until_it_arrives() {
     assert_eq!(stage.admin("PUT", path, put).await.0, 200);
     let count = callback.deliveries().len() + 1;
     stage.changes_to(&["four", "three", "two", "one"]).await;
-    stage.until("it arrives", async || callback.deliveries().len() >= count).await;
+    until("it arrives", async || callback.deliveries().len() >= count).await;
     let last = callback.deliveries().pop().unwrap();
     assert_signed(&last, "another one");
     assert_eq!(changes(&told(&last)), ["created four"]);
@@ -97,11 +97,10 @@ async fn a_webhook_is_told_each_change_until_it_arrives() {
     let put = json!({ "url": callback.url("/other") });
     assert_eq!(stage.admin("PUT", path, put).await.0, 200);
     stage.delete("news").await;
-    stage
-        .until("nothing is left of it", async || {
-            stage.seen().await["subscriptions"].as_array().unwrap().is_empty()
-        })
-        .await;
+    until("nothing is left of it", async || {
+        stage.seen().await["subscriptions"].as_array().unwrap().is_empty()
+    })
+    .await;
     assert_eq!(callback.deliveries().len(), count);
 }
 
@@ -132,11 +131,11 @@ async fn many_changes_are_told_in_portions_and_wrong_requests_are_refused() {
         said.push("one");
         stage.changes_to(&said).await;
     }
-    stage.until("the first try is noted", async || failures(&stage).await > 0).await;
+    until("the first try is noted", async || failures(&stage).await > 0).await;
     callback.takes(Takes::With(200));
     let before = callback.deliveries().len();
     stage.later(6 * 3600 + 1);
-    stage.until("both portions arrive", async || callback.deliveries().len() >= before + 2).await;
+    until("both portions arrive", async || callback.deliveries().len() >= before + 2).await;
     let arrived = callback.deliveries().split_off(before);
     let messages: Vec<Value> = arrived.iter().map(told).collect();
     assert_eq!(messages[0]["more"], true);

@@ -1,20 +1,18 @@
 //! A publisher, a gateway and those who read it, all in one process.
 
 pub mod described;
-mod follower;
 mod hub;
 mod net;
 pub mod post;
-pub mod publisher;
 mod reader;
 mod stage;
 mod subscriber;
 
-pub use follower::Followers;
 pub use hub::{Hub, pushes};
 pub use net::{PUBLIC, header};
 pub use post::{Format, Post, post, posts};
-pub use publisher::{Answer, Publisher};
-pub use reader::Reader;
-pub use stage::{FEED, Stage, Step, TOKEN};
+pub use reader::{Followers, Reader};
+pub use stage::{FEED, Stage, Step, TOKEN, on_disk};
 pub use subscriber::Subscriber;
+
+pub use crate::support::publisher::{Answer, Publisher};

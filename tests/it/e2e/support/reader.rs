@@ -1,33 +1,25 @@
-//! A feed reader: polls the reader view with conditional requests and keeps entries by their guid
-//! or `atom:id`, as readers do.
+//! Feed readers: they poll the reader view with conditional requests and keep entries by their guid or `atom:id`, as
+//! readers do. One that follows RFC 3229 merges deltas (`A-IM: feed`).
 
 use super::net::{Net, PUBLIC, header};
-use crate::support::nodes::{is, text as text_of};
+use crate::support::document::{Document, Entry};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_core::xml::ns::ATOM;
-
-const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
-const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
 
 /// The reader with what it has seen.
 pub struct Reader {
     net: Net,
     feed: String,
+    takes_deltas: bool,
     etag: Option<String>,
     last_modified: Option<String>,
     /// Every entry ever seen, by id.
     seen: BTreeMap<String, Entry>,
-    /// The entries of the last document, in its order.
+    /// What it takes for the current entries, in the order of the document.
     pub current: Vec<String>,
-    /// What the last document said to be deleted.
-    pub deleted: BTreeSet<String>,
-}
-
-/// What a reader shows of an entry.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    pub title: String,
-    pub text: String,
+    /// What was said to be deleted and was not seen since.
+    gone: BTreeSet<String>,
+    /// How often it got which status.
+    answers: BTreeMap<u16, u32>,
 }
 
 /// What a visit found, in titles. Prints as words, nothing where nothing is different.
@@ -63,106 +55,128 @@ impl Reader {
         Self {
             net: net.clone(),
             feed: format!("{PUBLIC}/feeds/{feed}"),
+            takes_deltas: false,
             etag: None,
             last_modified: None,
             seen: BTreeMap::new(),
             current: Vec::new(),
-            deleted: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            answers: BTreeMap::new(),
         }
     }
 
     /// Reads the feed.
     pub async fn visit(&mut self) -> Visit {
         let mut request = self.net.get(&self.feed);
-        if let Some(etag) = &self.etag {
-            request = request.header("if-none-match", etag);
+        for (name, value) in
+            [("if-none-match", &self.etag), ("if-modified-since", &self.last_modified)]
+        {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
         }
-        if let Some(last_modified) = &self.last_modified {
-            request = request.header("if-modified-since", last_modified);
+        if self.takes_deltas {
+            request = request.header("a-im", "feed");
         }
         let answer = request.send().await.unwrap();
-        let etag = header(&answer, "etag");
-        if answer.status() == 304 {
+        let (status, etag) = (answer.status().as_u16(), header(&answer, "etag"));
+        *self.answers.entry(status).or_default() += 1;
+        if status == 304 {
             let plain = self.net.get(&self.feed).send().await.unwrap();
             assert_eq!(header(&plain, "etag"), self.etag, "304 for what is not the same");
             return Visit::default();
         }
-        assert_eq!(answer.status(), 200);
         assert_ne!(etag, self.etag, "the whole document though it was the same");
         assert!(etag.as_ref().is_some_and(|tag| tag.starts_with('"')), "a strong ETag: {etag:?}");
+        let is_delta = status == 226;
+        if is_delta {
+            assert!(self.takes_deltas, "a delta for who did not ask for one");
+            assert_eq!(header(&answer, "im").as_deref(), Some("feed"));
+            assert_eq!(header(&answer, "delta-base"), self.etag, "the delta begins elsewhere");
+        } else {
+            assert_eq!((status, header(&answer, "im")), (200, None));
+        }
         self.etag = etag;
         self.last_modified = header(&answer, "last-modified");
-        let text = answer.text().await.unwrap();
-        self.take_in(&text)
+        self.take_in(Document::read(&answer.text().await.unwrap()), is_delta)
     }
 
-    fn take_in(&mut self, text: &str) -> Visit {
-        let (entries, deleted) = entries(text);
+    fn take_in(&mut self, document: Document, is_delta: bool) -> Visit {
         let mut visit = Visit::default();
-        let before = std::mem::take(&mut self.current);
-        for (id, entry) in entries {
-            assert!(!self.current.contains(&id), "{id} stands there twice");
-            let title = entry.title.clone();
-            let was_there = before.contains(&id);
-            match self.seen.insert(id.clone(), entry.clone()) {
+        let before = self.current.clone();
+        if !is_delta {
+            self.current.clear();
+        }
+        self.current.retain(|id| !document.deletions.contains(id));
+        self.gone.extend(document.deletions);
+        for entry in document.entries {
+            let (id, title) = (entry.id.clone(), entry.title.clone());
+            self.gone.remove(&id);
+            let said = (entry.title.clone(), entry.text.clone());
+            match self.seen.insert(id.clone(), entry) {
                 None => visit.new.push(title),
                 Some(old) => {
-                    if !was_there {
+                    if !before.contains(&id) {
                         visit.back.push(title.clone());
                     }
-                    if old != entry {
+                    if (old.title, old.text) != said {
                         visit.changed.push(title);
                     }
                 }
             }
-            self.current.push(id);
+            if !self.current.contains(&id) {
+                self.current.push(id);
+            }
         }
         for id in before.iter().filter(|id| !self.current.contains(id)) {
             visit.gone.push(self.seen[id].title.clone());
         }
-        for id in &deleted {
-            assert!(!self.current.contains(id), "{id} is deleted and there");
-        }
-        self.deleted = deleted;
         visit
     }
 
-    /// The titles of the last document, in its order.
+    /// The titles of the current entries, in their order.
     pub fn titles(&self) -> Vec<&str> {
         self.current.iter().map(|id| self.seen[id].title.as_str()).collect()
     }
+
+    /// Every entry that it read and that was not said to be deleted.
+    fn library(&self) -> Vec<&Entry> {
+        self.seen.values().filter(|entry| !self.gone.contains(&entry.id)).collect()
+    }
 }
 
-/// The entries of a document with their ids, and the ids that it says are deleted.
-pub fn entries(text: &str) -> (Vec<(String, Entry)>, BTreeSet<String>) {
-    let read = roxmltree::Document::parse(text);
-    let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let root = read.root_element();
-    let atom = is(root, (ATOM, "feed"));
-    let container = if atom {
-        root
-    } else {
-        assert!(is(root, ("", "rss")), "{text}");
-        assert_eq!(root.attribute("version"), Some("2.0"));
-        root.children().find(|child| is(*child, ("", "channel"))).unwrap()
-    };
-    let mut entries = Vec::new();
-    let mut deleted = BTreeSet::new();
-    for element in container.children() {
-        if is(element, (TOMBSTONES, "deleted-entry")) {
-            deleted.insert(element.attribute("ref").unwrap().to_owned());
-        }
-        if !is(element, if atom { (ATOM, "entry") } else { ("", "item") }) {
-            continue;
-        }
-        let value = |names: &[(&str, &str)]| text_of(element, names);
-        let key = if atom { value(&[(ATOM, "id")]) } else { value(&[("", "guid")]) };
-        let key = key.unwrap_or_else(|| panic!("an entry without id\n{text}"));
-        let title = value(&[(ATOM, "title"), ("", "title")]).unwrap_or_default();
-        let texts =
-            [(ATOM, "content"), (ATOM, "summary"), ("", "description"), (CONTENT, "encoded")];
-        let text = value(&texts).unwrap_or_default();
-        entries.push((key, Entry { title, text }));
+/// Two readers that always visit together, one with deltas: they know the same.
+pub struct Followers {
+    whole: Reader,
+    delta: Reader,
+}
+
+impl Followers {
+    pub fn new(net: &Net, feed: &str) -> Self {
+        let delta = Reader { takes_deltas: true, ..Reader::new(net, feed) };
+        Self { whole: Reader::new(net, feed), delta }
     }
-    (entries, deleted)
+
+    /// Both read the feed, and know the same then. `is_deleted`: whether the publisher took the
+    /// entry of that title away.
+    pub async fn visit(&mut self, is_deleted: impl Fn(&str) -> bool) {
+        self.whole.visit().await;
+        self.delta.visit().await;
+        assert_eq!(self.whole.etag, self.delta.etag, "both have the same state now");
+        assert_eq!(self.whole.library(), self.delta.library(), "what both have read");
+        for id in &self.whole.current {
+            assert!(self.delta.current.contains(id), "{id} is not there by deltas");
+        }
+        // What merely left the document stays with who merges; what was taken away does not.
+        for id in self.delta.current.iter().filter(|id| !self.whole.current.contains(id)) {
+            let title = &self.delta.seen[id].title;
+            assert!(!is_deleted(title), "{title} was taken away and stands there by deltas");
+        }
+    }
+
+    /// How often a delta was the answer, and how often the whole document was to who asked for one.
+    pub fn answers(&self) -> (u32, u32) {
+        let count = |status| self.delta.answers.get(&status).copied().unwrap_or_default();
+        (count(226), count(200))
+    }
 }

@@ -6,20 +6,20 @@
 use super::net::{Net, PUBLIC, header};
 use super::subscriber::{Sync, sync};
 use super::{Answer, Followers, Format, Post, Publisher, Reader, Subscriber, described};
+use crate::support::gateways;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::app::{Gateway, Outside};
-use tidegate_config::{self as config, Config};
+use tidegate_config::Config;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{FeedName, Time};
 use tidegate_store::Select;
 
 /// The feed's name.
 pub const FEED: &str = "news";
-/// The administrator's token.
-pub const TOKEN: &str = "a-token-for-the-end-to-end-tests";
+pub use crate::support::process::TOKEN;
 /// 2026-06-01T00:00:00Z: when the gateway starts.
 const START: i64 = 1_780_272_000;
 /// The kinds of events, in the order in which a step tells them.
@@ -362,9 +362,10 @@ impl Stage {
     }
 }
 
-/// How the gateway polls where a test does not say.
-const POLLING: &str = "[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-     min_interval = \"365d\"\nmax_interval = \"365d\"\n";
+/// Tables of a gateway that keeps its data in a folder.
+pub fn on_disk(folder: &std::path::Path) -> String {
+    format!("[store]\nkind = \"sled\"\npath = \"{}\"\n", folder.join("data").display())
+}
 
 /// A configuration for tests: everything beside what `text` says.
 pub fn configuration(text: &str) -> Config {
@@ -374,16 +375,5 @@ pub fn configuration(text: &str) -> Config {
         true => text.replace("[publish]\n", publish),
         false => format!("{text}\n{publish}"),
     };
-    let has = |table: &str| text.lines().any(|line| line == table);
-    let store = if has("[store]") { "" } else { "[store]\nkind = \"memory\"\n" };
-    let polling = if has("[polling]") { "" } else { POLLING };
-    let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC}\"\nadmin_token = \"{TOKEN}\"\n\
-         {polling}{store}{text}"
-    );
-    let checked = config::check("test", &text);
-    let mut config = checked.unwrap_or_else(|faults| panic!("{faults}\n{text}")).config;
-    // The clock of these tests stands still.
-    config.polling.walk_pause = Duration::ZERO;
-    config
+    gateways::configuration(&format!("[server]\npublic_url = \"{PUBLIC}\"\n{text}"))
 }

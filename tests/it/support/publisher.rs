@@ -8,7 +8,6 @@ use http::{HeaderMap, StatusCode, header};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
-use tokio::task::JoinHandle;
 
 /// What it answers to requests for one path.
 #[derive(Debug, Clone)]
@@ -87,6 +86,8 @@ struct Script {
     answers: HashMap<String, Answer>,
     /// What its pages answer that have no answer of their own.
     pages: Option<Answer>,
+    /// What it answers to everything else; 503 where nothing is set.
+    all: Option<Answer>,
     asked: Vec<(String, HeaderMap)>,
     methods: Vec<String>,
 }
@@ -94,11 +95,10 @@ struct Script {
 /// Where its pages are.
 const PAGES: &str = "/2026/";
 
-/// The publisher. It ends with the value.
+/// The publisher. It ends with the test.
 pub struct Publisher {
     script: Arc<Mutex<Script>>,
     port: u16,
-    task: JoinHandle<()>,
 }
 
 impl Publisher {
@@ -107,8 +107,8 @@ impl Publisher {
         let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { script, port, task }
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { script, port }
     }
 
     /// Its port.
@@ -124,6 +124,11 @@ impl Publisher {
     /// Sets what a path answers from now on; what is set for a path with a query goes before it.
     pub fn set(&self, path: &str, answer: Answer) {
         self.script.lock().unwrap().answers.insert(path.to_owned(), answer);
+    }
+
+    /// Sets what every other path answers.
+    pub fn set_all(&self, answer: Answer) {
+        self.script.lock().unwrap().all = Some(answer);
     }
 
     /// Sets what all pages answer that have no answer of their own; 503 until then.
@@ -159,19 +164,14 @@ impl Publisher {
     }
 }
 
-impl Drop for Publisher {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
     let mut script = script.lock().unwrap();
     let whole = request.uri().path_and_query().map_or("/", |whole| whole.as_str()).to_owned();
     let path = request.uri().path();
     let own = script.answers.get(&whole).or_else(|| script.answers.get(path));
     let page = script.pages.as_ref().filter(|_| path.starts_with(PAGES));
-    let answer = own.or(page).cloned().unwrap_or_else(|| Answer::status(503));
+    let answer = own.or(page).or(script.all.as_ref());
+    let answer = answer.cloned().unwrap_or_else(|| Answer::status(503));
     script.asked.push((whole, request.headers().clone()));
     script.methods.push(request.method().to_string());
     answer.response(request.headers())

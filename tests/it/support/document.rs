@@ -1,13 +1,17 @@
-//! A feed document as those who read it see it: Atom 1.0 or RSS 2.0.
+//! A feed document as those who read it see it, Atom 1.0 or RSS 2.0: what it says, and what the W3C feed validator
+//! demands of Feed History.
 
-use crate::support::nodes::{is, text};
+use super::nodes::{is, text};
 use roxmltree::Node;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::xml::ns::ATOM;
 
 const SSE: &str = "http://www.microsoft.com/schemas/sse";
 const HISTORY: &str = "http://purl.org/syndication/history/1.0";
 const TOMBSTONES: &str = "http://purl.org/atompub/tombstones/1.0";
+const CONTENT: &str = "http://purl.org/rss/1.0/modules/content/";
+/// The relations of paged feeds, which have no place among archives.
+const PAGING: [&str; 3] = ["first", "last", "next"];
 
 /// An entry, with what its `sx:sync` says.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +32,8 @@ pub struct Document {
     pub deletions: Vec<String>,
     pub is_archive: bool,
     pub is_complete: bool,
+    /// When it was updated; nothing in RSS.
+    pub updated: String,
     pub since: Option<String>,
     pub until: Option<String>,
     pub related: Option<String>,
@@ -42,7 +48,7 @@ impl Document {
         let container = if atom {
             root
         } else {
-            assert!(is(root, ("", "rss")), "{text}");
+            assert!(is(root, ("", "rss")) && root.attribute("version") == Some("2.0"), "{text}");
             root.children().find(|child| is(*child, ("", "channel"))).unwrap()
         };
         let mut document = Self::default();
@@ -70,10 +76,17 @@ impl Document {
                     document.related =
                         related.and_then(|it| it.attribute("link").map(str::to_owned));
                 }
+                (ATOM, "updated") if atom => {
+                    document.updated = element.text().unwrap().to_owned();
+                }
                 (ATOM, "entry") if atom => document.entries.push(entry(element)),
                 ("", "item") if !atom => document.entries.push(entry(element)),
                 _ => {}
             }
+        }
+        document.check_history(text);
+        if atom {
+            check_head(root, text);
         }
         document
     }
@@ -81,15 +94,48 @@ impl Document {
     pub fn link(&self, rel: &str) -> Option<&str> {
         self.links.get(rel).map(String::as_str)
     }
+
+    /// The rules of Feed History for one document.
+    fn check_history(&self, text: &str) {
+        let ids: BTreeSet<&str> = self.entries.iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(ids.len(), self.entries.len(), "DuplicateEntries\n{text}");
+        assert!(PAGING.iter().all(|rel| self.link(rel).is_none()), "beside archives\n{text}");
+        assert!(!self.is_archive || self.link("current").is_some(), "without current\n{text}");
+        assert!(!self.is_archive || !self.is_complete, "an archive and complete\n{text}");
+        let previous = self.link("previous");
+        assert!(previous.is_none() || previous == self.link("prev-archive"), "{text}");
+        // Who lives is not said to be deleted.
+        let mut living = self.entries.iter().filter(|entry| !entry.deleted);
+        assert!(living.all(|entry| !self.deletions.contains(&entry.id)), "{text}");
+    }
+}
+
+/// The head of an Atom feed is whole, and nothing of it stands behind the first entry.
+fn check_head(root: Node<'_, '_>, text: &str) {
+    let children: Vec<_> = root.children().filter(Node::is_element).collect();
+    for name in ["id", "title", "updated"] {
+        let found = children.iter().filter(|child| is(**child, (ATOM, name))).count();
+        assert_eq!(found, 1, "{name} (MissingElement)\n{text}");
+    }
+    let is_entry = |child: &&Node<'_, '_>| is(**child, (ATOM, "entry"));
+    let behind = children.iter().skip_while(|child| !is_entry(child));
+    let mut misplaced = behind.filter(|child| !is_entry(child));
+    assert!(misplaced.all(|child| child.tag_name().namespace() != Some(ATOM)), "{text}");
 }
 
 fn entry(entry: Node<'_, '_>) -> Entry {
     let value = |names: &[(&str, &str)]| text(entry, names);
     let sync = entry.children().find(|child| is(*child, (SSE, "sync"))).unwrap();
+    let mut links = entry.children().filter(|child| is(*child, (ATOM, "link")));
+    let archives = |link: Node<'_, '_>| {
+        matches!(link.attribute("rel"), Some("prev-archive" | "next-archive" | "current"))
+    };
+    assert!(!links.any(archives), "FeedHistoryRelInEntry");
+    let texts = [(ATOM, "content"), (ATOM, "summary"), ("", "description"), (CONTENT, "encoded")];
     Entry {
         id: value(&[(ATOM, "id"), ("", "guid")]).unwrap(),
         title: value(&[(ATOM, "title"), ("", "title")]).unwrap_or_default(),
-        text: value(&[(ATOM, "content"), ("", "description")]).unwrap_or_default(),
+        text: value(&texts).unwrap_or_default(),
         sync_id: sync.attribute("id").unwrap().to_owned(),
         updates: sync.attribute("updates").unwrap().parse().unwrap(),
         deleted: sync.attribute("deleted") == Some("true"),
