@@ -10,16 +10,12 @@
 //! In PostgreSQL, which several gateways write, each write is a transaction ([`transactions`]), each read is made as of
 //! one moment, and what gateways have in memory follows what the database numbers ([`follow`]).
 
-mod ahead;
 mod archives;
-mod carrying;
-mod chain;
 mod committer;
-mod conflicts;
+mod feed;
 mod follow;
 mod health;
 mod keys;
-mod ledger;
 mod open;
 mod operations;
 mod past;
@@ -30,12 +26,10 @@ mod read;
 mod reader;
 mod reading;
 mod records;
-mod redact;
 mod redo;
 mod reopen;
 mod request;
 mod shared;
-mod stubs;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod testing;
 #[cfg(test)]

@@ -43,95 +43,38 @@ macro_rules! classes {
 }
 
 classes! {
-    /// What the store says of itself: its format, whose it is.
-    Gateway gateway 28
+    /// What the store says of itself, by name: its format, whose it is.
+    Gateway gateway 1
     /// What operators say of feeds.
-    Feeds feeds 1
-    /// States of feeds.
-    States states 2
-    /// The documents around the entries.
-    Skeletons skeletons 3
-    /// Orders of reader views.
-    Orders orders 4
-    /// Ledger entries.
-    Ledger ledger 5
-    /// Where the newest bytes of items stand.
-    Heads heads 6
-    /// Items by tick; the values are empty.
-    ByTick by_tick 7
-    /// Notes of versions.
-    Versions versions 8
-    /// Bytes of versions; written once.
-    Bodies bodies 9
-    /// Newest bytes that made no version.
-    Latest latest 10
-    /// Events.
-    Events events 11
-    /// The change log.
-    Log log 12
-    /// Poll states.
-    Polls polls 13
-    /// Large documents while they are taken in, by feed.
-    Attempts attempts 26
-    /// What is left of purged feeds.
-    Floors floors 15
-    /// Entries of held documents.
-    Kept kept 23
-    /// What is in conflict with current versions, by item.
-    Conflicts conflicts 25
-    /// What is left of items that left the ledger.
-    Stubs stubs 29
-    /// These by the hashes of their names; the values are empty.
-    StubNames stub_names 30
-    /// The items of feeds outside the order that are not settled.
-    Unsettled unsettled 32
-    /// Items by the keys of the index of their ledger; the values are empty.
-    LedgerIndex ledger_index 33
+    Feeds feeds 2
+    /// What polling remembers of feeds.
+    Polls polls 3
+    /// The change log: a record for each change.
+    Log log 4
     /// Subscriptions of the hub, by id.
-    Subscriptions subscriptions 24
-    /// Since when the present orders and skeletons are in force.
-    Histories histories 20
-    /// Orders of reader views that are not in force any more.
-    PastOrders past_orders 21
-    /// Documents around the entries that are not in force any more.
-    PastSkeletons past_skeletons 22
+    Subscriptions subscriptions 5
+    /// What is left of purged feeds, large documents while they are taken in, and large changes that are under way.
+    Marks marks 6
+    /// States of feeds.
+    States states 7
+    /// The present order of a feed with the document around its entries; entries of held documents; unsettled items.
+    Frames frames 8
+    /// Orders with the documents around the entries that are not in force any more.
+    Past past 9
+    /// Ledger entries, with where their newest bytes are and what is in conflict with them.
+    Items items 10
+    /// Versions with their bytes, and newest bytes that made no version.
+    Texts texts 11
+    /// Items by tick, by the keys of their ledger, by conflicts; stubs by name; archives by id.
+    Index index 12
+    /// Events, in blocks.
+    Events events 13
     /// Notes of archives, by number.
-    Archives archives 16
-    /// Numbers of archives, by id.
-    ArchiveIds archive_ids 17
+    Archives archives 14
     /// Blocks of archives; written once but for redaction.
-    Segments segments 18
-    /// A large change that is under way, in blobs.
-    Redo redo 27
-    /// Feeds with a large change that is certain, and is applied from its blobs.
-    Unfinished unfinished 31
-}
-
-impl Class {
-    /// Where the content of a feed stands: everything that a purge removes.
-    pub(super) const CONTENT: &[Self] = &[
-        Self::Skeletons,
-        Self::Orders,
-        Self::Ledger,
-        Self::Heads,
-        Self::ByTick,
-        Self::Versions,
-        Self::Bodies,
-        Self::Latest,
-        Self::Conflicts,
-        Self::Stubs,
-        Self::StubNames,
-        Self::Unsettled,
-        Self::LedgerIndex,
-        Self::Events,
-        Self::Kept,
-        Self::Histories,
-        Self::PastOrders,
-        Self::PastSkeletons,
-        Self::Archives,
-        Self::ArchiveIds,
-        Self::Segments,
-    ];
+    Segments segments 15
+    /// What is left of items that left the ledger.
+    Stubs stubs 16
 }
 
 /// A class and a key.

@@ -115,6 +115,8 @@ pub enum Select {
     Current,
     /// Items and tombstones with a later tick, by tick and then sync id.
     After(Tick),
+    /// The tombstones among these.
+    Tombstones(Tick),
     /// Every item that lives, and every tombstone kept; by tick and then sync id.
     All,
 }

@@ -4,6 +4,7 @@
 
 mod groups;
 
+use super::feed::FeedRecords;
 use super::plan::PlannedCommit;
 use super::records::Records;
 use super::redo::PORTION;
@@ -12,7 +13,7 @@ use super::{StorePlace, keys, open, prune, purge, read, transfer};
 use crate::engine::{Class, Writes};
 use crate::portable::ExportRecord;
 use crate::purge_mark::PurgeMark;
-use crate::record::{FloorRecord, StateRecord};
+use crate::record::StateRecord;
 use crate::{
     AppliedOrigins, CommitError, Committed, Epoch, FeedList, LoggedChange, StoreError, StoreOrigin,
     SubscriptionChange,
@@ -113,7 +114,7 @@ impl Committer {
                 open::log(&self.records, &mut writes, (group.epoch, place, group.at), &logged)?;
             }
             if has_floor {
-                writes.insert((Class::Floors, keys::feed(&feed)), None);
+                writes.insert((Class::Marks, keys::of_kind(keys::PURGED, &feed)), None);
             }
             group.logged.push(logged);
         }
@@ -183,9 +184,9 @@ impl Committer {
         };
         self.shared.forget_list();
         group.imports = Some(end);
-        // It stands there from the first piece to the last.
+        // It stands there from the first piece until the last is stored.
         let mut writes = Writes::new();
-        open::note_importing(&mut writes, !end);
+        open::note_importing(&mut writes, true);
         for piece in pieces {
             if writes.len() >= PORTION {
                 self.apply(std::mem::take(&mut writes), group);
@@ -205,6 +206,7 @@ impl Committer {
         }
         if end {
             importer.end()?;
+            open::note_importing(&mut writes, false);
         }
         self.apply(writes, group);
         if !end {
@@ -253,7 +255,7 @@ impl Committer {
     ) -> Result<(), StoreError> {
         // Who is alone decides about one change after the other.
         if let Some(over) = over.filter(|_| !self.is_alone()) {
-            let wanted = records.iter().map(|it| (Class::Feeds, keys::feed(&it.name))).collect();
+            let wanted = records.iter().map(|it| (Class::Feeds, keys::feed(&it.name)));
             let stored = self.records.ahead(wanted)?;
             for FeedRecord { name, .. } in records {
                 let found: Option<FeedRecord> = stored.record(Class::Feeds, &keys::feed(name))?;
@@ -281,11 +283,11 @@ impl Committer {
         attempt: &Attempt,
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
-        let (mut writes, key) = (Writes::new(), keys::feed(&attempt.feed));
+        let (mut writes, key) = (Writes::new(), keys::of_kind(keys::ATTEMPT, &attempt.feed));
         if attempt.is_over() {
-            writes.insert((Class::Attempts, key), None);
+            writes.insert((Class::Marks, key), None);
         } else {
-            self.records.put(&mut writes, Class::Attempts, key, attempt)?;
+            self.records.put(&mut writes, Class::Marks, key, attempt)?;
         }
         self.write(writes, group);
         Ok(())
@@ -298,13 +300,8 @@ impl Committer {
         group: &mut CommitGroup,
     ) -> Result<(), StoreError> {
         let key = |change: &SubscriptionChange| keys::subscription(change.after.id());
-        let records = match self.is_alone() {
-            true => self.records.clone(),
-            false => {
-                let keys = changes.iter().map(|it| (Class::Subscriptions, key(it)));
-                self.records.ahead(keys.collect())?
-            }
-        };
+        let records =
+            self.records.ahead(changes.iter().map(|it| (Class::Subscriptions, key(it))))?;
         let mut writes = Writes::new();
         for change in changes {
             let key = key(change);
@@ -324,17 +321,16 @@ impl Committer {
 
     /// The marks that a feed leaves that is purged, where it had commits: `head` as of the last one. Reads its ledger.
     pub(super) fn purge_mark(
-        records: &Records,
-        feed: &FeedName,
+        feed: &FeedRecords,
         head: &StateRecord,
     ) -> Result<PurgeMark, StoreError> {
         // Where the name of this gateway is damaged, its updates of others' items do not count.
-        let own = read::undamaged(open::identity(records))?.flatten();
+        let own = read::undamaged(open::identity(&feed.records))?.flatten();
         let own = own.map(|own| own.endpoint);
         // A mark that is too low would stay so: where the database does not answer, nothing is forgotten.
-        let updates = read::most_updates(records, feed, own.as_ref())?;
-        let older: Option<FloorRecord> = records.record(Class::Floors, &keys::feed(feed))?;
-        Ok(PurgeMark::under(&head.state, updates, older.map(|older| older.floor).as_ref()))
+        let updates = feed.most_updates(own.as_ref())?;
+        let older = read::floor(&feed.records, &feed.name)?;
+        Ok(PurgeMark::under(&head.state, updates, older.as_ref()))
     }
 
     /// Forgets a feed, which leaves these marks where it had commits. The rest of it is to be swept.

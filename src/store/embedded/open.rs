@@ -169,8 +169,8 @@ pub(crate) fn begin(
 /// Whether anything was committed to a database, and its last epoch.
 pub(crate) fn is_used(records: &Records) -> Result<(bool, Epoch), StoreError> {
     let (reached, _) = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
-    for class in [Class::States, Class::Floors] {
-        if records.first(class, beginning_with(&[]), KeyOrder::Ascending)?.is_some() {
+    for (class, prefix) in [(Class::States, &[][..]), (Class::Marks, keys::PURGED)] {
+        if records.first(class, beginning_with(prefix), KeyOrder::Ascending)?.is_some() {
             return Ok((true, reached));
         }
     }
@@ -314,9 +314,9 @@ pub(super) type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark
 
 pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
     let (mut floors, mut sweeping) = (HashMap::new(), Vec::new());
-    for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
+    for entry in records.scan::<FloorRecord>(Class::Marks, keys::PURGED) {
         let (key, record) = entry?;
-        let feed = name(records, Class::Floors, &key)?;
+        let (feed, _) = records.of_key(Class::Marks, &key, keys::split_kind(&key))?;
         if record.sweeping {
             sweeping.push((feed.clone(), record.floor));
         }
@@ -327,5 +327,5 @@ pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
 
 /// The feed in the key of what a feed has one of.
 pub(super) fn name(records: &Records, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {
-    keys::feed_name(key).ok_or_else(|| records.damaged(class, key, "it names no feed"))
+    records.of_key(class, key, keys::feed_name(key))
 }

@@ -2,7 +2,7 @@
 
 use super::request::Touches;
 use super::{CommitGroup, Committer, Store, TransactionLock, Writer};
-use super::{archives, conflicts, open, past, read, stubs};
+use super::{open, read};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
     KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StoreCondition,
@@ -134,7 +134,8 @@ impl Store {
     /// none was, or where the feed that took its name had a tick since, whose state says it then.
     pub async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let feed = feed.clone();
-        self.inner.read(move |records, _| read::purged_updates(records, &feed)).await
+        let floor = self.inner.read(move |records, _| read::floor(records, &feed)).await?;
+        Ok(floor.map_or(0, |floor| floor.updates))
     }
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
@@ -161,22 +162,24 @@ impl Store {
 
     /// The state, ledger and order, at one revision.
     pub async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        let mut tries = 1..READ_TRIES;
-        loop {
-            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
-            match reader.snapshot().await {
-                Err(StoreError::Outdated) if tries.next().is_some() => {}
-                read => return read,
-            }
-        }
+        self.read_pinned(feed, |reader| async move { reader.snapshot().await }).await
     }
 
     /// Items with their bytes, state and skeleton, at one revision.
     pub async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        self.read_pinned(feed, |reader| async move { reader.view(select).await }).await
+    }
+
+    /// Reads a feed at one revision, anew where it changes meanwhile.
+    async fn read_pinned<T, F: Future<Output = Result<Option<T>, StoreError>>>(
+        &self,
+        feed: &FeedName,
+        read: impl Fn(PinnedFeed) -> F,
+    ) -> Result<Option<T>, StoreError> {
         let mut tries = 1..READ_TRIES;
         loop {
             let Some(reader) = self.pin(feed).await? else { return Ok(None) };
-            match reader.view(select).await {
+            match read(reader).await {
                 Err(StoreError::Outdated) if tries.next().is_some() => {}
                 read => return read,
             }
@@ -186,18 +189,18 @@ impl Store {
     /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
     /// without reading the ledger.
     pub async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
-        self.inner.of_feed(feed, |records, feed, _| conflicts::ids(records, feed)).await
+        self.inner.of_feed(feed, |feed, _| feed.contested()).await
     }
 
     /// The feeds that have such items. A store on disk answers with one read of all conflicts there are.
     pub async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
-        self.inner.of_all(conflicts::feeds).await
+        self.inner.of_all(read::contested_feeds).await
     }
 
     /// One item with its bytes.
     pub async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| read::item(records, feed, &id)).await
+        self.inner.of_feed(feed, move |feed, _| feed.whole_item(&id)).await
     }
 
     /// What the ledger has of an item.
@@ -207,7 +210,7 @@ impl Store {
         id: &SyncId,
     ) -> Result<Option<LedgerEntry>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| read::known(records, feed, &id)).await
+        self.inner.of_feed(feed, move |feed, _| feed.known(&id)).await
     }
 
     /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
@@ -215,7 +218,7 @@ impl Store {
     /// every view answer nothing of them. A store of which nothing leaves has none.
     pub async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<Stub>, StoreError> {
         let names = names.to_vec();
-        self.inner.of_feed(feed, move |records, feed, _| stubs::find(records, feed, &names)).await
+        self.inner.of_feed(feed, move |feed, _| feed.stubs(&names)).await
     }
 
     /// An item's kept versions, newest first, at most `limit`.
@@ -227,8 +230,8 @@ impl Store {
     ) -> Result<Vec<VersionNote>, StoreError> {
         let id = id.clone();
         self.inner
-            .of_feed(feed, move |records, feed, _| {
-                read::notes(records, feed, &id).take(limit).collect()
+            .of_feed(feed, move |feed, _| {
+                feed.versions(&id).take(limit).map(|version| Ok(version?.0)).collect()
             })
             .await
     }
@@ -241,9 +244,7 @@ impl Store {
         updates: Count,
     ) -> Result<Option<KeptVersion>, StoreError> {
         let id = id.clone();
-        self.inner
-            .of_feed(feed, move |records, feed, _| past::version(records, feed, &id, updates))
-            .await
+        self.inner.of_feed(feed, move |feed, _| feed.version(&id, updates)).await
     }
 
     /// What a view of the feed showed at `at`; `None` where nothing was committed yet. Redacted
@@ -255,21 +256,17 @@ impl Store {
         select: PastSelect,
         at: Time,
     ) -> Result<Option<Past>, StoreError> {
-        self.inner
-            .of_feed(feed, move |records, feed, state| {
-                past::past(records, feed, state, select, at).map(Some)
-            })
-            .await
+        self.inner.of_feed(feed, move |feed, state| feed.past(state, select, at).map(Some)).await
     }
 
     /// What is kept of the feed's past, and what it costs. Looks at all of it.
     pub async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
-        self.inner.of_feed(feed, past::holdings).await
+        self.inner.of_feed(feed, |feed, _| feed.holdings()).await
     }
 
     /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
     pub async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
-        self.inner.of_feed(feed, move |records, feed, _| read::events(records, feed, limit)).await
+        self.inner.of_feed(feed, move |feed, _| feed.events(limit)).await
     }
 
     /// The archives that are kept, newest first, at most `limit`.
@@ -278,9 +275,7 @@ impl Store {
         feed: &FeedName,
         limit: usize,
     ) -> Result<Vec<ArchiveNote>, StoreError> {
-        self.inner
-            .of_feed(feed, move |records, feed, state| archives::kept(records, feed, state, limit))
-            .await
+        self.inner.of_feed(feed, move |feed, state| feed.archives(state, limit)).await
     }
 
     /// What is known of an archive, also of one that was dropped and is remembered
@@ -291,7 +286,7 @@ impl Store {
         id: &ArchiveId,
     ) -> Result<Option<ArchivePlace>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| archives::place(records, feed, &id)).await
+        self.inner.of_feed(feed, move |feed, _| feed.archive_place(&id)).await
     }
 
     /// The content of an archive that is kept.
@@ -301,9 +296,7 @@ impl Store {
         id: &ArchiveId,
     ) -> Result<Option<Archive>, StoreError> {
         let id = id.clone();
-        self.inner
-            .of_feed(feed, move |records, feed, _| archives::archive(records, feed, &id))
-            .await
+        self.inner.of_feed(feed, move |feed, _| feed.archive(&id)).await
     }
 
     /// Applies a change: all or nothing, durable and shown on return, compare-and-set on the feed's revision. One that

@@ -1,5 +1,6 @@
 //! How the store is read: on blocking threads where that waits for a disk, a feed with its gate held.
 
+use super::feed::FeedRecords;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, keys, read};
 use crate::StoreError;
@@ -85,7 +86,7 @@ impl StoreInner {
     pub(super) async fn read_feed<T: Send + 'static>(
         &self,
         feed: &FeedName,
-        read: impl FnOnce(&Records, &StateRecord) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&FeedRecords, &StateRecord) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
         self.opened()?;
         let gate = match self.shared.gate(feed) {
@@ -103,14 +104,15 @@ impl StoreInner {
                     (Some(shown), Some(gate))
                         if Arc::ptr_eq(&shown.gate, OwnedRwLockReadGuard::rwlock(gate)) =>
                     {
-                        read(records, &shown.head()?).map(Some)
+                        read(&FeedRecords::new(records, &feed), &shown.head()?).map(Some)
                     }
                     // It was purged and begun anew since: its readers and this one do not wait for each other.
                     _ => Err(StoreError::Outdated),
                 };
             };
             let head = stored.map(|value| records.decode(Class::States, &key, &value));
-            head.transpose()?.map(|head| read(&records, &head)).transpose()
+            let feed = FeedRecords::new(&records, &feed);
+            head.transpose()?.map(|head| read(&feed, &head)).transpose()
         })
         .await
     }
@@ -119,10 +121,9 @@ impl StoreInner {
     pub(super) async fn of_feed<T: Default + Send + 'static>(
         &self,
         feed: &FeedName,
-        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&FeedRecords, &FeedState) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let name = feed.clone();
-        let found = self.read_feed(feed, move |records, head| read(records, &name, &head.state));
+        let found = self.read_feed(feed, move |feed, head| read(feed, &head.state));
         Ok(found.await?.unwrap_or_default())
     }
 

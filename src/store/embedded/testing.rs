@@ -13,7 +13,7 @@ use super::open::{self, inspect};
 use super::request::CommitRequest;
 use super::*;
 use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
-use crate::record::{HeadRecord, Record, StateRecord};
+use crate::record::{FrameRecord, ItemRecord, Record, StateRecord, TextRecord};
 use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote};
 use std::ops::Deref;
 use std::time::Duration;
@@ -208,7 +208,11 @@ impl ScriptedStore {
     pub fn take_reads(&self, class: &str) -> Vec<FeedName> {
         let mut reads = self.script.reads.lock().unwrap();
         let of = reads.extract_if(.., |(read, _)| read.name() == class);
-        of.filter_map(|(_, key)| keys::feed_of(&key)).collect()
+        let name = |key: &[u8]| {
+            let end = key.iter().position(|byte| *byte == 0)?;
+            keys::feed_name(key.get(..=end)?)
+        };
+        of.filter_map(|(_, key)| name(&key)).collect()
     }
 
     /// How many writes had entries of a class.
@@ -341,12 +345,12 @@ impl ScriptedStore {
 
     /// The large documents that are being taken in, as they are stored.
     pub fn stored_attempts(&self) -> Vec<Attempt> {
-        self.all(Class::Attempts)
+        read::attempts(&self.records()).unwrap()
     }
 
     /// Puts one there.
     pub fn set_attempt(&self, attempt: &Attempt) {
-        self.put(Class::Attempts, keys::feed(&attempt.feed), attempt);
+        self.put(Class::Marks, keys::of_kind(keys::ATTEMPT, &attempt.feed), attempt);
     }
 
     /// A feed's state.
@@ -365,31 +369,36 @@ impl ScriptedStore {
 
     /// Puts a feed there, in the place of what it was.
     pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
-        for class in Class::CONTENT {
-            while self.engine.clear(*class, &keys::feed(feed), usize::MAX).unwrap() {}
+        for (class, prefix) in purge::content(feed) {
+            while self.engine.clear(class, &prefix, usize::MAX).unwrap() {}
         }
         let ScriptedFeed { state, skeleton, order, items, events } = new;
-        let key = || keys::feed(feed);
-        if let Some(skeleton) = skeleton {
-            self.put(Class::Skeletons, key(), skeleton);
-        }
-        self.put(Class::Orders, key(), order);
+        let frame = FrameRecord {
+            since: state.updated_at,
+            run: 0,
+            order: order.clone(),
+            skeleton: skeleton.clone(),
+        };
+        self.put(Class::Frames, keys::feed(feed), &frame);
+        let (records, mut writes) = (self.records(), Writes::new());
         for ScriptedItem { known, item, note } in items {
             let (id, tick) = (&known.id, known.tick);
-            let item_key = || keys::item(feed, id);
-            let (winner, conflicts) = (&item.shared.winner, &item.shared.conflicts);
-            self.put(Class::Ledger, item_key(), known);
-            self.put(Class::Heads, item_key(), &HeadRecord { kept: 1, ..HeadRecord::new(tick) });
-            self.put(Class::Bodies, keys::version(feed, id, tick), &winner.data);
-            self.put(Class::Versions, keys::version(feed, id, tick), note);
+            let conflicts = item.shared.conflicts.clone();
             if !conflicts.is_empty() {
-                self.put(Class::Conflicts, item_key(), conflicts);
+                let key = keys::contested(feed, id);
+                writes.insert((Class::Index, key), Some(Vec::new()));
             }
-            let place = (Class::ByTick, keys::by_tick(feed, tick, id));
-            self.apply(Writes::from([(place, Some(Vec::new()))]));
+            let body = records.encoded(&item.shared.winner.data, String::new).unwrap();
+            let text = TextRecord { note: Some(note.clone()), body: Some(body.into()) };
+            records.put_text(&mut writes, keys::version(feed, id, tick), &text).unwrap();
+            let flag = if known.is_tombstone() { feed::TOMBSTONE.to_vec() } else { Vec::new() };
+            writes.insert((Class::Index, keys::by_tick(feed, tick, id)), Some(flag));
+            let item = ItemRecord { kept: 1, conflicts, ..ItemRecord::new(known.clone()) };
+            records.put(&mut writes, Class::Items, keys::item(feed, id), &item).unwrap();
         }
-        for (number, event) in (0..).zip(events) {
-            self.put(Class::Events, keys::event(feed, number), event);
+        self.apply(writes);
+        if !events.is_empty() {
+            self.put(Class::Events, keys::numbered(feed, 0), events);
         }
         self.set_state(feed, state.clone(), None);
     }

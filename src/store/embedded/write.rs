@@ -2,6 +2,7 @@
 //! that others write to as well.
 
 use super::committer::{CommitGroup, Committer};
+use super::feed::FeedRecords;
 use super::plan::PlannedCommit;
 use super::request::Touches;
 use super::transactions::TransactionLock;
@@ -136,17 +137,17 @@ impl StoreInner {
         now: Time,
     ) -> Result<Pruned, CommitError> {
         let lock = self.shared.lock(&feed).await;
-        let name = feed.clone();
-        let list = move |records: &super::Records, head: &StateRecord| {
-            let list = prune::list(records, &name, &head.state, &retention, now)?;
-            // What is kept as it should be costs no write.
-            let writes = if list.is_empty() { None } else { Some(prune::remove(records, &list)?) };
-            Ok((list.pruned, writes, head.clone()))
+        let prune = move |feed: &FeedRecords, head: &StateRecord| {
+            let (writes, pruned) = prune::prune(feed, &retention, now)?;
+            Ok((writes, pruned, head.clone()))
         };
-        let Some((pruned, writes, head)) = self.read_feed(&feed, list).await? else {
+        let Some((writes, pruned, head)) = self.read_feed(&feed, prune).await? else {
             return Ok(Pruned::default());
         };
-        let Some(writes) = writes else { return Ok(pruned) };
+        // What is kept as it should be costs no write.
+        if writes.is_empty() {
+            return Ok(pruned);
+        }
         let gate = self.shut(&feed).await;
         if let Writer::Transactions(_) = self.opened()?.writer {
             let key = TransactionLock::Feed(feed.clone());
@@ -178,8 +179,8 @@ impl StoreInner {
             let purge = move |committer: &mut Committer, group: &mut CommitGroup| {
                 let key = keys::feed(&name);
                 let head = committer.records.record::<StateRecord>(Class::States, &key)?;
-                let floor =
-                    head.map(|head| Committer::purge_mark(&committer.records, &name, &head));
+                let feed = FeedRecords::new(&committer.records, &name);
+                let floor = head.map(|head| Committer::purge_mark(&feed, &head));
                 let floor = floor.transpose()?;
                 committer.purge(&name, floor.as_ref(), group)?;
                 if let Some(floor) = &floor {
@@ -190,10 +191,8 @@ impl StoreInner {
             return self.transact(TransactionLock::Feed(feed), purge).await;
         }
         let name = feed.clone();
-        let floor =
-            self.read_feed(&feed, move |records, head| Committer::purge_mark(records, &name, head));
-        let floor = floor.await?;
-        let (gate, name) = (self.shut(&feed).await, feed.clone());
+        let floor = self.read_feed(&feed, Committer::purge_mark).await?;
+        let gate = self.shut(&feed).await;
         self.ask(Touches::Lists, move |committer, group| {
             committer.purge(&name, floor.as_ref(), group)
         })

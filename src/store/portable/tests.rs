@@ -180,12 +180,14 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
     let mut many = version.clone();
     many.markup.as_mut().unwrap().xml = " ".repeat(8 << 20);
     assert!(!is_refused(encoded(&many, 2)));
-    let none = ExportRecord::Order(feed.clone(), Time::from_unix(7), Vec::new());
+    let none = CarriedFrame { since: Time::from_unix(7), order: Vec::new(), skeleton: None };
+    let none = ExportRecord::Frame(feed.clone(), Box::new(none));
     let order = |count: usize| {
         let mut bytes = encoded(&none, 1);
-        bytes.pop();
+        bytes.truncate(bytes.len() - 2);
         bytes.extend(postcard::to_stdvec(&count).unwrap());
         bytes.extend(b"\x01a".repeat(count));
+        bytes.push(0);
         bytes
     };
     assert!(!is_refused(order(1 << 20)) && is_refused(order(5 << 20)));

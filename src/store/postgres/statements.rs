@@ -95,7 +95,7 @@ pub(super) const NUMBER: &str = "BEGIN; \
     SELECT position FROM tidegate_counter FOR UPDATE; \
     UPDATE tidegate_change SET position = (SELECT position + 1 FROM tidegate_counter) \
         WHERE position IS NULL; \
-    INSERT INTO tidegate_entry (class, key, value, shown) SELECT 12, int8send(c.epoch + 1) || \
+    INSERT INTO tidegate_entry (class, key, value, shown) SELECT 4, int8send(c.epoch + 1) || \
         int4send((row_number() OVER (ORDER BY n.number) - 1)::integer), \
         int8send(greatest(c.closed_at, least(max(n.at) OVER (), extract(epoch FROM now())::bigint + 1))) || n.logged, n.shown \
         FROM tidegate_counter c JOIN tidegate_change n ON n.position = c.position + 1 \
@@ -115,9 +115,9 @@ pub(super) const LOOK: &str = "SELECT c.position, c.epoch, \
     EXISTS (SELECT 1 FROM tidegate_change w WHERE w.position IS NULL), n.key, s.value, f.value, i.value \
     FROM tidegate_counter c \
     LEFT JOIN (SELECT DISTINCT key FROM tidegate_change WHERE position > $1) AS n ON true \
-    LEFT JOIN tidegate_entry s ON s.class = 2 AND s.key = n.key \
-    LEFT JOIN tidegate_entry f ON f.class = 1 AND f.key = n.key \
-    LEFT JOIN tidegate_entry i ON i.class = 28 AND i.key = n.key";
+    LEFT JOIN tidegate_entry s ON s.class = 7 AND s.key = n.key \
+    LEFT JOIN tidegate_entry f ON f.class = 2 AND f.key = n.key \
+    LEFT JOIN tidegate_entry i ON i.class = 1 AND i.key = n.key";
 /// How far the notes are numbered.
 pub(super) const POSITION: &str = "SELECT position FROM tidegate_counter";
 /// Statistics for the planner, after much was written.
@@ -166,20 +166,20 @@ pub(super) const TABLES: &str = "\
     CREATE TABLE tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
         beat_at timestamptz NOT NULL, polls boolean NOT NULL, settings text NOT NULL); \
     CREATE VIEW tidegate_feed AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
-        shown->>'standing' AS standing FROM tidegate_entry WHERE class = 1; \
+        shown->>'standing' AS standing FROM tidegate_entry WHERE class = 2; \
     CREATE VIEW tidegate_state AS SELECT shown->>'feed' AS feed, \
         (shown->>'revision')::bigint AS revision, (shown->>'until')::timestamptz AS until, \
         (shown->>'updated')::timestamptz AS updated, (shown->>'items')::bigint AS items, \
-        (shown->>'held')::boolean AS held FROM tidegate_entry WHERE class = 2; \
+        (shown->>'held')::boolean AS held FROM tidegate_entry WHERE class = 7; \
     CREATE VIEW tidegate_log AS SELECT \
         ('x' || encode(substring(key FROM 1 FOR 8), 'hex'))::bit(64)::bigint AS epoch, \
         to_timestamp(('x' || encode(substring(value FROM 1 FOR 8), 'hex'))::bit(64)::bigint) AS closed_at, \
         shown->>'feed' AS feed, (shown->>'until')::timestamptz AS until, \
         (shown->>'revision')::bigint AS revision, (shown->>'versions')::bigint AS versions \
-        FROM tidegate_entry WHERE class = 12; \
+        FROM tidegate_entry WHERE class = 4; \
     CREATE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
         (shown->>'polled')::timestamptz AS polled, (shown->>'due')::timestamptz AS due, \
-        (shown->>'failures')::bigint AS failures, shown->>'error' AS error FROM tidegate_entry WHERE class = 13; \
+        (shown->>'failures')::bigint AS failures, shown->>'error' AS error FROM tidegate_entry WHERE class = 3; \
     CREATE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
         shown->>'subscriber' AS subscriber, (shown->>'until')::timestamptz AS until, \
-        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 24";
+        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 5";

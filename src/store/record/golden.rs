@@ -27,13 +27,19 @@ macro_rules! round_trips {
 
 round_trips! {
     markup_round_trips: any_markup();
-    skeletons_round_trip: any_skeleton();
-    ledger_entries_round_trip: any_known();
+    frames_round_trip: (any_skeleton(), any_order(), time(), any::<u32>()).prop_map(
+        |(skeleton, order, since, run)| FrameRecord { since, run, order, skeleton: Some(skeleton) },
+    );
+    items_round_trip: (any_known(), any::<bool>(), any::<u32>(), time()).prop_map(
+        |(known, has_latest, kept, body)| {
+            let body = Tick::at(body);
+            ItemRecord { has_latest, kept, body, ..ItemRecord::new(known) }
+        },
+    );
     events_round_trip: any_event();
     versions_round_trip: any_note();
     poll_states_round_trip: any_poll();
     feeds_round_trip: any_feed();
-    orders_round_trip: any_order();
     kept_entries_round_trip: any_kept();
     log_round_trips: any_announced();
     states_round_trip: (any_state(), any::<u64>(), any::<u64>(), proptest::option::of(time()))
@@ -61,7 +67,8 @@ proptest! {
     /// Whatever stands on disk, reading it answers; a panic would take the gateway down.
     #[test]
     fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = decode::<LedgerEntry>(&bytes);
+        let _ = decode::<ItemRecord>(&bytes);
+        let _ = TextRecord::decode(&bytes.clone().into());
         let _ = decode::<Vec<HeldEntry>>(&[&[1, 0], bytes.as_slice()].concat());
         let _ = decode::<Markup>(&[&[1, 0], bytes.as_slice()].concat());
         let _ = decode::<StateRecord>(&[&[1, 1], bytes.as_slice()].concat());

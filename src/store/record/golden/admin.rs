@@ -235,13 +235,6 @@ pub(super) fn subscription() -> Subscription {
     }
 }
 
-pub(super) fn history_record() -> HistoryRecord {
-    let mut history = HistoryRecord::default();
-    history.set_order(at(30), 3);
-    history.set_skeleton(at(20), 0);
-    history
-}
-
 pub(super) fn identity() -> IdentityRecord {
     let endpoint = EndpointId::own("gate.example").unwrap();
     let lineage =

@@ -3,7 +3,7 @@
 //! `TIDEGATE_GOLDEN=write cargo test -p tidegate-store golden` writes them anew.
 
 use super::admin::feed as feed_record;
-use super::admin::{history_record, identity, poll, subscription};
+use super::admin::{identity, poll, subscription};
 use super::ledger::{conflicts, stub};
 use super::*;
 use crate::purge_mark::PurgeMark;
@@ -351,30 +351,40 @@ specimens! {
     "markup.hex", markup("<entry><id>urn:x</id></entry>"), Markup;
     "markup-packed.hex",
         markup(&format!("<entry>{}</entry>", "<p>text</p>".repeat(60))), Markup;
-    "skeleton.hex", skeleton(), Skeleton;
-    "known.hex", known(), LedgerEntry;
-    "kept.hex", kept(), Vec<HeldEntry>;
-    "conflicts.hex", conflicts(), Vec<Version<Markup>>;
+    "frame.hex", frame(), FrameRecord;
+    "item.hex", item(), ItemRecord;
+    "held.hex", kept(), Vec<HeldEntry>;
+    "unsettled.hex", vec![id("b"), id("a")], Vec<SyncId>;
     "archive.hex", ArchiveRecord { note: archive_note(), blocks: 2 }, ArchiveRecord;
-    "archive-number.hex", ArchiveNumber(7), ArchiveNumber;
     "segment.hex", segment("<entry><id>urn:x</id></entry>"), SegmentRecord;
     "state.hex", state(), StateRecord;
-    "event.hex", event(), Event;
-    "note.hex", note(), VersionNote;
+    "events.hex", vec![event()], Vec<Event>;
     "poll.hex", poll(), PollState;
     "feed.hex", feed_record(), FeedRecord;
     "subscription.hex", subscription(), Subscription;
     "log.hex", log(), LoggedChange;
-    "order.hex", vec![id("b"), id("a")], Vec<SyncId>;
     "floor.hex", floor(), FloorRecord;
-    "head.hex", head(), HeadRecord;
-    "history.hex", history_record(), HistoryRecord;
     "identity.hex", identity(), IdentityRecord;
     "log-ages.hex", log_ages(), LogAges;
     "attempt.hex", attempt(), Attempt;
     "stub.hex", stub(), Stub;
     "applied-origins.hex",
         AppliedOrigins([(FeedName::new("blog").unwrap(), URL.to_owned())].into()), AppliedOrigins;
+}
+
+/// A version stands before its bytes, which are a record of their own.
+#[test]
+fn a_text_is_written_as_it_was() {
+    let body = encode(&markup("<entry><id>urn:x</id></entry>")).unwrap();
+    let text = TextRecord { note: Some(note()), body: Some(body.into()) };
+    let written = text.encode().unwrap();
+    let stored = golden("text.hex", &written);
+    assert_eq!(TextRecord::decode(&stored.clone().into()).unwrap(), text);
+    let note = encode_plain(&text.note, VALUE_LIMIT).unwrap();
+    assert!(stored.starts_with(&note), "the layout is another one");
+    for cut in 0..note.len() {
+        assert!(TextRecord::decode(&stored[..cut].to_vec().into()).is_err(), "{cut}");
+    }
 }
 
 /// The number of each variant is part of the layout.
@@ -482,9 +492,12 @@ fn segment(xml: &str) -> SegmentRecord {
     blocks.remove(0)
 }
 
-fn head() -> HeadRecord {
-    let mut head = HeadRecord::new(Tick::at(at(0)));
-    head.tick = Tick::at(at(30));
-    (head.latest, head.kept) = (true, 3);
-    head
+fn frame() -> FrameRecord {
+    let order = vec![id("b"), id("a")];
+    FrameRecord { since: at(3), run: 2, order, skeleton: Some(skeleton()) }
+}
+
+fn item() -> ItemRecord {
+    let item = ItemRecord { kept: 3, has_latest: true, ..ItemRecord::new(known()) };
+    ItemRecord { body: Tick::at(at(29)), conflicts: conflicts(), ..item }
 }
