@@ -13,9 +13,9 @@ use super::{AppState, feeds};
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick};
+use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick, Time};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
-use tidegate_store::{PinnedFeed, RemainingItems, StoreError, View};
+use tidegate_store::{PinnedFeed, RemainingItems, Select, StoreError, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
@@ -257,8 +257,8 @@ impl AppState {
             let (first, mut others) = match wish.kind {
                 ViewKind::Sync => (view.items.clone(), rest.clone()),
                 ViewKind::Reader | ViewKind::Complete => {
-                    let select = ReadPlan::Window { since }.select();
-                    let begun = reader.begin_view(select).await?;
+                    let since = since.unwrap_or(Tick::at(Time::MIN));
+                    let begun = reader.begin_view(Select::Tombstones(since)).await?;
                     let (changed, remaining) = begun.ok_or_else(NoDocument::yet)?;
                     (changed.items, RestOfView { reader: reader.clone(), remaining })
                 }

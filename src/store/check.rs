@@ -18,19 +18,9 @@ pub(super) fn check(
     if change.base != revision {
         return Err(CommitError::Conflict(revision));
     }
-    ticks(change, before).map_err(|what| invalid(change, what))?;
-    if change.state.hold.is_none() && change.kept.as_ref().is_some_and(|kept| !kept.is_empty()) {
-        return Err(invalid(change, "it keeps entries though nothing is held".to_owned()));
-    }
     sizes(change)?;
-    let known = ledger(change).map_err(|what| invalid(change, what))?;
-    let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;
-    latest(change, &versioned).map_err(|what| invalid(change, what))?;
-    redacted(change, &known).map_err(|what| invalid(change, what))?;
-    seals::check(change, before).map_err(|what| invalid(change, what))?;
-    touched(change, &known).map_err(|what| invalid(change, what))?;
-    conflicts(change, &known).map_err(|what| invalid(change, what))?;
-    evicted(change, order, &known).map_err(|what| invalid(change, what))?;
+    let agrees = agrees_with_itself(change, before, order);
+    let (known, versioned) = agrees.map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store.
     for version in change.versions.iter().filter(|version| version.markup.is_none()) {
@@ -68,6 +58,27 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// The ledger entries of a change that agrees with itself, and the items that have versions in it.
+fn agrees_with_itself<'a>(
+    change: &'a Change,
+    before: Option<&FeedState>,
+    order: &[SyncId],
+) -> Result<(HashMap<&'a SyncId, &'a LedgerEntry>, HashSet<&'a SyncId>), String> {
+    ticks(change, before)?;
+    if change.state.hold.is_none() && change.kept.as_ref().is_some_and(|kept| !kept.is_empty()) {
+        return Err("it keeps entries though nothing is held".to_owned());
+    }
+    let known = ledger(change)?;
+    let versioned = versions(change, &known)?;
+    latest(change, &versioned)?;
+    redacted(change, &known)?;
+    seals::check(change, before)?;
+    touched(change, &known)?;
+    conflicts(change, &known)?;
+    evicted(change, order, &known)?;
+    Ok((known, versioned))
 }
 
 pub(super) fn invalid(change: &Change, what: String) -> CommitError {

@@ -114,7 +114,7 @@ impl StoreOpener {
         request: OpenRequest,
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
-        let (endpoint, fence) = (opened.endpoint.clone(), opened.opening.fence);
+        let (endpoint, fence) = (opened.identity.endpoint.clone(), opened.identity.fence);
         let mark = Mark { endpoint, fence, epoch: opened.sealed.0 };
         self.folder.set_mark(&mark)?;
         let folder = Arc::clone(&self.folder);

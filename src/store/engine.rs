@@ -108,19 +108,8 @@ pub(super) struct Portion {
 /// About how many bytes an engine on disk reads at once.
 pub(super) const PORTION_BYTES: usize = 1 << 20;
 
-/// How much a value takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ValueSize {
-    pub(super) key: Vec<u8>,
-    /// In bytes.
-    pub(super) size: usize,
-}
-
 /// A database as of one moment, and an entry of it.
-pub(super) struct EngineSnapshot {
-    pub(super) engine: std::sync::Arc<dyn Engine>,
-    pub(super) entry: Option<Bytes>,
-}
+pub(super) type SnapshotWith = (std::sync::Arc<dyn Engine>, Option<Bytes>);
 
 /// A database.
 pub(super) trait Engine: Send + Sync + 'static {
@@ -147,9 +136,6 @@ pub(super) trait Engine: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Whether there is a value.
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError>;
-
     /// The first entries of a range, at least one where there is any, at most `limit`. The range is not
     /// empty ([`is_empty`]).
     fn portion(
@@ -167,7 +153,7 @@ pub(super) trait Engine: Send + Sync + 'static {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError>;
+    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError>;
 
     /// Sets and removes entries, all or nothing. After an error it is unknown which. Not durable yet.
     /// Nobody reads some of it and some of what was before. It may take several kilobytes of memory an
@@ -183,7 +169,7 @@ pub(super) trait Engine: Send + Sync + 'static {
 
     /// The database as of one moment, with what it has there at `key`, where other processes write to it; `None`: none
     /// does.
-    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<EngineSnapshot>, StoreError> {
+    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<SnapshotWith>, StoreError> {
         Ok(None)
     }
 

@@ -92,7 +92,7 @@ pub enum ExportRecord {
     State(FeedName, Box<FeedState>),
     /// Where the sites of the configuration were; it stands by itself.
     Sites(AppliedOrigins),
-    /// A kept version of the item before it, newest first; in the file it stands without its feed.
+    /// A kept version of the item before it, newest first.
     Version(FeedName, Box<KeptVersion>),
     /// A block of the archive before it, likewise.
     Block(FeedName, Box<SegmentRecord>),

@@ -60,11 +60,6 @@ pub(super) fn feed_name(key: &[u8]) -> Option<FeedName> {
     FeedName::new(std::str::from_utf8(key.strip_suffix(&[END])?).ok()?).ok()
 }
 
-/// The feed whose name a key begins with.
-pub(super) fn feed_of(key: &[u8]) -> Option<FeedName> {
-    feed_name(key.get(..=key.iter().position(|byte| *byte == END)?)?)
-}
-
 /// The key of the entries of held documents.
 pub(super) fn held(name: &FeedName) -> Vec<u8> {
     [feed(name).as_slice(), b"held"].concat()

@@ -1,7 +1,7 @@
 //! The operations of a store.
 
-use super::request::Touches;
-use super::{CommitGroup, Committer, Store, TransactionLock, Writer};
+use super::request::WriteScope;
+use super::{CommitGroup, Committer, Store};
 use super::{open, read};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
@@ -9,12 +9,12 @@ use crate::{
     StoreError, SubscriptionChange, VersionNote, View, condition,
 };
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, Stub,
-    SupIdBasis, SyncId, Time,
+    Archive, ArchiveId, ArchivePlace, Attempt, Change, Count, EndpointId, Event, FeedName,
+    FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, Stub, SupIdBasis,
+    SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
 use tokio::sync::watch;
@@ -39,7 +39,7 @@ impl Store {
     /// reached it as well ([`Lineage::mark_at`]), so that a store that was brought back from a copy
     /// knows the epochs of the one that went on. Empty: openings are not told apart.
     pub fn lineage(&self) -> Lineage {
-        self.inner.shared.lineage.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.shared.lineage()
     }
 
     /// What of it does not work, from memory: also while it is closed and opened again.
@@ -127,7 +127,7 @@ impl Store {
     /// above the purged one's.
     pub async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
         let purge = Arc::clone(&self.inner).purge(feed.clone());
-        self.inner.to_the_end(purge).await
+        Ok(self.inner.to_the_end(purge).await?)
     }
 
     /// How often this gateway updated an item of a feed of this name that was purged, at most; 0 where
@@ -269,15 +269,6 @@ impl Store {
         self.inner.of_feed(feed, move |feed, _| feed.events(limit)).await
     }
 
-    /// The archives that are kept, newest first, at most `limit`.
-    pub async fn archives(
-        &self,
-        feed: &FeedName,
-        limit: usize,
-    ) -> Result<Vec<ArchiveNote>, StoreError> {
-        self.inner.of_feed(feed, move |feed, state| feed.archives(state, limit)).await
-    }
-
     /// What is known of an archive, also of one that was dropped and is remembered
     /// ([`DROPPED_REMEMBERED`](crate::DROPPED_REMEMBERED)). Cheap: its content is not read.
     pub async fn archive_place(
@@ -318,7 +309,7 @@ impl Store {
     pub async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
         let states = states.to_vec();
         self.inner
-            .ask(Touches::Lists, move |committer, group| committer.checkpoint(&states, group))
+            .ask(WriteScope::Notes, move |committer, group| committer.checkpoint(&states, group))
             .await
     }
 
@@ -338,9 +329,10 @@ impl Store {
     /// forgets everything when it ends has nothing to note.
     pub async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
         let attempt = attempt.clone();
-        self.inner
-            .ask(Touches::Lists, move |committer, group| committer.note_attempt(&attempt, group))
-            .await
+        let note = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.note_attempt(&attempt, group)
+        };
+        Ok(self.inner.ask(WriteScope::Notes, note).await?)
     }
 
     /// What was noted so, by feed.
@@ -364,12 +356,7 @@ impl Store {
         let put = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.put_subscriptions(&changes, group)
         };
-        match self.inner.opened()?.writer {
-            Writer::Transactions(_) => {
-                self.inner.transact(TransactionLock::Subscriptions, put).await
-            }
-            _ => self.inner.ask(Touches::Lists, put).await,
-        }
+        Ok(self.inner.ask(WriteScope::Subscriptions, put).await?)
     }
 
     /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
@@ -392,7 +379,9 @@ impl Store {
         if !self.keeps_log() {
             return Ok(0);
         }
-        self.inner.ask(Touches::Identity, move |committer, group| committer.trim(age, group)).await
+        self.inner
+            .ask(WriteScope::Identity, move |committer, group| committer.trim(age, group))
+            .await
     }
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
@@ -435,7 +424,7 @@ impl Store {
         let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.note_running(at, group)
         };
-        self.inner.ask(Touches::Identity, noted).await
+        Ok(self.inner.ask(WriteScope::Identity, noted).await?)
     }
 
     /// What of a configuration was applied last.
@@ -462,9 +451,6 @@ impl Store {
         let put = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.put_feeds((&records, over.as_deref()), applied.as_ref(), group)
         };
-        match self.inner.opened()?.writer {
-            Writer::Transactions(_) => self.inner.transact(TransactionLock::Feeds, put).await,
-            _ => self.inner.ask(Touches::Lists, put).await,
-        }
+        Ok(self.inner.ask(WriteScope::Feeds, put).await?)
     }
 }

@@ -1,17 +1,18 @@
 //! From a change to the entries it sets and removes: what is stored of what it names is read first, then planned over.
 
+mod archives;
+
 use super::feed::{FeedRecords, TOMBSTONE, names_of};
 use super::keys;
 use super::records::Records;
 use crate::engine::{Class, KeyOrder, Writes};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
 use crate::record::{FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
-use crate::{CommitError, StoreError, assemble, check, lineage, note, seals};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::{CommitError, LoggedChange, StoreError, check, lineage, note};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tidegate_core::model::{
-    Archive, Change, Event, FeedName, Item, LedgerEntry, Markup, NewVersion, Revision, SyncId,
-    Tick, Version,
+    Change, Event, FeedName, LedgerEntry, Markup, NewVersion, Revision, SyncId, Version,
 };
 
 /// By how much a document may have been asked for before another one and be older: no poll takes that long. What is
@@ -28,11 +29,8 @@ pub(super) struct PlannedCommit {
     pub(super) base: (Revision, u64),
     /// The feed as it is afterwards.
     pub(super) head: StateRecord,
-    pub(super) tick: Option<Tick>,
-    /// How many versions it makes.
-    pub(super) versions: u32,
-    /// Whether a purged feed of the name has left its marks.
-    pub(super) has_floor: bool,
+    /// What the change log says of it, where it makes a tick.
+    pub(super) logged: Option<LoggedChange>,
 }
 
 /// Checks a change to a feed that stands as `before` says, and plans its entries. Whoever calls is the only
@@ -81,15 +79,22 @@ pub(super) fn plan(
     planner.index()?;
     planner.redact_texts()?;
     planner.stubs()?;
-    let writes = planner.writes;
+    let mut writes = planner.writes;
+    if floor.is_some() && change.tick.is_some() {
+        writes.insert((Class::Marks, keys::of_kind(keys::PURGED, &change.feed)), None);
+    }
+    let logged = change.tick.map(|tick| LoggedChange {
+        feed: change.feed.clone(),
+        tick,
+        revision: change.state.revision,
+        versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
+    });
     change.state.archives.bytes = archived;
     let write = before.map_or(0, |head| head.write);
     Ok(PlannedCommit {
         writes,
         base: (state.map_or(Revision(0), |state| state.revision), write),
-        tick: change.tick,
-        versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
-        has_floor: floor.is_some(),
+        logged,
         feed: change.feed,
         head: StateRecord { state: change.state, next_event, write: write + 1, asked_at },
     })
@@ -472,95 +477,6 @@ impl ChangePlanner<'_> {
             self.remove(Class::Stubs, keys::stub(&feed.name, stub.tick, id));
         }
         Ok(())
-    }
-
-    /// Archives that text is taken out of, those that are sealed, and those that are dropped. Answers how many bytes are
-    /// kept afterwards.
-    fn archives(&mut self) -> Result<u64, StoreError> {
-        let (change, feed) = (self.change, self.loaded.feed.clone());
-        let before = self.before.map(|head| &head.state);
-        let mut bytes = before.map_or(0, |state| state.archives.bytes);
-        if let Some(state) = before.filter(|_| !change.redacted.is_empty()) {
-            let published = self.published_ids()?;
-            let shown = change.state.updated_at;
-            for number in state.archives.first..state.archives.next {
-                let Some(old) = feed.archive_record(number)? else { continue };
-                let mut archive = feed.content(&old)?;
-                let mut hit = false;
-                for id in &change.redacted {
-                    hit |= archive.redact(id, shown, &published);
-                }
-                if hit {
-                    let note = |bytes| seals::redacted(&old.note, &archive, shown, bytes);
-                    let new = feed.put_archive(&archive, Some(&old), note, &mut self.writes)?;
-                    bytes = bytes.saturating_sub(old.note.bytes).saturating_add(new);
-                }
-            }
-        }
-        let changed = ChangedItems::of(change);
-        for seal in &change.seals {
-            let stored = self.loaded.frame.as_ref().and_then(|frame| frame.skeleton.as_ref());
-            let Some(skeleton) = change.skeleton.as_ref().or(stored).cloned() else { continue };
-            let mut items = Vec::with_capacity(seal.items.len());
-            for id in &seal.items {
-                items.extend(changed.item(&feed, id)?);
-            }
-            let archive = Archive::new(seal.upstream.clone(), skeleton, items);
-            let old = feed.archive_record(seal.number)?;
-            let note = |bytes| seals::note(seal, &archive, &change.state, bytes);
-            let new = feed.put_archive(&archive, old.as_ref(), note, &mut self.writes)?;
-            bytes = bytes.saturating_add(new);
-        }
-        let first = change.state.archives.first;
-        for number in before.map_or(first, |state| state.archives.first)..first {
-            bytes = bytes.saturating_sub(feed.drop_archive(number, &mut self.writes)?);
-        }
-        Ok(bytes)
-    }
-
-    /// The published ids of the items that live when the change is made, but for those that it redacts.
-    fn published_ids(&self) -> Result<HashSet<String>, StoreError> {
-        let mut ids = HashSet::new();
-        let changed: HashSet<&SyncId> = self.change.known.iter().map(|known| &known.id).collect();
-        let mut note = |known: &LedgerEntry| {
-            if !known.is_deleted() && !self.change.redacted.contains(&known.id) {
-                ids.insert(known.published_id.clone());
-            }
-        };
-        self.change.known.iter().for_each(&mut note);
-        for item in self.loaded.feed.items() {
-            let known = item?.known;
-            if !changed.contains(&known.id) {
-                note(&known);
-            }
-        }
-        Ok(ids)
-    }
-}
-
-/// What a change sets of items, by id.
-struct ChangedItems<'a> {
-    known: HashMap<&'a SyncId, &'a LedgerEntry>,
-    markup: HashMap<&'a SyncId, &'a Markup>,
-}
-
-impl<'a> ChangedItems<'a> {
-    fn of(change: &'a Change) -> Self {
-        let versions = change.versions.iter();
-        let versions = versions.filter_map(|version| Some((&version.id, version.markup.as_ref()?)));
-        let latest = change.latest.iter().map(|(id, markup)| (id, markup));
-        let known = change.known.iter().map(|known| (&known.id, known));
-        Self { known: known.collect(), markup: versions.chain(latest).collect() }
-    }
-
-    /// An item as the change leaves it.
-    fn item(&self, feed: &FeedRecords, id: &SyncId) -> Result<Option<Item>, StoreError> {
-        let Some(known) = self.known.get(id).copied().cloned() else { return feed.whole_item(id) };
-        let markup = match self.markup.get(id).copied().cloned() {
-            Some(markup) => Some(markup),
-            None => feed.item(id)?.map(|item| feed.newest(&item)).transpose()?,
-        };
-        Ok(markup.map(|markup| assemble(known, markup, Vec::new())))
     }
 }
 

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 use tokio::time::timeout;
 
 /// The most at a time.
@@ -20,22 +20,11 @@ pub(super) const READS: u32 = 16;
 /// answer.
 const TURN_TIME: Duration = Duration::from_secs(10);
 
-/// Leave to read.
-pub(super) type ReadTurn = OwnedSemaphorePermit;
-
-/// The turns that there are.
-pub(super) struct ReadTurns(Arc<Semaphore>);
-
-impl ReadTurns {
-    /// All of them, free.
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(READS as usize)))
-    }
-
-    /// Waits for a turn; an error where the database is far and none is free in time.
-    pub(super) async fn next(&self, is_far: bool) -> Result<ReadTurn, StoreError> {
-        let limit = if is_far { TURN_TIME } else { Duration::MAX };
-        let turn = timeout(limit, Arc::clone(&self.0).acquire_owned()).await;
+impl StoreInner {
+    /// A turn to read. An error where those that read stand still.
+    pub(super) async fn read_turn(&self) -> Result<OwnedSemaphorePermit, StoreError> {
+        let limit = if self.records()?.is_far() { TURN_TIME } else { Duration::MAX };
+        let turn = timeout(limit, Arc::clone(&self.reads).acquire_owned()).await;
         let late = |_| {
             let source = io::Error::other("those that read before this one are not answered");
             StoreError::Away { doing: "read", why: AWAY, source }
@@ -43,16 +32,9 @@ impl ReadTurns {
         turn.map_err(late)?.map_err(|_| StoreError::Closed)
     }
 
-    /// Waits for all of them, however long that takes.
-    pub(super) async fn all(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0).acquire_many_owned(READS).await.ok()
-    }
-}
-
-impl StoreInner {
-    /// A turn to read. An error where those that read stand still.
-    pub(super) async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
-        self.reads.next(self.records()?.is_far()).await
+    /// Waits for all turns, however long that takes.
+    pub(super) async fn all_turns(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.reads).acquire_many_owned(READS).await.ok()
     }
 
     /// Runs `read`; on a blocking thread, where one is free for it, if it waits for a disk.

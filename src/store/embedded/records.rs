@@ -3,9 +3,7 @@
 
 use super::keys;
 use crate::StoreError;
-use crate::engine::{
-    self, Class, Engine, KeyOrder, KeyRange, RecordKey, ValueSize, Writes, beginning_with,
-};
+use crate::engine::{self, Class, Engine, KeyOrder, KeyRange, RecordKey, Writes, beginning_with};
 use crate::limits::{CHAIN_LIMIT, VALUE_LIMIT};
 use crate::record::{
     Record, RecordError, TextRecord, decode, delta, encode, encode_plain, read_fields,
@@ -43,7 +41,7 @@ impl Records {
         key: Option<RecordKey>,
     ) -> Result<Option<(Self, Option<Bytes>)>, StoreError> {
         let snapshot = self.engine.snapshot(key)?;
-        Ok(snapshot.map(|snapshot| (Self::of(snapshot.engine), snapshot.entry)))
+        Ok(snapshot.map(|(engine, entry)| (Self::of(engine), entry)))
     }
 
     /// The database.
@@ -88,8 +86,7 @@ impl Records {
 
     /// Whether there is a record.
     pub(super) fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        let ahead = self.ahead.as_ref().and_then(|ahead| ahead.get(&class)?.get(key));
-        ahead.map_or_else(|| self.engine.contains(class, key), |value| Ok(value.is_some()))
+        Ok(self.get(class, key)?.is_some())
     }
 
     /// A record.
@@ -150,11 +147,10 @@ impl Records {
         loop {
             let portion = self.engine.sizes(class, &range, PORTIONS.1)?;
             let is_last = portion.len() < PORTIONS.1;
-            if let Some(last) = portion.last() {
-                range.0 = Bound::Excluded(last.key.clone());
+            if let Some((last, _)) = portion.last() {
+                range.0 = Bound::Excluded(last.clone());
             }
-            let size = |ValueSize { key, size }| (key, u64::try_from(size).unwrap_or(u64::MAX));
-            found.extend(portion.into_iter().map(size));
+            found.extend(portion);
             if is_last || engine::is_empty(&range) {
                 return Ok(found);
             }

@@ -6,7 +6,7 @@
 
 use super::plan::PlannedCommit;
 use super::records::Records;
-use super::request::Touches;
+use super::request::WriteScope;
 use super::{StoreInner, keys, open};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::record::StateRecord;
@@ -72,11 +72,13 @@ impl StoreInner {
         space: Option<&FreeSpace>,
     ) -> Result<Committed, CommitError> {
         let (feed, fence) = (planned.feed.clone(), self.shared.fence());
+        let name = feed.clone();
+        let scope = || WriteScope::Feed(name.clone());
         let portions = portions(std::mem::take(&mut planned.writes));
         let mark = RedoMark {
             blobs: u32::try_from(portions.len()).unwrap_or(u32::MAX),
             head: planned.head.clone(),
-            logged: planned.logged(),
+            logged: planned.logged.clone(),
         };
         let mut marked = Writes::new();
         let mark_key = keys::of_kind(keys::UNFINISHED, &feed);
@@ -87,15 +89,15 @@ impl StoreInner {
                 space.map_or(Ok(()), FreeSpace::check)?;
                 let key = (Class::Marks, keys::redo_blob(&feed, number));
                 let value = blob(&self.records()?, portion)?;
-                self.put(fence, Writes::from([(key, Some(value))])).await?;
+                self.put(scope(), fence, Writes::from([(key, Some(value))])).await?;
             }
             Ok::<_, StoreError>(())
         };
         let noted = noted.await;
         if noted.is_ok() {
-            self.put(fence, marked).await.map_err(CommitError::Ambiguous)?;
+            self.put(scope(), fence, marked).await.map_err(CommitError::Ambiguous)?;
             for portion in portions {
-                self.put(fence, portion).await.map_err(CommitError::Ambiguous)?;
+                self.put(scope(), fence, portion).await.map_err(CommitError::Ambiguous)?;
             }
             planned.writes.insert((Class::Marks, mark_key), None);
         }
@@ -105,7 +107,7 @@ impl StoreInner {
                     same_opening(committer, fence).map_err(CommitError::Ambiguous)?;
                     committer.commit(planned, group)
                 };
-                self.ask(Touches::Feed, commit).await
+                self.ask(scope(), commit).await
             }
             Err(error) => Err(CommitError::Store(error)),
         };
@@ -113,18 +115,18 @@ impl StoreInner {
         let forget = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
             committer.clear(Class::Marks, &keys::of_kind(keys::REDO, &feed), group)
         };
-        let _ = self.ask(Touches::Feed, forget).await;
+        let _ = self.ask(scope(), forget).await;
         done
     }
 
     /// Writes entries as one transaction, as long as the store is open as it was with this number.
-    async fn put(&self, fence: u64, writes: Writes) -> Result<(), StoreError> {
+    async fn put(&self, scope: WriteScope, fence: u64, writes: Writes) -> Result<(), StoreError> {
         let put = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
             same_opening(committer, fence)?;
             committer.apply(writes, group);
             Ok(())
         };
-        self.ask(Touches::Feed, put).await
+        Ok(self.ask(scope, put).await?)
     }
 }
 
@@ -161,7 +163,6 @@ pub(super) fn finish_all(
         if let Some(logged) = logged {
             *sealed = (Epoch(sealed.0.0 + 1), sealed.1.max(logged.tick.time()));
             open::log(records, &mut writes, (sealed.0, 0, sealed.1), &logged)?;
-            writes.insert((Class::Marks, keys::of_kind(keys::PURGED, &feed)), None);
         }
         records.engine().apply(writes)?;
         committed.insert(feed, head);
@@ -219,10 +220,10 @@ mod tests {
         let store = crate::Store::in_memory(None, clock).unwrap();
         let (inner, key) = (&store.inner, (Class::Texts, vec![1]));
         let (fence, writes) = (inner.shared.fence(), Writes::from([(key, Some(vec![1]))]));
-        assert!(inner.put(fence + 1, writes.clone()).await.is_err());
+        assert!(inner.put(WriteScope::Notes, fence + 1, writes.clone()).await.is_err());
         let is_there = || inner.records().unwrap().contains(Class::Texts, &[1]).unwrap();
         assert!(!is_there());
-        inner.put(fence, writes).await.unwrap();
+        inner.put(WriteScope::Notes, fence, writes).await.unwrap();
         assert!(is_there());
     }
 }

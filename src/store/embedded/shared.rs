@@ -1,11 +1,10 @@
 //! What the committer and the readers share: published states, and the locks of feeds.
 
 use super::health::StoreHealth;
-use super::open::Opening;
 use super::transfer::Importer;
 use crate::feed_locks::{FeedLock, FeedLocks};
 use crate::limits::VALUE_LIMIT;
-use crate::record::{StateRecord, decode, encode_plain};
+use crate::record::{IdentityRecord, StateRecord, decode, encode_plain};
 use crate::{Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -70,10 +69,8 @@ pub(super) struct StoreShared {
     pub(super) lists: Gate,
     pub(super) health: StoreHealth,
     clock: Arc<dyn Clock>,
-    /// The number of this opening, and what tells it from all others.
-    marks: RwLock<(u64, u32)>,
-    /// Which opening closed which epochs.
-    pub(super) lineage: RwLock<Lineage>,
+    /// Whose store it is, and its opening.
+    pub(super) identity: RwLock<IdentityRecord>,
     /// The records of all feeds as far as they are durable, where somebody has read them; changed only while the
     /// gate of the lists is shut.
     listed: Mutex<Option<Arc<FeedList>>>,
@@ -93,11 +90,10 @@ impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
     pub(super) fn new(
         feeds: HashMap<FeedName, Published>,
-        opening: Opening,
+        identity: IdentityRecord,
         epoch: Epoch,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let Opening { fence, mark, lineage } = opening;
         let feeds = feeds.into_iter().map(|(feed, published)| (feed, Box::new(published)));
         let noted = Mutex::new(clock.running());
         Self {
@@ -106,8 +102,7 @@ impl StoreShared {
             lists: Gate::default(),
             health: StoreHealth::default(),
             clock,
-            marks: RwLock::new((fence, mark)),
-            lineage: RwLock::new(lineage),
+            identity: RwLock::new(identity),
             listed: Mutex::default(),
             list_writes: AtomicU64::new(0),
             importing: Mutex::default(),
@@ -117,18 +112,19 @@ impl StoreShared {
         }
     }
 
-    fn marks(&self) -> (u64, u32) {
-        *self.marks.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of this opening.
     pub(super) fn fence(&self) -> u64 {
-        self.marks().0
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).fence
+    }
+
+    /// Which opening closed which epochs.
+    pub(super) fn lineage(&self) -> Lineage {
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).lineage.clone()
     }
 
     /// Tells this opening of the store from all others in what readers are told.
     pub(super) fn mark(&self) -> u32 {
-        self.marks().1
+        self.lineage().mark().unwrap_or_default()
     }
 
     /// The revision of each feed, and the number of its last write.
@@ -144,23 +140,21 @@ impl StoreShared {
         &self,
         heads: HashMap<FeedName, StateRecord>,
         feeds: Option<FeedList>,
-        opening: Opening,
+        identity: IdentityRecord,
         epoch: Epoch,
     ) {
         let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head))));
         *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = found.collect();
         *self.lock_list() = feeds.map(Arc::new);
-        self.open_as(opening);
+        self.open_as(identity);
         // The committer may have broken off while it was shut.
         self.lists.clear_poison();
         self.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch) != epoch);
     }
 
     /// Goes on as another opening of the store.
-    pub(super) fn open_as(&self, opening: Opening) {
-        let Opening { fence, mark, lineage } = opening;
-        *self.marks.write().unwrap_or_else(PoisonError::into_inner) = (fence, mark);
-        *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+    pub(super) fn open_as(&self, identity: IdentityRecord) {
+        *self.identity.write().unwrap_or_else(PoisonError::into_inner) = identity;
     }
 
     /// For how long the clock ran since this was last asked.

@@ -21,7 +21,7 @@ use tidegate_core::model::{
     Attempt, Event, FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState,
     Skeleton, SyncId, Time,
 };
-use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit};
 
 /// Where the database of a test is.
 struct ScriptedPlace {
@@ -102,10 +102,11 @@ impl ScriptedStore {
         let records = Records::of(Arc::new(engine));
         let request = OpenRequest { endpoint: EndpointId::own(endpoint).ok(), sup_ids: None };
         let opened = open::begin(&records, inspect(&records).unwrap(), request).unwrap();
-        let Opened { endpoint, sup_ids, opening, sealed, .. } = opened;
+        let Opened { mut identity, sealed, .. } = opened;
+        identity.lineage = Lineage::default();
+        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
         let shared =
-            Arc::new(StoreShared::new(Default::default(), opening, sealed.0, Arc::clone(&clock)));
-        *shared.lineage.write().unwrap() = Lineage::default();
+            Arc::new(StoreShared::new(Default::default(), identity, sealed.0, Arc::clone(&clock)));
         let place: Arc<dyn StorePlace> = Arc::new(ScriptedPlace { blocks });
         let committer = Committer {
             records: records.clone(),
@@ -195,13 +196,15 @@ impl ScriptedStore {
 
     /// Its openings are told apart by this.
     pub fn set_lineage(&self, lineage: Lineage) {
-        *self.inner.shared.lineage.write().unwrap() = lineage;
+        self.inner.shared.identity.write().unwrap().lineage = lineage;
     }
 
-    /// How often entries of a class were read.
+    /// How often entries of a class were read, or those whose keys end so.
     pub fn reads_of(&self, class: &str) -> usize {
         let reads = self.script.reads.lock().unwrap();
-        reads.iter().filter(|(read, _)| read.name() == class).count()
+        let is_of =
+            |read: &Class, key: &[u8]| read.name() == class || key.ends_with(class.as_bytes());
+        reads.iter().filter(|(read, key)| is_of(read, key)).count()
     }
 
     /// The feeds of which entries of a class were read, in turn, since this was asked last.
@@ -266,7 +269,7 @@ impl ScriptedStore {
 
     /// All reads of a database that is far wait for this to be let go.
     pub async fn hold_reads(&self) -> OwnedSemaphorePermit {
-        self.inner.reads.all().await.unwrap()
+        self.inner.all_turns().await.unwrap()
     }
 
     /// What other gateways write is seen no more, or again; what was read before is answered as long as it is not old.
@@ -434,7 +437,7 @@ async fn write(
 ) {
     let committer = Arc::new(Mutex::new(committer));
     while let Some(request) = requests.recv().await {
-        let is_note = request.touches != Touches::Feed;
+        let is_note = !request.is_of_feed;
         script.begun.fetch_add(is_note.into(), Ordering::SeqCst);
         let gate = script.gates.get(usize::from(is_note)).unwrap().lock().unwrap().clone();
         let (committer, script) = (Arc::clone(&committer), Arc::clone(&script));
@@ -461,7 +464,7 @@ fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript
         *script.faults.lock().unwrap() = faults;
         let Found { identity, committed, list_writes, sealed, .. } = found;
         let feeds = read::feeds(&committer.records).ok().map(crate::as_list);
-        shared.replace(committed, feeds, identity.unwrap().into(), sealed.0);
+        shared.replace(committed, feeds, identity.unwrap(), sealed.0);
         shared.health.set(None);
         (committer.list_writes, committer.sealed) = (list_writes, sealed);
     }

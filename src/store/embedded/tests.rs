@@ -2,7 +2,6 @@ mod groups;
 mod purge_marks;
 
 use super::feed::FeedRecords;
-use super::reading::READS;
 use super::*;
 use crate::conformance::make::{self, Draft};
 use crate::engine::Class;
@@ -10,7 +9,7 @@ use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::Time;
+use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Time};
 
 fn open(folder: &std::path::Path) -> Store {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
@@ -38,6 +37,20 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
         assert_eq!(records.entries(class, &[]).count(), 0, "in {}", class.name());
     }
     assert!(records.contains(Class::Marks, &keys::of_kind(keys::PURGED, &feed)).unwrap());
+}
+
+impl Store {
+    /// The archives that are kept, newest first, at most `limit`.
+    pub(crate) async fn archives(
+        &self,
+        feed: &FeedName,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        let notes = move |feed: &FeedRecords, state: &FeedState| {
+            feed.notes((state.archives.first..state.archives.next).rev().take(limit))
+        };
+        self.inner.of_feed(feed, notes).await
+    }
 }
 
 /// Whoever takes an export and stands still holds up no change of the feed that it is at.
@@ -94,7 +107,7 @@ async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
     let store = open(folder.path());
     store.put_feed(&make::record("news")).await.unwrap();
     assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    let reading = store.inner.reads.all().await.unwrap();
+    let reading = store.inner.all_turns().await.unwrap();
     store.put_feed(&make::record("other")).await.unwrap();
     let listed = tokio::time::timeout(Duration::from_secs(5), store.feed_list()).await;
     assert_eq!(listed.expect("it waits for those that read").unwrap().len(), 2);

@@ -4,13 +4,13 @@ use super::feed::{FeedRecords, ITEMS_AT_ONCE, TOMBSTONE};
 use super::past::StoredFrame;
 use super::plan::EVENTS_OF_BLOCK;
 use super::records::Records;
-use super::request::Touches;
-use super::{Store, keys, open, read};
+use super::request::WriteScope;
+use super::{CommitGroup, Committer, Store, keys, open, read};
 use crate::engine::{Class, Writes};
 use crate::limits::WHOLE_EVERY;
 use crate::portable::{CarriedFrame, CarriedItem, ExportRecord, Fit, ImportMessage};
 use crate::record::{ArchiveRecord, FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
-use crate::{CommitError, Epoch, KeptVersion, StoreError, StoreOrigin};
+use crate::{CommitError, Epoch, KeptVersion, StoreError};
 use bytes::Bytes;
 use std::time::Duration;
 use tidegate_core::model::{Event, FeedName, FeedState, Markup, Tick, Time};
@@ -128,10 +128,10 @@ impl Store {
             self.condition().check_intake()?;
             let taken = std::mem::take(&mut pieces);
             bytes = 0;
-            let import = move |committer: &mut super::Committer, group: &mut _| {
+            let import = move |committer: &mut Committer, group: &mut CommitGroup| {
                 committer.import(&taken, is_last, group)
             };
-            self.inner.ask(Touches::Identity, import).await?;
+            self.inner.ask(WriteScope::Identity, import).await?;
             if is_cut_off {
                 let path = self.inner.opened()?.records.engine().path().to_owned();
                 return Err(StoreError::PartlyImported { path }.into());
@@ -229,17 +229,6 @@ impl FeedRecords {
     }
 }
 
-/// What a piece was.
-pub(super) enum ImportedRecord {
-    /// A part of something.
-    Part,
-    /// What the other store had reached.
-    Origin(Box<StoreOrigin>),
-    /// The last of a feed.
-    Feed(FeedName, Box<StateRecord>),
-    Epoch(Epoch, Time),
-}
-
 /// What came so far of the feed that is being taken in.
 #[derive(Default)]
 pub(super) struct Importer {
@@ -258,28 +247,28 @@ impl Importer {
         self.fit.end()
     }
 
-    /// The entries of a piece.
+    /// The entries of a piece, and what its group shows.
     pub(super) fn piece(
         &mut self,
-        records: &Records,
+        committer: &mut Committer,
         piece: &ExportRecord,
-        writes: &mut Writes,
-    ) -> Result<ImportedRecord, StoreError> {
+        (group, writes): (&mut CommitGroup, &mut Writes),
+    ) -> Result<(), StoreError> {
         self.fit.check(piece)?;
+        let records = &committer.records.clone();
         let feed = piece.feed().map(|name| FeedRecords::new(records, name));
         match (piece, feed) {
-            (ExportRecord::Origin(origin), _) => {
-                return Ok(ImportedRecord::Origin(origin.clone()));
-            }
+            (ExportRecord::Origin(origin), _) => committer.go_on_from(origin, group)?,
             (ExportRecord::Log(sealed), _) => {
                 for (place, announced) in (0_u32..).zip(&sealed.changes) {
                     open::log(records, writes, (sealed.epoch, place, sealed.at), announced)?;
                 }
-                return Ok(ImportedRecord::Epoch(sealed.epoch, sealed.at));
+                committer.sealed = (sealed.epoch, sealed.at);
+                group.reached = Some(committer.sealed);
             }
             (ExportRecord::State(_, state), Some(feed)) => {
                 let head = self.state(&feed, state, writes)?;
-                return Ok(ImportedRecord::Feed(feed.name, Box::new(head)));
+                group.feeds.insert(feed.name, Some(head));
             }
             (_, Some(feed)) => self.part(&feed, piece, writes)?,
             (ExportRecord::Feed(record), None) => {
@@ -301,7 +290,7 @@ impl Importer {
             }
             (_, None) => {}
         }
-        Ok(ImportedRecord::Part)
+        Ok(())
     }
 
     /// The entries of a part of a feed.

@@ -4,8 +4,7 @@
 use super::committer::{CommitGroup, Committer};
 use super::feed::FeedRecords;
 use super::plan::PlannedCommit;
-use super::request::Touches;
-use super::transactions::TransactionLock;
+use super::request::WriteScope;
 use super::{StoreInner, Writer, keys, plan, prune, purge, redo};
 use crate::engine::Class;
 use crate::record::StateRecord;
@@ -47,7 +46,7 @@ impl StoreInner {
             let commit = move |committer: &mut Committer, group: &mut CommitGroup| {
                 committer.commit(planned, group)
             };
-            self.ask(Touches::Feed, commit).await
+            self.ask(WriteScope::Feed(feed.clone()), commit).await
         };
         drop((gate, lock));
         done
@@ -90,7 +89,7 @@ impl StoreInner {
             let _ = making.set(planned.head.clone());
             committer.commit(planned, group)
         };
-        let done = self.transact(TransactionLock::Feed(feed.clone()), commit).await;
+        let done = self.ask(WriteScope::Feed(feed.clone()), commit).await;
         match (done, made.get()) {
             (Err(CommitError::Ambiguous(error)), Some(made)) => {
                 self.settle(feed, base, made.clone(), error).await
@@ -109,8 +108,8 @@ impl StoreInner {
     ) -> Result<Committed, CommitError> {
         let key = keys::feed(&feed);
         // It waits for a transaction of the feed that is still under way.
-        let found = self.retried_transaction(TransactionLock::Feed(feed), move |committer, _| {
-            committer.records.record::<StateRecord>(Class::States, &key)
+        let found = self.retried_transaction(WriteScope::Feed(feed), move |committer, _| {
+            Ok(committer.records.record::<StateRecord>(Class::States, &key)?)
         });
         // Whoever changes the feed next waits as long.
         let Ok(Ok(found)) = timeout(SETTLE_TIME, found).await else {
@@ -136,7 +135,7 @@ impl StoreInner {
         retention: Retention,
         now: Time,
     ) -> Result<Pruned, CommitError> {
-        let lock = self.shared.lock(&feed).await;
+        let (lock, scope) = (self.shared.lock(&feed).await, WriteScope::Feed(feed.clone()));
         let prune = move |feed: &FeedRecords, head: &StateRecord| {
             let (writes, pruned) = prune::prune(feed, &retention, now)?;
             Ok((writes, pruned, head.clone()))
@@ -149,30 +148,16 @@ impl StoreInner {
             return Ok(pruned);
         }
         let gate = self.shut(&feed).await;
-        if let Writer::Transactions(_) = self.opened()?.writer {
-            let key = TransactionLock::Feed(feed.clone());
-            let prune = move |committer: &mut Committer, group: &mut CommitGroup| {
-                let key = keys::feed(&feed);
-                let found = committer.records.record::<StateRecord>(Class::States, &key)?;
-                if found.as_ref() != Some(&head) {
-                    let revision = found.map(|found| found.state.revision);
-                    return Err(CommitError::Conflict(revision.unwrap_or_default()));
-                }
-                committer.prune(&feed, &head, writes, group)
-            };
-            self.transact(key, prune).await?;
-        } else {
-            let prune = move |committer: &mut Committer, group: &mut CommitGroup| {
-                committer.prune(&feed, &head, writes, group)
-            };
-            self.ask(Touches::Feed, prune).await?;
-        }
+        let prune = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.prune(&feed, &head, writes, group)
+        };
+        self.ask(scope, prune).await?;
         drop((gate, lock));
         Ok(pruned)
     }
 
     /// Forgets a feed.
-    pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), StoreError> {
+    pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), CommitError> {
         let lock = self.shared.lock(&feed).await;
         if let Writer::Transactions(_) = self.opened()?.writer {
             let name = feed.clone();
@@ -188,12 +173,12 @@ impl StoreInner {
                 }
                 Ok(())
             };
-            return self.transact(TransactionLock::Feed(feed), purge).await;
+            return self.ask(WriteScope::Feed(feed), purge).await;
         }
         let name = feed.clone();
         let floor = self.read_feed(&feed, Committer::purge_mark).await?;
         let gate = self.shut(&feed).await;
-        self.ask(Touches::Lists, move |committer, group| {
+        self.ask(WriteScope::Feeds, move |committer, group| {
             committer.purge(&name, floor.as_ref(), group)
         })
         .await?;
@@ -205,7 +190,7 @@ impl StoreInner {
             let sweep = move |committer: &mut Committer, group: &mut CommitGroup| {
                 committer.sweep(&name, &floor, group)
             };
-            is_all = self.ask(Touches::Feed, sweep).await?;
+            is_all = self.ask(WriteScope::Feed(feed.clone()), sweep).await?;
         }
         drop(lock);
         Ok(())

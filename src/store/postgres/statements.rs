@@ -1,29 +1,16 @@
 //! Every statement that the database gets. They are narrow: what any PostgreSQL takes.
 
-/// A portion of a range: bounded by its entries, and by the bytes of their values.
+/// A portion of a range in an order: bounded by its entries, and by the bytes of their values.
 macro_rules! portion {
-    ($end:literal, $order:literal) => {
+    ($order:literal) => {
         concat!(
             "SELECT key, value FROM (SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key ",
             $order,
             ") - octet_length(value) AS before FROM (SELECT key, value FROM tidegate_entry ",
-            "WHERE class = $1 AND key >= $2",
-            $end,
-            " ORDER BY key ",
+            "WHERE class = $1 AND key >= $2 AND key < $3 ORDER BY key ",
             $order,
-            " LIMIT $3) AS few) AS summed WHERE before < $4 ORDER BY key ",
+            " LIMIT $4) AS few) AS summed WHERE before < $5 ORDER BY key ",
             $order
-        )
-    };
-}
-
-/// The keys of a range, with how much their values take.
-macro_rules! sizes {
-    ($end:literal) => {
-        concat!(
-            "SELECT key, octet_length(value) FROM tidegate_entry WHERE class = $1 AND key >= $2",
-            $end,
-            " ORDER BY key LIMIT $3"
         )
     };
 }
@@ -79,7 +66,7 @@ pub(super) const REMOVE: &str = "DELETE FROM tidegate_entry e \
     WHERE e.class = gone.class AND e.key = gone.key";
 /// Removes a range.
 pub(super) const CLEAR: &str =
-    "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND ($3::bytea IS NULL OR key < $3)";
+    "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND key < $3";
 /// Notes what a transaction did to what gateways have in memory, and what the change log is to say of it.
 pub(super) const NOTE: &str = "INSERT INTO tidegate_change (at, key, logged, shown) \
     SELECT $1, key, logged, shown::jsonb \
@@ -131,21 +118,13 @@ pub(super) const GET_MANY: &str = "SELECT class, key, CASE WHEN before < $3 THEN
     - octet_length(e.value) AS before FROM tidegate_entry e \
     JOIN unnest($1::smallint[], $2::bytea[]) AS wanted (class, key) \
     ON e.class = wanted.class AND e.key = wanted.key) AS found";
-/// Whether there is a value.
-pub(super) const CONTAINS: &str =
-    "SELECT EXISTS (SELECT 1 FROM tidegate_entry WHERE class = $1 AND key = $2)";
 /// The first entries of a range.
-pub(super) const FIRST: &str = portion!(" AND key < $5", "ASC");
-/// The same without an end.
-pub(super) const FIRST_ALL: &str = portion!("", "ASC");
+pub(super) const FIRST: &str = portion!("ASC");
 /// The last entries of a range.
-pub(super) const LAST: &str = portion!(" AND key < $5", "DESC");
-/// The same without an end.
-pub(super) const LAST_ALL: &str = portion!("", "DESC");
+pub(super) const LAST: &str = portion!("DESC");
 /// The first keys of a range, with what their values take.
-pub(super) const SIZES: &str = sizes!(" AND key < $4");
-/// The same without an end.
-pub(super) const SIZES_ALL: &str = sizes!("");
+pub(super) const SIZES: &str = "SELECT key, octet_length(value) FROM tidegate_entry \
+    WHERE class = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
 
 /// The format of the tables.
 pub(super) const FORMAT: i32 = 1;

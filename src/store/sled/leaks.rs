@@ -21,7 +21,10 @@ fn pieces(db: &::sled::Db) -> ::sled::Tree {
 fn referred(db: &::sled::Db) -> usize {
     let roots = Class::ALL.iter().flat_map(|class| tree(db, *class).iter().values());
     let counts = roots.map(|root| match &root.unwrap()[..] {
-        [1, high, low, _] => usize::from(u16::from_be_bytes([*high, *low])),
+        [1, size @ .., _] => {
+            let size = u32::from_be_bytes(size.try_into().unwrap());
+            usize::try_from(size).unwrap().div_ceil(PIECE)
+        }
         _ => 0,
     });
     counts.sum()

@@ -4,7 +4,7 @@
 
 use super::admin::feed as feed_record;
 use super::admin::{identity, poll, subscription};
-use super::ledger::{conflicts, stub};
+use super::ledger::{frame, item, stub};
 use super::*;
 use crate::purge_mark::PurgeMark;
 use crate::{AppliedOrigins, Epoch, LoggedChange, VersionNote};
@@ -55,7 +55,7 @@ pub(super) fn markup(xml: &str) -> Markup {
     }
 }
 
-fn skeleton() -> Skeleton {
+pub(super) fn skeleton() -> Skeleton {
     Skeleton {
         format: Format::Rss20,
         text: "<rss version='2.0'><channel></channel></rss>".to_owned(),
@@ -72,7 +72,7 @@ fn skeleton() -> Skeleton {
     }
 }
 
-fn known() -> LedgerEntry {
+pub(super) fn known() -> LedgerEntry {
     let by = EndpointId::new("JEO2000").unwrap();
     let attributes = vec![(Some("urn:x".to_owned()), "a".to_owned(), "1".to_owned())];
     let extra = Extra { attributes, elements: "<x xmlns=\"urn:x\"/>".to_owned() };
@@ -490,14 +490,4 @@ fn segment(xml: &str) -> SegmentRecord {
     let mut blocks = SegmentRecord::blocks(&archive, 1 << 20);
     assert_eq!(SegmentRecord::join(blocks.clone()).unwrap(), archive);
     blocks.remove(0)
-}
-
-fn frame() -> FrameRecord {
-    let order = vec![id("b"), id("a")];
-    FrameRecord { since: at(3), run: 2, order, skeleton: Some(skeleton()) }
-}
-
-fn item() -> ItemRecord {
-    let item = ItemRecord { kept: 3, has_latest: true, ..ItemRecord::new(known()) };
-    ItemRecord { body: Tick::at(at(29)), conflicts: conflicts(), ..item }
 }

@@ -1,6 +1,6 @@
 //! Specimens of what stands beside ledger entries.
 
-use super::files::{at, history, id, markup};
+use super::files::{at, history, id, known, markup, skeleton};
 use super::*;
 
 pub(super) fn conflicts() -> Vec<Version<Markup>> {
@@ -35,4 +35,14 @@ pub(super) fn stub() -> Stub {
         deleted: true,
         since: at(31),
     }
+}
+
+pub(super) fn frame() -> FrameRecord {
+    let order = vec![id("b"), id("a")];
+    FrameRecord { since: at(3), run: 2, order, skeleton: Some(skeleton()) }
+}
+
+pub(super) fn item() -> ItemRecord {
+    let item = ItemRecord { kept: 3, has_latest: true, ..ItemRecord::new(known()) };
+    ItemRecord { body: Tick::at(at(29)), conflicts: conflicts(), ..item }
 }
