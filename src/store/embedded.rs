@@ -52,7 +52,7 @@ use self::committer::{CommitGroup, Committer};
 use self::follow::{Following, MemoryImage};
 use self::reading::READS;
 use self::request::CommitRequest;
-use self::shared::{Published, StoreShared, broken};
+use self::shared::{StoreShared, broken};
 use super::engine::MemoryEngine;
 use super::postgres::Database;
 use super::{CommitError, Epoch, FreeSpace, Gateways, StoreError};
@@ -225,8 +225,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let Opened { identity, committed, list_writes, sealed } = opened;
         let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
-        let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(&head)));
-        let shared = StoreShared::new(feeds.collect(), identity, sealed.0, Arc::clone(&clock));
+        let shared = StoreShared::new(committed, identity, sealed.0, Arc::clone(&clock));
         shared.list_writes.store(list_writes, Ordering::Release);
         let shared = Arc::new(shared);
         let committer = Committer {
@@ -265,10 +264,8 @@ impl Store {
     ) -> Self {
         let MemoryImage { found, identity, feeds, position } = image;
         let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
-        let heads = found.committed.into_iter();
-        let heads = heads.map(|(feed, head)| (feed, Published::new(&head)));
-        let epoch = found.sealed.0;
-        let shared = StoreShared::new(heads.collect(), identity, epoch, Arc::clone(&clock));
+        let (heads, epoch) = (found.committed, found.sealed.0);
+        let shared = StoreShared::new(heads, identity, epoch, Arc::clone(&clock));
         shared.set_list(feeds);
         let (following, requests) = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));

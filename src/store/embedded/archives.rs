@@ -23,15 +23,21 @@ impl FeedRecords {
     }
 
     /// The notes of archives that are kept.
-    pub(super) fn notes(
-        &self,
-        numbers: impl Iterator<Item = u64>,
-    ) -> Result<Vec<ArchiveNote>, StoreError> {
+    fn notes(&self, numbers: impl Iterator<Item = u64>) -> Result<Vec<ArchiveNote>, StoreError> {
         let note = |number| {
             let key = keys::numbered(&self.name, number);
             Ok(self.records.expected::<ArchiveRecord>(Class::Archives, &key)?.note)
         };
         numbers.map(note).collect()
+    }
+
+    /// The archives kept, newest first.
+    pub(super) fn archives(
+        &self,
+        state: &FeedState,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        self.notes((state.archives.first..state.archives.next).rev().take(limit))
     }
 
     /// The oldest archives kept, oldest first.

@@ -166,9 +166,7 @@ impl Committer {
         let mut importing = shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut importer = match importing.take() {
             Some(importer) => importer,
-            None if self.shared.names().is_empty() && open::is_empty(&self.records)? => {
-                transfer::Importer::default()
-            }
+            None if open::is_empty(&self.records)? => transfer::Importer::default(),
             None => {
                 let path = self.records.engine().path().to_owned();
                 return Err(CommitError::Store(StoreError::Occupied { path }));

@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
-    Archive, ArchiveId, ArchivePlace, Attempt, Change, Count, EndpointId, Event, FeedName,
-    FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, Stub, SupIdBasis,
-    SyncId, Time,
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, Stub,
+    SupIdBasis, SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
 use tokio::sync::watch;
@@ -267,6 +267,15 @@ impl Store {
     /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
     pub async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.inner.of_feed(feed, move |feed, _| feed.events(limit)).await
+    }
+
+    /// The archives that are kept, newest first, at most `limit`.
+    pub async fn archives(
+        &self,
+        feed: &FeedName,
+        limit: usize,
+    ) -> Result<Vec<ArchiveNote>, StoreError> {
+        self.inner.of_feed(feed, move |feed, state| feed.archives(state, limit)).await
     }
 
     /// What is known of an archive, also of one that was dropped and is remembered

@@ -13,9 +13,6 @@ use std::ops::Bound;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Time};
 use tidegate_core::websub::Subscription;
 
-/// Of more feeds than this, the poll states are looked for among all that there are.
-const STATES_BY_KEY: usize = if cfg!(test) { 2 } else { 4096 };
-
 /// All feeds, by name.
 pub(super) fn feeds(records: &Records) -> Result<Vec<FeedRecord>, StoreError> {
     records.values(Class::Feeds, &[]).collect()
@@ -31,11 +28,6 @@ pub(super) fn poll_states_of(
     records: &Records,
     feeds: &BTreeSet<FeedName>,
 ) -> Result<Vec<PollState>, StoreError> {
-    if feeds.len() > STATES_BY_KEY {
-        let is_of_them = |state: &PollState| feeds.contains(&state.feed);
-        let all = records.values(Class::Polls, &[]);
-        return all.filter(|state| state.as_ref().map_or(true, is_of_them)).collect();
-    }
     let mut found = Vec::with_capacity(feeds.len());
     let feeds: Vec<&FeedName> = feeds.iter().collect();
     for some in feeds.chunks(ITEMS_AT_ONCE) {

@@ -9,7 +9,7 @@ use crate::{Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedState, Lineage, Revision, Time};
@@ -60,9 +60,11 @@ impl Published {
     }
 }
 
+type PublishedFeeds = HashMap<FeedName, Box<Published>>;
+
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
-    feeds: RwLock<HashMap<FeedName, Box<Published>>>,
+    feeds: RwLock<PublishedFeeds>,
     /// Who changes which feed.
     writers: Arc<FeedLocks>,
     /// The gate of what is read over all feeds: records and poll states.
@@ -89,15 +91,14 @@ pub(super) struct StoreShared {
 impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
     pub(super) fn new(
-        feeds: HashMap<FeedName, Published>,
+        heads: HashMap<FeedName, StateRecord>,
         identity: IdentityRecord,
         epoch: Epoch,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let feeds = feeds.into_iter().map(|(feed, published)| (feed, Box::new(published)));
         let noted = Mutex::new(clock.running());
         Self {
-            feeds: RwLock::new(feeds.collect()),
+            feeds: RwLock::new(published(heads)),
             writers: Arc::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
@@ -129,9 +130,9 @@ impl StoreShared {
 
     /// The revision of each feed, and the number of its last write.
     pub(super) fn heads(&self) -> BTreeMap<FeedName, (Revision, u64)> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        let heads = feeds.iter();
-        heads.map(|(f, of)| (f.clone(), (of.revision, of.write))).collect()
+        let head =
+            |(feed, of): (&FeedName, &Box<Published>)| (feed.clone(), (of.revision, of.write));
+        self.feeds().iter().map(head).collect()
     }
 
     /// Shows what was found when the store was opened again, or read anew; `feeds`: the records of all feeds, where they
@@ -143,8 +144,7 @@ impl StoreShared {
         identity: IdentityRecord,
         epoch: Epoch,
     ) {
-        let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head))));
-        *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = found.collect();
+        *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = published(heads);
         *self.lock_list() = feeds.map(Arc::new);
         self.open_as(identity);
         // The committer may have broken off while it was shut.
@@ -163,6 +163,10 @@ impl StoreShared {
         now.saturating_sub(std::mem::replace(&mut *noted, now))
     }
 
+    fn feeds(&self) -> RwLockReadGuard<'_, PublishedFeeds> {
+        self.feeds.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until nobody else changes the feed.
     pub(super) async fn lock(&self, feed: &FeedName) -> FeedLock {
         self.writers.lock(feed).await
@@ -170,8 +174,7 @@ impl StoreShared {
 
     /// A feed, where anything was committed to it.
     pub(super) fn published(&self, feed: &FeedName) -> Option<Published> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed).map(|published| Published::clone(published))
+        self.feeds().get(feed).map(|published| Published::clone(published))
     }
 
     /// A feed's state, where anything was committed to it.
@@ -182,16 +185,7 @@ impl StoreShared {
 
     /// When something pending in a feed can be decided.
     pub(super) fn next_decision(&self, feed: &FeedName) -> Option<Time> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed)?.next_decision
-    }
-
-    /// The names of all feeds to which anything was committed, in order.
-    pub(super) fn names(&self) -> Vec<FeedName> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        let mut names: Vec<FeedName> = feeds.keys().cloned().collect();
-        names.sort();
-        names
+        self.feeds().get(feed)?.next_decision
     }
 
     /// Shows a feed's new head, or that it was purged.
@@ -210,8 +204,7 @@ impl StoreShared {
 
     /// The gate of a feed's content, where anything was committed to it.
     pub(super) fn gate(&self, feed: &FeedName) -> Option<FeedGate> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed).map(|published| Arc::clone(&published.gate))
+        self.feeds().get(feed).map(|published| Arc::clone(&published.gate))
     }
 
     /// Runs `read` while the gate of what is read over all feeds is held open.
@@ -274,18 +267,23 @@ impl StoreShared {
 
     /// Stops the store, until it was opened again.
     pub(super) fn fail(&self, error: &StoreError) {
-        self.health.fail(error, self.clock.now());
+        self.health.stop_for(error, self.clock.now(), None);
     }
 
     /// Stops the store for good.
     pub(super) fn end(&self, path: &str, error: &StoreError) {
-        self.health.end(path, error, self.clock.now());
+        self.health.stop_for(error, self.clock.now(), Some(path));
     }
 
     /// An error where the store has stopped.
     pub(super) fn health(&self) -> Result<(), StoreError> {
         self.health.check()
     }
+}
+
+/// Feeds that nobody reads yet.
+fn published(heads: HashMap<FeedName, StateRecord>) -> PublishedFeeds {
+    heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head)))).collect()
 }
 
 /// The committer broke off while the gate was shut.

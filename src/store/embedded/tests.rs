@@ -9,7 +9,7 @@ use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{ArchiveNote, FeedName, FeedState, Time};
+use tidegate_core::model::Time;
 
 fn open(folder: &std::path::Path) -> Store {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
@@ -37,20 +37,6 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
         assert_eq!(records.entries(class, &[]).count(), 0, "in {}", class.name());
     }
     assert!(records.contains(Class::Marks, &keys::of_kind(keys::PURGED, &feed)).unwrap());
-}
-
-impl Store {
-    /// The archives that are kept, newest first, at most `limit`.
-    pub(crate) async fn archives(
-        &self,
-        feed: &FeedName,
-        limit: usize,
-    ) -> Result<Vec<ArchiveNote>, StoreError> {
-        let notes = move |feed: &FeedRecords, state: &FeedState| {
-            feed.notes((state.archives.first..state.archives.next).rev().take(limit))
-        };
-        self.inner.of_feed(feed, notes).await
-    }
 }
 
 /// Whoever takes an export and stands still holds up no change of the feed that it is at.
