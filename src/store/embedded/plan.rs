@@ -283,8 +283,12 @@ impl ChangePlanner<'_> {
             let is_new = old.is_none();
             let mut item = old.unwrap_or_else(|| ItemRecord::new(known.clone()));
             item.known = known.clone();
-            if let Some(versions) = conflicts.get(id) {
-                self.conflicts(&mut item, versions)?;
+            match conflicts.get(id) {
+                Some(versions) => self.conflicts(&mut item, versions)?,
+                None if known.conflicts == 0 && !item.conflicts.is_empty() => {
+                    self.conflicts(&mut item, &[])?;
+                }
+                None => {}
             }
             if let Some(new) = versions.get(id) {
                 self.version(&mut item, is_new, new)?;
