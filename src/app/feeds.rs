@@ -286,7 +286,7 @@ mod tests {
             let state = Snapshot::untouched(Format::Atom10, NOW).state;
             gateway.store.set_state(&name(feed), state, None);
         }
-        let pruned = || gateway.store.reads_of("bodies");
+        let pruned = || gateway.store.reads_of("texts");
         let fill = async {
             tokio::time::sleep(AGE_FIRST).await;
             eventually(|| pruned() == 2).await;

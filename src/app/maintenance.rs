@@ -274,7 +274,7 @@ mod tests {
         ) -> Vec<String> {
             gateway.clock.set(now);
             maintenance.run_pass(now).await.unwrap();
-            let pruned = gateway.store.take_reads("bodies");
+            let pruned = gateway.store.take_reads("texts");
             let mut pruned: Vec<String> = pruned.iter().map(ToString::to_string).collect();
             pruned.sort();
             pruned
@@ -299,7 +299,7 @@ mod tests {
             state.window_start = Some(early);
             let last = state.tick.unwrap();
             gateway.store.set_state(&name("a"), state, None);
-            gateway.store.take_reads("bodies");
+            gateway.store.take_reads("texts");
             last
         }
 
@@ -325,7 +325,7 @@ mod tests {
             gateway.clock.set(hours(12));
             let pass = timeout(Duration::from_secs(1), maintenance.run_pass(hours(12))).await;
             assert!(pass.is_err(), "it waits for its commit");
-            assert!(gateway.store.take_reads("bodies").contains(&name("a")));
+            assert!(gateway.store.take_reads("texts").contains(&name("a")));
         }
 
         #[tokio::test]
@@ -343,7 +343,7 @@ mod tests {
         #[tokio::test]
         async fn a_feed_that_cannot_be_pruned_is_tried_again_and_keeps_no_other_from_it() {
             let (gateway, mut maintenance) = gateway().await;
-            gateway.store.fault(StoreFault::ReadOf("bodies"));
+            gateway.store.fault(StoreFault::ReadOf("texts"));
             let mut all = pruned(&gateway, &mut maintenance, NOW).await;
             assert_eq!(all.len(), 1);
             all.extend(pruned(&gateway, &mut maintenance, NOW).await);

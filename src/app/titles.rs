@@ -130,7 +130,7 @@ mod tests {
     async fn pass(gateway: &Gateway, titles: &mut ReadTitles) -> (bool, Vec<String>) {
         let desk = AdminService::of_gateway(gateway, &Config::default());
         let is_written = titles.update(&gateway.store, &desk, None).await.is_ok();
-        let read = gateway.store.take_reads("skeletons");
+        let read = gateway.store.take_reads("frames");
         let mut read: Vec<String> = read.iter().map(ToString::to_string).collect();
         read.sort();
         (is_written, read)

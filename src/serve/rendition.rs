@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Deletion, Item, Revision, Tick, Time};
 use tidegate_format::render::{Addresses, HistoryPlace, ItemPortions, Page, TextSink, ViewKind};
-use tidegate_store::{PinnedFeed, RemainingItems, View};
+use tidegate_store::{PinnedFeed, RemainingItems, Select, View};
 use tokio::runtime::Handle;
 
 /// What a rendition weighs beside its bytes.
@@ -137,12 +137,12 @@ pub(super) struct RestOfView {
 }
 
 impl RestOfView {
-    /// Begins to read what a plan says.
+    /// Begins to read the selected items.
     pub(super) async fn begin(
         reader: &PinnedFeed,
-        plan: ReadPlan,
+        select: Select,
     ) -> Result<(View, Self), Problem> {
-        let begun = reader.begin_view(plan.select()).await?;
+        let begun = reader.begin_view(select).await?;
         let (view, remaining) = begun.ok_or_else(Problem::unread_feed)?;
         Ok((view, Self { reader: reader.clone(), remaining }))
     }

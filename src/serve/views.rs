@@ -9,9 +9,9 @@ use super::{
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick};
+use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick, Time};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
-use tidegate_store::{PinnedFeed, RemainingItems, StoreError, View};
+use tidegate_store::{PinnedFeed, RemainingItems, Select, StoreError, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
@@ -225,7 +225,7 @@ impl AppState {
     ) -> Result<ReadView, Problem> {
         let reader = self.store.pin(&record.name).await?.ok_or_else(Problem::unread_feed)?;
         let plan = request.plan(reader.state())?;
-        let (mut view, mut rest) = RestOfView::begin(&reader, plan).await?;
+        let (mut view, mut rest) = RestOfView::begin(&reader, plan.select()).await?;
         // What the document says of itself follows from the first item: there is one, if any.
         while view.items.is_empty()
             && let Some(next) = rest.next().await?
@@ -240,8 +240,9 @@ impl AppState {
             let (first, mut others) = match request.kind {
                 ViewKind::Sync => (view.items.clone(), rest.clone()),
                 ViewKind::Reader | ViewKind::Complete => {
+                    let since = since.unwrap_or(Tick::at(Time::MIN));
                     let (changed, others) =
-                        RestOfView::begin(&reader, ReadPlan::Window { since }).await?;
+                        RestOfView::begin(&reader, Select::Tombstones(since)).await?;
                     (changed.items, others)
                 }
             };

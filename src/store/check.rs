@@ -6,41 +6,23 @@ use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, SyncId};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
-/// itself. `exists` says whether an item is known already; every known item has bytes, since this
-/// check lets none in without.
+/// itself. `order`: that of the reader view as it stands. `stored` says whether an item is known already; every known
+/// item has bytes, since this check lets none in without.
 pub(super) fn check(
     change: &Change,
     before: Option<&FeedState>,
-    mut exists: impl FnMut(&SyncId) -> Result<bool, StoreError>,
+    order: &[SyncId],
+    stored: impl Fn(&SyncId) -> Result<bool, StoreError>,
 ) -> Result<(), CommitError> {
     let revision = before.map_or(Revision(0), |state| state.revision);
     if change.base != revision {
         return Err(CommitError::Conflict(revision));
     }
-    ticks(change, before).map_err(|what| invalid(change, what))?;
-    if change.state.hold.is_none() && change.kept.as_ref().is_some_and(|kept| !kept.is_empty()) {
-        return Err(invalid(change, "it keeps entries though nothing is held".to_owned()));
-    }
     sizes(change)?;
-    let known = ledger(change).map_err(|what| invalid(change, what))?;
-    let versioned = versions(change, &known).map_err(|what| invalid(change, what))?;
-    latest(change, &versioned).map_err(|what| invalid(change, what))?;
-    redacted(change, &known).map_err(|what| invalid(change, what))?;
-    seals::check(change, before).map_err(|what| invalid(change, what))?;
-    touched(change, &known).map_err(|what| invalid(change, what))?;
-    conflicts(change, &known).map_err(|what| invalid(change, what))?;
-    evicted(change, &known).map_err(|what| invalid(change, what))?;
+    let agrees = agrees_with_itself(change, before, order);
+    let (known, versioned) = agrees.map_err(|what| invalid(change, what))?;
 
-    // What the change itself does not answer is asked of the store, each item once.
-    let mut asked = HashMap::new();
-    let mut stored = |id: &SyncId| -> Result<bool, CommitError> {
-        if let Some(answer) = asked.get(id) {
-            return Ok(*answer);
-        }
-        let answer = exists(id)?;
-        asked.insert(id.clone(), answer);
-        Ok(answer)
-    };
+    // What the change itself does not answer is asked of the store.
     for version in change.versions.iter().filter(|version| version.markup.is_none()) {
         if !stored(&version.id)? {
             let what = format!("the version of {} has no bytes to keep", version.id);
@@ -64,8 +46,9 @@ pub(super) fn check(
             return Err(invalid(change, format!("the item {} is new without a version", entry.id)));
         }
     }
+    let order: HashSet<&SyncId> = order.iter().collect();
     for id in change.order.iter().flatten() {
-        if !known.contains_key(id) && !stored(id)? {
+        if !known.contains_key(id) && !order.contains(id) && !stored(id)? {
             return Err(invalid(change, format!("the order names {id}, which is not known")));
         }
     }
@@ -75,6 +58,27 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// The ledger entries of a change that agrees with itself, and the items that have versions in it.
+fn agrees_with_itself<'a>(
+    change: &'a Change,
+    before: Option<&FeedState>,
+    order: &[SyncId],
+) -> Result<(HashMap<&'a SyncId, &'a LedgerEntry>, HashSet<&'a SyncId>), String> {
+    ticks(change, before)?;
+    if change.state.hold.is_none() && change.kept.as_ref().is_some_and(|kept| !kept.is_empty()) {
+        return Err("it keeps entries though nothing is held".to_owned());
+    }
+    let known = ledger(change)?;
+    let versioned = versions(change, &known)?;
+    latest(change, &versioned)?;
+    redacted(change, &known)?;
+    seals::check(change, before)?;
+    touched(change, &known)?;
+    conflicts(change, &known)?;
+    evicted(change, order, &known)?;
+    Ok((known, versioned))
 }
 
 pub(super) fn invalid(change: &Change, what: String) -> CommitError {
@@ -210,8 +214,12 @@ fn conflicts(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<
 }
 
 /// What leaves the ledger changes in nothing else, and what comes back has bytes.
-fn evicted(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
-    let shown = change.order.iter().flatten();
+fn evicted(
+    change: &Change,
+    order: &[SyncId],
+    known: &HashMap<&SyncId, &LedgerEntry>,
+) -> Result<(), String> {
+    let shown = change.order.as_deref().unwrap_or(order).iter();
     let sealed = change.seals.iter().flat_map(|seal| &seal.items);
     let mut used: HashSet<&SyncId> = if change.evicted.is_empty() {
         HashSet::new()

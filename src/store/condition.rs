@@ -54,13 +54,18 @@ pub struct FreeBytes {
 
 impl FreeBytes {
     /// An error where too little is free.
-    pub(super) const fn check(&self) -> Result<(), StoreError> {
-        let Self { free, limit, is_low } = *self;
-        if is_low {
-            Err(StoreError::LowSpace(SpaceShortage::LittleFree { free, limit }))
-        } else {
-            Ok(())
-        }
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        if self.is_low { Err(StoreError::LowSpace(self.shortage())) } else { Ok(()) }
+    }
+
+    /// What is said where too little is free.
+    pub(super) fn shortage(&self) -> String {
+        format!(
+            "nothing new is taken in: the file system of the data folder has {} free, and {} must \
+             stay free (store.min_free); reading goes on",
+            shown_size(self.free),
+            shown_size(self.limit)
+        )
     }
 }
 
@@ -77,53 +82,18 @@ pub struct TakenBytes {
 
 impl TakenBytes {
     /// An error where too much is taken.
-    pub(super) const fn check(&self) -> Result<(), StoreError> {
-        let Self { used, limit, is_over } = *self;
-        if is_over {
-            Err(StoreError::LowSpace(SpaceShortage::MuchTaken { used, limit }))
-        } else {
-            Ok(())
-        }
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        if self.is_over { Err(StoreError::LowSpace(self.shortage())) } else { Ok(()) }
     }
-}
 
-/// Why there is too little space for anything new.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpaceShortage {
-    /// The file system has too little.
-    LittleFree {
-        /// The bytes that this process may still write.
-        free: u64,
-        /// The bytes that must stay free (`store.min_free`).
-        limit: u64,
-    },
-    /// The data folder takes too much.
-    MuchTaken {
-        /// The bytes that it takes.
-        used: u64,
-        /// The bytes that it may take (`store.max_size`).
-        limit: u64,
-    },
-}
-
-impl std::fmt::Display for SpaceShortage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Self::LittleFree { free, limit } => write!(
-                f,
-                "nothing new is taken in: the file system of the data folder has {} free, and {} must \
-                 stay free (store.min_free); reading goes on",
-                shown_size(free),
-                shown_size(limit)
-            ),
-            Self::MuchTaken { used, limit } => write!(
-                f,
-                "nothing new is taken in: the data folder takes {}, and may take {} (store.max_size); \
-                 reading goes on; raise the limit, keep less of the past, or run tidegate compact",
-                shown_size(used),
-                shown_size(limit)
-            ),
-        }
+    /// What is said where too much is taken.
+    pub(super) fn shortage(&self) -> String {
+        format!(
+            "nothing new is taken in: the data folder takes {}, and may take {} (store.max_size); \
+             reading goes on; raise the limit, keep less of the past, or run tidegate compact",
+            shown_size(self.used),
+            shown_size(self.limit)
+        )
     }
 }
 

@@ -61,29 +61,13 @@ impl Store {
     /// The same, as a request says. Blocks.
     pub fn open_on_disk(request: DiskRequest, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let DiskRequest { path, endpoint, sup_ids } = request;
-        let request = OpenRequest { endpoint, sup_ids };
         let folder = Arc::new(StoreFolder::take(&path)?);
-        open_in(folder, request, clock, ReopenPauses::default(), Box::new(|engine| engine))
+        StoreOpener::new(folder).open(OpenRequest { endpoint, sup_ids }, clock)
     }
 }
 
 /// Puts something before an engine: tests let it fail.
 type WrapEngine = dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send;
-
-/// Opens the store in a folder that is this process's own. It is let go of last, whatever fails: the
-/// database may write until it is dropped.
-fn open_in(
-    folder: Arc<StoreFolder>,
-    request: OpenRequest,
-    clock: Arc<dyn Clock>,
-    pauses: ReopenPauses,
-    wrap: Box<WrapEngine>,
-) -> Result<Store, StoreError> {
-    let opener = StoreOpener { folder, wrap, pauses };
-    let found = opener.open_database()?;
-    let Reopened { records, opened, place } = opener.begin(found, request)?;
-    Store::over((records, opened, place), clock, Some(Box::new(opener)))
-}
 
 /// Opens the store in a folder that is this process's own, as often as needed.
 struct StoreOpener {
@@ -93,6 +77,18 @@ struct StoreOpener {
 }
 
 impl StoreOpener {
+    /// One of this folder.
+    fn new(folder: Arc<StoreFolder>) -> Self {
+        Self { folder, wrap: Box::new(|engine| engine), pauses: ReopenPauses::default() }
+    }
+
+    /// Opens the store. The folder is let go of last, whatever fails: the database may write until it is dropped.
+    fn open(self, request: OpenRequest, clock: Arc<dyn Clock>) -> Result<Store, StoreError> {
+        let found = self.open_database()?;
+        let Reopened { records, opened, place } = self.begin(found, request)?;
+        Store::over((records, opened, place), clock, Some(Box::new(self)))
+    }
+
     /// Opens the database, and checks that it has everything up to its mark.
     fn open_database(&self) -> Result<(Records, Found, NumberNote), StoreError> {
         let folder = &self.folder;
@@ -114,7 +110,7 @@ impl StoreOpener {
         request: OpenRequest,
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
-        let (endpoint, fence) = (opened.endpoint.clone(), opened.opening.fence);
+        let (endpoint, fence) = (opened.identity.endpoint.clone(), opened.identity.fence);
         let mark = Mark { endpoint, fence, epoch: opened.sealed.0 };
         self.folder.set_mark(&mark)?;
         let folder = Arc::clone(&self.folder);

@@ -10,16 +10,12 @@
 //! In PostgreSQL, which several gateways write, each write is a transaction ([`transactions`]), each read is made as of
 //! one moment, and what gateways have in memory follows what the database numbers ([`follow`]).
 
-mod ahead;
 mod archives;
-mod carrying;
-mod chain;
 mod committer;
-mod conflicts;
+mod feed;
 mod follow;
 mod health;
 mod keys;
-mod ledger;
 mod open;
 mod operations;
 mod past;
@@ -30,12 +26,10 @@ mod read;
 mod reader;
 mod reading;
 mod records;
-mod redact;
 mod redo;
 mod reopen;
 mod request;
 mod shared;
-mod stubs;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod testing;
 #[cfg(test)]
@@ -52,22 +46,22 @@ pub(super) use self::open::{
 pub use self::reader::{PinnedFeed, RemainingItems};
 pub(super) use self::records::Records;
 pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
-pub(super) use self::transactions::TransactionLock;
+pub(super) use self::request::WriteScope;
 
 use self::committer::{CommitGroup, Committer};
 use self::follow::{Following, MemoryImage};
-use self::reading::ReadTurns;
-use self::request::{CommitRequest, Touches, Unanswered, WriteError};
-use self::shared::{Published, StoreShared, broken};
+use self::reading::READS;
+use self::request::CommitRequest;
+use self::shared::{StoreShared, broken};
 use super::engine::MemoryEngine;
 use super::postgres::Database;
-use super::{Epoch, FreeSpace, Gateways, StoreError};
+use super::{CommitError, Epoch, FreeSpace, Gateways, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{EndpointId, SupIdBasis};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// The most requests that wait for the committer before callers wait to ask.
 const REQUESTS: usize = 1024;
@@ -114,7 +108,8 @@ pub struct Store {
 struct StoreInner {
     shared: Arc<StoreShared>,
     clock: Arc<dyn Clock>,
-    reads: ReadTurns,
+    /// The turns to read.
+    reads: Arc<Semaphore>,
     /// Whether reading and writing wait for a disk.
     blocks: bool,
     open: RwLock<OpenState>,
@@ -161,7 +156,7 @@ impl Store {
         // Changes break off and are undone, and every reader that began before has let go of the records,
         // once all turns are here.
         self.inner.is_closing.store(true, Ordering::Release);
-        let all = self.inner.reads.all().await;
+        let all = self.inner.all_turns().await;
         let Some(rest) = self.inner.take() else { return Err(StoreError::Closed) };
         if !self.inner.blocks {
             rest();
@@ -228,9 +223,9 @@ impl Store {
         clock: Arc<dyn Clock>,
         reopen: Option<Box<dyn Reopen>>,
     ) -> Result<Self, StoreError> {
-        let Opened { endpoint, sup_ids, opening, committed, list_writes, sealed } = opened;
-        let feeds = committed.into_iter().map(|(feed, head)| (feed, Published::new(&head)));
-        let shared = StoreShared::new(feeds.collect(), opening, sealed.0, Arc::clone(&clock));
+        let Opened { identity, committed, list_writes, sealed } = opened;
+        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
+        let shared = StoreShared::new(committed, identity, sealed.0, Arc::clone(&clock));
         shared.list_writes.store(list_writes, Ordering::Release);
         let shared = Arc::new(shared);
         let committer = Committer {
@@ -269,10 +264,8 @@ impl Store {
     ) -> Self {
         let MemoryImage { found, identity, feeds, position } = image;
         let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
-        let heads = found.committed.into_iter();
-        let heads = heads.map(|(feed, head)| (feed, Published::new(&head)));
-        let epoch = found.sealed.0;
-        let shared = StoreShared::new(heads.collect(), identity.into(), epoch, Arc::clone(&clock));
+        let (heads, epoch) = (found.committed, found.sealed.0);
+        let shared = StoreShared::new(heads, identity, epoch, Arc::clone(&clock));
         shared.set_list(feeds);
         let (following, requests) = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));
@@ -305,7 +298,7 @@ impl StoreInner {
         Arc::new(Self {
             shared,
             clock,
-            reads: ReadTurns::new(),
+            reads: Arc::new(Semaphore::new(READS as usize)),
             blocks: place.blocks(),
             open: RwLock::new(OpenState::Open(OpenStore { records, writer, place })),
             is_closing: AtomicBool::new(false),
@@ -346,13 +339,13 @@ impl StoreInner {
     }
 
     /// Asks the committer to do `work`, and waits until that is durable.
-    async fn ask<T: Send + 'static, E: WriteError>(
+    async fn ask<T: Send + 'static>(
         &self,
-        touches: Touches,
-        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
+        scope: WriteScope,
+        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError> + Send + 'static,
+    ) -> Result<T, CommitError> {
         let (reply, answer) = oneshot::channel();
-        let request = |work| CommitRequest::new(touches, work, reply);
+        let request = |work| CommitRequest::new(&scope, work, reply);
         match self.opened()?.writer {
             Writer::Thread(requests) => {
                 if requests.send(request(work)).await.is_err() {
@@ -360,23 +353,23 @@ impl StoreInner {
                 }
             }
             Writer::Here(committer) => serve_here(&committer, request(work))?,
-            Writer::Transactions(_) => return self.transact(touches.into(), work).await,
+            Writer::Transactions(_) => return self.transact(scope, work).await,
         }
         // Whether a request that the committer took with it was carried out is unknown.
-        answer.await.unwrap_or_else(|_| Err(Unanswered(self.unserved()).into()))
+        answer.await.unwrap_or_else(|_| Err(CommitError::Ambiguous(self.unserved())))
     }
 
     /// Does `work` to its end, also where nobody waits for it any more.
-    async fn to_the_end<T: Send + 'static, E: WriteError>(
+    async fn to_the_end<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Result<T, E> {
+        work: impl Future<Output = Result<T, CommitError>> + Send + 'static,
+    ) -> Result<T, CommitError> {
         if !self.blocks {
             return work.await;
         }
         tokio::spawn(work).await.unwrap_or_else(|error| {
             let source = std::io::Error::other(error);
-            Err(Unanswered(StoreError::Io { doing: "write", source }).into())
+            Err(CommitError::Ambiguous(StoreError::Io { doing: "write", source }))
         })
     }
 

@@ -43,95 +43,38 @@ macro_rules! classes {
 }
 
 classes! {
-    /// What the store says of itself: its format, whose it is.
-    Gateway gateway 28
+    /// What the store says of itself, by name: its format, whose it is.
+    Gateway gateway 1
     /// What operators say of feeds.
-    Feeds feeds 1
-    /// States of feeds.
-    States states 2
-    /// The documents around the entries.
-    Skeletons skeletons 3
-    /// Orders of reader views.
-    Orders orders 4
-    /// Ledger entries.
-    Ledger ledger 5
-    /// Where the newest bytes of items stand.
-    Heads heads 6
-    /// Items by tick; the values are empty.
-    ByTick by_tick 7
-    /// Notes of versions.
-    Versions versions 8
-    /// Bytes of versions; written once.
-    Bodies bodies 9
-    /// Newest bytes that made no version.
-    Latest latest 10
-    /// Events.
-    Events events 11
-    /// The change log.
-    Log log 12
-    /// Poll states.
-    Polls polls 13
-    /// Large documents while they are taken in, by feed.
-    Attempts attempts 26
-    /// What is left of purged feeds.
-    Floors floors 15
-    /// Entries of held documents.
-    Kept kept 23
-    /// What is in conflict with current versions, by item.
-    Conflicts conflicts 25
-    /// What is left of items that left the ledger.
-    Stubs stubs 29
-    /// These by the hashes of their names; the values are empty.
-    StubNames stub_names 30
-    /// The items of feeds outside the order that are not settled.
-    Unsettled unsettled 32
-    /// Items by the keys of the index of their ledger; the values are empty.
-    LedgerIndex ledger_index 33
+    Feeds feeds 2
+    /// What polling remembers of feeds.
+    Polls polls 3
+    /// The change log: a record for each change.
+    Log log 4
     /// Subscriptions of the hub, by id.
-    Subscriptions subscriptions 24
-    /// Since when the present orders and skeletons are in force.
-    Histories histories 20
-    /// Orders of reader views that are not in force any more.
-    PastOrders past_orders 21
-    /// Documents around the entries that are not in force any more.
-    PastSkeletons past_skeletons 22
+    Subscriptions subscriptions 5
+    /// What is left of purged feeds, large documents while they are taken in, and large changes that are under way.
+    Marks marks 6
+    /// States of feeds.
+    States states 7
+    /// The present order of a feed with the document around its entries; entries of held documents; unsettled items.
+    Frames frames 8
+    /// Orders with the documents around the entries that are not in force any more.
+    Past past 9
+    /// Ledger entries, with where their newest bytes are and what is in conflict with them.
+    Items items 10
+    /// Versions with their bytes, and newest bytes that made no version.
+    Texts texts 11
+    /// Items by tick, by the keys of their ledger, by conflicts; stubs by name; archives by id.
+    Index index 12
+    /// Events, in blocks.
+    Events events 13
     /// Notes of archives, by number.
-    Archives archives 16
-    /// Numbers of archives, by id.
-    ArchiveIds archive_ids 17
+    Archives archives 14
     /// Blocks of archives; written once but for redaction.
-    Segments segments 18
-    /// A large change that is under way, in blobs.
-    Redo redo 27
-    /// Feeds with a large change that is certain, and is applied from its blobs.
-    Unfinished unfinished 31
-}
-
-impl Class {
-    /// Where the content of a feed stands: everything that a purge removes.
-    pub(super) const CONTENT: &[Self] = &[
-        Self::Skeletons,
-        Self::Orders,
-        Self::Ledger,
-        Self::Heads,
-        Self::ByTick,
-        Self::Versions,
-        Self::Bodies,
-        Self::Latest,
-        Self::Conflicts,
-        Self::Stubs,
-        Self::StubNames,
-        Self::Unsettled,
-        Self::LedgerIndex,
-        Self::Events,
-        Self::Kept,
-        Self::Histories,
-        Self::PastOrders,
-        Self::PastSkeletons,
-        Self::Archives,
-        Self::ArchiveIds,
-        Self::Segments,
-    ];
+    Segments segments 15
+    /// What is left of items that left the ledger.
+    Stubs stubs 16
 }
 
 /// A class and a key.
@@ -165,19 +108,8 @@ pub(super) struct Portion {
 /// About how many bytes an engine on disk reads at once.
 pub(super) const PORTION_BYTES: usize = 1 << 20;
 
-/// How much a value takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ValueSize {
-    pub(super) key: Vec<u8>,
-    /// In bytes.
-    pub(super) size: usize,
-}
-
 /// A database as of one moment, and an entry of it.
-pub(super) struct EngineSnapshot {
-    pub(super) engine: std::sync::Arc<dyn Engine>,
-    pub(super) entry: Option<Bytes>,
-}
+pub(super) type SnapshotWith = (std::sync::Arc<dyn Engine>, Option<Bytes>);
 
 /// A database.
 pub(super) trait Engine: Send + Sync + 'static {
@@ -204,9 +136,6 @@ pub(super) trait Engine: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Whether there is a value.
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError>;
-
     /// The first entries of a range, at least one where there is any, at most `limit`. The range is not
     /// empty ([`is_empty`]).
     fn portion(
@@ -224,7 +153,7 @@ pub(super) trait Engine: Send + Sync + 'static {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError>;
+    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError>;
 
     /// Sets and removes entries, all or nothing. After an error it is unknown which. Not durable yet.
     /// Nobody reads some of it and some of what was before. It may take several kilobytes of memory an
@@ -240,7 +169,7 @@ pub(super) trait Engine: Send + Sync + 'static {
 
     /// The database as of one moment, with what it has there at `key`, where other processes write to it; `None`: none
     /// does.
-    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<EngineSnapshot>, StoreError> {
+    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<SnapshotWith>, StoreError> {
         Ok(None)
     }
 

@@ -1,6 +1,6 @@
 //! Why a store cannot do what it is asked.
 
-use super::{SpaceShortage, StoreStop};
+use super::StoreStop;
 use std::error::Error;
 use tidegate_core::model::{EndpointId, FeedName};
 
@@ -132,7 +132,7 @@ pub enum StoreError {
     Stopped(Box<StoreStop>),
     /// There is too little space for anything new.
     #[error("{0}")]
-    LowSpace(SpaceShortage),
+    LowSpace(String),
     /// The store is closed.
     #[error("the store is closed")]
     Closed,

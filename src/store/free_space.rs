@@ -1,7 +1,7 @@
 //! How much space the file system of a store has left, and when that is too little.
 
 use super::disk::files::folder_bytes;
-use super::{FreeBytes, SpaceShortage, StoreError, TakenBytes};
+use super::{FreeBytes, StoreError, TakenBytes};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -111,12 +111,13 @@ impl FreeSpace {
         let was_low = last.is_some_and(|last| last.is_low);
         let needed = if was_low { limit.saturating_add(limit / RESUME_PART) } else { limit };
         let is_low = free < needed;
+        let now = FreeBytes { free, limit, is_low };
         if is_low && !was_low {
-            tracing::error!(free, limit, "{}", SpaceShortage::LittleFree { free, limit });
+            tracing::error!(free, limit, "{}", now.shortage());
         } else if was_low && !is_low {
             tracing::warn!(free, limit, "there is space again: everything is taken in as usual");
         }
-        *last = Some(FreeBytes { free, limit, is_low });
+        *last = Some(now);
     }
 
     /// Measures, and refuses what is new where space is low. Blocks.
@@ -145,8 +146,9 @@ impl FreeSpace {
         let was_over = taken.is_some_and(|taken| taken.is_over);
         let bound = if was_over { limit - limit / RESUME_BELOW } else { limit };
         let is_over = used >= bound;
+        let now = TakenBytes { used, limit, is_over };
         if is_over && !was_over {
-            tracing::error!(used, limit, "{}", SpaceShortage::MuchTaken { used, limit });
+            tracing::error!(used, limit, "{}", now.shortage());
         } else if was_over && !is_over {
             tracing::warn!(
                 used,
@@ -158,7 +160,7 @@ impl FreeSpace {
         if used >= near && taken.is_none_or(|before| before.used < near) {
             self.near.notify_one();
         }
-        *taken = Some(TakenBytes { used, limit, is_over });
+        *taken = Some(now);
     }
 
     /// What the folder takes against its limit, as it was counted last; `None` where there is no limit.

@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::applied_origins::AppliedOrigins;
 pub use self::boot_time::since_boot;
-pub use self::condition::{FreeBytes, SpaceShortage, StoreCondition, StoreStop, TakenBytes};
+pub use self::condition::{FreeBytes, StoreCondition, StoreStop, TakenBytes};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, FreshStore, compact,
     is_vacant, make_data_folder,
@@ -115,6 +115,8 @@ pub enum Select {
     Current,
     /// Items and tombstones with a later tick, by tick and then sync id.
     After(Tick),
+    /// The tombstones among these.
+    Tombstones(Tick),
     /// Every item that lives, and every tombstone kept; by tick and then sync id.
     All,
 }
@@ -175,4 +177,14 @@ pub enum CommitError {
     /// It was not stored.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<CommitError> for StoreError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Store(error) | CommitError::Ambiguous(error) => error,
+            // Of a feed's content alone.
+            other => Self::Io { doing: "write", source: std::io::Error::other(other) },
+        }
+    }
 }

@@ -39,6 +39,15 @@ pub struct CarriedItem {
     pub conflicts: Vec<Version<Markup>>,
 }
 
+/// The order of a feed's reader view and the document around its entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarriedFrame {
+    /// Since when it was in force.
+    pub since: Time,
+    pub order: Vec<SyncId>,
+    pub skeleton: Option<Skeleton>,
+}
+
 /// What a store had reached. One that takes its place goes on from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreOrigin {
@@ -67,11 +76,8 @@ pub enum ExportRecord {
     Floor(FeedName, PurgeMark),
     /// A closed epoch of the change log, oldest first.
     Log(ClosedEpoch),
-    /// A document around a feed's entries, and since when it was in force; oldest first, the last
-    /// one is still.
-    Skeleton(FeedName, Time, Box<Skeleton>),
-    /// An order of a feed's reader view likewise.
-    Order(FeedName, Time, Vec<SyncId>),
+    /// An order of a feed with the document around its entries; oldest first, the last one is still in force.
+    Frame(FeedName, Box<CarriedFrame>),
     /// What is kept of a feed's held documents.
     Held(FeedName, Vec<HeldEntry>),
     /// An item of a feed; its versions follow.
@@ -86,7 +92,7 @@ pub enum ExportRecord {
     State(FeedName, Box<FeedState>),
     /// Where the sites of the configuration were; it stands by itself.
     Sites(AppliedOrigins),
-    /// A kept version of the item before it, newest first; in the file it stands without its feed.
+    /// A kept version of the item before it, newest first.
     Version(FeedName, Box<KeptVersion>),
     /// A block of the archive before it, likewise.
     Block(FeedName, Box<SegmentRecord>),
@@ -118,8 +124,7 @@ impl ExportRecord {
         match self {
             Self::Origin(_) | Self::Feed(_) | Self::Poll(_) | Self::Subscription(_) => None,
             Self::Floor(..) | Self::Log(_) | Self::Sites(_) => None,
-            Self::Skeleton(feed, ..)
-            | Self::Order(feed, ..)
+            Self::Frame(feed, _)
             | Self::Held(feed, _)
             | Self::Item(feed, _)
             | Self::Stub(feed, _)

@@ -27,8 +27,7 @@ pub(super) use self::transaction::MemoryNotes;
 use self::connect::{DatabaseAddress, waits_for_standby};
 use super::StoreError;
 use super::embedded::{
-    IDENTITY_KEY, OpenRequest, Records, Store, TransactionLock, identify, identity, is_used,
-    read_image,
+    IDENTITY_KEY, OpenRequest, Records, Store, WriteScope, identify, identity, is_used, read_image,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +81,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let PostgresRequest { url, endpoint, sup_ids } = request;
         let database = Database::open(&url)?;
-        let transaction = database.begin(&TransactionLock::Identity)?;
+        let transaction = database.begin(&WriteScope::Identity)?;
         let records = Records::of(Arc::new(transaction.engine()));
         let (used, reached) = is_used(&records)?;
         // As long as one gateway polls, the database is what it was.

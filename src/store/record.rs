@@ -5,25 +5,23 @@
 //! `tests/golden/store` keeps a specimen of each kind of record.
 
 mod archive;
+mod content;
 pub(super) mod delta;
 #[cfg(test)]
 mod golden;
-mod history;
 mod identity;
 mod log_ages;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
-mod version;
 mod zstd_contexts;
 
+pub(super) use self::archive::ArchiveRecord;
 pub use self::archive::SegmentRecord;
-pub(super) use self::archive::{ArchiveNumber, ArchiveRecord};
-pub(super) use self::history::HistoryRecord;
+pub(super) use self::content::{FrameRecord, ItemRecord, TextRecord};
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::log_ages::LogAges;
 pub(super) use self::state::{FloorRecord, StateRecord};
-pub(super) use self::version::HeadRecord;
 
 use super::limits::VALUE_LIMIT;
 use postcard::Deserializer;

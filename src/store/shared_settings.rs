@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fmt::Write as _;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The key of the program's version.
 const VERSION: &str = "version";
@@ -23,10 +22,8 @@ impl SharedSettings {
 
     /// Adds the value of a key, which has no blanks.
     pub fn add(&mut self, key: &str, value: impl fmt::Debug) {
-        let mut hasher = ValueHasher(Xxh3::new());
-        // It takes whatever it is given.
-        let _ = write!(hasher, "{value:?}");
-        let hash = u16::try_from(hasher.0.digest() & 0xffff).unwrap_or_default();
+        let hash = xxh3_64(format!("{value:?}").as_bytes());
+        let hash = u16::try_from(hash & 0xffff).unwrap_or_default();
         self.0.insert(key.to_owned(), hash);
     }
 
@@ -49,16 +46,6 @@ impl SharedSettings {
         }
         let differs = |(key, hash): &(&String, &u16)| others.get(*key) != Some(*hash);
         self.0.iter().filter(differs).map(|(key, _)| key.clone()).collect()
-    }
-}
-
-/// Takes the hash of a value that may be long.
-struct ValueHasher(Xxh3);
-
-impl fmt::Write for ValueHasher {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text.as_bytes());
-        Ok(())
     }
 }
 

@@ -88,7 +88,7 @@ async fn a_mark_that_cannot_be_stored_costs_no_state_at_the_end() {
     let store = store_of(&["a"]);
     let mark = Attempt { feed: name("a"), entries: 1, begun: NOW, kills: 0, is_open: true };
     store.set_attempt(&mark);
-    store.fault(StoreFault::Writes("attempts"));
+    store.fault(StoreFault::Writes("marks"));
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     gateway.polls("a", 1).await;
     assert!(stored(&store, "a").is_none());

@@ -150,10 +150,10 @@ fn killed_in(store: &ScriptedStore, kills: u32) {
 #[tokio::test]
 async fn a_large_document_bears_a_mark_while_it_is_taken_in() {
     let gateway = Gateway::with_news("one").await;
-    assert_eq!(gateway.store.writes_of("attempts"), 0);
+    assert_eq!(gateway.store.writes_of("marks"), 0);
     gateway.publisher.says(large(), "2");
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
-    let marks = gateway.store.writes_of("attempts");
+    let marks = gateway.store.writes_of("marks");
     assert_eq!((marks, gateway.store.stored_attempts().len()), (2, 0));
 }
 

@@ -239,11 +239,11 @@ async fn a_delta_is_rendered_once() {
     let base = tag(&site, READER, "").await;
     commit(&site, &["a"], version);
     let first = bytes(ask(&site, READER, &base).await).await;
-    let reads = site.store.reads_of("skeletons");
+    let reads = site.store.reads_of("frames");
     for _ in 0..5 {
         assert_eq!(bytes(ask(&site, READER, &base).await).await, first);
     }
-    assert_eq!(site.store.reads_of("skeletons"), reads, "a hit reads nothing");
+    assert_eq!(site.store.reads_of("frames"), reads, "a hit reads nothing");
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn where_a_feed_changes_while_its_delta_is_made_the_whole_is_served() {
     let whole = tag(&site, READER, "").await;
     let (store, done) = ((*site.store).clone(), std::sync::Once::new());
     let change = move || done.call_once(|| store.edit("news", |_| {}));
-    site.store.at_read("skeletons", change);
+    site.store.at_read("frames", change);
     let answer = ask(&site, READER, &base).await;
     assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (200, whole.as_str()));
 }

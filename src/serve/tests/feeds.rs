@@ -188,11 +188,11 @@ async fn names_are_unknown_gone_or_not_ready() {
 async fn an_equal_state_is_rendered_once_and_a_new_one_again() {
     let site = Site::new();
     let first = header(&site.get("/feeds/news").await, "etag").to_owned();
-    let reads = site.store.reads_of("skeletons");
+    let reads = site.store.reads_of("frames");
     for _ in 0..5 {
         assert_eq!(header(&site.get("/feeds/news").await, "etag"), first);
     }
-    assert_eq!(site.store.reads_of("skeletons"), reads, "a hit reads nothing");
+    assert_eq!(site.store.reads_of("frames"), reads, "a hit reads nothing");
     site.store.edit("news", |feed| {
         feed.state.render_revision += 1;
         feed.order.reverse();
@@ -227,7 +227,7 @@ async fn a_feed_that_changes_while_it_is_read_is_read_anew() {
         let site = Site::new();
         let (store, done) = ((*site.store).clone(), std::sync::Once::new());
         let change = move || done.call_once(|| store.edit("news", |_| {}));
-        site.store.at_read("skeletons", change);
+        site.store.at_read("frames", change);
         has(&text(site.get(path).await).await, "deleted gone");
     }
 }

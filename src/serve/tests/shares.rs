@@ -203,11 +203,11 @@ async fn conflicts_are_told_once_for_each_revision_and_without_the_ledger() {
         assert_eq!(site.get_with("/feeds/news/conflicts", &json).await.status(), 200);
         assert_eq!(site.call("GET", "/feeds/news/conflicts", "").await.status(), 200);
     }
-    assert_eq!(site.store.reads_of("heads"), 2, "once for people and once as data");
+    assert_eq!(site.store.reads_of("texts"), 2, "once for people and once as data");
     assert_eq!(site.store.reads_of("unsettled"), 0);
     site.store.edit("news", |_| {});
     assert_eq!(site.get("/feeds/news/conflicts").await.status(), 200);
-    assert_eq!(site.store.reads_of("heads"), 3);
+    assert_eq!(site.store.reads_of("texts"), 3);
 }
 
 #[tokio::test]

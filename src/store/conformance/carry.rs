@@ -266,7 +266,7 @@ async fn what_contradicts_itself_is_refused(bench: impl Bench) {
         whole.iter().flat_map(|piece| vec![piece.clone(); again(piece)]).collect()
     };
     let log = |piece: &ExportRecord| matches!(piece, ExportRecord::Log(_));
-    let order = |piece: &ExportRecord| matches!(piece, ExportRecord::Order(..));
+    let order = |piece: &ExportRecord| matches!(piece, ExportRecord::Frame(..));
     for broken in [
         without(&is_state),
         without(&is_item),

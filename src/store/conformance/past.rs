@@ -179,7 +179,7 @@ async fn many_documents_of_the_past_are_read_back(bench: impl Bench) {
         assert_eq!(view.skeleton.text, telling(round), "{round}");
     }
     let kept = store.holdings(&feed("news")).await.unwrap();
-    assert_eq!(kept.documents, 2 * u64::try_from(rounds - 1).unwrap());
+    assert_eq!(kept.documents, u64::try_from(rounds - 1).unwrap());
     assert_eq!(kept.back_to, Some(time(10)));
 }
 

@@ -7,8 +7,8 @@
 
 use super::files::engine_bytes;
 use super::folder::StoreFolder;
-use super::{open_in, swap};
-use crate::embedded::{OpenRequest, ReopenPauses, Store};
+use super::{FreshStore, StoreOpener};
+use crate::embedded::{OpenRequest, Store};
 use crate::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
 use crate::{CommitError, FreeSpace, StoreError};
 use std::io;
@@ -101,13 +101,25 @@ pub async fn compact(
     })
     .await?;
     check_room(&path, before, min_free)?;
-    let old = open(&folder, OpenRequest { endpoint, sup_ids: None }, &clock).await?;
-    let copied = copy(&old, &path, &clock, &mut progress).await;
+    let (opener, opening) = (StoreOpener::new(Arc::clone(&folder)), Arc::clone(&clock));
+    let request = OpenRequest { endpoint, sup_ids: None };
+    let old = blocking(move || Ok(opener.open(request, opening)?)).await?;
+    let fresh = FreshStore::within(Arc::clone(&folder));
+    let copied = copy(&old, fresh.clone(), clock, &mut progress).await;
     let closed = old.close().await;
-    let items = copied?;
-    closed?;
+    let items = match copied.and_then(|items| Ok(closed.map(|()| items)?)) {
+        Ok(items) => items,
+        Err(error) => {
+            // What is left a start removes as well.
+            let discarded = blocking(move || {
+                fresh.discard();
+                Ok(())
+            });
+            return discarded.await.and(Err(error));
+        }
+    };
     blocking(move || {
-        swap::put_in_place(folder.path(), &mut || Ok(())).map_err(CompactError::Unplaced)?;
+        fresh.put_in_place().map_err(CompactError::Unplaced)?;
         Ok(Compacted { items, before, after: bytes(&folder)? })
     })
     .await
@@ -136,24 +148,11 @@ fn check_room(path: &Path, size: u64, min_free: u64) -> Result<(), CompactError>
     if last.free < needed { Err(CompactError::NoRoom { needed, free: last.free }) } else { Ok(()) }
 }
 
-async fn open(
-    folder: &Arc<StoreFolder>,
-    request: OpenRequest,
-    clock: &Arc<dyn Clock>,
-) -> Result<Store, CompactError> {
-    let (folder, clock) = (Arc::clone(folder), Arc::clone(clock));
-    blocking(move || {
-        let wrap = Box::new(|engine| engine);
-        Ok(open_in(folder, request, clock, ReopenPauses::default(), wrap)?)
-    })
-    .await
-}
-
 /// Copies everything, and reads it back; how many items it was.
 async fn copy(
     old: &Store,
-    path: &Path,
-    clock: &Arc<dyn Clock>,
+    fresh: FreshStore,
+    clock: Arc<dyn Clock>,
     progress: &mut (dyn FnMut(CompactProgress) + Send),
 ) -> Result<u64, CompactError> {
     let mut items = 0_u64;
@@ -163,12 +162,9 @@ async fn copy(
         items = items.saturating_add(u64::from(count));
     }
     let mut progress = ItemCounter { done: 0, total: items.saturating_mul(2), tell: progress };
-    let making = path.join(swap::MAKING);
-    let taking = making.clone();
-    let folder = blocking(move || Ok(Arc::new(StoreFolder::take(&taking)?))).await?;
     let sup_ids = Some(old.sup_ids());
     let request = OpenRequest { endpoint: Some(old.endpoint().clone()), sup_ids };
-    let new = open(&folder, request, clock).await?;
+    let new = blocking(move || Ok(fresh.open(request, clock)?)).await?;
     let (to, from) = mpsc::channel(WAITING);
     let (handed, taken) = tokio::join!(read(old, Some(to), &mut progress), new.import(from));
     let copied = match handed.and_then(|digest| taken.map(|()| digest).map_err(CompactError::Copy))
@@ -177,21 +173,9 @@ async fn copy(
         Err(error) => Err(error),
     };
     let closed = new.close().await;
-    let whole = copied.and_then(|(written, read)| {
-        closed?;
-        if written == read { Ok(written.items()) } else { Err(CompactError::Differs) }
-    });
-    drop(folder);
-    if whole.is_err() {
-        let left = making.clone();
-        // A start removes it as well.
-        let _ = blocking(move || {
-            drop(std::fs::remove_dir_all(left));
-            Ok(())
-        })
-        .await;
-    }
-    whole
+    let (written, read) = copied?;
+    closed?;
+    if written == read { Ok(written.items()) } else { Err(CompactError::Differs) }
 }
 
 struct ItemCounter<'a> {

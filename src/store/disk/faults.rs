@@ -35,7 +35,7 @@ fn open_with(
     wrap: Box<WrapEngine>,
 ) -> Result<Store, StoreError> {
     let folder = Arc::new(StoreFolder::take(path)?);
-    super::open_in(folder, OpenRequest::default(), clock(), pauses, wrap)
+    super::StoreOpener { folder, wrap, pauses }.open(OpenRequest::default(), clock())
 }
 
 fn clock() -> Arc<ManualClock> {

@@ -1,8 +1,8 @@
 //! A store that is made within a data folder that has none, and put in its place there once it is whole.
 
 use super::folder::{LOCK, StoreFolder};
-use super::{DiskRequest, open_in, swap};
-use crate::embedded::{OpenRequest, ReopenPauses, Store};
+use super::{DiskRequest, StoreOpener, swap};
+use crate::embedded::{OpenRequest, Store};
 use crate::{FreeSpace, StoreError};
 use std::fs;
 use std::io;
@@ -30,15 +30,16 @@ pub fn is_vacant(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// A data folder that gets a store. Until that is whole, it lies in a folder of its own within, which whoever takes
-/// the data folder next removes.
+/// A data folder that gets a store, or another one. Until that is whole, it lies in a folder of its own within, which
+/// whoever takes the data folder next removes.
+#[derive(Clone)]
 pub struct FreshStore {
-    folder: StoreFolder,
+    folder: Arc<StoreFolder>,
     is_new: bool,
 }
 
 impl FreshStore {
-    /// Takes the data folder, and opens an empty store that is to be its own. Blocks.
+    /// Takes the data folder, which has no store, and opens an empty one that is to be its own. Blocks.
     pub fn begin(
         request: DiskRequest,
         min_free: u64,
@@ -47,17 +48,12 @@ impl FreshStore {
         let DiskRequest { path, endpoint, sup_ids } = request;
         let failed = |source| StoreError::Io { doing: "make a store in its folder", source };
         let is_new = !path.try_exists().map_err(failed)?;
-        let folder = StoreFolder::take(&path)?;
+        let folder = Arc::new(StoreFolder::take(&path)?);
         if !is_vacant(&path).map_err(failed)? {
             return Err(StoreError::Occupied { path: path.display().to_string() });
         }
         let fresh = Self { folder, is_new };
-        let making = StoreFolder::take(&path.join(swap::MAKING));
-        let request = OpenRequest { endpoint, sup_ids };
-        let (pauses, wrap) = (ReopenPauses::default(), Box::new(|engine| engine));
-        let opened =
-            making.and_then(|making| open_in(Arc::new(making), request, clock, pauses, wrap));
-        match opened {
+        match fresh.open(OpenRequest { endpoint, sup_ids }, clock) {
             Ok(store) => {
                 let space = Arc::new(FreeSpace::of_folder(path, min_free));
                 Ok((fresh, store.with_space(space)))
@@ -69,11 +65,25 @@ impl FreshStore {
         }
     }
 
+    /// In a folder that may have a store, which it is to take the place of.
+    pub(super) const fn within(folder: Arc<StoreFolder>) -> Self {
+        Self { folder, is_new: false }
+    }
+
+    /// Opens the empty store. Blocks.
+    pub(super) fn open(
+        &self,
+        request: OpenRequest,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Store, StoreError> {
+        let making = StoreFolder::take(&self.folder.path().join(swap::MAKING))?;
+        StoreOpener::new(Arc::new(making)).open(request, clock)
+    }
+
     /// Puts the store in its place, which is closed; whoever takes the folder next goes on with it where this ends
     /// too early. Blocks.
     pub fn put_in_place(self) -> io::Result<()> {
-        swap::put_in_place(self.folder.path(), &mut || Ok(()))?;
-        Ok(())
+        swap::put_in_place(self.folder.path(), &mut || Ok(()))
     }
 
     /// Leaves the folder as it was. Blocks.

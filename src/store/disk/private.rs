@@ -50,8 +50,8 @@ pub(super) fn shut_out_others(path: &Path) {
     }
 }
 
-#[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

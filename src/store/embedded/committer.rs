@@ -4,6 +4,7 @@
 
 mod groups;
 
+use super::feed::FeedRecords;
 use super::plan::PlannedCommit;
 use super::records::Records;
 use super::redo::PORTION;
@@ -12,7 +13,7 @@ use super::{StorePlace, keys, open, prune, purge, read, transfer};
 use crate::engine::{Class, Writes};
 use crate::portable::ExportRecord;
 use crate::purge_mark::PurgeMark;
-use crate::record::{FloorRecord, StateRecord};
+use crate::record::StateRecord;
 use crate::{
     AppliedOrigins, CommitError, Committed, Epoch, FeedList, LoggedChange, StoreError, StoreOrigin,
     SubscriptionChange,
@@ -73,15 +74,6 @@ impl CommitGroup {
     }
 }
 
-impl PlannedCommit {
-    /// What the change log says of it, where it makes a tick.
-    pub(super) fn logged(&self) -> Option<LoggedChange> {
-        let (feed, revision) = (self.feed.clone(), self.head.state.revision);
-        let versions = self.versions;
-        self.tick.map(|tick| LoggedChange { feed, tick, revision, versions })
-    }
-}
-
 impl Committer {
     /// Whether the database is this process's alone. Otherwise the change log is numbered by the database, and nothing
     /// is published but what was read of that.
@@ -95,8 +87,7 @@ impl Committer {
         planned: PlannedCommit,
         group: &mut CommitGroup,
     ) -> Result<Committed, CommitError> {
-        let logged = planned.logged();
-        let PlannedCommit { feed, mut writes, base, head, has_floor, .. } = planned;
+        let PlannedCommit { feed, mut writes, base, head, logged } = planned;
         if self.is_alone() {
             let published = self.shared.published(&feed);
             let now = published
@@ -111,9 +102,6 @@ impl Committer {
             if self.is_alone() {
                 let place = u32::try_from(group.logged.len()).unwrap_or(u32::MAX);
                 open::log(&self.records, &mut writes, (group.epoch, place, group.at), &logged)?;
-            }
-            if has_floor {
-                writes.insert((Class::Floors, keys::feed(&feed)), None);
             }
             group.logged.push(logged);
         }
@@ -132,11 +120,10 @@ impl Committer {
         for state in states {
             self.records.put(&mut writes, Class::Polls, keys::feed(&state.feed), state)?;
         }
-        self.write(writes, group);
-        Ok(())
+        self.write(writes, group)
     }
 
-    /// Takes out a part of a feed's past.
+    /// Takes out a part of the past of a feed that stands at `head`.
     pub(super) fn prune(
         &mut self,
         feed: &FeedName,
@@ -144,8 +131,14 @@ impl Committer {
         mut writes: Writes,
         group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
+        let key = keys::feed(feed);
+        let found = self.records.record::<StateRecord>(Class::States, &key)?;
+        if found.as_ref() != Some(head) {
+            let revision = found.map(|found| found.state.revision);
+            return Err(CommitError::Conflict(revision.unwrap_or_default()));
+        }
         let head = StateRecord { write: head.write + 1, ..head.clone() };
-        self.records.put(&mut writes, Class::States, keys::feed(feed), &head)?;
+        self.records.put(&mut writes, Class::States, key, &head)?;
         self.apply(writes, group);
         group.feeds.insert(feed.clone(), Some(head));
         Ok(())
@@ -158,7 +151,7 @@ impl Committer {
         group: &mut CommitGroup,
     ) -> Result<usize, CommitError> {
         let (writes, epochs) = prune::trim(&self.records, age, self.sealed.0)?;
-        self.write(writes, group);
+        self.write(writes, group)?;
         Ok(epochs)
     }
 
@@ -173,9 +166,7 @@ impl Committer {
         let mut importing = shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut importer = match importing.take() {
             Some(importer) => importer,
-            None if self.shared.names().is_empty() && open::is_empty(&self.records)? => {
-                transfer::Importer::default()
-            }
+            None if open::is_empty(&self.records)? => transfer::Importer::default(),
             None => {
                 let path = self.records.engine().path().to_owned();
                 return Err(CommitError::Store(StoreError::Occupied { path }));
@@ -183,28 +174,18 @@ impl Committer {
         };
         self.shared.forget_list();
         group.imports = Some(end);
-        // It stands there from the first piece to the last.
+        // It stands there from the first piece until the last is stored.
         let mut writes = Writes::new();
-        open::note_importing(&mut writes, !end);
+        open::note_importing(&mut writes, true);
         for piece in pieces {
             if writes.len() >= PORTION {
                 self.apply(std::mem::take(&mut writes), group);
             }
-            let came = importer.piece(&self.records, piece, &mut writes)?;
-            match came {
-                transfer::ImportedRecord::Part => {}
-                transfer::ImportedRecord::Origin(origin) => self.go_on_from(&origin, group)?,
-                transfer::ImportedRecord::Feed(feed, head) => {
-                    group.feeds.insert(feed, Some(*head));
-                }
-                transfer::ImportedRecord::Epoch(epoch, at) => {
-                    self.sealed = (epoch, at);
-                    group.reached = Some((epoch, at));
-                }
-            }
+            importer.piece(self, piece, (group, &mut writes))?;
         }
         if end {
             importer.end()?;
+            open::note_importing(&mut writes, false);
         }
         self.apply(writes, group);
         if !end {
@@ -218,7 +199,7 @@ impl Committer {
         &mut self,
         origin: &StoreOrigin,
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommitError> {
         let mut lineage = origin.lineage.clone();
         lineage.open(self.shared.mark(), origin.reached.0);
         let writes = open::reidentify(&self.records, |identity| {
@@ -226,10 +207,11 @@ impl Committer {
             identity.lineage = lineage.clone();
             identity.running = origin.running;
         })?;
-        *self.shared.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+        let mut identity = self.shared.identity.write().unwrap_or_else(PoisonError::into_inner);
+        identity.lineage = lineage;
+        drop(identity);
         group.is_renamed = true;
-        self.write(writes, group);
-        Ok(())
+        self.write(writes, group)
     }
 
     /// Notes where the running time stands.
@@ -237,11 +219,10 @@ impl Committer {
         &mut self,
         at: Time,
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommitError> {
         let passed = self.shared.running_since_noted(self.clock.running());
         let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
-        self.write(writes, group);
-        Ok(())
+        self.write(writes, group)
     }
 
     /// Writes records of feeds that were decided over a list, and what of a configuration is applied.
@@ -250,15 +231,15 @@ impl Committer {
         (records, over): (&[FeedRecord], Option<&FeedList>),
         applied: Option<&AppliedOrigins>,
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommitError> {
         // Who is alone decides about one change after the other.
         if let Some(over) = over.filter(|_| !self.is_alone()) {
-            let wanted = records.iter().map(|it| (Class::Feeds, keys::feed(&it.name))).collect();
+            let wanted = records.iter().map(|it| (Class::Feeds, keys::feed(&it.name)));
             let stored = self.records.ahead(wanted)?;
             for FeedRecord { name, .. } in records {
                 let found: Option<FeedRecord> = stored.record(Class::Feeds, &keys::feed(name))?;
                 if found.as_ref() != over.get(name).map(Arc::as_ref) {
-                    return Err(StoreError::FeedChanged { feed: name.clone() });
+                    return Err(StoreError::FeedChanged { feed: name.clone() }.into());
                 }
             }
         }
@@ -269,9 +250,9 @@ impl Committer {
         if let Some(applied) = applied {
             open::note_applied(&self.records, applied, &mut writes)?;
         }
+        self.write(writes, group)?;
         let listed = records.iter().map(|it| (it.name.clone(), Some(Arc::new(it.clone()))));
         group.listed.extend(listed);
-        self.write(writes, group);
         Ok(())
     }
 
@@ -280,15 +261,14 @@ impl Committer {
         &mut self,
         attempt: &Attempt,
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
-        let (mut writes, key) = (Writes::new(), keys::feed(&attempt.feed));
+    ) -> Result<(), CommitError> {
+        let (mut writes, key) = (Writes::new(), keys::of_kind(keys::ATTEMPT, &attempt.feed));
         if attempt.is_over() {
-            writes.insert((Class::Attempts, key), None);
+            writes.insert((Class::Marks, key), None);
         } else {
-            self.records.put(&mut writes, Class::Attempts, key, attempt)?;
+            self.records.put(&mut writes, Class::Marks, key, attempt)?;
         }
-        self.write(writes, group);
-        Ok(())
+        self.write(writes, group)
     }
 
     /// Writes subscriptions of the hub, and takes out those that are over. Whoever calls is the only one who does.
@@ -296,15 +276,10 @@ impl Committer {
         &mut self,
         changes: &[SubscriptionChange],
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommitError> {
         let key = |change: &SubscriptionChange| keys::subscription(change.after.id());
-        let records = match self.is_alone() {
-            true => self.records.clone(),
-            false => {
-                let keys = changes.iter().map(|it| (Class::Subscriptions, key(it)));
-                self.records.ahead(keys.collect())?
-            }
-        };
+        let records =
+            self.records.ahead(changes.iter().map(|it| (Class::Subscriptions, key(it))))?;
         let mut writes = Writes::new();
         for change in changes {
             let key = key(change);
@@ -318,23 +293,21 @@ impl Committer {
                 self.records.put(&mut writes, Class::Subscriptions, key, subscription)?;
             }
         }
-        self.write(writes, group);
-        Ok(())
+        self.write(writes, group)
     }
 
     /// The marks that a feed leaves that is purged, where it had commits: `head` as of the last one. Reads its ledger.
     pub(super) fn purge_mark(
-        records: &Records,
-        feed: &FeedName,
+        feed: &FeedRecords,
         head: &StateRecord,
     ) -> Result<PurgeMark, StoreError> {
         // Where the name of this gateway is damaged, its updates of others' items do not count.
-        let own = read::undamaged(open::identity(records))?.flatten();
+        let own = read::undamaged(open::identity(&feed.records))?.flatten();
         let own = own.map(|own| own.endpoint);
         // A mark that is too low would stay so: where the database does not answer, nothing is forgotten.
-        let updates = read::most_updates(records, feed, own.as_ref())?;
-        let older: Option<FloorRecord> = records.record(Class::Floors, &keys::feed(feed))?;
-        Ok(PurgeMark::under(&head.state, updates, older.map(|older| older.floor).as_ref()))
+        let updates = feed.most_updates(own.as_ref())?;
+        let older = read::floor(&feed.records, &feed.name)?;
+        Ok(PurgeMark::under(&head.state, updates, older.as_ref()))
     }
 
     /// Forgets a feed, which leaves these marks where it had commits. The rest of it is to be swept.
@@ -343,10 +316,10 @@ impl Committer {
         feed: &FeedName,
         floor: Option<&PurgeMark>,
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommitError> {
         let forgotten = purge::forget(&self.records, feed, floor)?;
+        self.write(forgotten, group)?;
         group.listed.push((feed.clone(), None));
-        self.write(forgotten, group);
         if floor.is_some() {
             group.feeds.insert(feed.clone(), None);
         }
@@ -359,10 +332,10 @@ impl Committer {
         feed: &FeedName,
         floor: &PurgeMark,
         group: &mut CommitGroup,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, CommitError> {
         let swept = purge::sweep(&self.records, feed, floor);
         group.wrote = true;
-        swept.inspect_err(|error| self.fail(error))
+        Ok(swept.inspect_err(|error| self.fail(error))?)
     }
 
     /// Removes the entries of a class whose keys begin with `prefix`.
@@ -371,7 +344,7 @@ impl Committer {
         class: Class,
         prefix: &[u8],
         group: &mut CommitGroup,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommitError> {
         group.wrote = true;
         while self.records.engine().clear(class, prefix, PORTION)? {}
         Ok(())
@@ -379,15 +352,21 @@ impl Committer {
 
     /// Applies writes as they are stored, and counts them in the same transaction, where no database does: these records
     /// bear no number of their own by which a loss would be seen.
-    pub(super) fn write(&mut self, mut writes: Writes, group: &mut CommitGroup) {
+    pub(super) fn write(
+        &mut self,
+        mut writes: Writes,
+        group: &mut CommitGroup,
+    ) -> Result<(), CommitError> {
         if writes.is_empty() {
-            return;
+            return Ok(());
         }
         if self.is_alone() {
             self.list_writes += 1;
-            open::count_list_writes(&mut writes, self.list_writes);
+            let (key, count) = (open::LIST_WRITES_KEY.to_vec(), self.list_writes);
+            self.records.put(&mut writes, Class::Gateway, key, &count)?;
         }
         self.apply(writes, group);
+        Ok(())
     }
 
     /// Applies writes. What a database that fails in a write has done is unknown: the store stops, and the answer is

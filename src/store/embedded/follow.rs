@@ -4,7 +4,7 @@
 //! feeds are now; so every gateway shows a change at most one look after any other, and an epoch is told once what it
 //! announces is shown: by this gateway, and a moment later, when it is announced, by all. Content is read from the database as it is asked for, as of one moment.
 
-use super::open::{Opening, inspect};
+use super::open::inspect;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, open, read};
 use crate::boot_time::since_boot;
@@ -231,7 +231,7 @@ async fn look(
         })?;
         let MemoryImage { found, identity, feeds, position: at } = image;
         let epoch = found.sealed.0;
-        shared.replace(found.committed, Some(feeds), identity.into(), epoch);
+        shared.replace(found.committed, Some(feeds), identity, epoch);
         *position = at;
         return Ok(());
     }
@@ -248,7 +248,7 @@ fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<()
         if key.as_slice() == open::IDENTITY_KEY {
             if let Some(value) = &entry.identity {
                 let identity: IdentityRecord = records.decode(Class::Gateway, key, value)?;
-                shared.open_as(Opening::from(identity));
+                shared.open_as(identity);
             }
             continue;
         }

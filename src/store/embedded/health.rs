@@ -35,19 +35,24 @@ impl StoreHealth {
     }
 
     /// Stops the store: what was written last may or may not be durable, so neither it nor anything that
-    /// builds on it may be shown. What follows from an earlier failure says nothing new.
-    pub(super) fn fail(&self, error: &StoreError, now: Time) {
-        if matches!(error, StoreError::Stopped(_)) {
-            return;
-        }
+    /// builds on it may be shown. What follows from an earlier failure says nothing new. `ends`: the name of a database
+    /// that is not opened again.
+    pub(super) fn stop_for(&self, error: &StoreError, now: Time, ends: Option<&str>) {
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if failure.is_some() {
+        if failure.is_some() || matches!(error, StoreError::Stopped(_)) {
             return;
         }
         let cause = in_words(error);
-        tracing::error!(error = %cause, "the store stopped; it will be opened again");
-        let stop = StoreStop { cause, since: now, next_try: Some(now), failed_tries: 0 };
-        *failure = Some(StoreFailure { stop, damage: None });
+        if ends.is_some() {
+            tracing::error!(error = %cause, "the database is not used any more; mend that and restart the gateway");
+        } else {
+            tracing::error!(error = %cause, "the store stopped; it will be opened again");
+        }
+        let ends_damaged = ends.filter(|_| matches!(error, StoreError::Damaged { .. }));
+        let damage = ends_damaged.map(|path| (path.to_owned(), what_of(error)));
+        let next_try = if ends.is_none() { Some(now) } else { None };
+        let stop = StoreStop { cause, since: now, next_try, failed_tries: 0 };
+        *failure = Some(StoreFailure { stop, damage });
     }
 
     /// It has stopped so, or works again.
@@ -71,20 +76,6 @@ impl StoreHealth {
             let error = in_words(error);
             tracing::warn!(%error, next = %next, "the store could not be opened again");
         }
-    }
-
-    /// Stops the store for good. What comes of that says nothing new.
-    pub(super) fn end(&self, path: &str, error: &StoreError, now: Time) {
-        let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if failure.is_some() {
-            return;
-        }
-        let cause = in_words(error);
-        tracing::error!(error = %cause, "the database is not used any more; mend that and restart the gateway");
-        let is_damaged = matches!(error, StoreError::Damaged { .. });
-        let damage = is_damaged.then(|| (path.to_owned(), what_of(error)));
-        let stop = StoreStop { cause, since: now, next_try: None, failed_tries: 0 };
-        *failure = Some(StoreFailure { stop, damage });
     }
 
     /// It is not opened again: acknowledged state is missing.
@@ -125,10 +116,10 @@ mod tests {
     fn a_database_that_went_back_is_said_once() {
         let (health, went_back) = (StoreHealth::default(), "it went back".to_owned());
         let error = StoreError::Damaged { path: "/data".to_owned(), what: went_back };
-        health.end("/data", &error, Time::from_unix(1));
+        health.stop_for(&error, Time::from_unix(1), Some("/data"));
         let first = health.stop().unwrap();
         // Each further look meets what the first one noted.
-        health.end("/data", &health.check().unwrap_err(), Time::from_unix(2));
+        health.stop_for(&health.check().unwrap_err(), Time::from_unix(2), Some("/data"));
         assert_eq!(health.stop().unwrap(), first);
         assert_eq!((first.since, first.next_try), (Time::from_unix(1), None));
     }

@@ -1,24 +1,58 @@
-//! Keys. Every key of a feed begins with its name and a zero byte, which no name holds, so that a
-//! feed can be read, and purged, by that prefix.
+//! Keys. Every key of a feed has its name and a zero byte, which no name holds, so that a feed can be read, and purged,
+//! by that prefix. In [`Class::Index`](crate::engine::Class::Index) and [`Class::Marks`](crate::engine::Class::Marks) a
+//! byte before it says which of several kinds of records it is.
 //!
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
 use tidegate_core::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
 use tidegate_core::websub::SubscriptionId;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The one byte that ends names and ids.
 const END: u8 = 0;
 /// Turns the order of signed numbers into that of unsigned ones.
 const SIGN: u64 = 1 << 63;
-/// The bytes that a tick takes.
-const TICK: usize = size_of::<u64>();
+/// The bytes that a tick, a number and a hash take.
+const NUMBER: usize = size_of::<u64>();
+
+/// Of the index: items by tick. The value says whether the item is a tombstone.
+pub(super) const BY_TICK: &[u8] = b"t";
+/// Items by the keys of their ledger.
+const BY_LEDGER_KEY: &[u8] = b"k";
+/// Items that have conflicts.
+pub(super) const CONTESTED: &[u8] = b"c";
+/// Stubs by the hashes of their names.
+const BY_NAME: &[u8] = b"n";
+/// The numbers of archives by id.
+const BY_ARCHIVE_ID: &[u8] = b"a";
+/// All of these.
+pub(super) const INDEX: [&[u8]; 5] = [BY_TICK, BY_LEDGER_KEY, CONTESTED, BY_NAME, BY_ARCHIVE_ID];
+
+/// Of the marks: what is left of a purged feed.
+pub(super) const PURGED: &[u8] = b"p";
+/// A large document while it is taken in.
+pub(super) const ATTEMPT: &[u8] = b"a";
+/// A large change that is certain, and is applied from its blobs.
+pub(super) const UNFINISHED: &[u8] = b"u";
+/// The blobs of a large change.
+pub(super) const REDO: &[u8] = b"r";
+
+/// What all keys of a kind that are of a feed begin with; the whole key of what a feed has one of.
+pub(super) fn of_kind(kind: &[u8], feed: &FeedName) -> Vec<u8> {
+    [kind, feed.as_str().as_bytes(), &[END]].concat()
+}
+
+/// The feed that a key of a kind is of, and what follows its name.
+pub(super) fn split_kind(key: &[u8]) -> Option<(FeedName, &[u8])> {
+    let (_, key) = key.split_first()?;
+    let (name, rest) = key.split_at_checked(key.iter().position(|byte| *byte == END)? + 1)?;
+    Some((feed_name(name)?, rest))
+}
 
 /// What all keys of a feed begin with; the whole key of what a feed has one of.
 pub(super) fn feed(feed: &FeedName) -> Vec<u8> {
-    let mut key = feed.as_str().as_bytes().to_vec();
-    key.push(END);
-    key
+    [feed.as_str().as_bytes(), &[END]].concat()
 }
 
 /// The name in the key of what a feed has one of.
@@ -26,168 +60,116 @@ pub(super) fn feed_name(key: &[u8]) -> Option<FeedName> {
     FeedName::new(std::str::from_utf8(key.strip_suffix(&[END])?).ok()?).ok()
 }
 
-/// The feed whose name a key begins with.
-pub(super) fn feed_of(key: &[u8]) -> Option<FeedName> {
-    feed_name(key.get(..=key.iter().position(|byte| *byte == END)?)?)
+/// The key of the entries of held documents.
+pub(super) fn held(name: &FeedName) -> Vec<u8> {
+    [feed(name).as_slice(), b"held"].concat()
 }
 
-/// The key of what an item has one of.
+/// The key of the items outside the order that are not settled.
+pub(super) fn unsettled(name: &FeedName) -> Vec<u8> {
+    [feed(name).as_slice(), b"unsettled"].concat()
+}
+
+/// The key of an item; of its newest bytes, where these made no version; and what the keys of its versions begin with.
 pub(super) fn item(name: &FeedName, id: &SyncId) -> Vec<u8> {
-    let mut key = feed(name);
-    key.extend_from_slice(id.as_str().as_bytes());
-    key.push(END);
-    key
-}
-
-/// The sync id in the key of what an item has one of.
-pub(super) fn item_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
-    let id = key.strip_prefix(feed(name).as_slice())?.strip_suffix(&[END])?;
-    SyncId::new(std::str::from_utf8(id).ok()?).ok()
+    [name.as_str().as_bytes(), &[END], id.as_str().as_bytes(), &[END]].concat()
 }
 
 /// The key of a version of an item.
 pub(super) fn version(name: &FeedName, id: &SyncId, tick: Tick) -> Vec<u8> {
-    version_of(&item(name, id), tick)
+    [item(name, id).as_slice(), &tick_bytes(tick)].concat()
 }
 
-/// The tick at the end of the key of a version.
-pub(super) fn version_tick(key: &[u8]) -> Option<Tick> {
-    key.last_chunk().map(|bytes| tick(*bytes))
+/// The key of the item that a text is of, and the tick of the version; none where it is of no version.
+pub(super) fn split_text(key: &[u8]) -> Option<(&[u8], Option<Tick>)> {
+    let mut ends = key.iter().enumerate().filter(|(_, byte)| **byte == END);
+    let (item, rest) = key.split_at_checked(ends.nth(1)?.0 + 1)?;
+    if rest.is_empty() { Some((item, None)) } else { Some((item, Some(tick(rest)?))) }
 }
 
-/// The key of the version at `tick` of the item whose own key is `item`.
-pub(super) fn version_of(item: &[u8], tick: Tick) -> Vec<u8> {
-    let mut key = item.to_vec();
-    key.extend_from_slice(&tick_bytes(tick));
-    key
-}
-
-/// The key of the item that the key of a version begins with.
-pub(super) fn version_item(key: &[u8]) -> Option<&[u8]> {
-    key.split_last_chunk::<TICK>().map(|(item, _)| item)
-}
-
-/// The key of something that was in force in a feed from `since` on.
+/// The key of what was in force in a feed from `since` on.
 pub(super) fn past(name: &FeedName, since: Time) -> Vec<u8> {
-    let mut key = feed(name);
-    key.extend_from_slice(&tick_bytes(Tick::at(since)));
-    key
+    [feed(name).as_slice(), &tick_bytes(Tick::at(since))].concat()
 }
 
-/// The time at the end of the key of something that was in force.
+/// The time at the end of the key of what was in force.
 pub(super) fn past_since(key: &[u8]) -> Option<Time> {
-    version_tick(key).map(Tick::time)
-}
-
-/// The key of an item in the index by tick.
-pub(super) fn by_tick(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
-    let mut key = feed(name);
-    key.extend_from_slice(&tick_bytes(tick));
-    key.extend_from_slice(id.as_str().as_bytes());
-    key
-}
-
-/// The first key of the index by tick that can belong to a tick after `tick`.
-pub(super) fn after_tick(name: &FeedName, tick: Tick) -> Vec<u8> {
-    let mut key = feed(name);
-    let next = u64::from_be_bytes(tick_bytes(tick)).saturating_add(1);
-    key.extend_from_slice(&next.to_be_bytes());
-    key
-}
-
-/// The sync id at the end of a key of the index by tick.
-pub(super) fn by_tick_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
-    let id = key.get(feed(name).len() + TICK..)?;
-    SyncId::new(std::str::from_utf8(id).ok()?).ok()
+    tick(key).map(Tick::time)
 }
 
 /// The key of a stub: by the tick of its last version, so that what leaves together stands together, and
 /// what leaves later behind it.
 pub(super) fn stub(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
-    by_tick(name, tick, id)
+    [feed(name).as_slice(), &tick_bytes(tick), id.as_str().as_bytes()].concat()
+}
+
+/// The key of a block of events, of a note of an archive, or of a blob.
+pub(super) fn numbered(name: &FeedName, number: u64) -> Vec<u8> {
+    [feed(name).as_slice(), &number.to_be_bytes()].concat()
+}
+
+/// The key of a block of an archive's content.
+pub(super) fn segment(name: &FeedName, number: u64, block: u32) -> Vec<u8> {
+    [numbered(name, number).as_slice(), &block.to_be_bytes()].concat()
+}
+
+/// The first key of the index by tick that can belong to this tick.
+pub(super) fn from_tick(feed: &FeedName, tick: Tick) -> Vec<u8> {
+    [of_kind(BY_TICK, feed).as_slice(), &tick_bytes(tick)].concat()
+}
+
+/// The first key of the index by tick that can belong to a tick after `tick`.
+pub(super) fn after_tick(feed: &FeedName, tick: Tick) -> Vec<u8> {
+    let next = u64::from_be_bytes(tick_bytes(tick)).saturating_add(1);
+    [of_kind(BY_TICK, feed).as_slice(), &next.to_be_bytes()].concat()
+}
+
+/// The key of an item in the index by tick.
+pub(super) fn by_tick(feed: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
+    [of_kind(BY_TICK, feed).as_slice(), &tick_bytes(tick), id.as_str().as_bytes()].concat()
+}
+
+/// What the keys of the items in the index of a ledger begin with that have this key there.
+pub(super) fn indexed(feed: &FeedName, key: IndexKey) -> Vec<u8> {
+    [of_kind(BY_LEDGER_KEY, feed).as_slice(), &key.0.to_be_bytes()].concat()
+}
+
+/// The key of an item in the index of its ledger.
+pub(super) fn indexed_item(feed: &FeedName, key: IndexKey, id: &SyncId) -> Vec<u8> {
+    [of_kind(BY_LEDGER_KEY, feed).as_slice(), &key.0.to_be_bytes(), id.as_str().as_bytes()].concat()
 }
 
 /// What the keys in the index by name begin with: a hash, for names have any length. Names that share one are told
 /// apart by the stubs themselves.
-pub(super) fn stub_names(feed_name: &FeedName, name: &str) -> Vec<u8> {
-    let mut key = feed(feed_name);
-    key.extend_from_slice(&xxhash_rust::xxh3::xxh3_64(name.as_bytes()).to_be_bytes());
-    key
+pub(super) fn stub_names(feed: &FeedName, name: &str) -> Vec<u8> {
+    [of_kind(BY_NAME, feed).as_slice(), &xxh3_64(name.as_bytes()).to_be_bytes()].concat()
 }
 
 /// The key of a stub in the index by name.
 pub(super) fn stub_name(feed: &FeedName, name: &str, tick: Tick, id: &SyncId) -> Vec<u8> {
-    let mut key = stub_names(feed, name);
-    key.extend_from_slice(&tick_bytes(tick));
-    key.extend_from_slice(id.as_str().as_bytes());
-    key
+    [stub_names(feed, name).as_slice(), &tick_bytes(tick), id.as_str().as_bytes()].concat()
 }
 
-/// The tick and the sync id of the stub that a key in the index by name is of.
-pub(super) fn stub_named(name: &FeedName, key: &[u8]) -> Option<(Tick, SyncId)> {
-    let (bytes, id) = key.get(feed(name).len() + HASH..)?.split_first_chunk()?;
-    Some((tick(*bytes), SyncId::new(std::str::from_utf8(id).ok()?).ok()?))
-}
-
-/// The bytes of a hash.
-const HASH: usize = size_of::<u64>();
-
-/// What the keys of the items in the index of a ledger begin with that have this key there.
-pub(super) fn indexed(name: &FeedName, key: IndexKey) -> Vec<u8> {
-    let mut prefix = feed(name);
-    prefix.extend_from_slice(&key.0.to_be_bytes());
-    prefix
-}
-
-/// The key of an item in the index of its ledger.
-pub(super) fn indexed_item(name: &FeedName, key: IndexKey, id: &SyncId) -> Vec<u8> {
-    let mut place = indexed(name, key);
-    place.extend_from_slice(id.as_str().as_bytes());
-    place
-}
-
-/// The sync id at the end of a key in the index of a ledger.
-pub(super) fn indexed_id(name: &FeedName, key: &[u8]) -> Option<SyncId> {
-    let id = key.get(feed(name).len() + HASH..)?;
-    SyncId::new(std::str::from_utf8(id).ok()?).ok()
-}
-
-/// The tick in a key of the index by tick.
-pub(super) fn by_tick_tick(name: &FeedName, key: &[u8]) -> Option<Tick> {
-    key.get(feed(name).len()..)?.first_chunk().map(|bytes| tick(*bytes))
-}
-
-/// The first key of the index by tick that can belong to this tick.
-pub(super) fn from_tick(name: &FeedName, tick: Tick) -> Vec<u8> {
-    let mut key = feed(name);
-    key.extend_from_slice(&tick_bytes(tick));
-    key
-}
-
-/// The key of an event.
-pub(super) fn event(name: &FeedName, number: u64) -> Vec<u8> {
-    let mut key = feed(name);
-    key.extend_from_slice(&number.to_be_bytes());
-    key
-}
-
-/// The key of the note of an archive.
-pub(super) fn archive(name: &FeedName, number: u64) -> Vec<u8> {
-    event(name, number)
-}
-
-/// The key of a block of an archive's content.
-pub(super) fn block(name: &FeedName, number: u64, block: u32) -> Vec<u8> {
-    let mut key = archive(name, number);
-    key.extend_from_slice(&block.to_be_bytes());
-    key
+/// The key of an item among those that have conflicts.
+pub(super) fn contested(feed: &FeedName, id: &SyncId) -> Vec<u8> {
+    [of_kind(CONTESTED, feed).as_slice(), id.as_str().as_bytes()].concat()
 }
 
 /// The key of the number of an archive.
-pub(super) fn archive_id(name: &FeedName, id: &ArchiveId) -> Vec<u8> {
-    let mut key = feed(name);
-    key.extend_from_slice(id.as_str().as_bytes());
-    key
+pub(super) fn archive_id(feed: &FeedName, id: &ArchiveId) -> Vec<u8> {
+    [of_kind(BY_ARCHIVE_ID, feed).as_slice(), id.as_str().as_bytes()].concat()
+}
+
+/// The sync id at the end of a key of the index, behind so many numbers, and the last of these as a tick.
+pub(super) fn index_item(key: &[u8], numbers: usize) -> Option<(Option<Tick>, SyncId)> {
+    let (_, rest) = split_kind(key)?;
+    let (numbers, id) = rest.split_at_checked(numbers * NUMBER)?;
+    Some((tick(numbers), SyncId::new(std::str::from_utf8(id).ok()?).ok()?))
+}
+
+/// The key of a blob of a large change.
+pub(super) fn redo_blob(feed: &FeedName, number: u32) -> Vec<u8> {
+    [of_kind(REDO, feed).as_slice(), &number.to_be_bytes()].concat()
 }
 
 /// The key of a subscription of the hub.
@@ -197,9 +179,7 @@ pub(super) fn subscription(id: SubscriptionId) -> Vec<u8> {
 
 /// The key of a change in the log: its epoch and its place in it.
 pub(super) fn log(epoch: u64, place: u32) -> Vec<u8> {
-    let mut key = epoch.to_be_bytes().to_vec();
-    key.extend_from_slice(&place.to_be_bytes());
-    key
+    [epoch.to_be_bytes().as_slice(), &place.to_be_bytes()].concat()
 }
 
 /// The epoch in a key of the log.
@@ -212,12 +192,14 @@ pub(super) fn shown(key: &[u8]) -> String {
     key.escape_ascii().to_string()
 }
 
-fn tick_bytes(tick: Tick) -> [u8; TICK] {
+pub(super) fn tick_bytes(tick: Tick) -> [u8; NUMBER] {
     (tick.time().unix().cast_unsigned() ^ SIGN).to_be_bytes()
 }
 
-fn tick(bytes: [u8; TICK]) -> Tick {
-    Tick::at(Time::from_unix((u64::from_be_bytes(bytes) ^ SIGN).cast_signed()))
+/// The tick that bytes end with.
+fn tick(bytes: &[u8]) -> Option<Tick> {
+    let number = u64::from_be_bytes(*bytes.last_chunk()?) ^ SIGN;
+    Some(Tick::at(Time::from_unix(number.cast_signed())))
 }
 
 #[cfg(test)]
@@ -247,8 +229,10 @@ mod tests {
             let (x, y) = (SyncId::new(&x).unwrap(), SyncId::new(&y).unwrap());
             let (one, other) = (by_tick(&feed, a, &x), by_tick(&feed, b, &y));
             prop_assert_eq!(one.cmp(&other), (a, &x).cmp(&(b, &y)));
-            prop_assert_eq!(by_tick_id(&feed, &one), Some(x.clone()));
-            prop_assert_eq!(version_tick(&version(&feed, &x, a)), Some(a));
+            prop_assert_eq!(index_item(&one, 1), Some((Some(a), x.clone())));
+            let (item, version) = (item(&feed, &x), version(&feed, &x, a));
+            prop_assert_eq!(split_text(&item), Some((&item[..], None)));
+            prop_assert_eq!(split_text(&version), Some((&item[..], Some(a))));
             prop_assert_eq!(other >= after_tick(&feed, a), b > a);
         }
     }

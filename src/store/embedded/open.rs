@@ -17,8 +17,8 @@ const FORMAT: u32 = 1;
 const FORMAT_KEY: &[u8] = b"format";
 /// Where the identity stands.
 pub(crate) const IDENTITY_KEY: &[u8] = b"identity";
-/// Where the number of list writes stands: eight bytes, the greatest first.
-const LIST_WRITES_KEY: &[u8] = b"list_writes";
+/// Where the number of list writes stands.
+pub(super) const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
 /// Where it stands how old the change log is.
 const LOG_AGES_KEY: &[u8] = b"log_ages";
@@ -36,10 +36,8 @@ pub(super) fn note_importing(writes: &mut Writes, is_importing: bool) {
 
 /// What a store holds in memory from its start.
 pub(crate) struct Opened {
-    pub(crate) endpoint: EndpointId,
-    pub(super) sup_ids: SupIdBasis,
-    /// The opening itself.
-    pub(crate) opening: Opening,
+    /// Whose store it is, and its opening.
+    pub(crate) identity: IdentityRecord,
     pub(super) committed: HashMap<FeedName, StateRecord>,
     /// How often records outside the content of feeds were written.
     pub(super) list_writes: u64,
@@ -80,22 +78,6 @@ pub(crate) struct OpenRequest {
     pub(crate) endpoint: Option<EndpointId>,
     /// What the SUP ids of a store are made of that takes another's place; one that was used keeps its own.
     pub(crate) sup_ids: Option<SupIdBasis>,
-}
-
-/// Tells one opening of a store from all others.
-pub(crate) struct Opening {
-    /// How many there were, with this one.
-    pub(crate) fence: u64,
-    /// Its mark, chosen at random.
-    pub(crate) mark: u32,
-    /// Which opening closed which epochs; this one last.
-    pub(crate) lineage: Lineage,
-}
-
-impl From<IdentityRecord> for Opening {
-    fn from(IdentityRecord { fence, lineage, .. }: IdentityRecord) -> Self {
-        Self { fence, mark: lineage.mark().unwrap_or_default(), lineage }
-    }
 }
 
 /// Decides whose store it is, and notes another opening of it, unless it `goes_on` as others have opened it. `used`:
@@ -162,15 +144,14 @@ pub(crate) fn begin(
         StoreError::Io { source, .. } => StoreError::Io { doing, source },
         other => other,
     })?;
-    let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
-    Ok(Opened { endpoint, sup_ids, opening: identity.into(), committed, list_writes, sealed })
+    Ok(Opened { identity, committed, list_writes, sealed })
 }
 
 /// Whether anything was committed to a database, and its last epoch.
 pub(crate) fn is_used(records: &Records) -> Result<(bool, Epoch), StoreError> {
     let (reached, _) = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
-    for class in [Class::States, Class::Floors] {
-        if records.first(class, beginning_with(&[]), KeyOrder::Ascending)?.is_some() {
+    for (class, prefix) in [(Class::States, &[][..]), (Class::Marks, keys::PURGED)] {
+        if records.first(class, beginning_with(prefix), KeyOrder::Ascending)?.is_some() {
             return Ok((true, reached));
         }
     }
@@ -223,21 +204,9 @@ pub(super) fn note_applied(
     records.put(writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), origins)
 }
 
-/// Notes how often records outside the content of feeds were written.
-pub(super) fn count_list_writes(writes: &mut Writes, count: u64) {
-    let value = count.to_be_bytes().to_vec();
-    writes.insert((Class::Gateway, LIST_WRITES_KEY.to_vec()), Some(value));
-}
-
 /// How often records outside the content of feeds were written.
 pub(super) fn list_writes(records: &Records) -> Result<u64, StoreError> {
-    let count = records.get(Class::Gateway, LIST_WRITES_KEY)?;
-    count.map_or(Ok(0), |count| list_write_count(records, &count))
-}
-
-fn list_write_count(records: &Records, value: &[u8]) -> Result<u64, StoreError> {
-    let count = <[u8; 8]>::try_from(value).map(u64::from_be_bytes);
-    count.map_err(|_| records.damaged(Class::Gateway, LIST_WRITES_KEY, "it is no number"))
+    Ok(records.record(Class::Gateway, LIST_WRITES_KEY)?.unwrap_or_default())
 }
 
 /// Checks that the store has this program's format; whether there is one.
@@ -314,9 +283,9 @@ pub(super) type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark
 
 pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
     let (mut floors, mut sweeping) = (HashMap::new(), Vec::new());
-    for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
+    for entry in records.scan::<FloorRecord>(Class::Marks, keys::PURGED) {
         let (key, record) = entry?;
-        let feed = name(records, Class::Floors, &key)?;
+        let (feed, _) = records.of_key(Class::Marks, &key, keys::split_kind(&key))?;
         if record.sweeping {
             sweeping.push((feed.clone(), record.floor));
         }
@@ -327,5 +296,5 @@ pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
 
 /// The feed in the key of what a feed has one of.
 pub(super) fn name(records: &Records, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {
-    keys::feed_name(key).ok_or_else(|| records.damaged(class, key, "it names no feed"))
+    records.of_key(class, key, keys::feed_name(key))
 }

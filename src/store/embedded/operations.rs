@@ -1,15 +1,15 @@
 //! The operations of a store.
 
-use super::request::Touches;
-use super::{CommitGroup, Committer, Store, TransactionLock, Writer};
-use super::{archives, conflicts, open, past, read, stubs};
+use super::request::WriteScope;
+use super::{CommitGroup, Committer, Store};
+use super::{open, read};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
     KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StoreCondition,
     StoreError, SubscriptionChange, VersionNote, View, condition,
 };
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
@@ -39,7 +39,7 @@ impl Store {
     /// reached it as well ([`Lineage::mark_at`]), so that a store that was brought back from a copy
     /// knows the epochs of the one that went on. Empty: openings are not told apart.
     pub fn lineage(&self) -> Lineage {
-        self.inner.shared.lineage.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.shared.lineage()
     }
 
     /// What of it does not work, from memory: also while it is closed and opened again.
@@ -127,14 +127,15 @@ impl Store {
     /// above the purged one's.
     pub async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
         let purge = Arc::clone(&self.inner).purge(feed.clone());
-        self.inner.to_the_end(purge).await
+        Ok(self.inner.to_the_end(purge).await?)
     }
 
     /// How often this gateway updated an item of a feed of this name that was purged, at most; 0 where
     /// none was, or where the feed that took its name had a tick since, whose state says it then.
     pub async fn purged_updates(&self, feed: &FeedName) -> Result<u32, StoreError> {
         let feed = feed.clone();
-        self.inner.read(move |records, _| read::purged_updates(records, &feed)).await
+        let floor = self.inner.read(move |records, _| read::floor(records, &feed)).await?;
+        Ok(floor.map_or(0, |floor| floor.updates))
     }
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
@@ -161,22 +162,24 @@ impl Store {
 
     /// The state, ledger and order, at one revision.
     pub async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        let mut tries = 1..READ_TRIES;
-        loop {
-            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
-            match reader.snapshot().await {
-                Err(StoreError::Outdated) if tries.next().is_some() => {}
-                read => return read,
-            }
-        }
+        self.read_pinned(feed, |reader| async move { reader.snapshot().await }).await
     }
 
     /// Items with their bytes, state and skeleton, at one revision.
     pub async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        self.read_pinned(feed, |reader| async move { reader.view(select).await }).await
+    }
+
+    /// Reads a feed at one revision, anew where it changes meanwhile.
+    async fn read_pinned<T, F: Future<Output = Result<Option<T>, StoreError>>>(
+        &self,
+        feed: &FeedName,
+        read: impl Fn(PinnedFeed) -> F,
+    ) -> Result<Option<T>, StoreError> {
         let mut tries = 1..READ_TRIES;
         loop {
             let Some(reader) = self.pin(feed).await? else { return Ok(None) };
-            match reader.view(select).await {
+            match read(reader).await {
                 Err(StoreError::Outdated) if tries.next().is_some() => {}
                 read => return read,
             }
@@ -186,18 +189,18 @@ impl Store {
     /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
     /// without reading the ledger.
     pub async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
-        self.inner.of_feed(feed, |records, feed, _| conflicts::ids(records, feed)).await
+        self.inner.of_feed(feed, |feed, _| feed.contested()).await
     }
 
     /// The feeds that have such items. A store on disk answers with one read of all conflicts there are.
     pub async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
-        self.inner.of_all(conflicts::feeds).await
+        self.inner.of_all(read::contested_feeds).await
     }
 
     /// One item with its bytes.
     pub async fn item(&self, feed: &FeedName, id: &SyncId) -> Result<Option<Item>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| read::item(records, feed, &id)).await
+        self.inner.of_feed(feed, move |feed, _| feed.whole_item(&id)).await
     }
 
     /// What the ledger has of an item.
@@ -207,7 +210,7 @@ impl Store {
         id: &SyncId,
     ) -> Result<Option<LedgerEntry>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| read::known(records, feed, &id)).await
+        self.inner.of_feed(feed, move |feed, _| feed.known(&id)).await
     }
 
     /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
@@ -215,7 +218,7 @@ impl Store {
     /// every view answer nothing of them. A store of which nothing leaves has none.
     pub async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<LedgerEntry>, StoreError> {
         let names = names.to_vec();
-        self.inner.of_feed(feed, move |records, feed, _| stubs::find(records, feed, &names)).await
+        self.inner.of_feed(feed, move |feed, _| feed.stubs(&names)).await
     }
 
     /// An item's kept versions, newest first, at most `limit`.
@@ -227,8 +230,8 @@ impl Store {
     ) -> Result<Vec<VersionNote>, StoreError> {
         let id = id.clone();
         self.inner
-            .of_feed(feed, move |records, feed, _| {
-                read::notes(records, feed, &id).take(limit).collect()
+            .of_feed(feed, move |feed, _| {
+                feed.versions(&id).take(limit).map(|version| Ok(version?.0)).collect()
             })
             .await
     }
@@ -241,9 +244,7 @@ impl Store {
         updates: Count,
     ) -> Result<Option<KeptVersion>, StoreError> {
         let id = id.clone();
-        self.inner
-            .of_feed(feed, move |records, feed, _| past::version(records, feed, &id, updates))
-            .await
+        self.inner.of_feed(feed, move |feed, _| feed.version(&id, updates)).await
     }
 
     /// What a view of the feed showed at `at`; `None` where nothing was committed yet. Redacted
@@ -255,21 +256,17 @@ impl Store {
         select: PastSelect,
         at: Time,
     ) -> Result<Option<Past>, StoreError> {
-        self.inner
-            .of_feed(feed, move |records, feed, state| {
-                past::past(records, feed, state, select, at).map(Some)
-            })
-            .await
+        self.inner.of_feed(feed, move |feed, state| feed.past(state, select, at).map(Some)).await
     }
 
     /// What is kept of the feed's past, and what it costs. Looks at all of it.
     pub async fn holdings(&self, feed: &FeedName) -> Result<Holdings, StoreError> {
-        self.inner.of_feed(feed, past::holdings).await
+        self.inner.of_feed(feed, |feed, _| feed.holdings()).await
     }
 
     /// What happened in the feed, newest first, at most `limit` (and at most what is kept).
     pub async fn events(&self, feed: &FeedName, limit: usize) -> Result<Vec<Event>, StoreError> {
-        self.inner.of_feed(feed, move |records, feed, _| read::events(records, feed, limit)).await
+        self.inner.of_feed(feed, move |feed, _| feed.events(limit)).await
     }
 
     /// The archives that are kept, newest first, at most `limit`.
@@ -278,9 +275,7 @@ impl Store {
         feed: &FeedName,
         limit: usize,
     ) -> Result<Vec<ArchiveNote>, StoreError> {
-        self.inner
-            .of_feed(feed, move |records, feed, state| archives::kept(records, feed, state, limit))
-            .await
+        self.inner.of_feed(feed, move |feed, state| feed.archives(state, limit)).await
     }
 
     /// What is known of an archive, also of one that was dropped and is remembered
@@ -291,7 +286,7 @@ impl Store {
         id: &ArchiveId,
     ) -> Result<Option<ArchivePlace>, StoreError> {
         let id = id.clone();
-        self.inner.of_feed(feed, move |records, feed, _| archives::place(records, feed, &id)).await
+        self.inner.of_feed(feed, move |feed, _| feed.archive_place(&id)).await
     }
 
     /// The content of an archive that is kept.
@@ -301,9 +296,7 @@ impl Store {
         id: &ArchiveId,
     ) -> Result<Option<Archive>, StoreError> {
         let id = id.clone();
-        self.inner
-            .of_feed(feed, move |records, feed, _| archives::archive(records, feed, &id))
-            .await
+        self.inner.of_feed(feed, move |feed, _| feed.archive(&id)).await
     }
 
     /// Applies a change: all or nothing, durable and shown on return, compare-and-set on the feed's revision. One that
@@ -325,7 +318,7 @@ impl Store {
     pub async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
         let states = states.to_vec();
         self.inner
-            .ask(Touches::Lists, move |committer, group| committer.checkpoint(&states, group))
+            .ask(WriteScope::Notes, move |committer, group| committer.checkpoint(&states, group))
             .await
     }
 
@@ -345,9 +338,10 @@ impl Store {
     /// forgets everything when it ends has nothing to note.
     pub async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
         let attempt = attempt.clone();
-        self.inner
-            .ask(Touches::Lists, move |committer, group| committer.note_attempt(&attempt, group))
-            .await
+        let note = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.note_attempt(&attempt, group)
+        };
+        Ok(self.inner.ask(WriteScope::Notes, note).await?)
     }
 
     /// What was noted so, by feed.
@@ -371,12 +365,7 @@ impl Store {
         let put = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.put_subscriptions(&changes, group)
         };
-        match self.inner.opened()?.writer {
-            Writer::Transactions(_) => {
-                self.inner.transact(TransactionLock::Subscriptions, put).await
-            }
-            _ => self.inner.ask(Touches::Lists, put).await,
-        }
+        Ok(self.inner.ask(WriteScope::Subscriptions, put).await?)
     }
 
     /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
@@ -399,7 +388,9 @@ impl Store {
         if !self.keeps_log() {
             return Ok(0);
         }
-        self.inner.ask(Touches::Identity, move |committer, group| committer.trim(age, group)).await
+        self.inner
+            .ask(WriteScope::Identity, move |committer, group| committer.trim(age, group))
+            .await
     }
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
@@ -442,7 +433,7 @@ impl Store {
         let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.note_running(at, group)
         };
-        self.inner.ask(Touches::Identity, noted).await
+        Ok(self.inner.ask(WriteScope::Identity, noted).await?)
     }
 
     /// What of a configuration was applied last.
@@ -469,9 +460,6 @@ impl Store {
         let put = move |committer: &mut Committer, group: &mut CommitGroup| {
             committer.put_feeds((&records, over.as_deref()), applied.as_ref(), group)
         };
-        match self.inner.opened()?.writer {
-            Writer::Transactions(_) => self.inner.transact(TransactionLock::Feeds, put).await,
-            _ => self.inner.ask(Touches::Lists, put).await,
-        }
+        Ok(self.inner.ask(WriteScope::Feeds, put).await?)
     }
 }

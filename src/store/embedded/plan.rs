@@ -1,20 +1,25 @@
-//! From a change to the entries it sets and removes.
+//! From a change to the entries it sets and removes: what is stored of what it names is read first, then planned over.
 
+mod archives;
+
+use super::feed::{FeedRecords, TOMBSTONE};
+use super::keys;
 use super::records::Records;
-use super::{ahead, archives, chain, conflicts, keys, ledger, redact, stubs};
-use crate::engine::{Class, KeyOrder, Writes, beginning_with};
+use crate::engine::{Class, KeyOrder, Writes};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
-use crate::record::{FloorRecord, HeadRecord, StateRecord};
-use crate::{CommitError, StoreError, VersionNote, check, lineage, note};
-use std::collections::{HashMap, HashSet};
+use crate::record::{FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
+use crate::{CommitError, LoggedChange, StoreError, check, lineage, note};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tidegate_core::model::{
-    Change, Event, FeedName, FeedState, LedgerEntry, Markup, NewVersion, Revision, SyncId, Tick,
+    Change, Event, FeedName, LedgerEntry, Markup, NewVersion, Revision, SyncId, Version,
 };
 
 /// By how much a document may have been asked for before another one and be older: no poll takes that long. What is
 /// further ahead was asked for by a clock that was wrong.
 const OVERTAKEN_LIMIT: Duration = Duration::from_secs(3600);
+/// The events of a block.
+pub(super) const EVENTS_OF_BLOCK: u64 = 16;
 
 /// A change that is ready to be committed: what is left to write, and what its commit notes.
 pub(super) struct PlannedCommit {
@@ -24,11 +29,8 @@ pub(super) struct PlannedCommit {
     pub(super) base: (Revision, u64),
     /// The feed as it is afterwards.
     pub(super) head: StateRecord,
-    pub(super) tick: Option<Tick>,
-    /// How many versions it makes.
-    pub(super) versions: u32,
-    /// Whether a purged feed of the name has left its marks.
-    pub(super) has_floor: bool,
+    /// What the change log says of it, where it makes a tick.
+    pub(super) logged: Option<LoggedChange>,
 }
 
 /// Checks a change to a feed that stands as `before` says, and plans its entries. Whoever calls is the only
@@ -48,16 +50,18 @@ pub(super) fn plan(
     }
     let asked_at = change.asked_at.or(asked_at);
     let state = before.map(|head| &head.state);
-    let feed = change.feed.clone();
-    let records = &ahead::of_change(records, &change)?;
-    check::check(&change, state, |id| records.contains(Class::Heads, &keys::item(&feed, id)))?;
-    if archives::is_given(records, &change)? {
-        let what = "it gives an archive an id that another has".to_owned();
-        return Err(check::invalid(&change, what));
+    let feed = FeedRecords::new(records, &change.feed);
+    let loaded = LoadedRecords::load(&feed, &change, before)?;
+    check::check(&change, state, loaded.order(), |id| loaded.has_item(id))?;
+    for seal in &change.seals {
+        if records.contains(Class::Index, &keys::archive_id(&change.feed, &seal.id))? {
+            let what = "it gives an archive an id that another has".to_owned();
+            return Err(check::invalid(&change, what));
+        }
     }
     let mut base = change.base;
-    let floor: Option<FloorRecord> = records.record(Class::Floors, &keys::feed(&feed))?;
-    if let Some(FloorRecord { floor, .. }) = &floor {
+    let floor = loaded.floor.as_ref().map(|record| record.floor);
+    if let Some(floor) = floor {
         if state.is_none() {
             base = floor.revision;
         }
@@ -66,213 +70,424 @@ pub(super) fn plan(
     change.state.revision = Revision(base.0 + 1);
     lineage::go_on(&mut change, state, mark);
 
-    let mut writes = Writes::new();
-    change.state.archives.bytes = archives::plan(records, &change, state, &mut writes)?;
-    let change = &change;
-    documents(records, change, state, &mut writes)?;
-    let next_event = before.map_or(0, |head| head.next_event);
-    let next_event = events(records, &feed, &change.events, next_event, &mut writes)?;
-    items(records, change, &mut writes)?;
-    ledger::plan(records, change, &mut writes)?;
-    redact::redact(records, change, &mut writes)?;
-    stubs::plan(records, change, &mut writes)?;
+    let mut planner = ChangePlanner { change: &change, before, loaded, writes: Writes::new() };
+    let archived = planner.archives()?;
+    planner.frame()?;
+    planner.held()?;
+    let next_event = planner.events()?;
+    planner.items()?;
+    planner.index()?;
+    planner.redact_texts()?;
+    planner.stubs()?;
+    let mut writes = planner.writes;
+    if floor.is_some() && change.tick.is_some() {
+        writes.insert((Class::Marks, keys::of_kind(keys::PURGED, &change.feed)), None);
+    }
+    let logged = change.tick.map(|tick| LoggedChange {
+        feed: change.feed.clone(),
+        tick,
+        revision: change.state.revision,
+        versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
+    });
+    change.state.archives.bytes = archived;
     let write = before.map_or(0, |head| head.write);
     Ok(PlannedCommit {
         writes,
         base: (state.map_or(Revision(0), |state| state.revision), write),
-        head: StateRecord { state: change.state.clone(), next_event, write: write + 1, asked_at },
-        tick: change.tick,
-        versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
-        has_floor: floor.is_some(),
-        feed,
+        logged,
+        feed: change.feed,
+        head: StateRecord { state: change.state, next_event, write: write + 1, asked_at },
     })
 }
 
-/// What a feed has one of, and those before it.
-fn documents(
-    records: &Records,
-    change: &Change,
-    before: Option<&FeedState>,
-    planned: &mut Writes,
-) -> Result<(), CommitError> {
-    let feed = &change.feed;
-    let mut writes = Writes::new();
-    let skeleton = change.skeleton.as_ref().map(|skeleton| {
-        records.encoded(skeleton, || format!("the document around the entries of {feed}"))
-    });
-    let order = change
-        .order
-        .as_ref()
-        .map(|order| records.encoded(order, || format!("the order of the feed {feed}")));
-    let kept = change.kept.as_ref().filter(|_| change.state.hold.is_some()).map(|kept| {
-        records.encoded(kept, || format!("what is kept of held documents of the feed {feed}"))
-    });
-    let (skeleton, order) = (skeleton.transpose()?, order.transpose()?);
-    chain::supersede(records, change, before, (&order, &skeleton), &mut writes)?;
-    let single =
-        [(Class::Skeletons, skeleton), (Class::Orders, order), (Class::Kept, kept.transpose()?)];
-    for (class, value) in single {
-        if let Some(value) = value {
-            writes.insert((class, keys::feed(feed)), Some(value));
+/// What a change is planned over: the records that it names, as they are stored.
+struct LoadedRecords {
+    /// With the texts that are superseded, where the database is reached by the network.
+    feed: FeedRecords,
+    floor: Option<FloorRecord>,
+    frame: Option<FrameRecord>,
+    /// The last block of events, where the change adds to it.
+    events: Vec<Event>,
+    /// The items that the change changes or takes out.
+    items: HashMap<SyncId, ItemRecord>,
+}
+
+impl LoadedRecords {
+    fn load(
+        feed: &FeedRecords,
+        change: &Change,
+        before: Option<&StateRecord>,
+    ) -> Result<Self, StoreError> {
+        let name = &feed.name;
+        let block = before.map_or(0, |head| head.next_event) / EVENTS_OF_BLOCK;
+        let block = (Class::Events, keys::numbered(name, block));
+        let floor = (Class::Marks, keys::of_kind(keys::PURGED, name));
+        let single = [floor.clone(), (Class::Frames, keys::feed(name)), block.clone()];
+        let sealed = || change.seals.iter().flat_map(|seal| &seal.items);
+        let evicted = change.evicted.iter().map(|stub| &stub.id);
+        let changed: Vec<_> = change.known.iter().map(|known| &known.id).chain(evicted).collect();
+        let ids = changed.iter().copied().chain(sealed());
+        let ids = ids.map(|id| (Class::Items, keys::item(name, id)));
+        let archives = change.seals.iter().map(|seal| keys::archive_id(name, &seal.id));
+        let archives = archives.map(|key| (Class::Index, key));
+        let feed = feed.ahead(single.into_iter().chain(ids).chain(archives))?;
+        let mut items = HashMap::new();
+        for id in changed {
+            items.extend(feed.item(id)?.map(|item| (id.clone(), item)));
         }
-    }
-    if change.state.hold.is_none() {
-        writes.insert((Class::Kept, keys::feed(feed)), None);
-    }
-    conflicts::plan(records, change, &mut writes)?;
-    planned.extend(writes);
-    Ok(())
-}
-
-/// What a change says of an item.
-struct ChangedItem<'a> {
-    known: &'a LedgerEntry,
-    version: Option<&'a NewVersion>,
-    latest: Option<&'a Markup>,
-    is_redacted: bool,
-}
-
-/// Ledger entries, versions, newest bytes and the index by tick.
-fn items(records: &Records, change: &Change, planned: &mut Writes) -> Result<(), CommitError> {
-    let versions: HashMap<&SyncId, &NewVersion> =
-        change.versions.iter().map(|version| (&version.id, version)).collect();
-    let latest: HashMap<&SyncId, &Markup> =
-        change.latest.iter().map(|(id, markup)| (id, markup)).collect();
-    let redacted: HashSet<&SyncId> = change.redacted.iter().collect();
-    for known in &change.known {
-        let id = &known.id;
-        let (version, latest) = (versions.get(id).copied(), latest.get(id).copied());
-        let item = ChangedItem { known, version, latest, is_redacted: redacted.contains(id) };
-        planned.extend(self::item(records, change, &item)?);
-    }
-    Ok(())
-}
-
-fn item(records: &Records, change: &Change, item: &ChangedItem<'_>) -> Result<Writes, StoreError> {
-    let ChangedItem { known, version, latest, .. } = item;
-    let (feed, mut writes) = (&change.feed, Writes::new());
-    let key = keys::item(feed, &known.id);
-    records.put(&mut writes, Class::Ledger, key.clone(), *known)?;
-
-    let old: Option<HeadRecord> = records.record(Class::Heads, &key)?;
-    let is_moved = old.as_ref().is_none_or(|old| old.tick != known.tick);
-    if version.is_none() && latest.is_none() && !is_moved {
-        return Ok(writes);
-    }
-    if is_moved {
-        if let Some(old) = &old {
-            writes.insert((Class::ByTick, keys::by_tick(feed, old.tick, &known.id)), None);
+        let mut texts = Vec::new();
+        if feed.records.is_far() {
+            for (id, item) in change.versions.iter().filter_map(|it| items.get_key_value(&it.id)) {
+                texts.extend([keys::version(name, id, item.body), feed.newest_key(item)]);
+            }
+            for id in sealed() {
+                texts.extend(feed.item(id)?.map(|item| feed.newest_key(&item)));
+            }
         }
-        let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
-        writes.insert(place, Some(Vec::new()));
+        let feed = feed.ahead(texts.into_iter().map(|key| (Class::Texts, key)))?;
+        let is_last = !change.events.is_empty();
+        let events = if is_last { feed.records.record(block.0, &block.1)? } else { None };
+        Ok(Self {
+            floor: feed.records.record(floor.0, &floor.1)?,
+            frame: feed.frame()?,
+            events: events.unwrap_or_default(),
+            items,
+            feed,
+        })
     }
-    let mut head = old.unwrap_or_else(|| HeadRecord::new(known.tick));
-    head.tick = known.tick;
-    let what = || format!("the item {} of the feed {feed}", known.id);
-    if let Some(new) = version {
-        let note = note(known, new, change.state.updated_at);
-        self::version(records, feed, known, &note, &mut head, &mut writes)?;
-        if let Some(markup) = &new.markup {
-            let body = records.encoded(markup, what)?;
-            let is_difference = known.updates.value() % WHOLE_EVERY != 0 && !item.is_redacted;
-            new_body(records, (feed, known), (body, is_difference), &mut head, &mut writes)?;
-        } else if head.latest && !known.is_deleted() {
+
+    /// The order of the reader view.
+    fn order(&self) -> &[SyncId] {
+        self.frame.as_ref().map_or(&[], |frame| &frame.order)
+    }
+
+    /// Whether an item is in the ledger.
+    fn has_item(&self, id: &SyncId) -> Result<bool, StoreError> {
+        let key = || keys::item(&self.feed.name, id);
+        Ok(self.items.contains_key(id) || self.feed.records.contains(Class::Items, &key())?)
+    }
+}
+
+/// Plans what a checked change sets and removes.
+struct ChangePlanner<'a> {
+    change: &'a Change,
+    before: Option<&'a StateRecord>,
+    loaded: LoadedRecords,
+    writes: Writes,
+}
+
+impl ChangePlanner<'_> {
+    fn set(&mut self, class: Class, key: Vec<u8>) {
+        self.writes.insert((class, key), Some(Vec::new()));
+    }
+
+    fn remove(&mut self, class: Class, key: Vec<u8>) {
+        self.writes.insert((class, key), None);
+    }
+
+    fn put_text(&mut self, key: Vec<u8>, text: &TextRecord) -> Result<(), StoreError> {
+        self.loaded.feed.records.put_text(&mut self.writes, key, text)
+    }
+
+    fn encoded(&self, id: &SyncId, markup: &Markup) -> Result<Vec<u8>, StoreError> {
+        let FeedRecords { records, name } = &self.loaded.feed;
+        records.encoded(markup, || format!("the item {id} of the feed {name}"))
+    }
+
+    /// The order and the document around the entries; those before them go to the past.
+    fn frame(&mut self) -> Result<(), StoreError> {
+        let (change, feed) = (self.change, &self.loaded.feed);
+        if change.order.is_none() && change.skeleton.is_none() {
+            return Ok(());
+        }
+        let key = (Class::Frames, keys::feed(&feed.name));
+        let stored = feed.records.get(key.0, &key.1)?;
+        let old = self.loaded.frame.as_ref();
+        // Two are never in force since the same time.
+        let shown = change.state.updated_at;
+        let since = old.map_or(shown, |old| shown.max(old.since.plus(Duration::from_secs(1))));
+        let order = change.order.as_ref().or(old.map(|old| &old.order));
+        let skeleton = change.skeleton.as_ref().or(old.and_then(|old| old.skeleton.as_ref()));
+        let new = FrameRecord {
+            since,
+            run: 0,
+            order: order.cloned().unwrap_or_default(),
+            skeleton: skeleton.cloned(),
+        };
+        let old = old.zip(stored).map(|(old, stored)| (old.since, old.run, stored));
+        let (_, _, new) = feed.supersede_frame(old, new, &mut self.writes)?;
+        self.writes.insert(key, Some(new.to_vec()));
+        Ok(())
+    }
+
+    /// The entries of held documents, which go with the hold.
+    fn held(&mut self) -> Result<(), StoreError> {
+        let key = keys::held(&self.change.feed);
+        let was_held = self.before.is_some_and(|before| before.state.hold.is_some());
+        match (&self.change.state.hold, &self.change.kept) {
+            (Some(_), Some(kept)) => {
+                self.loaded.feed.records.put(&mut self.writes, Class::Frames, key, kept)?;
+            }
+            (None, _) if was_held => self.remove(Class::Frames, key),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds events to their blocks, drops the oldest blocks, and takes out what events say of redacted items. Answers
+    /// the number of the next event.
+    fn events(&mut self) -> Result<u64, StoreError> {
+        let (change, kept) = (self.change, u64::try_from(EVENTS_KEPT).unwrap_or(u64::MAX));
+        let next = self.before.map_or(0, |head| head.next_event);
+        let end = next.saturating_add(u64::try_from(change.events.len()).unwrap_or(u64::MAX));
+        let first = end.saturating_sub(kept) / EVENTS_OF_BLOCK;
+        let mut blocks = BTreeMap::new();
+        let FeedRecords { records, name } = &self.loaded.feed;
+        if !change.redacted.is_empty() {
+            for number in next.saturating_sub(kept) / EVENTS_OF_BLOCK..=next / EVENTS_OF_BLOCK {
+                let key = keys::numbered(name, number);
+                if let Some(mut events) = records.record::<Vec<Event>>(Class::Events, &key)? {
+                    events.iter_mut().for_each(|event| redact_event(change, event));
+                    blocks.insert(number, events);
+                }
+            }
+        } else if !change.events.is_empty() {
+            let last = std::mem::take(&mut self.loaded.events);
+            blocks.insert(next / EVENTS_OF_BLOCK, last);
+        }
+        for (number, event) in (next..end).zip(&change.events) {
+            blocks.entry(number / EVENTS_OF_BLOCK).or_default().push(event.clone());
+        }
+        for (number, events) in blocks.range(first..).filter(|(_, events)| !events.is_empty()) {
+            let key = keys::numbered(name, *number);
+            records.put(&mut self.writes, Class::Events, key, events)?;
+        }
+        for number in next.saturating_sub(kept) / EVENTS_OF_BLOCK..first.min(end / EVENTS_OF_BLOCK)
+        {
+            self.remove(Class::Events, keys::numbered(&change.feed, number));
+        }
+        Ok(end)
+    }
+
+    /// Ledger entries, versions, newest bytes, conflicts, and the index by tick.
+    fn items(&mut self) -> Result<(), StoreError> {
+        let change = self.change;
+        let versions: HashMap<_, _> = change.versions.iter().map(|new| (&new.id, new)).collect();
+        let latest: HashMap<_, _> = change.latest.iter().map(|(id, new)| (id, new)).collect();
+        let conflicts: HashMap<_, _> =
+            change.conflicts.iter().map(|of| (&of.id, &of.versions)).collect();
+        for known in &change.known {
+            let id = &known.id;
+            let old = self.loaded.items.remove(id);
+            self.by_tick(known, old.as_ref());
+            let is_new = old.is_none();
+            let mut item = old.unwrap_or_else(|| ItemRecord::new(known.clone()));
+            item.known = known.clone();
+            match conflicts.get(id) {
+                Some(versions) => self.conflicts(&mut item, versions)?,
+                None if known.conflicts == 0 && !item.conflicts.is_empty() => {
+                    self.conflicts(&mut item, &[])?;
+                }
+                None => {}
+            }
+            if let Some(new) = versions.get(id) {
+                self.version(&mut item, is_new, new)?;
+            }
+            if let Some(markup) = latest.get(id) {
+                let text = TextRecord::of_body(self.encoded(id, markup)?);
+                self.put_text(keys::item(&change.feed, id), &text)?;
+                item.has_latest = true;
+            }
+            let key = keys::item(&change.feed, id);
+            self.loaded.feed.records.put(&mut self.writes, Class::Items, key, &item)?;
+        }
+        Ok(())
+    }
+
+    /// Moves an item in the index by tick.
+    fn by_tick(&mut self, known: &LedgerEntry, old: Option<&ItemRecord>) {
+        let place = |known: &LedgerEntry| (known.tick, known.is_tombstone());
+        let old = old.map(|old| place(&old.known));
+        if old == Some(place(known)) {
+            return;
+        }
+        let key = |tick| keys::by_tick(&self.change.feed, tick, &known.id);
+        let (new, old) = (key(known.tick), old.map(|(tick, _)| key(tick)));
+        if let Some(old) = old {
+            self.remove(Class::Index, old);
+        }
+        let flag: &[u8] = if known.is_tombstone() { TOMBSTONE } else { &[] };
+        self.writes.insert((Class::Index, new), Some(flag.to_vec()));
+    }
+
+    /// What is in conflict with an item: where a version has no bytes, the newest ones until now.
+    fn conflicts(
+        &mut self,
+        item: &mut ItemRecord,
+        versions: &[Version<Option<Markup>>],
+    ) -> Result<(), StoreError> {
+        let feed = &self.loaded.feed;
+        let whole = versions.iter().map(|version| {
+            let newest = || feed.newest(item);
+            Ok(version.with(version.data.clone().map_or_else(newest, Ok)?))
+        });
+        item.conflicts = whole.collect::<Result<_, StoreError>>()?;
+        let key = keys::contested(&feed.name, &item.known.id);
+        match versions.is_empty() {
+            true => self.remove(Class::Index, key),
+            false => self.set(Class::Index, key),
+        }
+        Ok(())
+    }
+
+    /// A version of an item. The bytes before become a difference to its own, unless every so many are to be whole, so
+    /// that no chain is long.
+    fn version(
+        &mut self,
+        item: &mut ItemRecord,
+        is_new: bool,
+        new: &NewVersion,
+    ) -> Result<(), StoreError> {
+        let (change, feed) = (self.change, self.loaded.feed.clone());
+        let (id, tick) = (&new.id, item.known.tick);
+        let key = |tick| keys::version(&feed.name, id, tick);
+        let body = match &new.markup {
+            Some(markup) => Some(self.encoded(id, markup)?),
             // What waited for its version: the newest bytes become that version's.
-            let newest = records.get(Class::Latest, &key)?;
-            let newest =
-                newest.ok_or_else(|| records.damaged(Class::Latest, &key, "it is missing"))?;
-            new_body(records, (feed, known), (newest.to_vec(), false), &mut head, &mut writes)?;
+            None if item.has_latest && !item.known.is_deleted() => {
+                Some(feed.newest_body(item)?.to_vec())
+            }
+            None => None,
+        };
+        if let Some(body) = &body {
+            let old = if is_new { None } else { feed.records.text(&key(item.body))? };
+            let is_difference = new.markup.is_some()
+                && item.known.updates.value() % WHOLE_EVERY != 0
+                && !change.redacted.contains(id);
+            match old {
+                // Its version was dropped.
+                Some(TextRecord { note: None, .. }) => self.remove(Class::Texts, key(item.body)),
+                Some(TextRecord { note, body: Some(whole) }) if is_difference => {
+                    let what = || format!("the item {id} of the feed {}", feed.name);
+                    let packed = feed.records.difference(&whole, tick.time(), body, what)?;
+                    let old = TextRecord { note, body: Some(packed.into()) };
+                    self.put_text(key(item.body), &old)?;
+                }
+                _ => {}
+            }
+            item.body = tick;
+            if std::mem::take(&mut item.has_latest) {
+                self.remove(Class::Texts, keys::item(&feed.name, id));
+            }
         }
-    }
-    if let Some(markup) = latest {
-        let newest = records.encoded(*markup, what)?;
-        writes.insert((Class::Latest, key.clone()), Some(newest));
-        head.latest = true;
-    }
-    records.put(&mut writes, Class::Heads, key, &head)?;
-    Ok(writes)
-}
-
-/// Notes a version, and drops the oldest one where too many are kept.
-fn version(
-    records: &Records,
-    feed: &FeedName,
-    known: &LedgerEntry,
-    note: &VersionNote,
-    head: &mut HeadRecord,
-    writes: &mut Writes,
-) -> Result<(), StoreError> {
-    records.put(writes, Class::Versions, keys::version(feed, &known.id, known.tick), note)?;
-    head.kept = head.kept.saturating_add(1);
-    if usize::try_from(head.kept).unwrap_or(usize::MAX) <= VERSIONS_LIMIT {
-        return Ok(());
-    }
-    let prefix = keys::item(feed, &known.id);
-    let all = beginning_with(&prefix);
-    let oldest = records.first(Class::Versions, all, KeyOrder::Ascending)?;
-    let Some((oldest, _)) = oldest else {
-        return Err(records.damaged(Class::Versions, &prefix, "its versions are missing"));
-    };
-    writes.insert((Class::Versions, oldest.clone()), None);
-    head.kept -= 1;
-    // The bytes of the oldest version may still be the newest that the item has.
-    if keys::version_tick(&oldest) != Some(head.body) {
-        writes.insert((Class::Bodies, oldest), None);
-    }
-    Ok(())
-}
-
-/// Sets the newest bytes of an item, which came with a version. Those before, which a new item does not have,
-/// become a difference to them, unless every so many are to be whole, so that no chain is long.
-fn new_body(
-    records: &Records,
-    (feed, known): (&FeedName, &LedgerEntry),
-    (body, is_difference): (Vec<u8>, bool),
-    head: &mut HeadRecord,
-    writes: &mut Writes,
-) -> Result<(), StoreError> {
-    let old = (Class::Versions, keys::version(feed, &known.id, head.body));
-    let is_dropped = match writes.get(&old) {
-        Some(planned) => planned.is_none(),
-        None => !records.contains(Class::Versions, &old.1)?,
-    };
-    if is_dropped {
-        writes.insert((Class::Bodies, old.1), None);
-    } else if is_difference
-        && head.body != known.tick
-        && let Some(whole) = records.get(Class::Bodies, &old.1)?
-    {
-        let what = || format!("the item {} of the feed {feed}", known.id);
-        let packed = records.difference(&whole, known.tick.time(), &body, what)?;
-        if let Some(packed) = packed {
-            writes.insert((Class::Bodies, old.1), Some(packed));
+        let note = note(&item.known, new, change.state.updated_at);
+        let text = TextRecord { note: Some(note), body: body.map(Into::into) };
+        self.put_text(key(tick), &text)?;
+        item.kept = item.kept.saturating_add(1);
+        if usize::try_from(item.kept).unwrap_or(usize::MAX) > VERSIONS_LIMIT {
+            self.drop_oldest(item)?;
         }
+        Ok(())
     }
-    writes.insert((Class::Bodies, keys::version(feed, &known.id, known.tick)), Some(body));
-    head.body = known.tick;
-    if head.latest {
-        writes.insert((Class::Latest, keys::item(feed, &known.id)), None);
-        head.latest = false;
+
+    /// Drops the oldest version of an item.
+    fn drop_oldest(&mut self, item: &mut ItemRecord) -> Result<(), StoreError> {
+        let feed = self.loaded.feed.clone();
+        let id = &item.known.id;
+        for entry in feed.texts(id, KeyOrder::Ascending) {
+            let (key, value) = entry?;
+            let text = feed.records.decode_text(&key, &value)?;
+            if text.note.is_none() {
+                continue;
+            }
+            item.kept -= 1;
+            // Its bytes may still be the newest that the item has.
+            if key == keys::version(&feed.name, id, item.body) {
+                return self.put_text(key, &TextRecord { note: None, ..text });
+            }
+            self.remove(Class::Texts, key);
+            return Ok(());
+        }
+        let key = keys::item(&feed.name, id);
+        Err(feed.records.damaged(Class::Texts, &key, "its versions are missing"))
     }
-    Ok(())
+
+    /// The index of the ledger.
+    fn index(&mut self) -> Result<(), StoreError> {
+        let (feed, index) = (&self.change.feed, &self.change.index);
+        for item in &index.items {
+            for key in &item.removed {
+                self.remove(Class::Index, keys::indexed_item(feed, *key, &item.id));
+            }
+            for key in &item.added {
+                self.set(Class::Index, keys::indexed_item(feed, *key, &item.id));
+            }
+        }
+        if let Some(unsettled) = &index.unsettled {
+            let key = keys::unsettled(feed);
+            self.loaded.feed.records.put(&mut self.writes, Class::Frames, key, unsettled)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the text of redacted items out of all their versions but those that the change itself sets.
+    fn redact_texts(&mut self) -> Result<(), StoreError> {
+        let feed = self.loaded.feed.clone();
+        for id in &self.change.redacted {
+            for entry in feed.texts(id, KeyOrder::Ascending) {
+                let (key, value) = entry?;
+                if self.writes.contains_key(&(Class::Texts, key.clone())) {
+                    continue;
+                }
+                match feed.records.decode_text(&key, &value)?.note {
+                    Some(mut note) => {
+                        crate::assemble::redact_note(&mut note);
+                        self.put_text(key, &TextRecord { note: Some(note), body: None })?;
+                    }
+                    None => self.remove(Class::Texts, key),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What leaves the ledger, and what comes back.
+    fn stubs(&mut self) -> Result<(), StoreError> {
+        let feed = self.loaded.feed.clone();
+        for stub in &self.change.evicted {
+            let id = &stub.id;
+            let item = self.loaded.items.remove(id);
+            let key = keys::item(&feed.name, id);
+            let item =
+                item.ok_or_else(|| feed.records.damaged(Class::Items, &key, "it is missing"))?;
+            self.remove(Class::Index, keys::by_tick(&feed.name, item.known.tick, id));
+            if !item.conflicts.is_empty() {
+                self.remove(Class::Index, keys::contested(&feed.name, id));
+            }
+            for (text, _) in feed.records.sizes(Class::Texts, &key)? {
+                self.remove(Class::Texts, text);
+            }
+            self.remove(Class::Items, key);
+            feed.put_stub(stub, &mut self.writes)?;
+        }
+        for id in &self.change.reinstated {
+            let stub = feed.stubs(&[id.to_string()])?.into_iter().find(|stub| stub.id == *id);
+            let key = keys::item(&feed.name, id);
+            let missing = || feed.records.damaged(Class::Stubs, &key, "it is missing");
+            let stub = stub.ok_or_else(missing)?;
+            for name in stub.names() {
+                self.remove(Class::Index, keys::stub_name(&feed.name, name, stub.tick, id));
+            }
+            self.remove(Class::Stubs, keys::stub(&feed.name, stub.tick, id));
+        }
+        Ok(())
+    }
 }
 
-/// Adds events and drops the oldest ones. Answers the number of the next event.
-fn events(
-    records: &Records,
-    feed: &FeedName,
-    events: &[Event],
-    next: u64,
-    writes: &mut Writes,
-) -> Result<u64, StoreError> {
-    let kept = u64::try_from(EVENTS_KEPT).unwrap_or(u64::MAX);
-    let end = next.saturating_add(u64::try_from(events.len()).unwrap_or(u64::MAX));
-    let first = end.saturating_sub(kept);
-    for number in next.saturating_sub(kept)..first.min(next) {
-        writes.insert((Class::Events, keys::event(feed, number)), None);
+/// Takes what a redacted item said out of an event of it.
+fn redact_event(change: &Change, event: &mut Event) {
+    let known = change.known.iter().find(|known| known.id == event.id);
+    if let Some(known) = known.filter(|known| change.redacted.contains(&known.id)) {
+        crate::assemble::redact_event(event, &known.native_shown);
     }
-    for (number, event) in (next..end).zip(events).filter(|(number, _)| *number >= first) {
-        records.put(writes, Class::Events, keys::event(feed, number), event)?;
-    }
-    Ok(end)
 }

@@ -1,115 +1,101 @@
 //! What is taken out of the past of a feed and of the change log.
 
-use super::chain::{self, ChainHead, ORDERS, SKELETONS};
-use super::past::tick_of;
+use super::feed::FeedRecords;
 use super::read::logged;
 use super::records::Records;
 use super::{keys, open};
-use crate::engine::KeyOrder;
-use crate::engine::{Class, Writes};
+use crate::engine::{Class, KeyOrder, Writes};
 use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
-use crate::record::HeadRecord;
+use crate::record::{ItemRecord, TextRecord};
 use crate::retention::{Succession, Thing, surplus};
-use crate::{Epoch, Pruned, Retention, StoreError, VersionNote};
-use std::collections::{BTreeMap, HashMap};
+use crate::{Epoch, Pruned, Retention, StoreError};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedState, Time};
+use tidegate_core::model::{Tick, Time};
 
-/// What is to go, and the answer once it has.
-pub(super) struct PruneList {
-    entries: Vec<(Class, Vec<u8>)>,
-    /// The answer.
-    pub(super) pruned: Pruned,
+/// Something that may go.
+enum PastThing {
+    /// A version of the item at the key.
+    Version(Vec<u8>, Tick),
+    Frame(Time),
 }
 
-impl PruneList {
-    /// Whether nothing is to go.
-    pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-}
-
-/// Lists what goes.
-pub(super) fn list(
-    records: &Records,
-    feed: &FeedName,
-    state: &FeedState,
+/// The writes that take out what `retention` does not keep, and what that comes to.
+pub(super) fn prune(
+    feed: &FeedRecords,
     retention: &Retention,
     now: Time,
-) -> Result<PruneList, StoreError> {
-    let mut lines: Vec<Succession<(Class, Vec<u8>)>> = Vec::new();
-    let mut item: Option<Vec<u8>> = None;
-    let mut things = Vec::new();
-    let bodies: HashMap<Vec<u8>, u64> =
-        records.sizes(Class::Bodies, &keys::feed(feed))?.into_iter().collect();
-    for entry in records.scan::<VersionNote>(Class::Versions, &keys::feed(feed)) {
-        let (key, note) = entry?;
-        let size = bodies.get(&key).copied().unwrap_or(0);
-        let of = keys::version_item(&key).map(<[u8]>::to_vec);
-        if of != item {
-            lines.push(Succession::of_versions(std::mem::take(&mut things), retention));
-            item = of;
+) -> Result<(Writes, Pruned), StoreError> {
+    let (gone, more) = surplus(lines(feed, retention)?, retention, now);
+    let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
+    let mut items: BTreeMap<Vec<u8>, ItemRecord> = BTreeMap::new();
+    for thing in gone {
+        let (key, tick) = match thing {
+            PastThing::Version(item, tick) => (item, tick),
+            PastThing::Frame(since) => {
+                pruned.documents += 1;
+                writes.insert((Class::Past, keys::past(&feed.name, since)), None);
+                continue;
+            }
+        };
+        pruned.versions += 1;
+        if !items.contains_key(&key) {
+            items.insert(key.clone(), feed.records.expected(Class::Items, &key)?);
         }
-        things.push(Thing { key: (Class::Versions, key), from: note.shown, size });
-    }
-    lines.push(Succession::of_versions(things, retention));
-    let history = chain::history(records, feed)?;
-    for line in [ORDERS, SKELETONS] {
-        lines.push(documents(records, feed, line, line.since(&history, state))?);
-    }
-    let (entries, more) = surplus(lines, retention, now);
-    let versions = entries.iter().filter(|(class, _)| *class == Class::Versions).count();
-    let pruned = Pruned { versions, documents: entries.len() - versions, more };
-    Ok(PruneList { entries, pruned })
-}
-
-fn documents(
-    records: &Records,
-    feed: &FeedName,
-    line: ChainHead,
-    ended: Time,
-) -> Result<Succession<(Class, Vec<u8>)>, StoreError> {
-    let sizes = records.sizes(line.past, &keys::feed(feed))?.into_iter();
-    let things = sizes.map(|(key, size)| {
-        let from = keys::past_since(&key).unwrap_or(Time::MIN);
-        Thing { key: (line.past, key), from, size }
-    });
-    Ok(Succession { things: things.collect(), ended: Some(ended), most: usize::MAX })
-}
-
-/// The writes that take out what was listed.
-pub(super) fn remove(records: &Records, gone: &PruneList) -> Result<Writes, StoreError> {
-    let mut writes = Writes::new();
-    let mut heads: BTreeMap<Vec<u8>, HeadRecord> = BTreeMap::new();
-    for (class, key) in &gone.entries {
-        if *class != Class::Versions {
-            writes.insert((*class, key.clone()), None);
-            continue;
-        }
-        let Some(item) = keys::version_item(key) else { continue };
-        if !records.contains(*class, key)? {
-            continue;
-        }
-        if !heads.contains_key(item) {
-            heads.insert(item.to_vec(), records.expected(Class::Heads, item)?);
-        }
-        let Some(head) = heads.get_mut(item) else { continue };
-        let tick = tick_of(records, *class, key)?;
-        if tick == head.tick {
-            continue;
-        }
-        writes.insert((Class::Versions, key.clone()), None);
+        let Some(item) = items.get_mut(&key) else { continue };
+        let key = keys::version(&feed.name, &item.known.id, tick);
+        item.kept = item.kept.saturating_sub(1);
         // Its bytes may still be the newest that the item has.
-        if tick != head.body {
-            writes.insert((Class::Bodies, key.clone()), None);
+        if tick == item.body {
+            let text = feed.records.text(&key)?.unwrap_or_default();
+            let text = TextRecord { note: None, ..text };
+            feed.records.put_text(&mut writes, key, &text)?;
+        } else {
+            writes.insert((Class::Texts, key), None);
         }
-        head.kept = head.kept.saturating_sub(1);
     }
-    for (item, head) in heads {
-        records.put(&mut writes, Class::Heads, item, &head)?;
+    for (key, item) in items {
+        feed.records.put(&mut writes, Class::Items, key, &item)?;
     }
-    Ok(writes)
+    Ok((writes, pruned))
+}
+
+/// The versions of each item, and the frames. Of an item with one version that is in force, what is noted is not read.
+fn lines(
+    feed: &FeedRecords,
+    retention: &Retention,
+) -> Result<Vec<Succession<PastThing>>, StoreError> {
+    let mut texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>> = BTreeMap::new();
+    for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
+        let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+        let Some(tick) = tick else { continue };
+        texts.entry(item.to_vec()).or_default().push((tick, size));
+    }
+    let key = |item: &[u8], tick| [item, &keys::tick_bytes(tick)].concat();
+    let several = texts.iter().filter(|(_, texts)| texts.len() > 1);
+    let several = several.flat_map(|(item, texts)| texts.iter().map(move |of| (item, of.0)));
+    let feed = feed.ahead(several.map(|(item, tick)| (Class::Texts, key(item, tick))))?;
+    let mut lines = Vec::new();
+    for (item, texts) in texts {
+        let (is_one, mut things) = (texts.len() == 1, Vec::new());
+        for (tick, size) in texts {
+            let key = key(&item, tick);
+            let from = match is_one {
+                true => Some(Time::MIN),
+                false => feed.records.text(&key)?.and_then(|text| text.note).map(|note| note.shown),
+            };
+            // Bytes whose version went stay.
+            let Some(from) = from else { continue };
+            things.push(Thing { key: PastThing::Version(item.clone(), tick), from, size });
+        }
+        lines.push(Succession::of_versions(things, retention));
+    }
+    let frames = feed.past_frames()?.into_iter();
+    let things = frames.map(|(from, size)| Thing { key: PastThing::Frame(from), from, size });
+    let ended = feed.frame()?.map(|present| present.since);
+    lines.push(Succession { things: things.collect(), ended, most: usize::MAX });
+    Ok(lines)
 }
 
 /// The writes that take epochs that are at least so old out of the log, and how many go.

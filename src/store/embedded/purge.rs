@@ -17,9 +17,10 @@ pub(super) fn forget(
     floor: Option<&PurgeMark>,
 ) -> Result<Writes, StoreError> {
     let mut writes = Writes::new();
-    for class in [Class::Feeds, Class::States, Class::Polls, Class::Attempts] {
+    for class in [Class::Feeds, Class::States, Class::Polls] {
         writes.insert((class, keys::feed(feed)), None);
     }
+    writes.insert((Class::Marks, keys::of_kind(keys::ATTEMPT, feed)), None);
     if let Some(floor) = floor {
         note(records, &mut writes, feed, floor, true)?;
     }
@@ -33,9 +34,9 @@ pub(super) fn sweep(
     feed: &FeedName,
     floor: &PurgeMark,
 ) -> Result<bool, StoreError> {
-    let prefix = keys::feed(feed);
-    for class in Class::CONTENT.iter().chain(&[Class::Redo, Class::Unfinished]) {
-        if records.engine().clear(*class, &prefix, PORTION)? {
+    let redo = [keys::REDO, keys::UNFINISHED].map(|kind| (Class::Marks, keys::of_kind(kind, feed)));
+    for (class, prefix) in content(feed).chain(redo) {
+        if records.engine().clear(class, &prefix, PORTION)? {
             return Ok(false);
         }
     }
@@ -45,6 +46,22 @@ pub(super) fn sweep(
     Ok(true)
 }
 
+/// Where the content of a feed is: classes, and what its keys begin with there.
+pub(super) fn content(feed: &FeedName) -> impl Iterator<Item = (Class, Vec<u8>)> {
+    let classes = [
+        Class::Frames,
+        Class::Past,
+        Class::Items,
+        Class::Texts,
+        Class::Events,
+        Class::Archives,
+        Class::Segments,
+        Class::Stubs,
+    ];
+    let index = keys::INDEX.map(|kind| (Class::Index, keys::of_kind(kind, feed)));
+    classes.map(|class| (class, keys::feed(feed))).into_iter().chain(index)
+}
+
 fn note(
     records: &Records,
     writes: &mut Writes,
@@ -52,5 +69,6 @@ fn note(
     floor: &PurgeMark,
     sweeping: bool,
 ) -> Result<(), StoreError> {
-    records.put(writes, Class::Floors, keys::feed(feed), &FloorRecord { floor: *floor, sweeping })
+    let key = keys::of_kind(keys::PURGED, feed);
+    records.put(writes, Class::Marks, key, &FloorRecord { floor: *floor, sweeping })
 }

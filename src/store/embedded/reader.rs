@@ -1,6 +1,7 @@
 //! A feed that is read at one revision, a portion at a time.
 
-use super::{Records, StoreInner, ledger, read};
+use super::StoreInner;
+use super::feed::FeedRecords;
 use crate::record::StateRecord;
 use crate::{Select, StoreError, View};
 use std::collections::HashMap;
@@ -34,14 +35,12 @@ impl PinnedFeed {
 
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<Option<T>, StoreError>
-        + Send
-        + 'static,
+        read: impl FnOnce(&FeedRecords, &FeedState) -> Result<Option<T>, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
-        let (feed, head) = (self.feed.clone(), Arc::clone(&self.head));
-        let found = self.inner.read_feed(&self.feed, move |records, now| {
+        let head = Arc::clone(&self.head);
+        let found = self.inner.read_feed(&self.feed, move |feed, now| {
             let is_same = (now.state.revision, now.write) == (head.state.revision, head.write);
-            if is_same { read(records, &feed, &head.state) } else { Err(StoreError::Outdated) }
+            if is_same { read(feed, &head.state) } else { Err(StoreError::Outdated) }
         });
         let found = found.await;
         if matches!(found, Err(StoreError::Outdated)) {
@@ -61,7 +60,7 @@ impl PinnedFeed {
         &self,
         select: Select,
     ) -> Result<Option<(View, RemainingItems)>, StoreError> {
-        self.read(move |records, feed, state| read::begin_view(records, feed, state, select)).await
+        self.read(move |feed, state| feed.begin_view(state, select)).await
     }
 
     /// The next items of a view, and which follow.
@@ -69,7 +68,7 @@ impl PinnedFeed {
         &self,
         remaining: RemainingItems,
     ) -> Result<Option<(Vec<Item>, RemainingItems)>, StoreError> {
-        self.read(|records, feed, _| read::next_items(records, feed, remaining).map(Some)).await
+        self.read(move |feed, _| feed.next_items(remaining).map(Some)).await
     }
 
     /// All items with their bytes, and the skeleton.
@@ -96,26 +95,25 @@ impl PinnedFeed {
 
     /// The ledger and the order.
     pub async fn snapshot(&self) -> Result<Option<Snapshot>, StoreError> {
-        self.read(read::snapshot).await
+        self.read(FeedRecords::snapshot).await
     }
 
     /// Whether the ledger has an index, so that it need not be read whole.
     pub async fn has_index(&self) -> Result<bool, StoreError> {
-        let found = self.read(|records, feed, _| ledger::has_index(records, feed).map(Some));
+        let found = self.read(|feed, _| feed.has_index().map(Some));
         Ok(found.await?.unwrap_or_default())
     }
 
     /// The order, and of the ledger what is not settled ([`Snapshot::settled`]); the whole ledger where it has
     /// no index. `cutoff`: what changed at an earlier tick has left the sync view's window.
     pub async fn unsettled(&self, cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
-        self.read(move |records, feed, state| ledger::unsettled(records, feed, state, cutoff)).await
+        self.read(move |feed, state| feed.unsettled(state, cutoff)).await
     }
 
     /// The items that a snapshot without the settled ones lacks, as far as the query asks for them; those
     /// that it has may be among them.
     pub async fn find_items(&self, query: LedgerQuery) -> Result<FoundItems, StoreError> {
-        let found =
-            self.read(move |records, feed, _| ledger::find(records, feed, &query).map(Some));
+        let found = self.read(move |feed, _| feed.find(&query).map(Some));
         Ok(found.await?.unwrap_or_default())
     }
 

@@ -1,5 +1,6 @@
 //! How the store is read: on blocking threads where that waits for a disk, a feed with its gate held.
 
+use super::feed::FeedRecords;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, keys, read};
 use crate::StoreError;
@@ -10,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 use tokio::time::timeout;
 
 /// The most at a time.
@@ -19,22 +20,11 @@ pub(super) const READS: u32 = 16;
 /// answer.
 const TURN_TIME: Duration = Duration::from_secs(10);
 
-/// Leave to read.
-pub(super) type ReadTurn = OwnedSemaphorePermit;
-
-/// The turns that there are.
-pub(super) struct ReadTurns(Arc<Semaphore>);
-
-impl ReadTurns {
-    /// All of them, free.
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(READS as usize)))
-    }
-
-    /// Waits for a turn; an error where the database is far and none is free in time.
-    pub(super) async fn next(&self, is_far: bool) -> Result<ReadTurn, StoreError> {
-        let limit = if is_far { TURN_TIME } else { Duration::MAX };
-        let turn = timeout(limit, Arc::clone(&self.0).acquire_owned()).await;
+impl StoreInner {
+    /// A turn to read. An error where those that read stand still.
+    pub(super) async fn read_turn(&self) -> Result<OwnedSemaphorePermit, StoreError> {
+        let limit = if self.records()?.is_far() { TURN_TIME } else { Duration::MAX };
+        let turn = timeout(limit, Arc::clone(&self.reads).acquire_owned()).await;
         let late = |_| {
             let source = io::Error::other("those that read before this one are not answered");
             StoreError::Away { doing: "read", why: AWAY, source }
@@ -42,16 +32,9 @@ impl ReadTurns {
         turn.map_err(late)?.map_err(|_| StoreError::Closed)
     }
 
-    /// Waits for all of them, however long that takes.
-    pub(super) async fn all(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0).acquire_many_owned(READS).await.ok()
-    }
-}
-
-impl StoreInner {
-    /// A turn to read. An error where those that read stand still.
-    pub(super) async fn read_turn(&self) -> Result<ReadTurn, StoreError> {
-        self.reads.next(self.records()?.is_far()).await
+    /// Waits for all turns, however long that takes.
+    pub(super) async fn all_turns(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.reads).acquire_many_owned(READS).await.ok()
     }
 
     /// Runs `read`; on a blocking thread, where one is free for it, if it waits for a disk.
@@ -85,7 +68,7 @@ impl StoreInner {
     pub(super) async fn read_feed<T: Send + 'static>(
         &self,
         feed: &FeedName,
-        read: impl FnOnce(&Records, &StateRecord) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&FeedRecords, &StateRecord) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
         self.opened()?;
         let gate = match self.shared.gate(feed) {
@@ -103,14 +86,15 @@ impl StoreInner {
                     (Some(shown), Some(gate))
                         if Arc::ptr_eq(&shown.gate, OwnedRwLockReadGuard::rwlock(gate)) =>
                     {
-                        read(records, &shown.head()?).map(Some)
+                        read(&FeedRecords::new(records, &feed), &shown.head()?).map(Some)
                     }
                     // It was purged and begun anew since: its readers and this one do not wait for each other.
                     _ => Err(StoreError::Outdated),
                 };
             };
             let head = stored.map(|value| records.decode(Class::States, &key, &value));
-            head.transpose()?.map(|head| read(&records, &head)).transpose()
+            let feed = FeedRecords::new(&records, &feed);
+            head.transpose()?.map(|head| read(&feed, &head)).transpose()
         })
         .await
     }
@@ -119,10 +103,9 @@ impl StoreInner {
     pub(super) async fn of_feed<T: Default + Send + 'static>(
         &self,
         feed: &FeedName,
-        read: impl FnOnce(&Records, &FeedName, &FeedState) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&FeedRecords, &FeedState) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let name = feed.clone();
-        let found = self.read_feed(feed, move |records, head| read(records, &name, &head.state));
+        let found = self.read_feed(feed, move |feed, head| read(feed, &head.state));
         Ok(found.await?.unwrap_or_default())
     }
 

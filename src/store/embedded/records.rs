@@ -3,11 +3,11 @@
 
 use super::keys;
 use crate::StoreError;
-use crate::engine::{
-    self, Class, Engine, KeyOrder, KeyRange, RecordKey, ValueSize, Writes, beginning_with,
+use crate::engine::{self, Class, Engine, KeyOrder, KeyRange, RecordKey, Writes, beginning_with};
+use crate::limits::{CHAIN_LIMIT, VALUE_LIMIT};
+use crate::record::{
+    Record, RecordError, TextRecord, decode, delta, encode, encode_plain, read_fields,
 };
-use crate::limits::VALUE_LIMIT;
-use crate::record::{Record, RecordError, decode, delta, encode, encode_plain};
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
@@ -41,7 +41,7 @@ impl Records {
         key: Option<RecordKey>,
     ) -> Result<Option<(Self, Option<Bytes>)>, StoreError> {
         let snapshot = self.engine.snapshot(key)?;
-        Ok(snapshot.map(|snapshot| (Self::of(snapshot.engine), snapshot.entry)))
+        Ok(snapshot.map(|(engine, entry)| (Self::of(engine), entry)))
     }
 
     /// The database.
@@ -59,8 +59,15 @@ impl Records {
         self.engine.is_far()
     }
 
-    /// The same, with these records read at once.
-    pub(super) fn ahead(&self, wanted: BTreeSet<RecordKey>) -> Result<Self, StoreError> {
+    /// The same with these records read at once, where the database is reached by the network.
+    pub(super) fn ahead(
+        &self,
+        wanted: impl IntoIterator<Item = RecordKey>,
+    ) -> Result<Self, StoreError> {
+        if !self.is_far() {
+            return Ok(self.clone());
+        }
+        let wanted: BTreeSet<RecordKey> = wanted.into_iter().collect();
         if wanted.is_empty() {
             return Ok(self.clone());
         }
@@ -79,8 +86,7 @@ impl Records {
 
     /// Whether there is a record.
     pub(super) fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        let ahead = self.ahead.as_ref().and_then(|ahead| ahead.get(&class)?.get(key));
-        ahead.map_or_else(|| self.engine.contains(class, key), |value| Ok(value.is_some()))
+        Ok(self.get(class, key)?.is_some())
     }
 
     /// A record.
@@ -95,6 +101,16 @@ impl Records {
     /// A record that must be there, as what refers to it is.
     pub(super) fn expected<T: Record>(&self, class: Class, key: &[u8]) -> Result<T, StoreError> {
         self.record(class, key)?.ok_or_else(|| self.damaged(class, key, "it is missing"))
+    }
+
+    /// A version of an item, or bytes that made none.
+    pub(super) fn text(&self, key: &[u8]) -> Result<Option<TextRecord>, StoreError> {
+        self.get(Class::Texts, key)?.map(|value| self.decode_text(key, &value)).transpose()
+    }
+
+    /// The same from its bytes.
+    pub(super) fn decode_text(&self, key: &[u8], value: &Bytes) -> Result<TextRecord, StoreError> {
+        TextRecord::decode(value).map_err(|error| self.damaged(Class::Texts, key, error))
     }
 
     /// The entries of a range.
@@ -131,11 +147,10 @@ impl Records {
         loop {
             let portion = self.engine.sizes(class, &range, PORTIONS.1)?;
             let is_last = portion.len() < PORTIONS.1;
-            if let Some(last) = portion.last() {
-                range.0 = Bound::Excluded(last.key.clone());
+            if let Some((last, _)) = portion.last() {
+                range.0 = Bound::Excluded(last.clone());
             }
-            let size = |ValueSize { key, size }| (key, u64::try_from(size).unwrap_or(u64::MAX));
-            found.extend(portion.into_iter().map(size));
+            found.extend(portion);
             if is_last || engine::is_empty(&range) {
                 return Ok(found);
             }
@@ -148,29 +163,46 @@ impl Records {
         class: Class,
         prefix: &[u8],
     ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> + use<'a, T> {
-        self.decoded(class, self.entries(class, prefix))
-    }
-
-    /// The same, the last first.
-    pub(super) fn scan_back<'a, T: Record>(
-        &'a self,
-        class: Class,
-        prefix: &[u8],
-    ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> + use<'a, T> {
-        let entries = self.range(class, beginning_with(prefix), KeyOrder::Descending);
-        self.decoded(class, entries)
-    }
-
-    fn decoded<'a, T: Record>(
-        &'a self,
-        class: Class,
-        entries: RangeReader<'a>,
-    ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> + use<'a, T> {
-        entries.map(move |entry| {
+        self.entries(class, prefix).map(move |entry| {
             let (key, value) = entry?;
             let record = self.decode(class, &key, &value)?;
             Ok((key, record))
         })
+    }
+
+    /// The same without their keys.
+    pub(super) fn values<'a, T: Record>(
+        &'a self,
+        class: Class,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Result<T, StoreError>> + use<'a, T> {
+        self.scan(class, prefix).map(|entry| entry.map(|(_, value)| value))
+    }
+
+    /// Reads a record that may be stored as a difference. `base`: the record at a time that another is a difference to.
+    pub(super) fn decode_difference<T: Record>(
+        &self,
+        (class, key): (Class, &[u8]),
+        bytes: Bytes,
+        base: impl Fn(Time) -> Result<Option<Bytes>, StoreError>,
+    ) -> Result<T, StoreError> {
+        let damaged = |what: &dyn std::fmt::Display| self.damaged(class, key, what);
+        let mut chain = vec![bytes];
+        while let Some(last) = chain.last()
+            && let Some(at) = delta::base(last).map_err(|error| damaged(&error))?
+        {
+            if chain.len() > CHAIN_LIMIT {
+                return Err(damaged(&format!("it is more than {CHAIN_LIMIT} differences away")));
+            }
+            let missing = || damaged(&format!("what it differs from, {at}, is missing"));
+            chain.push(base(at)?.ok_or_else(missing)?);
+        }
+        let mut payload = Vec::new();
+        for bytes in chain.iter().rev() {
+            let opened = delta::payload(bytes, Some(&payload)).map_err(|error| damaged(&error))?;
+            payload = opened.into_owned();
+        }
+        read_fields(&payload).map_err(|error| damaged(&error))
     }
 
     /// A record from its bytes.
@@ -209,19 +241,42 @@ impl Records {
         encoded.map_err(|error| unwritable(what(), error))
     }
 
-    /// A record as a difference to the record `newer`, which stands under the time `at`; `None` where that
-    /// saves nothing. `what` it is, for the message where it cannot be written.
+    /// A record as a difference to the record `newer`, which stands under the time `at`; as it is where that saves
+    /// nothing. `what` it is, for the message where it cannot be written.
     pub(super) fn difference(
         &self,
         whole: &[u8],
         at: Time,
         newer: &[u8],
         what: impl FnOnce() -> String,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        if !self.engine.is_compact() {
-            return Ok(None);
-        }
-        delta::against(whole, at, newer).map_err(|error| unwritable(what(), error))
+    ) -> Result<Vec<u8>, StoreError> {
+        let difference = match self.engine.is_compact() {
+            true => delta::against(whole, at, newer).map_err(|error| unwritable(what(), error))?,
+            false => None,
+        };
+        Ok(difference.unwrap_or_else(|| whole.to_vec()))
+    }
+
+    /// Plans to set a version of an item, or bytes that made none.
+    pub(super) fn put_text(
+        &self,
+        writes: &mut Writes,
+        key: Vec<u8>,
+        text: &TextRecord,
+    ) -> Result<(), StoreError> {
+        let value = text.encode().map_err(|error| unwritable(place(Class::Texts, &key), error))?;
+        writes.insert((Class::Texts, key), Some(value));
+        Ok(())
+    }
+
+    /// What was read of a key; an error where it is not as it was written.
+    pub(super) fn of_key<T>(
+        &self,
+        class: Class,
+        key: &[u8],
+        found: Option<T>,
+    ) -> Result<T, StoreError> {
+        found.ok_or_else(|| self.damaged(class, key, "its key is not as it was written"))
     }
 
     /// An entry that cannot be right.

@@ -4,10 +4,9 @@
 //! applied in portions, here or by the next opening of the store, while readers of the feed wait. The commit takes the
 //! mark out.
 
-use super::open::name;
 use super::plan::PlannedCommit;
 use super::records::Records;
-use super::request::Touches;
+use super::request::WriteScope;
 use super::{StoreInner, keys, open};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::record::StateRecord;
@@ -56,10 +55,6 @@ fn portions(writes: Writes) -> Vec<Writes> {
     portions
 }
 
-fn blob_key(feed: &FeedName, number: u32) -> Vec<u8> {
-    keys::event(feed, number.into())
-}
-
 fn blob(records: &Records, portion: &Writes) -> Result<Vec<u8>, StoreError> {
     let entry = |((class, key), value): (&(Class, Vec<u8>), &Option<Vec<u8>>)| {
         (*class as u8, key.clone(), value.clone())
@@ -77,31 +72,34 @@ impl StoreInner {
         space: Option<&FreeSpace>,
     ) -> Result<Committed, CommitError> {
         let (feed, fence) = (planned.feed.clone(), self.shared.fence());
+        let name = feed.clone();
+        let scope = || WriteScope::Feed(name.clone());
         let portions = portions(std::mem::take(&mut planned.writes));
         let mark = RedoMark {
             blobs: u32::try_from(portions.len()).unwrap_or(u32::MAX),
             head: planned.head.clone(),
-            logged: planned.logged(),
+            logged: planned.logged.clone(),
         };
         let mut marked = Writes::new();
-        self.records()?.put(&mut marked, Class::Unfinished, keys::feed(&feed), &mark)?;
+        let mark_key = keys::of_kind(keys::UNFINISHED, &feed);
+        self.records()?.put(&mut marked, Class::Marks, mark_key.clone(), &mark)?;
         let noted = async {
             for (number, portion) in (0_u32..).zip(&portions) {
                 self.goes_on()?;
                 space.map_or(Ok(()), FreeSpace::check)?;
-                let key = (Class::Redo, blob_key(&feed, number));
+                let key = (Class::Marks, keys::redo_blob(&feed, number));
                 let value = blob(&self.records()?, portion)?;
-                self.put(fence, Writes::from([(key, Some(value))])).await?;
+                self.put(scope(), fence, Writes::from([(key, Some(value))])).await?;
             }
             Ok::<_, StoreError>(())
         };
         let noted = noted.await;
         if noted.is_ok() {
-            self.put(fence, marked).await.map_err(CommitError::Ambiguous)?;
+            self.put(scope(), fence, marked).await.map_err(CommitError::Ambiguous)?;
             for portion in portions {
-                self.put(fence, portion).await.map_err(CommitError::Ambiguous)?;
+                self.put(scope(), fence, portion).await.map_err(CommitError::Ambiguous)?;
             }
-            planned.writes.insert((Class::Unfinished, keys::feed(&feed)), None);
+            planned.writes.insert((Class::Marks, mark_key), None);
         }
         let done = match noted {
             Ok(()) => {
@@ -109,26 +107,26 @@ impl StoreInner {
                     same_opening(committer, fence).map_err(CommitError::Ambiguous)?;
                     committer.commit(planned, group)
                 };
-                self.ask(Touches::Feed, commit).await
+                self.ask(scope(), commit).await
             }
             Err(error) => Err(CommitError::Store(error)),
         };
         // What fails here is taken out by the next opening.
         let forget = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
-            committer.clear(Class::Redo, &keys::feed(&feed), group)
+            committer.clear(Class::Marks, &keys::of_kind(keys::REDO, &feed), group)
         };
-        let _ = self.ask(Touches::Feed, forget).await;
+        let _ = self.ask(scope(), forget).await;
         done
     }
 
     /// Writes entries as one transaction, as long as the store is open as it was with this number.
-    async fn put(&self, fence: u64, writes: Writes) -> Result<(), StoreError> {
+    async fn put(&self, scope: WriteScope, fence: u64, writes: Writes) -> Result<(), StoreError> {
         let put = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
             same_opening(committer, fence)?;
             committer.apply(writes, group);
             Ok(())
         };
-        self.ask(Touches::Feed, put).await
+        Ok(self.ask(scope, put).await?)
     }
 }
 
@@ -144,33 +142,32 @@ pub(super) fn finish_all(
     committed: &mut HashMap<FeedName, StateRecord>,
     sealed: &mut (Epoch, Time),
 ) -> Result<(), StoreError> {
-    let all = || beginning_with(&[]);
-    while let Some((key, value)) = records.first(Class::Unfinished, all(), KeyOrder::Ascending)? {
-        let feed = name(records, Class::Unfinished, &key)?;
-        let RedoMark { blobs, head, logged } = records.decode(Class::Unfinished, &key, &value)?;
+    let all = || beginning_with(keys::UNFINISHED);
+    while let Some((key, value)) = records.first(Class::Marks, all(), KeyOrder::Ascending)? {
+        let (feed, _) = records.of_key(Class::Marks, &key, keys::split_kind(&key))?;
+        let RedoMark { blobs, head, logged } = records.decode(Class::Marks, &key, &value)?;
         tracing::info!(%feed, "a large change that was certain is applied");
         for number in 0..blobs {
-            let key = blob_key(&feed, number);
-            let blob: RedoBlob = records.expected(Class::Redo, &key)?;
+            let key = keys::redo_blob(&feed, number);
+            let blob: RedoBlob = records.expected(Class::Marks, &key)?;
             let mut writes = Writes::new();
             for (class, key, value) in blob {
                 let class = Class::numbered(class);
-                let unknown = || records.damaged(Class::Redo, &key, "it has an unknown class");
+                let unknown = || records.damaged(Class::Marks, &key, "it has an unknown class");
                 writes.insert((class.ok_or_else(unknown)?, key.clone()), value);
             }
             records.engine().apply(writes)?;
         }
-        let mut writes = Writes::from([((Class::Unfinished, key), None)]);
+        let mut writes = Writes::from([((Class::Marks, key), None)]);
         records.put(&mut writes, Class::States, keys::feed(&feed), &head)?;
         if let Some(logged) = logged {
             *sealed = (Epoch(sealed.0.0 + 1), sealed.1.max(logged.tick.time()));
             open::log(records, &mut writes, (sealed.0, 0, sealed.1), &logged)?;
-            writes.insert((Class::Floors, keys::feed(&feed)), None);
         }
         records.engine().apply(writes)?;
         committed.insert(feed, head);
     }
-    while records.engine().clear(Class::Redo, &[], PORTION)? {}
+    while records.engine().clear(Class::Marks, keys::REDO, PORTION)? {}
     Ok(())
 }
 
@@ -192,29 +189,28 @@ mod tests {
         let mut before = Writes::new();
         for feed in &names {
             let entry =
-                |n: u8| ((Class::Latest, [keys::feed(feed), vec![n]].concat()), Some(vec![n]));
+                |n: u8| ((Class::Texts, [keys::feed(feed), vec![n]].concat()), Some(vec![n]));
             let entries: Writes = (0..20).map(entry).collect();
             for (number, portion) in (0..).zip(portions(entries)) {
                 let blob = blob(&records, &portion).unwrap();
-                before.insert((Class::Redo, blob_key(feed, number)), Some(blob));
+                before.insert((Class::Marks, keys::redo_blob(feed, number)), Some(blob));
             }
         }
         let [certain, begun] = &names;
         let (tick, revision) = (Tick::at(at), Revision(3));
         let logged = Some(LoggedChange { feed: certain.clone(), tick, revision, versions: 1 });
         let mark = RedoMark { blobs: 3, head: head.clone(), logged };
-        records.put(&mut before, Class::Unfinished, keys::feed(certain), &mark).unwrap();
+        let key = keys::of_kind(keys::UNFINISHED, certain);
+        records.put(&mut before, Class::Marks, key, &mark).unwrap();
         records.engine().apply(before).unwrap();
         let (mut committed, mut sealed) = (HashMap::new(), (Epoch(4), Time::MIN));
         finish_all(&records, &mut committed, &mut sealed).unwrap();
         assert_eq!((committed.get(certain), committed.len()), (Some(&head), 1));
         assert_eq!(sealed, (Epoch(5), at));
         let count = |class, feed: &FeedName| records.entries(class, &keys::feed(feed)).count();
-        assert_eq!((count(Class::Latest, certain), count(Class::Latest, begun)), (20, 0));
+        assert_eq!((count(Class::Texts, certain), count(Class::Texts, begun)), (20, 0));
         assert_eq!(records.entries(Class::Log, &[]).count(), 1);
-        for class in [Class::Redo, Class::Unfinished] {
-            assert_eq!(records.entries(class, &[]).count(), 0);
-        }
+        assert_eq!(records.entries(Class::Marks, &[]).count(), 0);
     }
 
     /// A large change that was begun before the store was opened again writes nothing any more.
@@ -222,12 +218,12 @@ mod tests {
     async fn portions_of_an_earlier_opening_are_refused() {
         let clock = Arc::new(tidegate_core::clock::ManualClock::at(Time::from_unix(7)));
         let store = crate::Store::in_memory(None, clock).unwrap();
-        let (inner, key) = (&store.inner, (Class::Latest, vec![1]));
+        let (inner, key) = (&store.inner, (Class::Texts, vec![1]));
         let (fence, writes) = (inner.shared.fence(), Writes::from([(key, Some(vec![1]))]));
-        assert!(inner.put(fence + 1, writes.clone()).await.is_err());
-        let is_there = || inner.records().unwrap().contains(Class::Latest, &[1]).unwrap();
+        assert!(inner.put(WriteScope::Notes, fence + 1, writes.clone()).await.is_err());
+        let is_there = || inner.records().unwrap().contains(Class::Texts, &[1]).unwrap();
         assert!(!is_there());
-        inner.put(fence, writes).await.unwrap();
+        inner.put(WriteScope::Notes, fence, writes).await.unwrap();
         assert!(is_there());
     }
 }

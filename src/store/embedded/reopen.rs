@@ -284,7 +284,7 @@ fn install(
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
-    let Opened { opening, committed, list_writes, sealed, .. } = opened;
+    let Opened { identity, committed, list_writes, sealed } = opened;
     // In memory from here on, so that nobody waits for it behind those who read.
     let feeds = read::feeds(&records).ok().map(as_list);
     let (sender, requests) = mpsc::channel(REQUESTS);
@@ -301,7 +301,7 @@ fn install(
         return None;
     }
     inner.shared.list_writes.store(list_writes, Ordering::Release);
-    inner.shared.replace(committed, feeds, opening, sealed.0);
+    inner.shared.replace(committed, feeds, identity, sealed.0);
     inner.shared.health.heal(clock.now());
     *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
     Some((committer, requests))

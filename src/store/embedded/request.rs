@@ -2,54 +2,69 @@
 
 use super::committer::{CommitGroup, Committer};
 use crate::{CommitError, StoreError};
+use tidegate_core::model::FeedName;
 use tokio::sync::oneshot;
 
-/// What of what is read over all feeds a request may change, so that nobody reads that meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touches {
-    /// Nothing.
-    Feed,
-    /// Records of feeds, poll states, subscriptions.
-    Lists,
-    /// The same, by way of what is read of the store itself before: one such request at a time.
+/// What a request may change. On disk nobody reads what is read over all feeds while that is changed. In a database that
+/// others write to as well, one transaction at a time has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WriteScope {
+    /// A feed and its content.
+    Feed(FeedName),
+    /// What each gateway notes of feeds by itself.
+    Notes,
+    /// The records of feeds.
+    Feeds,
+    /// The subscriptions of the hub.
+    Subscriptions,
+    /// What the store says of itself.
     Identity,
 }
 
 /// Whether the store works, as far as is known.
 type Health<'a> = &'a dyn Fn() -> Result<(), StoreError>;
+
 /// An answer that is held back until the barrier was passed.
 pub(super) type PendingAnswer = Box<dyn FnOnce(Health<'_>) + Send>;
+
 type GroupWork = dyn FnOnce(&mut Committer, &mut CommitGroup, Health<'_>) -> PendingAnswer + Send;
 
 /// Something to be made durable.
 pub(super) struct CommitRequest {
-    pub(super) touches: Touches,
+    /// Whether it changes the content of a feed alone.
+    pub(super) is_of_feed: bool,
     work: Box<GroupWork>,
 }
 
 impl CommitRequest {
     /// A request for `work`, whose answer goes to `reply`. Whoever no longer waits misses it; what was
     /// stored stands.
-    pub(super) fn new<T: Send + 'static, E: WriteError>(
-        touches: Touches,
-        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E> + Send + 'static,
-        reply: oneshot::Sender<Result<T, E>>,
+    pub(super) fn new<T: Send + 'static>(
+        scope: &WriteScope,
+        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError> + Send + 'static,
+        reply: oneshot::Sender<Result<T, CommitError>>,
     ) -> Self {
         let work = Box::new(
             move |committer: &mut Committer, group: &mut CommitGroup, health: Health<'_>| {
-                let done = health().map_err(E::from).and_then(|()| work(committer, group));
+                let done = match health() {
+                    Ok(()) => work(committer, group),
+                    Err(error) => Err(error.into()),
+                };
                 let answer: PendingAnswer = Box::new(move |health: Health<'_>| {
-                    let durable = match health() {
-                        Ok(()) => done,
+                    let durable = match (health(), done) {
+                        (Ok(()), done) => done,
                         // Nothing can be said of what was applied.
-                        Err(error) => Err(E::undurable(done.err(), error)),
+                        (Err(error), Ok(_)) => Err(CommitError::Ambiguous(error)),
+                        // The revision that it names may not be durable.
+                        (Err(error), Err(CommitError::Conflict(_))) => Err(error.into()),
+                        (Err(_), refused) => refused,
                     };
                     drop(reply.send(durable));
                 });
                 answer
             },
         );
-        Self { touches, work }
+        Self { is_of_feed: matches!(scope, WriteScope::Feed(_)), work }
     }
 
     /// Does the work; the answer is to be sent once it is known whether that is durable.
@@ -60,43 +75,5 @@ impl CommitRequest {
         health: Health<'_>,
     ) -> PendingAnswer {
         (self.work)(committer, group, health)
-    }
-}
-
-/// The committer broke off with a request in hand.
-pub(super) struct Unanswered(pub(super) StoreError);
-
-/// Why a write was not made, or may not have been.
-pub(super) trait WriteError: From<StoreError> + From<Unanswered> + Send + 'static {
-    /// What is answered where a barrier failed with `error` behind what was done, or refused.
-    fn undurable(refused: Option<Self>, error: StoreError) -> Self;
-}
-
-impl WriteError for StoreError {
-    fn undurable(refused: Option<Self>, error: StoreError) -> Self {
-        refused.unwrap_or(error)
-    }
-}
-
-impl WriteError for CommitError {
-    fn undurable(refused: Option<Self>, error: StoreError) -> Self {
-        match refused {
-            None => Self::Ambiguous(error),
-            // The revision that it names may not be durable.
-            Some(Self::Conflict(_)) => Self::Store(error),
-            Some(refused) => refused,
-        }
-    }
-}
-
-impl From<Unanswered> for StoreError {
-    fn from(Unanswered(error): Unanswered) -> Self {
-        error
-    }
-}
-
-impl From<Unanswered> for CommitError {
-    fn from(Unanswered(error): Unanswered) -> Self {
-        Self::Ambiguous(error)
     }
 }

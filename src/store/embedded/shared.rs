@@ -1,16 +1,15 @@
 //! What the committer and the readers share: published states, and the locks of feeds.
 
 use super::health::StoreHealth;
-use super::open::Opening;
 use super::transfer::Importer;
 use crate::feed_locks::{FeedLock, FeedLocks};
 use crate::limits::VALUE_LIMIT;
-use crate::record::{StateRecord, decode, encode_plain};
+use crate::record::{IdentityRecord, StateRecord, decode, encode_plain};
 use crate::{Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedState, Lineage, Revision, Time};
@@ -61,19 +60,19 @@ impl Published {
     }
 }
 
+type PublishedFeeds = HashMap<FeedName, Box<Published>>;
+
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
-    feeds: RwLock<HashMap<FeedName, Box<Published>>>,
+    feeds: RwLock<PublishedFeeds>,
     /// Who changes which feed.
     writers: Arc<FeedLocks>,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
     pub(super) health: StoreHealth,
     clock: Arc<dyn Clock>,
-    /// The number of this opening, and what tells it from all others.
-    marks: RwLock<(u64, u32)>,
-    /// Which opening closed which epochs.
-    pub(super) lineage: RwLock<Lineage>,
+    /// Whose store it is, and its opening.
+    pub(super) identity: RwLock<IdentityRecord>,
     /// The records of all feeds as far as they are durable, where somebody has read them; changed only while the
     /// gate of the lists is shut.
     listed: Mutex<Option<Arc<FeedList>>>,
@@ -92,22 +91,19 @@ pub(super) struct StoreShared {
 impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
     pub(super) fn new(
-        feeds: HashMap<FeedName, Published>,
-        opening: Opening,
+        heads: HashMap<FeedName, StateRecord>,
+        identity: IdentityRecord,
         epoch: Epoch,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let Opening { fence, mark, lineage } = opening;
-        let feeds = feeds.into_iter().map(|(feed, published)| (feed, Box::new(published)));
         let noted = Mutex::new(clock.running());
         Self {
-            feeds: RwLock::new(feeds.collect()),
+            feeds: RwLock::new(published(heads)),
             writers: Arc::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
             clock,
-            marks: RwLock::new((fence, mark)),
-            lineage: RwLock::new(lineage),
+            identity: RwLock::new(identity),
             listed: Mutex::default(),
             list_writes: AtomicU64::new(0),
             importing: Mutex::default(),
@@ -117,25 +113,26 @@ impl StoreShared {
         }
     }
 
-    fn marks(&self) -> (u64, u32) {
-        *self.marks.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of this opening.
     pub(super) fn fence(&self) -> u64 {
-        self.marks().0
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).fence
+    }
+
+    /// Which opening closed which epochs.
+    pub(super) fn lineage(&self) -> Lineage {
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).lineage.clone()
     }
 
     /// Tells this opening of the store from all others in what readers are told.
     pub(super) fn mark(&self) -> u32 {
-        self.marks().1
+        self.lineage().mark().unwrap_or_default()
     }
 
     /// The revision of each feed, and the number of its last write.
     pub(super) fn heads(&self) -> BTreeMap<FeedName, (Revision, u64)> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        let heads = feeds.iter();
-        heads.map(|(f, of)| (f.clone(), (of.revision, of.write))).collect()
+        let head =
+            |(feed, of): (&FeedName, &Box<Published>)| (feed.clone(), (of.revision, of.write));
+        self.feeds().iter().map(head).collect()
     }
 
     /// Shows what was found when the store was opened again, or read anew; `feeds`: the records of all feeds, where they
@@ -144,29 +141,30 @@ impl StoreShared {
         &self,
         heads: HashMap<FeedName, StateRecord>,
         feeds: Option<FeedList>,
-        opening: Opening,
+        identity: IdentityRecord,
         epoch: Epoch,
     ) {
-        let found = heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head))));
-        *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = found.collect();
+        *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = published(heads);
         *self.lock_list() = feeds.map(Arc::new);
-        self.open_as(opening);
+        self.open_as(identity);
         // The committer may have broken off while it was shut.
         self.lists.clear_poison();
         self.sealed.send_if_modified(|sealed| std::mem::replace(sealed, epoch) != epoch);
     }
 
     /// Goes on as another opening of the store.
-    pub(super) fn open_as(&self, opening: Opening) {
-        let Opening { fence, mark, lineage } = opening;
-        *self.marks.write().unwrap_or_else(PoisonError::into_inner) = (fence, mark);
-        *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = lineage;
+    pub(super) fn open_as(&self, identity: IdentityRecord) {
+        *self.identity.write().unwrap_or_else(PoisonError::into_inner) = identity;
     }
 
     /// For how long the clock ran since this was last asked.
     pub(super) fn running_since_noted(&self, now: Duration) -> Duration {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         now.saturating_sub(std::mem::replace(&mut *noted, now))
+    }
+
+    fn feeds(&self) -> RwLockReadGuard<'_, PublishedFeeds> {
+        self.feeds.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until nobody else changes the feed.
@@ -176,8 +174,7 @@ impl StoreShared {
 
     /// A feed, where anything was committed to it.
     pub(super) fn published(&self, feed: &FeedName) -> Option<Published> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed).map(|published| Published::clone(published))
+        self.feeds().get(feed).map(|published| Published::clone(published))
     }
 
     /// A feed's state, where anything was committed to it.
@@ -188,16 +185,7 @@ impl StoreShared {
 
     /// When something pending in a feed can be decided.
     pub(super) fn next_decision(&self, feed: &FeedName) -> Option<Time> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed)?.next_decision
-    }
-
-    /// The names of all feeds to which anything was committed, in order.
-    pub(super) fn names(&self) -> Vec<FeedName> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        let mut names: Vec<FeedName> = feeds.keys().cloned().collect();
-        names.sort();
-        names
+        self.feeds().get(feed)?.next_decision
     }
 
     /// Shows a feed's new head, or that it was purged.
@@ -216,8 +204,7 @@ impl StoreShared {
 
     /// The gate of a feed's content, where anything was committed to it.
     pub(super) fn gate(&self, feed: &FeedName) -> Option<FeedGate> {
-        let feeds = self.feeds.read().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed).map(|published| Arc::clone(&published.gate))
+        self.feeds().get(feed).map(|published| Arc::clone(&published.gate))
     }
 
     /// Runs `read` while the gate of what is read over all feeds is held open.
@@ -280,18 +267,23 @@ impl StoreShared {
 
     /// Stops the store, until it was opened again.
     pub(super) fn fail(&self, error: &StoreError) {
-        self.health.fail(error, self.clock.now());
+        self.health.stop_for(error, self.clock.now(), None);
     }
 
     /// Stops the store for good.
     pub(super) fn end(&self, path: &str, error: &StoreError) {
-        self.health.end(path, error, self.clock.now());
+        self.health.stop_for(error, self.clock.now(), Some(path));
     }
 
     /// An error where the store has stopped.
     pub(super) fn health(&self) -> Result<(), StoreError> {
         self.health.check()
     }
+}
+
+/// Feeds that nobody reads yet.
+fn published(heads: HashMap<FeedName, StateRecord>) -> PublishedFeeds {
+    heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head)))).collect()
 }
 
 /// The committer broke off while the gate was shut.

@@ -13,7 +13,7 @@ use super::open::{self, inspect};
 use super::request::CommitRequest;
 use super::*;
 use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
-use crate::record::{HeadRecord, Record, StateRecord};
+use crate::record::{FrameRecord, ItemRecord, Record, StateRecord, TextRecord};
 use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote};
 use std::ops::Deref;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tidegate_core::model::{
     Attempt, Event, FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState,
     Skeleton, SyncId, Time,
 };
-use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit};
 
 /// Where the database of a test is.
 struct ScriptedPlace {
@@ -102,10 +102,11 @@ impl ScriptedStore {
         let records = Records::of(Arc::new(engine));
         let request = OpenRequest { endpoint: EndpointId::own(endpoint).ok(), sup_ids: None };
         let opened = open::begin(&records, inspect(&records).unwrap(), request).unwrap();
-        let Opened { endpoint, sup_ids, opening, sealed, .. } = opened;
+        let Opened { mut identity, sealed, .. } = opened;
+        identity.lineage = Lineage::default();
+        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
         let shared =
-            Arc::new(StoreShared::new(Default::default(), opening, sealed.0, Arc::clone(&clock)));
-        *shared.lineage.write().unwrap() = Lineage::default();
+            Arc::new(StoreShared::new(Default::default(), identity, sealed.0, Arc::clone(&clock)));
         let place: Arc<dyn StorePlace> = Arc::new(ScriptedPlace { blocks });
         let committer = Committer {
             records: records.clone(),
@@ -195,20 +196,26 @@ impl ScriptedStore {
 
     /// Its openings are told apart by this.
     pub fn set_lineage(&self, lineage: Lineage) {
-        *self.inner.shared.lineage.write().unwrap() = lineage;
+        self.inner.shared.identity.write().unwrap().lineage = lineage;
     }
 
-    /// How often entries of a class were read.
+    /// How often entries of a class were read, or those whose keys end so.
     pub fn reads_of(&self, class: &str) -> usize {
         let reads = self.script.reads.lock().unwrap();
-        reads.iter().filter(|(read, _)| read.name() == class).count()
+        let is_of =
+            |read: &Class, key: &[u8]| read.name() == class || key.ends_with(class.as_bytes());
+        reads.iter().filter(|(read, key)| is_of(read, key)).count()
     }
 
     /// The feeds of which entries of a class were read, in turn, since this was asked last.
     pub fn take_reads(&self, class: &str) -> Vec<FeedName> {
         let mut reads = self.script.reads.lock().unwrap();
         let of = reads.extract_if(.., |(read, _)| read.name() == class);
-        of.filter_map(|(_, key)| keys::feed_of(&key)).collect()
+        let name = |key: &[u8]| {
+            let end = key.iter().position(|byte| *byte == 0)?;
+            keys::feed_name(key.get(..=end)?)
+        };
+        of.filter_map(|(_, key)| name(&key)).collect()
     }
 
     /// How many writes had entries of a class.
@@ -262,7 +269,7 @@ impl ScriptedStore {
 
     /// All reads of a database that is far wait for this to be let go.
     pub async fn hold_reads(&self) -> OwnedSemaphorePermit {
-        self.inner.reads.all().await.unwrap()
+        self.inner.all_turns().await.unwrap()
     }
 
     /// What other gateways write is seen no more, or again; what was read before is answered as long as it is not old.
@@ -341,12 +348,12 @@ impl ScriptedStore {
 
     /// The large documents that are being taken in, as they are stored.
     pub fn stored_attempts(&self) -> Vec<Attempt> {
-        self.all(Class::Attempts)
+        read::attempts(&self.records()).unwrap()
     }
 
     /// Puts one there.
     pub fn set_attempt(&self, attempt: &Attempt) {
-        self.put(Class::Attempts, keys::feed(&attempt.feed), attempt);
+        self.put(Class::Marks, keys::of_kind(keys::ATTEMPT, &attempt.feed), attempt);
     }
 
     /// A feed's state.
@@ -365,31 +372,36 @@ impl ScriptedStore {
 
     /// Puts a feed there, in the place of what it was.
     pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
-        for class in Class::CONTENT {
-            while self.engine.clear(*class, &keys::feed(feed), usize::MAX).unwrap() {}
+        for (class, prefix) in purge::content(feed) {
+            while self.engine.clear(class, &prefix, usize::MAX).unwrap() {}
         }
         let ScriptedFeed { state, skeleton, order, items, events } = new;
-        let key = || keys::feed(feed);
-        if let Some(skeleton) = skeleton {
-            self.put(Class::Skeletons, key(), skeleton);
-        }
-        self.put(Class::Orders, key(), order);
+        let frame = FrameRecord {
+            since: state.updated_at,
+            run: 0,
+            order: order.clone(),
+            skeleton: skeleton.clone(),
+        };
+        self.put(Class::Frames, keys::feed(feed), &frame);
+        let (records, mut writes) = (self.records(), Writes::new());
         for ScriptedItem { known, item, note } in items {
             let (id, tick) = (&known.id, known.tick);
-            let item_key = || keys::item(feed, id);
-            let (winner, conflicts) = (&item.shared.winner, &item.shared.conflicts);
-            self.put(Class::Ledger, item_key(), known);
-            self.put(Class::Heads, item_key(), &HeadRecord { kept: 1, ..HeadRecord::new(tick) });
-            self.put(Class::Bodies, keys::version(feed, id, tick), &winner.data);
-            self.put(Class::Versions, keys::version(feed, id, tick), note);
+            let conflicts = item.shared.conflicts.clone();
             if !conflicts.is_empty() {
-                self.put(Class::Conflicts, item_key(), conflicts);
+                let key = keys::contested(feed, id);
+                writes.insert((Class::Index, key), Some(Vec::new()));
             }
-            let place = (Class::ByTick, keys::by_tick(feed, tick, id));
-            self.apply(Writes::from([(place, Some(Vec::new()))]));
+            let body = records.encoded(&item.shared.winner.data, String::new).unwrap();
+            let text = TextRecord { note: Some(note.clone()), body: Some(body.into()) };
+            records.put_text(&mut writes, keys::version(feed, id, tick), &text).unwrap();
+            let flag = if known.is_tombstone() { feed::TOMBSTONE.to_vec() } else { Vec::new() };
+            writes.insert((Class::Index, keys::by_tick(feed, tick, id)), Some(flag));
+            let item = ItemRecord { kept: 1, conflicts, ..ItemRecord::new(known.clone()) };
+            records.put(&mut writes, Class::Items, keys::item(feed, id), &item).unwrap();
         }
-        for (number, event) in (0..).zip(events) {
-            self.put(Class::Events, keys::event(feed, number), event);
+        self.apply(writes);
+        if !events.is_empty() {
+            self.put(Class::Events, keys::numbered(feed, 0), events);
         }
         self.set_state(feed, state.clone(), None);
     }
@@ -425,7 +437,7 @@ async fn write(
 ) {
     let committer = Arc::new(Mutex::new(committer));
     while let Some(request) = requests.recv().await {
-        let is_note = request.touches != Touches::Feed;
+        let is_note = !request.is_of_feed;
         script.begun.fetch_add(is_note.into(), Ordering::SeqCst);
         let gate = script.gates.get(usize::from(is_note)).unwrap().lock().unwrap().clone();
         let (committer, script) = (Arc::clone(&committer), Arc::clone(&script));
@@ -452,7 +464,7 @@ fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript
         *script.faults.lock().unwrap() = faults;
         let Found { identity, committed, list_writes, sealed, .. } = found;
         let feeds = read::feeds(&committer.records).ok().map(crate::as_list);
-        shared.replace(committed, feeds, identity.unwrap().into(), sealed.0);
+        shared.replace(committed, feeds, identity.unwrap(), sealed.0);
         shared.health.set(None);
         (committer.list_writes, committer.sealed) = (list_writes, sealed);
     }

@@ -1,7 +1,7 @@
 mod groups;
 mod purge_marks;
 
-use super::reading::READS;
+use super::feed::FeedRecords;
 use super::*;
 use crate::conformance::make::{self, Draft};
 use crate::engine::Class;
@@ -33,10 +33,10 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     let store = open(folder.path());
     assert!(store.state(&feed).await.unwrap().is_none());
     let records = store.inner.opened().unwrap().records;
-    for class in [Class::Ledger, Class::Heads, Class::Bodies, Class::Versions] {
+    for class in [Class::Items, Class::Index, Class::Texts, Class::Frames] {
         assert_eq!(records.entries(class, &[]).count(), 0, "in {}", class.name());
     }
-    assert!(records.contains(Class::Floors, &keys::feed(&feed)).unwrap());
+    assert!(records.contains(Class::Marks, &keys::of_kind(keys::PURGED, &feed)).unwrap());
 }
 
 /// Whoever takes an export and stands still holds up no change of the feed that it is at.
@@ -93,7 +93,7 @@ async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
     let store = open(folder.path());
     store.put_feed(&make::record("news")).await.unwrap();
     assert_eq!(store.feed_list().await.unwrap().len(), 1);
-    let reading = store.inner.reads.all().await.unwrap();
+    let reading = store.inner.all_turns().await.unwrap();
     store.put_feed(&make::record("other")).await.unwrap();
     let listed = tokio::time::timeout(Duration::from_secs(5), store.feed_list()).await;
     assert_eq!(listed.expect("it waits for those that read").unwrap().len(), 2);
@@ -150,6 +150,7 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
     use tidegate_core::model::Tick;
     let feed = make::feed("news");
     let records = Records::of(Arc::new(MemoryEngine::default()));
+    let feed = FeedRecords::new(&records, &feed);
     let at = |seconds: i64| Tick::at(Time::from_unix(1_795_191_605 + seconds));
     let stub = |name: &str, native: &str, tick| {
         let mut known = make::known(name, 1, tick);
@@ -160,11 +161,11 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
     for decoy in 0..64 {
         // Entries that share a guid: the publisher chose the sync id of another item for it.
         let decoy = stub(&format!("decoy-{decoy}"), "victim", at(decoy));
-        stubs::put(&records, &feed, &decoy, &mut writes).unwrap();
+        feed.put_stub(&decoy, &mut writes).unwrap();
     }
-    stubs::put(&records, &feed, &stub("victim", "urn:victim", at(99)), &mut writes).unwrap();
+    feed.put_stub(&stub("victim", "urn:victim", at(99)), &mut writes).unwrap();
     records.engine().apply(writes).unwrap();
-    let found = stubs::find(&records, &feed, &["victim".to_owned()]).unwrap();
+    let found = feed.stubs(&["victim".to_owned()]).unwrap();
     assert!(found.iter().any(|stub| stub.id.as_str() == "victim"), "of {} stubs", found.len());
 }
 

@@ -3,41 +3,18 @@
 //! ([`super::follow`]).
 
 use super::committer::{CommitGroup, Committer};
-use super::request::{Touches, Unanswered, WriteError};
+use super::request::WriteScope;
 use super::shared::StoreShared;
 use super::{Nowhere, Records, StoreInner, Writer, keys, open};
 use crate::postgres::{Database, MemoryNotes};
-use crate::{Epoch, StoreError};
+use crate::{CommitError, Epoch, StoreError};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, Time};
+use tidegate_core::model::Time;
 use tokio::time::sleep;
-
-/// What only one transaction has at a time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TransactionLock {
-    Nothing,
-    /// A feed and its content.
-    Feed(FeedName),
-    /// What the store says of itself.
-    Identity,
-    /// The records of feeds.
-    Feeds,
-    /// The subscriptions of the hub.
-    Subscriptions,
-}
-
-impl From<Touches> for TransactionLock {
-    fn from(touches: Touches) -> Self {
-        match touches {
-            Touches::Feed | Touches::Lists => Self::Nothing,
-            Touches::Identity => Self::Identity,
-        }
-    }
-}
 
 /// How often it is asked what became of a transaction, and the first pause; each is twice the last.
 const SETTLE_TRIES: (u32, Duration) = (7, Duration::from_millis(100));
@@ -59,11 +36,11 @@ impl StoreInner {
     }
 
     /// Does `work` as one transaction, and answers once this gateway shows what it changed.
-    pub(super) async fn transact<T: Send + 'static, E: WriteError>(
+    pub(super) async fn transact<T: Send + 'static>(
         &self,
-        lock: TransactionLock,
-        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E> {
+        scope: WriteScope,
+        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError> + Send + 'static,
+    ) -> Result<T, CommitError> {
         let Writer::Transactions(database) = self.opened()?.writer else {
             let source = io::Error::other("its database has no transactions");
             return Err(StoreError::Io { doing: "write", source }.into());
@@ -75,13 +52,13 @@ impl StoreInner {
         let turn = self.read_turn().await?;
         let (shared, clock) = (Arc::clone(&self.shared), Arc::clone(&self.clock));
         let working = tokio::task::spawn_blocking(move || {
-            let done = transact(&database, &lock, (&shared, &clock), work);
+            let done = transact(&database, &scope, (&shared, &clock), work);
             drop((database, turn));
             done
         });
         let done = working.await.unwrap_or_else(|error| {
             let source = io::Error::other(error);
-            Err(Unanswered(StoreError::Io { doing: "write", source }).into())
+            Err(CommitError::Ambiguous(StoreError::Io { doing: "write", source }))
         });
         let (done, is_noted) = done?;
         if is_noted {
@@ -100,32 +77,32 @@ impl StoreInner {
     /// The same of what may be done again, until it is answered.
     pub(super) async fn retried_transaction<T: Send + 'static>(
         &self,
-        lock: TransactionLock,
-        work: impl Fn(&mut Committer, &mut CommitGroup) -> Result<T, StoreError>
+        scope: WriteScope,
+        work: impl Fn(&mut Committer, &mut CommitGroup) -> Result<T, CommitError>
         + Clone
         + Send
         + 'static,
     ) -> Result<T, StoreError> {
         let mut pause = SETTLE_TRIES.1;
         for _ in 1..SETTLE_TRIES.0 {
-            match self.transact(lock.clone(), work.clone()).await {
+            match self.transact(scope.clone(), work.clone()).await.map_err(StoreError::from) {
                 Err(error) if error.is_passing() => sleep(pause).await,
                 done => return done,
             }
             pause = pause.saturating_mul(2);
         }
-        self.transact(lock, work).await
+        Ok(self.transact(scope, work).await?)
     }
 }
 
 /// Does `work` as one transaction; whether it changes what gateways have in memory. Blocks.
-fn transact<T, E: WriteError>(
+fn transact<T>(
     database: &Arc<Database>,
-    lock: &TransactionLock,
+    scope: &WriteScope,
     (shared, clock): (&Arc<StoreShared>, &Arc<dyn Clock>),
-    work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, E>,
-) -> Result<(T, bool), E> {
-    let transaction = database.begin(lock)?;
+    work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError>,
+) -> Result<(T, bool), CommitError> {
+    let transaction = database.begin(scope)?;
     let mut committer = Committer {
         records: Records::of(Arc::new(transaction.engine())),
         shared: Arc::clone(shared),
@@ -139,7 +116,7 @@ fn transact<T, E: WriteError>(
     let notes = notes(&committer.records, &group)?;
     let is_noted = !notes.is_empty();
     drop(committer);
-    transaction.commit(notes).map_err(Unanswered)?;
+    transaction.commit(notes).map_err(CommitError::Ambiguous)?;
     Ok((done, is_noted))
 }
 

@@ -1,34 +1,158 @@
-//! Everything in the records, handed over and taken in.
+//! How a store is handed over, and taken in: one walk over everything that it keeps.
 
-use super::chain::{self, ChainHead, ORDERS, SKELETONS};
+use super::feed::{FeedRecords, ITEMS_AT_ONCE, TOMBSTONE};
+use super::past::StoredFrame;
+use super::plan::EVENTS_OF_BLOCK;
 use super::records::Records;
-use super::{ahead, archives, keys, open, read, stubs};
+use super::request::WriteScope;
+use super::{CommitGroup, Committer, Store, keys, open, read};
 use crate::engine::{Class, Writes};
-use crate::portable::{CarriedItem, ExportRecord, Fit};
-use crate::record::{
-    ArchiveNumber, ArchiveRecord, FloorRecord, HeadRecord, HistoryRecord, StateRecord,
-};
-use crate::{Epoch, KeptVersion, StoreError, StoreOrigin};
+use crate::limits::WHOLE_EVERY;
+use crate::portable::{CarriedFrame, CarriedItem, ExportRecord, Fit, ImportMessage};
+use crate::record::{ArchiveRecord, FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
+use crate::{CommitError, Epoch, KeptVersion, StoreError};
+use bytes::Bytes;
 use std::time::Duration;
-use tidegate_core::model::{
-    ArchiveNote, FeedName, FeedState, LedgerEntry, Markup, Tick, Time,
-};
+use tidegate_core::model::{Event, FeedName, FeedState, Markup, Tick, Time};
+use tokio::sync::mpsc;
 
 /// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
-pub(super) const AT_ONCE: usize = 512;
-pub(super) const BYTES_AT_ONCE: usize = 1 << 20;
+const AT_ONCE: usize = 512;
+const BYTES_AT_ONCE: usize = 1 << 20;
 /// How many epochs of the log are read at once.
-pub(super) const EPOCHS: usize = 1000;
+const EPOCHS: usize = 1000;
+/// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
+const HANDED_LATER: usize = 16 << 20;
 
-/// Nobody takes the pieces any more; not an error of the store.
-pub(super) struct ExportAbandoned;
+/// Why a feed is not handed over to its end.
+enum ExportStop {
+    /// Nobody takes the pieces any more; not an error of the store.
+    Abandoned,
+    Failed(StoreError),
+}
 
-/// Reads what is handed over first. The committer waits meanwhile, where it writes to what is read over all feeds.
+impl From<StoreError> for ExportStop {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Store {
+    /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
+    /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
+    pub async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
+        // Known before any feed is read, so that the log is never ahead of one.
+        let newest = *self.inner.shared.sealed.borrow();
+        let (mut pieces, names) = self.inner.of_all(move |records| start(records, newest)).await?;
+        let mut after = Epoch(0);
+        while !pieces.is_empty() {
+            for piece in pieces {
+                if to.send(piece).await.is_err() {
+                    return Ok(());
+                }
+            }
+            let epochs = move |records: &_| read::epochs_after(records, after, newest, EPOCHS);
+            let epochs = self.inner.of_all(epochs).await?;
+            after = epochs.last().map_or(after, |last| last.epoch);
+            pieces = epochs.into_iter().map(ExportRecord::Log).collect();
+        }
+        for name in names {
+            if !self.export_feed(&name, &to).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a feed over at one revision; whether its pieces are still taken. An error where it was purged, since
+    /// what was handed over of it lacks its end.
+    async fn export_feed(
+        &self,
+        name: &FeedName,
+        to: &mpsc::Sender<ExportRecord>,
+    ) -> Result<bool, StoreError> {
+        let (taker, blocks) = (to.clone(), self.inner.blocks);
+        let handed = self.inner.read_feed(name, move |feed, head| {
+            let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
+            let handed = feed.export(&head.state, &mut |piece: ExportRecord| {
+                // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of
+                // others.
+                bytes = bytes.saturating_add(piece.size());
+                waiting.push(piece);
+                if !blocks || bytes < HANDED_LATER {
+                    return Ok(());
+                }
+                bytes = 0;
+                let mut pieces = waiting.drain(..);
+                let sent = pieces.try_for_each(|piece| taker.blocking_send(piece));
+                sent.map_err(|_| ExportStop::Abandoned)
+            });
+            match handed {
+                Ok(()) => Ok((waiting, true)),
+                Err(ExportStop::Abandoned) => Ok((Vec::new(), false)),
+                Err(ExportStop::Failed(error)) => Err(error),
+            }
+        });
+        let purged = || {
+            let source =
+                std::io::Error::other(format!("the feed {name} was purged meanwhile; export anew"));
+            StoreError::Io { doing: "hand over all feeds", source }
+        };
+        let (waiting, mut is_taken) = handed.await?.ok_or_else(purged)?;
+        for piece in waiting {
+            is_taken = is_taken && to.send(piece).await.is_ok();
+        }
+        Ok(is_taken)
+    }
+
+    /// Takes in what another store of the same endpoint handed over, to its end: where the channel is
+    /// closed before that was said, it is not whole ([`StoreError::PartlyImported`]). Only into a store
+    /// that nothing was ever put into ([`StoreError::Occupied`]); after an error it is of no use.
+    /// Durable on return.
+    pub async fn import(&self, mut from: mpsc::Receiver<ImportMessage>) -> Result<(), CommitError> {
+        let (mut pieces, mut bytes) = (Vec::new(), 0_usize);
+        loop {
+            let message = from.recv().await;
+            let (is_cut_off, is_last) =
+                (message.is_none(), matches!(message, Some(ImportMessage::End)));
+            if let Some(ImportMessage::Record(piece)) = message {
+                bytes = bytes.saturating_add(piece.size());
+                pieces.push(piece);
+                if pieces.len() < AT_ONCE && bytes < BYTES_AT_ONCE {
+                    continue;
+                }
+            }
+            if let Some(space) = &self.space {
+                space.measure();
+            }
+            self.condition().check_intake()?;
+            let taken = std::mem::take(&mut pieces);
+            bytes = 0;
+            let import = move |committer: &mut Committer, group: &mut CommitGroup| {
+                committer.import(&taken, is_last, group)
+            };
+            self.inner.ask(WriteScope::Identity, import).await?;
+            if is_cut_off {
+                let path = self.inner.opened()?.records.engine().path().to_owned();
+                return Err(StoreError::PartlyImported { path }.into());
+            }
+            if is_last {
+                if let Some(database) = self.inner.database() {
+                    database.analyze();
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Reads what is handed over first, and the feeds that follow. The committer waits meanwhile, where it writes to what is
+/// read over all feeds.
 ///
 /// No poll state is newer than the content of its feed, which is read after this: the copy would ask the publisher for
 /// what is newer than a document that it lacks, and be told that nothing is. An older one costs a poll. A feed that is
-/// purged meanwhile ends the export ([`purged`]).
-pub(super) fn start(
+/// purged meanwhile ends the export.
+fn start(
     records: &Records,
     newest: Epoch,
 ) -> Result<(Vec<ExportRecord>, Vec<FeedName>), StoreError> {
@@ -41,11 +165,10 @@ pub(super) fn start(
     }
     let subscriptions = read::subscriptions(records)?.into_iter();
     pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
-    for entry in records.scan::<FloorRecord>(Class::Floors, &[]) {
-        let (key, record) = entry?;
-        let name = open::name(records, Class::Floors, &key)?;
-        pieces.push(ExportRecord::Floor(name, record.floor));
-    }
+    let (floors, _) = open::floors(records)?;
+    let mut floors: Vec<_> = floors.into_iter().collect();
+    floors.sort_by(|(one, _), (other, _)| one.cmp(other));
+    pieces.extend(floors.into_iter().map(|(name, floor)| ExportRecord::Floor(name, floor)));
     let feeds = read::feeds(records)?.into_iter();
     pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
     let polls = read::poll_states(records)?.into_iter();
@@ -55,131 +178,67 @@ pub(super) fn start(
     Ok((pieces, names.collect::<Result<_, _>>()?))
 }
 
-/// A feed that is not there any more when it is its turn, or whose end is missing: what was handed over of it
-/// is of no use.
-pub(super) fn purged(feed: &FeedName) -> StoreError {
-    let source =
-        std::io::Error::other(format!("the feed {feed} was purged meanwhile; export anew"));
-    StoreError::Io { doing: "hand over all feeds", source }
-}
-
-/// Takes a piece.
-pub(super) type Send<'a> = dyn FnMut(ExportRecord) -> Result<(), ExportAbandoned> + 'a;
-
-/// Hands a feed over.
-pub(super) fn feed(
-    records: &Records,
-    name: &FeedName,
-    state: &FeedState,
-    send: &mut Send<'_>,
-) -> Result<Result<(), ExportAbandoned>, StoreError> {
-    macro_rules! hand {
-        ($piece:expr) => {
-            if send($piece).is_err() {
-                return Ok(Err(ExportAbandoned));
+impl FeedRecords {
+    /// Hands the feed over.
+    fn export(
+        &self,
+        state: &FeedState,
+        send: &mut dyn FnMut(ExportRecord) -> Result<(), ExportStop>,
+    ) -> Result<(), ExportStop> {
+        let name = || self.name.clone();
+        if let Some(present) = self.frame()? {
+            let past = self.past_frames()?.into_iter().map(|(since, _)| since);
+            for at in past.chain([present.since]) {
+                let Some(frame) = self.frame_at(&present, at)? else { continue };
+                let FrameRecord { since, order, skeleton, .. } = frame;
+                let frame = CarriedFrame { since, order, skeleton };
+                send(ExportRecord::Frame(name(), Box::new(frame)))?;
             }
-        };
-    }
-    let history = chain::history(records, name)?;
-    let since = SKELETONS.since(&history, state);
-    for at in times(records, name, SKELETONS, since)? {
-        if let Some((from, skeleton)) = SKELETONS.at(records, name, since, at)? {
-            hand!(ExportRecord::Skeleton(name.clone(), from, Box::new(skeleton)));
         }
-    }
-    let since = ORDERS.since(&history, state);
-    for at in times(records, name, ORDERS, since)? {
-        if let Some((from, order)) = ORDERS.at(records, name, since, at)? {
-            hand!(ExportRecord::Order(name.clone(), from, order));
+        let held = self.held()?;
+        if !held.is_empty() {
+            send(ExportRecord::Held(name(), held))?;
         }
-    }
-    let kept = read::kept(records, name)?;
-    if !kept.is_empty() {
-        hand!(ExportRecord::Held(name.clone(), kept));
-    }
-    let ids = read::ledger(records, name)?;
-    let mut of_items = records.clone();
-    for (place, id) in ids.iter().enumerate() {
-        if place % ahead::ITEMS == 0 {
-            let some = ids.get(place..).unwrap_or_default();
-            let some = some.get(..ahead::ITEMS).unwrap_or(some);
-            of_items = ahead::of_items(records, name, some)?;
+        for ids in self.ledger()?.chunks(ITEMS_AT_ONCE) {
+            let near = self.with_texts(ids)?;
+            for id in ids {
+                let Some(item) = near.item(id)? else { continue };
+                let newest = near.newest(&item)?;
+                let ItemRecord { known, conflicts, .. } = item;
+                let item = CarriedItem { known, newest, conflicts };
+                send(ExportRecord::Item(name(), Box::new(item)))?;
+                for version in near.kept_versions(id) {
+                    send(ExportRecord::Version(name(), Box::new(version?)))?;
+                }
+            }
         }
-        let known = read::known(&of_items, name, id)?;
-        let newest = read::item(&of_items, name, id)?;
-        let (Some(known), Some(newest)) = (known, newest) else { continue };
-        let (newest, conflicts) = (newest.shared.winner.data, newest.shared.conflicts);
-        let item = CarriedItem { known, newest, conflicts };
-        hand!(ExportRecord::Item(name.clone(), Box::new(item)));
-        for note in read::notes(&of_items, name, id) {
-            let note = note?;
-            let markup = match note.deleted {
-                true => None,
-                false => chain::body(&of_items, name, id, note.tick)?,
-            };
-            let version = KeptVersion { note, markup };
-            hand!(ExportRecord::Version(name.clone(), Box::new(version)));
+        for stub in self.all_stubs() {
+            send(ExportRecord::Stub(name(), Box::new(stub?)))?;
         }
-    }
-    for entry in records.scan::<LedgerEntry>(Class::Stubs, &keys::feed(name)) {
-        hand!(ExportRecord::Stub(name.clone(), Box::new(entry?.1)));
-    }
-    let mut events = read::events(records, name, usize::MAX)?;
-    while let Some(event) = events.pop() {
-        hand!(ExportRecord::Event(name.clone(), Box::new(event)));
-    }
-    for (note, blocks) in archives::all(records, name)? {
-        let number = note.number;
-        hand!(ExportRecord::Archive(name.clone(), Box::new(note)));
-        for block in archives::stored_blocks(records, name, number, blocks.unwrap_or_default())? {
-            hand!(ExportRecord::Block(name.clone(), Box::new(block?)));
+        for event in self.events(usize::MAX)?.into_iter().rev() {
+            send(ExportRecord::Event(name(), Box::new(event)))?;
         }
+        for record in self.archive_records() {
+            let record = record?;
+            send(ExportRecord::Archive(name(), Box::new(record.note.clone())))?;
+            for block in self.segments(&record)? {
+                send(ExportRecord::Block(name(), Box::new(block?)))?;
+            }
+        }
+        send(ExportRecord::State(name(), Box::new(state.clone())))
     }
-    hand!(ExportRecord::State(name.clone(), Box::new(state.clone())));
-    Ok(Ok(()))
 }
-
-/// Since when each document of a line was in force, oldest first, the present one last.
-fn times(
-    records: &Records,
-    name: &FeedName,
-    line: ChainHead,
-    since: Time,
-) -> Result<Vec<Time>, StoreError> {
-    let mut times = Vec::new();
-    for (key, _) in records.sizes(line.past, &keys::feed(name))? {
-        let from = keys::past_since(&key);
-        times.push(from.ok_or_else(|| records.damaged(line.past, &key, "its key has no time"))?);
-    }
-    times.push(since);
-    Ok(times)
-}
-
-/// What a piece was.
-pub(super) enum ImportedRecord {
-    /// A part of something.
-    Part,
-    /// What the other store had reached.
-    Origin(Box<StoreOrigin>),
-    /// The last of a feed.
-    Feed(FeedName, Box<StateRecord>),
-    Epoch(Epoch, Time),
-}
-
-/// A document of a line that may be followed by another: since when it is in force, the record, and
-/// how many differences stand in a row before it.
-type Present = (Time, Vec<u8>, u32);
 
 /// What came so far of the feed that is being taken in.
 #[derive(Default)]
 pub(super) struct Importer {
     fit: Fit,
-    skeleton: Option<Present>,
-    order: Option<Present>,
-    next_event: u64,
+    frame: Option<StoredFrame>,
+    /// The last block of events, and how many came in all.
+    events: (Vec<Event>, u64),
     item: Option<ImportedItem>,
-    /// The archive whose blocks come, and how many came.
-    archive: Option<(FeedName, ArchiveNote, u32)>,
+    /// The archive whose blocks come.
+    archive: Option<ArchiveRecord>,
 }
 
 impl Importer {
@@ -188,230 +247,207 @@ impl Importer {
         self.fit.end()
     }
 
-    /// The entries of a piece.
+    /// The entries of a piece, and what its group shows.
     pub(super) fn piece(
         &mut self,
-        records: &Records,
+        committer: &mut Committer,
         piece: &ExportRecord,
-        writes: &mut Writes,
-    ) -> Result<ImportedRecord, StoreError> {
+        (group, writes): (&mut CommitGroup, &mut Writes),
+    ) -> Result<(), StoreError> {
         self.fit.check(piece)?;
-        self.finish_before(records, piece, writes)?;
-        match piece {
-            ExportRecord::Origin(origin) => return Ok(ImportedRecord::Origin(origin.clone())),
-            ExportRecord::Feed(record) => {
-                records.put(writes, Class::Feeds, keys::feed(&record.name), &**record)?;
-            }
-            ExportRecord::Poll(state) => {
-                records.put(writes, Class::Polls, keys::feed(&state.feed), &**state)?;
-            }
-            ExportRecord::Subscription(one) => {
-                records.put(writes, Class::Subscriptions, keys::subscription(one.id()), &**one)?;
-            }
-            ExportRecord::Floor(feed, floor) => {
-                records.put(
-                    writes,
-                    Class::Floors,
-                    keys::feed(feed),
-                    &FloorRecord { floor: *floor, sweeping: false },
-                )?;
-            }
-            ExportRecord::Log(sealed) => {
+        let records = &committer.records.clone();
+        let feed = piece.feed().map(|name| FeedRecords::new(records, name));
+        match (piece, feed) {
+            (ExportRecord::Origin(origin), _) => committer.go_on_from(origin, group)?,
+            (ExportRecord::Log(sealed), _) => {
                 for (place, announced) in (0_u32..).zip(&sealed.changes) {
                     open::log(records, writes, (sealed.epoch, place, sealed.at), announced)?;
                 }
-                return Ok(ImportedRecord::Epoch(sealed.epoch, sealed.at));
+                committer.sealed = (sealed.epoch, sealed.at);
+                group.reached = Some(committer.sealed);
             }
-            ExportRecord::Skeleton(feed, since, skeleton) => {
-                let what = || format!("a document around the entries of {feed}");
-                let row = records.encoded(&**skeleton, what)?;
-                let before = self.skeleton.take();
-                self.skeleton =
-                    Some(follow(records, feed, SKELETONS, before, (*since, row), writes)?);
+            (ExportRecord::State(_, state), Some(feed)) => {
+                let head = self.state(&feed, state, writes)?;
+                group.feeds.insert(feed.name, Some(head));
             }
-            ExportRecord::Order(feed, since, order) => {
-                let row = records.encoded(order, || format!("an order of the feed {feed}"))?;
-                let before = self.order.take();
-                self.order = Some(follow(records, feed, ORDERS, before, (*since, row), writes)?);
+            (_, Some(feed)) => self.part(&feed, piece, writes)?,
+            (ExportRecord::Feed(record), None) => {
+                records.put(writes, Class::Feeds, keys::feed(&record.name), &**record)?;
             }
-            ExportRecord::Held(feed, kept) => {
-                records.put(writes, Class::Kept, keys::feed(feed), kept)?;
+            (ExportRecord::Poll(state), None) => {
+                records.put(writes, Class::Polls, keys::feed(&state.feed), &**state)?;
             }
-            ExportRecord::Item(feed, item) => {
-                self.item = Some(ImportedItem::begin(records, feed, item, writes)?);
+            (ExportRecord::Subscription(one), None) => {
+                records.put(writes, Class::Subscriptions, keys::subscription(one.id()), &**one)?;
             }
-            ExportRecord::Version(_, version) => {
-                if let Some(item) = &mut self.item {
-                    item.version(records, version, writes)?;
-                }
+            (ExportRecord::Floor(feed, floor), None) => {
+                let key = keys::of_kind(keys::PURGED, feed);
+                let record = FloorRecord { floor: *floor, sweeping: false };
+                records.put(writes, Class::Marks, key, &record)?;
             }
-            ExportRecord::Stub(feed, stub) => stubs::put(records, feed, stub, writes)?,
-            ExportRecord::Event(feed, event) => {
-                records.put(writes, Class::Events, keys::event(feed, self.next_event), &**event)?;
-                self.next_event += 1;
-            }
-            ExportRecord::Archive(feed, note) => {
-                let id = keys::archive_id(feed, &note.id);
-                records.put(writes, Class::ArchiveIds, id, &ArchiveNumber(note.number))?;
-                self.archive = Some((feed.clone(), (**note).clone(), 0));
-            }
-            ExportRecord::Block(feed, block) => {
-                if let Some((_, note, count)) = &mut self.archive {
-                    let key = keys::block(feed, note.number, *count);
-                    records.put(writes, Class::Segments, key, &**block)?;
-                    *count = count.saturating_add(1);
-                }
-            }
-            ExportRecord::Sites(origins) => {
+            (ExportRecord::Sites(origins), None) => {
                 open::note_applied(records, origins, writes)?;
             }
-            ExportRecord::State(feed, state) => {
-                let held = self.state(records, feed, state, writes)?;
-                return Ok(ImportedRecord::Feed(feed.clone(), Box::new(held)));
-            }
-        }
-        Ok(ImportedRecord::Part)
-    }
-
-    /// The entries of an item, or an archive, that the next piece is no part of.
-    fn finish_before(
-        &mut self,
-        records: &Records,
-        piece: &ExportRecord,
-        writes: &mut Writes,
-    ) -> Result<(), StoreError> {
-        if let Some(item) = self.item.take_if(|_| !matches!(piece, ExportRecord::Version(..))) {
-            item.finish(records, writes)?;
-        }
-        if let Some((feed, note, blocks)) =
-            self.archive.take_if(|_| !matches!(piece, ExportRecord::Block(..)))
-        {
-            let key = keys::archive(&feed, note.number);
-            records.put(writes, Class::Archives, key, &ArchiveRecord { note, blocks })?;
+            (_, None) => {}
         }
         Ok(())
     }
 
+    /// The entries of a part of a feed.
+    fn part(
+        &mut self,
+        feed: &FeedRecords,
+        piece: &ExportRecord,
+        writes: &mut Writes,
+    ) -> Result<(), StoreError> {
+        let (records, name) = (&feed.records, &feed.name);
+        if !matches!(piece, ExportRecord::Version(..) | ExportRecord::Block(..)) {
+            self.finish_parts(feed, writes)?;
+        }
+        match piece {
+            ExportRecord::Frame(_, frame) => {
+                let CarriedFrame { since, order, skeleton } = (**frame).clone();
+                let new = FrameRecord { since, run: 0, order, skeleton };
+                self.frame = Some(feed.supersede_frame(self.frame.take(), new, writes)?);
+            }
+            ExportRecord::Held(_, held) => {
+                records.put(writes, Class::Frames, keys::held(name), held)?;
+            }
+            ExportRecord::Item(_, item) => {
+                self.item = Some(ImportedItem::begin(feed, item, writes))
+            }
+            ExportRecord::Version(_, version) => {
+                if let Some(item) = &mut self.item {
+                    item.version(feed, version, writes)?;
+                }
+            }
+            ExportRecord::Stub(_, stub) => feed.put_stub(stub, writes)?,
+            ExportRecord::Event(_, event) => {
+                let (block, came) = &mut self.events;
+                if came.is_multiple_of(EVENTS_OF_BLOCK) {
+                    block.clear();
+                }
+                block.push((**event).clone());
+                let key = keys::numbered(name, *came / EVENTS_OF_BLOCK);
+                records.put(writes, Class::Events, key, block)?;
+                *came += 1;
+            }
+            ExportRecord::Archive(_, note) => {
+                self.archive = Some(ArchiveRecord { note: (**note).clone(), blocks: 0 });
+            }
+            ExportRecord::Block(_, block) => {
+                if let Some(ArchiveRecord { note, blocks }) = &mut self.archive {
+                    let key = keys::segment(name, note.number, *blocks);
+                    records.put(writes, Class::Segments, key, &**block)?;
+                    *blocks = blocks.saturating_add(1);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The entries of an item, or an archive, of which nothing follows.
+    fn finish_parts(&mut self, feed: &FeedRecords, writes: &mut Writes) -> Result<(), StoreError> {
+        if let Some(item) = self.item.take() {
+            item.finish(feed, writes)?;
+        }
+        match self.archive.take() {
+            Some(archive) => feed.put_archive_record(&archive, writes),
+            None => Ok(()),
+        }
+    }
+
     fn state(
         &mut self,
-        records: &Records,
-        feed: &FeedName,
+        feed: &FeedRecords,
         state: &FeedState,
         writes: &mut Writes,
     ) -> Result<StateRecord, StoreError> {
-        let mut history = HistoryRecord::default();
-        if let Some((since, row, run)) = self.skeleton.take() {
-            writes.insert((Class::Skeletons, keys::feed(feed)), Some(row));
-            history.set_skeleton(since, run);
+        self.finish_parts(feed, writes)?;
+        let key = || keys::feed(&feed.name);
+        if let Some((_, _, frame)) = self.frame.take() {
+            writes.insert((Class::Frames, key()), Some(frame.to_vec()));
         }
-        if let Some((since, row, run)) = self.order.take() {
-            writes.insert((Class::Orders, keys::feed(feed)), Some(row));
-            history.set_order(since, run);
+        if state.hold.is_none() {
+            writes.insert((Class::Frames, keys::held(&feed.name)), None);
         }
-        records.put(writes, Class::Histories, keys::feed(feed), &history)?;
-        let next_event = std::mem::take(&mut self.next_event);
+        let (_, next_event) = std::mem::take(&mut self.events);
         let head = StateRecord { state: state.clone(), next_event, write: 1, asked_at: None };
-        records.put(writes, Class::States, keys::feed(feed), &head)?;
+        feed.records.put(writes, Class::States, key(), &head)?;
         Ok(head)
     }
-}
-
-/// The document before one of a line goes to its past, as a difference where that is smaller.
-fn follow(
-    records: &Records,
-    feed: &FeedName,
-    line: ChainHead,
-    before: Option<Present>,
-    (since, row): (Time, Vec<u8>),
-    writes: &mut Writes,
-) -> Result<Present, StoreError> {
-    let Some((from, old, run)) = before else { return Ok((since, row, 0)) };
-    let what = || format!("the past of the feed {feed}");
-    let (stored, run) = chain::against(records, &old, (since, &row), run, what)?;
-    writes.insert((line.past, keys::past(feed, from)), Some(stored));
-    Ok((since, row, run))
 }
 
 /// The item whose versions come. The newest of them that has bytes is there whole, as a commit leaves it; each
 /// before it is a difference to the next one with bytes.
 struct ImportedItem {
-    feed: FeedName,
-    known: LedgerEntry,
+    item: ItemRecord,
     newest: Markup,
-    head: HeadRecord,
     /// The version with bytes before which the next one comes.
-    newer: Option<(Time, Vec<u8>)>,
+    newer: Option<(Time, Bytes)>,
     /// How many differences stand in a row.
     run: u32,
     oldest: Tick,
 }
 
 impl ImportedItem {
-    fn begin(
-        records: &Records,
-        feed: &FeedName,
-        item: &CarriedItem,
-        writes: &mut Writes,
-    ) -> Result<Self, StoreError> {
-        let CarriedItem { known, newest, conflicts } = item;
-        let key = keys::item(feed, &known.id);
-        records.put(writes, Class::Ledger, key.clone(), known)?;
-        let place = (Class::ByTick, keys::by_tick(feed, known.tick, &known.id));
-        writes.insert(place, Some(Vec::new()));
+    fn begin(feed: &FeedRecords, item: &CarriedItem, writes: &mut Writes) -> Self {
+        let CarriedItem { known, newest, conflicts } = item.clone();
+        let flag: &[u8] = if known.is_tombstone() { TOMBSTONE } else { &[] };
+        let by_tick = keys::by_tick(&feed.name, known.tick, &known.id);
+        writes.insert((Class::Index, by_tick), Some(flag.to_vec()));
         if !conflicts.is_empty() {
-            records.put(writes, Class::Conflicts, key, conflicts)?;
+            let key = keys::contested(&feed.name, &known.id);
+            writes.insert((Class::Index, key), Some(Vec::new()));
         }
-        Ok(Self {
-            feed: feed.clone(),
-            known: known.clone(),
-            newest: newest.clone(),
-            head: HeadRecord::new(known.tick),
-            newer: None,
-            run: 0,
-            oldest: known.tick,
-        })
+        let oldest = known.tick;
+        let item = ItemRecord { conflicts, ..ItemRecord::new(known) };
+        Self { item, newest, newer: None, run: 0, oldest }
     }
 
     fn version(
         &mut self,
-        records: &Records,
+        feed: &FeedRecords,
         version: &KeptVersion,
         writes: &mut Writes,
     ) -> Result<(), StoreError> {
         let KeptVersion { note, markup } = version;
-        let Self { feed, known, head, .. } = self;
-        let what = || format!("the item {} of the feed {feed}", known.id);
-        let place = keys::version(feed, &known.id, note.tick);
-        records.put(writes, Class::Versions, place.clone(), note)?;
-        head.kept = head.kept.saturating_add(1);
-        self.oldest = self.oldest.min(note.tick);
-        let Some(markup) = markup else { return Ok(()) };
-        let row = records.encoded(markup, what)?;
-        let stored = if let Some((at, newer)) = &self.newer {
-            let (stored, run) = chain::against(records, &row, (*at, newer), self.run, what)?;
-            self.run = run;
-            stored
-        } else {
-            head.body = note.tick;
-            head.latest = *markup != self.newest;
-            row.clone()
-        };
-        writes.insert((Class::Bodies, place), Some(stored));
-        self.newer = Some((note.tick.time(), row));
-        Ok(())
+        let (item, tick) = (&mut self.item, note.tick);
+        item.kept = item.kept.saturating_add(1);
+        self.oldest = self.oldest.min(tick);
+        let what = || format!("the item {} of the feed {}", item.known.id, feed.name);
+        let key = keys::version(&feed.name, &item.known.id, tick);
+        let mut text = TextRecord { note: Some(note.clone()), body: None };
+        if let Some(markup) = markup {
+            let whole = Bytes::from(feed.records.encoded(markup, what)?);
+            text.body = Some(whole.clone());
+            if let Some((at, newer)) = &self.newer {
+                self.run = (self.run + 1) % WHOLE_EVERY;
+                if self.run > 0 {
+                    text.body = Some(feed.records.difference(&whole, *at, newer, what)?.into());
+                }
+            } else {
+                item.body = tick;
+                item.has_latest = *markup != self.newest;
+            }
+            self.newer = Some((tick.time(), whole));
+        }
+        feed.records.put_text(writes, key, &text)
     }
 
-    fn finish(self, records: &Records, writes: &mut Writes) -> Result<(), StoreError> {
-        let Self { feed, known, newest, mut head, newer, oldest, .. } = self;
-        let key = keys::item(&feed, &known.id);
+    fn finish(self, feed: &FeedRecords, writes: &mut Writes) -> Result<(), StoreError> {
+        let Self { mut item, newest, newer, oldest, .. } = self;
+        let what = || format!("the item {} of the feed {}", item.known.id, feed.name);
+        let newest = TextRecord::of_body(feed.records.encoded(&newest, what)?);
         if newer.is_none() {
             // The version with its newest bytes is not kept any more: it is older than all that are.
-            head.body = Tick::at(oldest.time().minus(Duration::from_secs(1)));
-            let place = keys::version(&feed, &known.id, head.body);
-            records.put(writes, Class::Bodies, place, &newest)?;
-        } else if head.latest {
-            records.put(writes, Class::Latest, key.clone(), &newest)?;
+            item.body = Tick::at(oldest.time().minus(Duration::from_secs(1)));
         }
-        records.put(writes, Class::Heads, key, &head)
+        if newer.is_none() || item.has_latest {
+            feed.records.put_text(writes, feed.newest_key(&item), &newest)?;
+        }
+        let key = keys::item(&feed.name, &item.known.id);
+        feed.records.put(writes, Class::Items, key, &item)
     }
 }

@@ -2,9 +2,9 @@
 //! that others write to as well.
 
 use super::committer::{CommitGroup, Committer};
+use super::feed::FeedRecords;
 use super::plan::PlannedCommit;
-use super::request::Touches;
-use super::transactions::TransactionLock;
+use super::request::WriteScope;
 use super::{StoreInner, Writer, keys, plan, prune, purge, redo};
 use crate::engine::Class;
 use crate::record::StateRecord;
@@ -46,7 +46,7 @@ impl StoreInner {
             let commit = move |committer: &mut Committer, group: &mut CommitGroup| {
                 committer.commit(planned, group)
             };
-            self.ask(Touches::Feed, commit).await
+            self.ask(WriteScope::Feed(feed.clone()), commit).await
         };
         drop((gate, lock));
         done
@@ -89,7 +89,7 @@ impl StoreInner {
             let _ = making.set(planned.head.clone());
             committer.commit(planned, group)
         };
-        let done = self.transact(TransactionLock::Feed(feed.clone()), commit).await;
+        let done = self.ask(WriteScope::Feed(feed.clone()), commit).await;
         match (done, made.get()) {
             (Err(CommitError::Ambiguous(error)), Some(made)) => {
                 self.settle(feed, base, made.clone(), error).await
@@ -108,8 +108,8 @@ impl StoreInner {
     ) -> Result<Committed, CommitError> {
         let key = keys::feed(&feed);
         // It waits for a transaction of the feed that is still under way.
-        let found = self.retried_transaction(TransactionLock::Feed(feed), move |committer, _| {
-            committer.records.record::<StateRecord>(Class::States, &key)
+        let found = self.retried_transaction(WriteScope::Feed(feed), move |committer, _| {
+            Ok(committer.records.record::<StateRecord>(Class::States, &key)?)
         });
         // Whoever changes the feed next waits as long.
         let Ok(Ok(found)) = timeout(SETTLE_TIME, found).await else {
@@ -135,51 +135,37 @@ impl StoreInner {
         retention: Retention,
         now: Time,
     ) -> Result<Pruned, CommitError> {
-        let lock = self.shared.lock(&feed).await;
-        let name = feed.clone();
-        let list = move |records: &super::Records, head: &StateRecord| {
-            let list = prune::list(records, &name, &head.state, &retention, now)?;
-            // What is kept as it should be costs no write.
-            let writes = if list.is_empty() { None } else { Some(prune::remove(records, &list)?) };
-            Ok((list.pruned, writes, head.clone()))
+        let (lock, scope) = (self.shared.lock(&feed).await, WriteScope::Feed(feed.clone()));
+        let prune = move |feed: &FeedRecords, head: &StateRecord| {
+            let (writes, pruned) = prune::prune(feed, &retention, now)?;
+            Ok((writes, pruned, head.clone()))
         };
-        let Some((pruned, writes, head)) = self.read_feed(&feed, list).await? else {
+        let Some((writes, pruned, head)) = self.read_feed(&feed, prune).await? else {
             return Ok(Pruned::default());
         };
-        let Some(writes) = writes else { return Ok(pruned) };
-        let gate = self.shut(&feed).await;
-        if let Writer::Transactions(_) = self.opened()?.writer {
-            let key = TransactionLock::Feed(feed.clone());
-            let prune = move |committer: &mut Committer, group: &mut CommitGroup| {
-                let key = keys::feed(&feed);
-                let found = committer.records.record::<StateRecord>(Class::States, &key)?;
-                if found.as_ref() != Some(&head) {
-                    let revision = found.map(|found| found.state.revision);
-                    return Err(CommitError::Conflict(revision.unwrap_or_default()));
-                }
-                committer.prune(&feed, &head, writes, group)
-            };
-            self.transact(key, prune).await?;
-        } else {
-            let prune = move |committer: &mut Committer, group: &mut CommitGroup| {
-                committer.prune(&feed, &head, writes, group)
-            };
-            self.ask(Touches::Feed, prune).await?;
+        // What is kept as it should be costs no write.
+        if writes.is_empty() {
+            return Ok(pruned);
         }
+        let gate = self.shut(&feed).await;
+        let prune = move |committer: &mut Committer, group: &mut CommitGroup| {
+            committer.prune(&feed, &head, writes, group)
+        };
+        self.ask(scope, prune).await?;
         drop((gate, lock));
         Ok(pruned)
     }
 
     /// Forgets a feed.
-    pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), StoreError> {
+    pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), CommitError> {
         let lock = self.shared.lock(&feed).await;
         if let Writer::Transactions(_) = self.opened()?.writer {
             let name = feed.clone();
             let purge = move |committer: &mut Committer, group: &mut CommitGroup| {
                 let key = keys::feed(&name);
                 let head = committer.records.record::<StateRecord>(Class::States, &key)?;
-                let floor =
-                    head.map(|head| Committer::purge_mark(&committer.records, &name, &head));
+                let feed = FeedRecords::new(&committer.records, &name);
+                let floor = head.map(|head| Committer::purge_mark(&feed, &head));
                 let floor = floor.transpose()?;
                 committer.purge(&name, floor.as_ref(), group)?;
                 if let Some(floor) = &floor {
@@ -187,14 +173,12 @@ impl StoreInner {
                 }
                 Ok(())
             };
-            return self.transact(TransactionLock::Feed(feed), purge).await;
+            return self.ask(WriteScope::Feed(feed), purge).await;
         }
         let name = feed.clone();
-        let floor =
-            self.read_feed(&feed, move |records, head| Committer::purge_mark(records, &name, head));
-        let floor = floor.await?;
-        let (gate, name) = (self.shut(&feed).await, feed.clone());
-        self.ask(Touches::Lists, move |committer, group| {
+        let floor = self.read_feed(&feed, Committer::purge_mark).await?;
+        let gate = self.shut(&feed).await;
+        self.ask(WriteScope::Feeds, move |committer, group| {
             committer.purge(&name, floor.as_ref(), group)
         })
         .await?;
@@ -206,7 +190,7 @@ impl StoreInner {
             let sweep = move |committer: &mut Committer, group: &mut CommitGroup| {
                 committer.sweep(&name, &floor, group)
             };
-            is_all = self.ask(Touches::Feed, sweep).await?;
+            is_all = self.ask(WriteScope::Feed(feed.clone()), sweep).await?;
         }
         drop(lock);
         Ok(())

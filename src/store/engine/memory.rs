@@ -1,6 +1,6 @@
 //! An ordered map in memory. Nothing outlives the process, so "durable" means "applied".
 
-use super::{Class, Engine, KeyOrder, KeyRange, Portion, ValueSize, Writes, beginning_with};
+use super::{Class, Engine, KeyOrder, KeyRange, Portion, Writes, beginning_with};
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -35,10 +35,6 @@ impl Engine for MemoryEngine {
         Ok(self.read().get(&class).and_then(|entries| entries.get(key).cloned()))
     }
 
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        Ok(self.read().get(&class).is_some_and(|entries| entries.contains_key(key)))
-    }
-
     fn portion(
         &self,
         class: Class,
@@ -64,9 +60,10 @@ impl Engine for MemoryEngine {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError> {
+    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
         let entries = self.portion(class, range, KeyOrder::Ascending, limit)?.entries;
-        let size = |(key, value): (Vec<u8>, Bytes)| ValueSize { key, size: value.len() };
+        let size =
+            |(key, value): (Vec<u8>, Bytes)| (key, value.len().try_into().unwrap_or(u64::MAX));
         Ok(entries.into_iter().map(size).collect())
     }
 

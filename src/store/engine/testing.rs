@@ -1,6 +1,6 @@
 //! An engine of which a test sees the calls, and lets them fail.
 
-use super::{Class, Engine, KeyOrder, KeyRange, Portion, RecordKey, ValueSize, Writes};
+use super::{Class, Engine, KeyOrder, KeyRange, Portion, RecordKey, Writes};
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -71,11 +71,6 @@ impl Engine for WatchedEngine {
         wanted.into_iter().map(found).collect()
     }
 
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        self.read(class, key)?;
-        self.engine.contains(class, key)
-    }
-
     fn portion(
         &self,
         class: Class,
@@ -92,7 +87,7 @@ impl Engine for WatchedEngine {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError> {
+    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
         self.read_range(class, range)?;
         self.engine.sizes(class, range, limit)
     }

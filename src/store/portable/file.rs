@@ -2,12 +2,11 @@
 //! with a fingerprint of all before it. Each frame is its length and a record.
 
 use super::ExportRecord;
-use crate::KeptVersion;
 use crate::limits::VALUE_LIMIT;
-use crate::record::{RecordError, SegmentRecord, decode_plain, encode_plain};
+use crate::record::{RecordError, decode_plain, encode_plain};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, Read, Write};
-use tidegate_core::model::{EndpointId, FeedName, SupIdBasis};
+use tidegate_core::model::{EndpointId, SupIdBasis};
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// What the file begins with.
@@ -37,14 +36,12 @@ pub struct ExportHead {
 enum Frame {
     /// What stands before the pieces.
     Head(ExportHead),
-    /// A piece that is no part of the one before it.
     Piece(ExportRecord),
-    /// A version of the item before it.
-    Version(Box<KeptVersion>),
-    /// A block of the archive before it.
-    Block(Box<SegmentRecord>),
     /// How many frames there were, and their fingerprint.
-    End { frames: u64, digest: u128 },
+    End {
+        frames: u64,
+        digest: u128,
+    },
 }
 
 /// Why a file is not, or cannot be, the state of a gateway.
@@ -134,11 +131,7 @@ impl<W: Write> ExportWriter<W> {
     /// Writes a piece.
     pub fn put(&mut self, piece: ExportRecord) -> Result<(), PortableError> {
         self.totals.note(&piece);
-        self.frame(&match piece {
-            ExportRecord::Version(_, version) => Frame::Version(version),
-            ExportRecord::Block(_, block) => Frame::Block(block),
-            piece => Frame::Piece(piece),
-        })
+        self.frame(&Frame::Piece(piece))
     }
 
     /// Ends the file; answers what stands in it and where it was written to.
@@ -157,8 +150,6 @@ pub struct ExportReader<R: Read> {
     digest: Xxh3Default,
     frames: u64,
     totals: ExportTotals,
-    /// The feed of the piece before.
-    feed: Option<FeedName>,
     ended: bool,
 }
 
@@ -185,7 +176,6 @@ impl<R: Read> ExportReader<R> {
             digest: Xxh3Default::new(),
             frames: 0,
             totals: ExportTotals::default(),
-            feed: None,
             ended: false,
         };
         let Frame::Head(head) = reader.frame()? else {
@@ -212,20 +202,11 @@ impl<R: Read> ExportReader<R> {
         if self.ended {
             return Ok(None);
         }
-        let alone = || damaged("a part of a piece stands by itself");
-        let frame = self.frame()?;
-        let before = self.feed.take();
-        let piece = match frame {
-            Frame::Piece(ExportRecord::Version(..) | ExportRecord::Block(..)) => {
-                return Err(alone());
-            }
+        let piece = match self.frame()? {
             Frame::Piece(piece) => piece,
-            Frame::Version(version) => ExportRecord::Version(before.ok_or_else(alone)?, version),
-            Frame::Block(block) => ExportRecord::Block(before.ok_or_else(alone)?, block),
             Frame::End { .. } => return Ok(None),
             Frame::Head(_) => return Err(damaged("it has two heads")),
         };
-        self.feed = piece.feed().cloned();
         self.totals.note(&piece);
         Ok(Some(piece))
     }

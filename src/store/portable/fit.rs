@@ -16,8 +16,8 @@ pub(crate) struct Fit {
     stubs: HashSet<SyncId>,
     /// The item whose versions come, how many came, and the tick of the last one.
     versions: Option<(SyncId, usize, Option<Tick>)>,
-    ordered: Option<(Time, Vec<SyncId>)>,
-    framed: Option<Time>,
+    /// Since when the last frame was in force, and its order.
+    frame: Option<(Time, Vec<SyncId>)>,
     archive: Option<u64>,
     /// Whether that one's blocks come.
     blocks: bool,
@@ -66,19 +66,11 @@ impl Fit {
                 }
                 self.epoch = Some(sealed.epoch);
             }
-            ExportRecord::Skeleton(feed, since, _) => {
-                if Some(*since) <= self.framed {
-                    return Err(unfit(format!(
-                        "the documents of the feed {feed} are not in order"
-                    )));
-                }
-                self.framed = Some(*since);
-            }
-            ExportRecord::Order(feed, since, order) => {
-                if self.ordered.as_ref().is_some_and(|(before, _)| since <= before) {
+            ExportRecord::Frame(feed, frame) => {
+                if self.frame.as_ref().is_some_and(|(before, _)| frame.since <= *before) {
                     return Err(unfit(format!("the orders of the feed {feed} are not in order")));
                 }
-                self.ordered = Some((*since, order.clone()));
+                self.frame = Some((frame.since, frame.order.clone()));
             }
             ExportRecord::Item(feed, item) => {
                 let CarriedItem { known, conflicts, .. } = &**item;
@@ -147,7 +139,7 @@ impl Fit {
                 if state.revision.0 == u64::MAX {
                     return Err(unfit(format!("the feed {feed} has the last of all revisions")));
                 }
-                let order = self.ordered.take().map(|(_, order)| order).unwrap_or_default();
+                let order = self.frame.take().map(|(_, order)| order).unwrap_or_default();
                 let is_there = |id: &SyncId| self.items.contains(id) && !self.stubs.contains(id);
                 if let Some(unknown) = order.iter().find(|id| !is_there(id)) {
                     return Err(unfit(format!("the feed {feed} shows the unknown item {unknown}")));

@@ -10,7 +10,7 @@ use super::statements::{
     NUMBER, POSITION, TABLES, VERSION,
 };
 use super::transaction::{OpenTransaction, PostgresTransaction};
-use crate::embedded::{StorePlace, TransactionLock};
+use crate::embedded::{StorePlace, WriteScope};
 use crate::engine::RecordKey;
 use crate::gateways::{GatewayId, Gateways, KnownGateway};
 use crate::{Epoch, StoreError, since_boot};
@@ -161,12 +161,12 @@ impl Database {
     /// Begins a transaction that writes, once no other one has the same to itself. Blocks.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        lock: &TransactionLock,
+        scope: &WriteScope,
     ) -> Result<PostgresTransaction, StoreError> {
-        let (pool, handle, lock) = (self.pool.clone(), self.handle()?, lock.clone());
+        let (pool, handle, scope) = (self.pool.clone(), self.handle()?, scope.clone());
         let begun = self.run("begin a write", async move {
             let client = connection(&pool).await?;
-            in_time(OpenTransaction::begin(client, handle, &lock)).await
+            in_time(OpenTransaction::begin(client, handle, &scope)).await
         })?;
         Ok(PostgresTransaction::new(Arc::clone(self), Arc::new(begun)))
     }

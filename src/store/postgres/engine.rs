@@ -3,14 +3,12 @@
 
 use super::connect::{SqlError, connection, execute, get, in_time, query};
 use super::database::Database;
-use super::statements::{
-    CLEAR, CONTAINS, FIRST, FIRST_ALL, GET, GET_MANY, LAST, LAST_ALL, SIZES, SIZES_ALL,
-};
+use super::statements::{CLEAR, FIRST, GET, GET_MANY, LAST, SIZES};
 use super::transaction::OpenTransaction;
 use crate::StoreError;
 use crate::engine::{
-    Class, Engine, EngineSnapshot, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey,
-    ValueSize, Writes, beginning_with,
+    Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, SnapshotWith, Writes,
+    beginning_with,
 };
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -33,8 +31,11 @@ pub(super) fn number(class: Class) -> i16 {
     i16::from(class as u8)
 }
 
-/// The first key of a range, and the first behind it, where there is an end.
-fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Option<Vec<u8>>) {
+/// Behind every key: a name, or a random id that is shorter.
+const END_OF_KEYS: [u8; 32] = [u8::MAX; 32];
+
+/// The first key of a range, and the first behind it.
+fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Vec<u8>) {
     // The next key there can be.
     let next = |key: &[u8]| [key, &[0]].concat();
     let from = match begin {
@@ -43,9 +44,9 @@ fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Option<Vec<u8>>) {
         Bound::Unbounded => Vec::new(),
     };
     let to = match end {
-        Bound::Included(key) => Some(next(key)),
-        Bound::Excluded(key) => Some(key.clone()),
-        Bound::Unbounded => None,
+        Bound::Included(key) => next(key),
+        Bound::Excluded(key) => key.clone(),
+        Bound::Unbounded => END_OF_KEYS.to_vec(),
     };
     (from, to)
 }
@@ -98,9 +99,9 @@ impl Engine for PostgresEngine {
         true
     }
 
-    fn snapshot(&self, key: Option<RecordKey>) -> Result<Option<EngineSnapshot>, StoreError> {
+    fn snapshot(&self, key: Option<RecordKey>) -> Result<Option<SnapshotWith>, StoreError> {
         let (engine, entry) = self.database.snapshot(key)?;
-        Ok(Some(EngineSnapshot { engine: Arc::new(engine), entry }))
+        Ok(Some((Arc::new(engine), entry)))
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
@@ -141,14 +142,6 @@ impl Engine for PostgresEngine {
         })
     }
 
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        let (class, key) = (number(class), key.to_vec());
-        self.ask("read", move |client| async move {
-            let rows = query(&client, CONTAINS, &[&class, &key]).await?;
-            rows.first().map_or(Ok(false), |row| get(row, 0))
-        })
-    }
-
     fn portion(
         &self,
         class: Class,
@@ -159,14 +152,11 @@ impl Engine for PostgresEngine {
         let (class, (from, to)) = (number(class), bounds(range));
         self.ask("read", move |client| async move {
             let (rows, bytes) = (limited(limit), limited(PORTION_BYTES));
-            let (text, all) = match order {
-                KeyOrder::Ascending => (FIRST, FIRST_ALL),
-                KeyOrder::Descending => (LAST, LAST_ALL),
+            let text = match order {
+                KeyOrder::Ascending => FIRST,
+                KeyOrder::Descending => LAST,
             };
-            let found = match &to {
-                Some(to) => query(&client, text, &[&class, &from, &rows, &bytes, to]).await?,
-                None => query(&client, all, &[&class, &from, &rows, &bytes]).await?,
-            };
+            let found = query(&client, text, &[&class, &from, &to, &rows, &bytes]).await?;
             let (mut entries, mut taken) = (Vec::new(), 0_usize);
             for row in found {
                 let (key, value) = (get::<Vec<u8>>(&row, 0)?, get::<&[u8]>(&row, 1)?);
@@ -183,17 +173,13 @@ impl Engine for PostgresEngine {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError> {
+    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
         let (class, (from, to)) = (number(class), bounds(range));
         self.ask("read", move |client| async move {
             let rows = limited(limit);
-            let found = match &to {
-                Some(to) => query(&client, SIZES, &[&class, &from, &rows, to]).await?,
-                None => query(&client, SIZES_ALL, &[&class, &from, &rows]).await?,
-            };
-            let size = |row: &tokio_postgres::Row| -> Result<ValueSize, SqlError> {
-                let size = usize::try_from(get::<i32>(row, 1)?).unwrap_or_default();
-                Ok(ValueSize { key: get(row, 0)?, size })
+            let found = query(&client, SIZES, &[&class, &from, &to, &rows]).await?;
+            let size = |row: &tokio_postgres::Row| -> Result<(Vec<u8>, u64), SqlError> {
+                Ok((get(row, 0)?, u64::try_from(get::<i32>(row, 1)?).unwrap_or_default()))
             };
             found.iter().map(size).collect()
         })

@@ -1,29 +1,16 @@
 //! Every statement that the database gets. They are narrow: what any PostgreSQL takes.
 
-/// A portion of a range: bounded by its entries, and by the bytes of their values.
+/// A portion of a range in an order: bounded by its entries, and by the bytes of their values.
 macro_rules! portion {
-    ($end:literal, $order:literal) => {
+    ($order:literal) => {
         concat!(
             "SELECT key, value FROM (SELECT key, value, sum(octet_length(value)) OVER (ORDER BY key ",
             $order,
             ") - octet_length(value) AS before FROM (SELECT key, value FROM tidegate_entry ",
-            "WHERE class = $1 AND key >= $2",
-            $end,
-            " ORDER BY key ",
+            "WHERE class = $1 AND key >= $2 AND key < $3 ORDER BY key ",
             $order,
-            " LIMIT $3) AS few) AS summed WHERE before < $4 ORDER BY key ",
+            " LIMIT $4) AS few) AS summed WHERE before < $5 ORDER BY key ",
             $order
-        )
-    };
-}
-
-/// The keys of a range, with how much their values take.
-macro_rules! sizes {
-    ($end:literal) => {
-        concat!(
-            "SELECT key, octet_length(value) FROM tidegate_entry WHERE class = $1 AND key >= $2",
-            $end,
-            " ORDER BY key LIMIT $3"
         )
     };
 }
@@ -79,7 +66,7 @@ pub(super) const REMOVE: &str = "DELETE FROM tidegate_entry e \
     WHERE e.class = gone.class AND e.key = gone.key";
 /// Removes a range.
 pub(super) const CLEAR: &str =
-    "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND ($3::bytea IS NULL OR key < $3)";
+    "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND key < $3";
 /// Notes what a transaction did to what gateways have in memory, and what the change log is to say of it.
 pub(super) const NOTE: &str = "INSERT INTO tidegate_change (at, key, logged, shown) \
     SELECT $1, key, logged, shown::jsonb \
@@ -95,7 +82,7 @@ pub(super) const NUMBER: &str = "BEGIN; \
     SELECT position FROM tidegate_counter FOR UPDATE; \
     UPDATE tidegate_change SET position = (SELECT position + 1 FROM tidegate_counter) \
         WHERE position IS NULL; \
-    INSERT INTO tidegate_entry (class, key, value, shown) SELECT 12, int8send(c.epoch + 1) || \
+    INSERT INTO tidegate_entry (class, key, value, shown) SELECT 4, int8send(c.epoch + 1) || \
         int4send((row_number() OVER (ORDER BY n.number) - 1)::integer), \
         int8send(greatest(c.closed_at, least(max(n.at) OVER (), extract(epoch FROM now())::bigint + 1))) || n.logged, n.shown \
         FROM tidegate_counter c JOIN tidegate_change n ON n.position = c.position + 1 \
@@ -115,9 +102,9 @@ pub(super) const LOOK: &str = "SELECT c.position, c.epoch, \
     EXISTS (SELECT 1 FROM tidegate_change w WHERE w.position IS NULL), n.key, s.value, f.value, i.value \
     FROM tidegate_counter c \
     LEFT JOIN (SELECT DISTINCT key FROM tidegate_change WHERE position > $1) AS n ON true \
-    LEFT JOIN tidegate_entry s ON s.class = 2 AND s.key = n.key \
-    LEFT JOIN tidegate_entry f ON f.class = 1 AND f.key = n.key \
-    LEFT JOIN tidegate_entry i ON i.class = 28 AND i.key = n.key";
+    LEFT JOIN tidegate_entry s ON s.class = 7 AND s.key = n.key \
+    LEFT JOIN tidegate_entry f ON f.class = 2 AND f.key = n.key \
+    LEFT JOIN tidegate_entry i ON i.class = 1 AND i.key = n.key";
 /// How far the notes are numbered.
 pub(super) const POSITION: &str = "SELECT position FROM tidegate_counter";
 /// Statistics for the planner, after much was written.
@@ -131,21 +118,13 @@ pub(super) const GET_MANY: &str = "SELECT class, key, CASE WHEN before < $3 THEN
     - octet_length(e.value) AS before FROM tidegate_entry e \
     JOIN unnest($1::smallint[], $2::bytea[]) AS wanted (class, key) \
     ON e.class = wanted.class AND e.key = wanted.key) AS found";
-/// Whether there is a value.
-pub(super) const CONTAINS: &str =
-    "SELECT EXISTS (SELECT 1 FROM tidegate_entry WHERE class = $1 AND key = $2)";
 /// The first entries of a range.
-pub(super) const FIRST: &str = portion!(" AND key < $5", "ASC");
-/// The same without an end.
-pub(super) const FIRST_ALL: &str = portion!("", "ASC");
+pub(super) const FIRST: &str = portion!("ASC");
 /// The last entries of a range.
-pub(super) const LAST: &str = portion!(" AND key < $5", "DESC");
-/// The same without an end.
-pub(super) const LAST_ALL: &str = portion!("", "DESC");
+pub(super) const LAST: &str = portion!("DESC");
 /// The first keys of a range, with what their values take.
-pub(super) const SIZES: &str = sizes!(" AND key < $4");
-/// The same without an end.
-pub(super) const SIZES_ALL: &str = sizes!("");
+pub(super) const SIZES: &str = "SELECT key, octet_length(value) FROM tidegate_entry \
+    WHERE class = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
 
 /// The format of the tables.
 pub(super) const FORMAT: i32 = 1;
@@ -166,20 +145,20 @@ pub(super) const TABLES: &str = "\
     CREATE TABLE tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
         beat_at timestamptz NOT NULL, polls boolean NOT NULL, settings text NOT NULL); \
     CREATE VIEW tidegate_feed AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
-        shown->>'standing' AS standing FROM tidegate_entry WHERE class = 1; \
+        shown->>'standing' AS standing FROM tidegate_entry WHERE class = 2; \
     CREATE VIEW tidegate_state AS SELECT shown->>'feed' AS feed, \
         (shown->>'revision')::bigint AS revision, (shown->>'until')::timestamptz AS until, \
         (shown->>'updated')::timestamptz AS updated, (shown->>'items')::bigint AS items, \
-        (shown->>'held')::boolean AS held FROM tidegate_entry WHERE class = 2; \
+        (shown->>'held')::boolean AS held FROM tidegate_entry WHERE class = 7; \
     CREATE VIEW tidegate_log AS SELECT \
         ('x' || encode(substring(key FROM 1 FOR 8), 'hex'))::bit(64)::bigint AS epoch, \
         to_timestamp(('x' || encode(substring(value FROM 1 FOR 8), 'hex'))::bit(64)::bigint) AS closed_at, \
         shown->>'feed' AS feed, (shown->>'until')::timestamptz AS until, \
         (shown->>'revision')::bigint AS revision, (shown->>'versions')::bigint AS versions \
-        FROM tidegate_entry WHERE class = 12; \
+        FROM tidegate_entry WHERE class = 4; \
     CREATE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
         (shown->>'polled')::timestamptz AS polled, (shown->>'due')::timestamptz AS due, \
-        (shown->>'failures')::bigint AS failures, shown->>'error' AS error FROM tidegate_entry WHERE class = 13; \
+        (shown->>'failures')::bigint AS failures, shown->>'error' AS error FROM tidegate_entry WHERE class = 3; \
     CREATE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
         shown->>'subscriber' AS subscriber, (shown->>'until')::timestamptz AS until, \
-        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 24";
+        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 5";

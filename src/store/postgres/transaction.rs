@@ -6,7 +6,7 @@ use super::database::Database;
 use super::engine::{PostgresEngine, number};
 use super::shown;
 use super::statements::{BEGIN, BEGIN_READ, COMMIT, GET, LOCK, NOTE, PUT, REACH, REMOVE, ROLLBACK};
-use crate::embedded::TransactionLock;
+use crate::embedded::WriteScope;
 use crate::engine::{Class, RecordKey, Writes};
 use crate::{Epoch, StoreError};
 use bytes::Bytes;
@@ -74,18 +74,18 @@ impl OpenTransaction {
     pub(super) async fn begin(
         client: Object,
         handle: Handle,
-        lock: &TransactionLock,
+        scope: &WriteScope,
     ) -> Result<Self, SqlError> {
         let mut open = Self::new(Arc::new(client), handle);
-        let (name, state) = match lock {
-            TransactionLock::Nothing => {
+        let (name, state) = match scope {
+            WriteScope::Notes => {
                 open.client.batch_execute(BEGIN).await?;
                 return Ok(open);
             }
-            TransactionLock::Feed(feed) => (format!("feed {feed}"), Some(state_key(feed))),
-            TransactionLock::Identity => ("identity".to_owned(), None),
-            TransactionLock::Feeds => ("feeds".to_owned(), None),
-            TransactionLock::Subscriptions => ("subscriptions".to_owned(), None),
+            WriteScope::Feed(feed) => (format!("feed {feed}"), Some(state_key(feed))),
+            WriteScope::Identity => ("identity".to_owned(), None),
+            WriteScope::Feeds => ("feeds".to_owned(), None),
+            WriteScope::Subscriptions => ("subscriptions".to_owned(), None),
         };
         let locking = open.client.prepare_cached(LOCK).await?;
         let getting = open.client.prepare_cached(GET).await?;
@@ -216,43 +216,29 @@ async fn send(client: &Object, writes: Writes, notes: MemoryNotes) -> Result<(),
             bytes = 0;
         }
     }
-    let statement = async |text: &'static str, is_needed: bool| match is_needed {
-        true => client.prepare_cached(text).await.map(Some),
-        false => Ok(None),
-    };
-    let remove = statement(REMOVE, !gone.is_empty()).await?;
-    let put = statement(PUT, !puts.keys.is_empty()).await?;
-    let note = statement(NOTE, !notes.is_empty()).await?;
-    let reach = statement(REACH, notes.reached.is_some()).await?;
+    if let Some((epoch, closed)) = notes.reached {
+        let epoch = i64::try_from(epoch.0).unwrap_or(i64::MAX);
+        super::connect::execute(client, REACH, &[&epoch, &closed.unix()]).await?;
+    }
+    // What sets and removes nothing costs no wait.
+    let remove = client.prepare_cached(REMOVE).await?;
+    let put = client.prepare_cached(PUT).await?;
+    let note = client.prepare_cached(NOTE).await?;
     let Puts { classes: of, keys, values, shown } = puts;
     let (noted, logged): (Vec<_>, Vec<_>) = notes.keys.into_iter().unzip();
     let logged_shown: Vec<Option<String>> =
         logged.iter().map(|value: &Option<Vec<u8>>| shown::of_change(value.as_ref()?)).collect();
-    let (epoch, closed) = notes.reached.unwrap_or((Epoch(0), notes.at));
-    let (epoch, closed) = (i64::try_from(epoch.0).unwrap_or(i64::MAX), closed.unix());
     let at = notes.at.unix();
-    macro_rules! sent {
-        ($statement:expr, $parameters:expr) => {
-            async {
-                match &$statement {
-                    Some(statement) => client.execute(statement, $parameters).await,
-                    None => Ok(0),
-                }
-            }
-        };
-    }
     // In this order, each behind the other on one connection.
-    let (removed, set, noted, reached, committed) = tokio::join!(
+    let (removed, set, noted, committed) = tokio::join!(
         biased;
-        sent!(remove, &[&classes, &gone]),
-        sent!(put, &[&of, &keys, &values, &shown]),
-        sent!(note, &[&at, &noted, &logged, &logged_shown]),
-        sent!(reach, &[&epoch, &closed]),
+        async { client.execute(&remove, &[&classes, &gone]).await },
+        async { client.execute(&put, &[&of, &keys, &values, &shown]).await },
+        async { client.execute(&note, &[&at, &noted, &logged, &logged_shown]).await },
         client.batch_execute(COMMIT),
     );
     removed?;
     set?;
     noted?;
-    reached?;
     Ok(committed?)
 }

@@ -14,10 +14,6 @@ pub(crate) struct ArchiveRecord {
     pub(crate) blocks: u32,
 }
 
-/// The number of the archive that an id names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ArchiveNumber(pub(crate) u64);
-
 /// A block of an [`Archive`]; the first one says what it has once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentRecord {

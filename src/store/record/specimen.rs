@@ -1,4 +1,4 @@
-//! Values of every kind for tests: one fixed specimen with every field set, and random ones.
+//! Random values of every kind for tests.
 
 use crate::purge_mark::PurgeMark;
 use crate::{LoggedChange, VersionNote};

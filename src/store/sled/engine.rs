@@ -4,7 +4,7 @@
 use super::barrier::FlushAndSync;
 use super::watchdog::Watchdog;
 use crate::StoreError;
-use crate::engine::{Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, ValueSize, Writes};
+use crate::engine::{Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, Writes};
 use ::sled::transaction::{ConflictableTransactionError, TransactionError};
 use ::sled::{Db, IVec, Transactional, Tree};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(super) const PIECE: usize = 7_000;
 const PIECES_LIMIT: usize = u16::MAX as usize;
 /// The value stands whole behind this byte.
 const WHOLE: u8 = 0;
-/// The number of pieces stands behind this byte.
+/// The size of a value in pieces stands behind this byte.
 const IN_PIECES: u8 = 1;
 /// How often in a row another value may take the place of one while its pieces are read.
 const REPLACED_LIMIT: usize = 64;
@@ -199,37 +199,19 @@ impl SledEngine {
         self.tree(Place::Of(class))?.get(key).map_err(|error| self.failed("read", error))
     }
 
-    /// The value whose root entry is `root`; `None` where it was removed meanwhile.
+    /// The value whose root entry is `root`; `None` where it was removed meanwhile. Where another value takes its place
+    /// meanwhile, pieces are missing, and that one is read.
     fn whole(&self, class: Class, key: &[u8], root: &IVec) -> Result<Option<Bytes>, StoreError> {
-        self.standing(class, key, root, |root| {
-            let Some(pieces) = ValuePieces::of(root) else {
+        let mut root = root.clone();
+        for _ in 0..REPLACED_LIMIT {
+            let Some(pieces) = ValuePieces::of(&root) else {
                 let value = root.split_first().filter(|(first, _)| **first == WHOLE);
                 let value = value.map(|(_, value)| Bytes::copy_from_slice(value));
                 let damaged = || self.damaged(Place::Of(class), key, "it has no head");
                 return value.ok_or_else(damaged).map(Some);
             };
-            let mut value = Vec::with_capacity(usize::from(pieces.count) * PIECE);
-            for number in 0..pieces.count {
-                let Some(piece) = self.piece(class, key, pieces, number)? else { return Ok(None) };
-                value.extend_from_slice(&piece);
-            }
-            Ok(Some(value.into()))
-        })
-    }
-
-    /// Answers what `read` makes of a value's root and its pieces. Where another value takes the place of
-    /// this one meanwhile, pieces are missing, and that one is read; `None` where it is removed.
-    fn standing<T>(
-        &self,
-        class: Class,
-        key: &[u8],
-        root: &IVec,
-        read: impl Fn(&[u8]) -> Result<Option<T>, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
-        let mut root = root.clone();
-        for _ in 0..REPLACED_LIMIT {
-            if let Some(found) = read(&root)? {
-                return Ok(Some(found));
+            if let Some(value) = self.joined(class, key, pieces)? {
+                return Ok(Some(value));
             }
             match self.root(class, key)? {
                 None => return Ok(None),
@@ -240,16 +222,21 @@ impl SledEngine {
         Err(self.damaged(Place::Of(class), key, "a piece is missing"))
     }
 
-    /// One piece of a large value.
-    fn piece(
+    /// The value of these pieces; `None` where one is missing.
+    fn joined(
         &self,
         class: Class,
         key: &[u8],
         pieces: ValuePieces,
-        number: u16,
-    ) -> Result<Option<IVec>, StoreError> {
-        let found = self.tree(Place::Pieces)?.get(pieces.key(class, key, number));
-        found.map_err(|error| self.failed("read", error))
+    ) -> Result<Option<Bytes>, StoreError> {
+        let tree = self.tree(Place::Pieces)?;
+        let mut value = Vec::new();
+        for key in pieces.keys(class, key) {
+            let piece = tree.get(key).map_err(|error| self.failed("read", error))?;
+            let Some(piece) = piece else { return Ok(None) };
+            value.extend_from_slice(&piece);
+        }
+        Ok(Some(value.into()))
     }
 
     /// The entries of trees that make these writes: a large value is a root and its pieces, and what was
@@ -260,25 +247,26 @@ impl SledEngine {
             let before = self.root(class, &key)?;
             let old = before.as_deref().and_then(ValuePieces::of);
             if let Some(old) = old {
-                let keys = (0..old.count).map(|number| old.key(class, &key, number));
-                made.extend(keys.map(|key| ((Place::Pieces, key), None)));
+                made.extend(old.keys(class, &key).map(|key| ((Place::Pieces, key), None)));
             }
             let root = match value {
                 None if before.is_none() => continue,
                 None => None,
                 Some(value) if value.len() < PIECE => Some([&[WHOLE], value.as_slice()].concat()),
                 Some(value) => {
-                    let parts = value.chunks(PIECE);
-                    let count = u16::try_from(parts.len()).map_err(|_| StoreError::TooLarge {
+                    let too_large = || StoreError::TooLarge {
                         what: format!("the value {} of {}", key.escape_ascii(), class.name()),
                         size: value.len(),
                         limit: PIECE * PIECES_LIMIT,
-                    })?;
-                    let new =
-                        ValuePieces { count, turn: old.map_or(0, |old| old.turn.wrapping_add(1)) };
-                    for (number, part) in (0..count).zip(parts) {
-                        let place = (Place::Pieces, new.key(class, &key, number));
-                        made.insert(place, Some(part.to_vec()));
+                    };
+                    let size = u32::try_from(value.len()).map_err(|_| too_large())?;
+                    let turn = old.map_or(0, |old| old.turn.wrapping_add(1));
+                    let new = ValuePieces { size, turn };
+                    if new.count() > PIECES_LIMIT {
+                        return Err(too_large());
+                    }
+                    for (key, part) in new.keys(class, &key).zip(value.chunks(PIECE)) {
+                        made.insert((Place::Pieces, key), Some(part.to_vec()));
                     }
                     Some(new.root())
                 }
@@ -335,11 +323,6 @@ impl Engine for SledEngine {
         Ok(root.map(|root| self.whole(class, key, &root)).transpose()?.flatten())
     }
 
-    fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
-        let found = self.tree(Place::Of(class))?.contains_key(key);
-        found.map_err(|error| self.failed("read", error))
-    }
-
     fn portion(
         &self,
         class: Class,
@@ -368,21 +351,16 @@ impl Engine for SledEngine {
         class: Class,
         range: &KeyRange,
         limit: usize,
-    ) -> Result<Vec<ValueSize>, StoreError> {
+    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
         let found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
         let mut sizes = Vec::new();
         for entry in found.take(limit) {
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            let size = self.standing(class, &key, &root, |root| {
-                let last = |pieces: ValuePieces| Some((pieces, pieces.count.checked_sub(1)?));
-                let Some((pieces, last)) = ValuePieces::of(root).and_then(last) else {
-                    return Ok(Some(root.len().saturating_sub(1)));
-                };
-                let Some(rest) = self.piece(class, &key, pieces, last)? else { return Ok(None) };
-                Ok(Some(usize::from(last) * PIECE + rest.len()))
-            })?;
-            // What was removed meanwhile has no size any more.
-            sizes.push(ValueSize { key: key.to_vec(), size: size.unwrap_or_default() });
+            let size = match ValuePieces::of(&root) {
+                Some(pieces) => pieces.size.into(),
+                None => root.len().saturating_sub(1).try_into().unwrap_or(u64::MAX),
+            };
+            sizes.push((key.to_vec(), size));
         }
         Ok(sizes)
     }
@@ -397,8 +375,8 @@ impl Engine for SledEngine {
         for entry in tree.scan_prefix(prefix).take(limit) {
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
             if let Some(pieces) = ValuePieces::of(&root) {
-                for number in 0..pieces.count {
-                    self.remove(Place::Pieces, &pieces.key(class, &key, number))?;
+                for piece in pieces.keys(class, &key) {
+                    self.remove(Place::Pieces, &piece)?;
                 }
             }
             self.remove(Place::Of(class), &key)?;
@@ -431,7 +409,8 @@ impl Engine for SledEngine {
 /// The pieces of a large value.
 #[derive(Debug, Clone, Copy)]
 struct ValuePieces {
-    count: u16,
+    /// The bytes of the value.
+    size: u32,
     /// Another one for each value at a key, so that nobody reads pieces of two of them as one.
     turn: u8,
 }
@@ -439,24 +418,27 @@ struct ValuePieces {
 impl ValuePieces {
     /// Those behind a root entry, where it has any.
     fn of(root: &[u8]) -> Option<Self> {
-        match root {
-            [IN_PIECES, high, low, turn] => {
-                Some(Self { count: u16::from_be_bytes([*high, *low]), turn: *turn })
-            }
-            _ => None,
-        }
+        let (turn, size) = root.strip_prefix(&[IN_PIECES])?.split_last()?;
+        Some(Self { size: u32::from_be_bytes(size.try_into().ok()?), turn: *turn })
     }
 
     /// The root entry.
     fn root(self) -> Vec<u8> {
-        let [high, low] = self.count.to_be_bytes();
-        vec![IN_PIECES, high, low, self.turn]
+        [&[IN_PIECES], self.size.to_be_bytes().as_slice(), &[self.turn]].concat()
     }
 
-    /// The key of one of them: the value's own key, the turn, the piece's number, and the class.
-    fn key(self, class: Class, key: &[u8], number: u16) -> Vec<u8> {
-        let [high, low] = number.to_be_bytes();
-        [key, &[self.turn, high, low, class as u8]].concat()
+    /// How many there are.
+    fn count(self) -> usize {
+        usize::try_from(self.size).unwrap_or(usize::MAX).div_ceil(PIECE)
+    }
+
+    /// Their keys: the value's own key, the turn, the piece's number, and the class.
+    fn keys(self, class: Class, key: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        let key = key.to_vec();
+        let key = move |number: u16| {
+            [key.as_slice(), &[self.turn], number.to_be_bytes().as_slice(), &[class as u8]].concat()
+        };
+        (0..=u16::MAX).take(self.count()).map(key)
     }
 }
 

@@ -73,11 +73,11 @@ async fn a_damaged_record_names_its_place() {
     let folder = used().await;
     let (store, engine) = open_raw(folder.path());
     let key = b"news\0a\0";
-    put(&*engine, Class::Ledger, key, Some(b"\x02\x01\0garbage"));
+    put(&*engine, Class::Items, key, Some(b"\x02\x01\0garbage"));
     let said = store.snapshot(&news()).await.unwrap_err();
     assert_damaged(&said, folder.path(), "record");
-    assert!(said.to_string().contains(r"in ledger at news\x00a\x00: "), "{said}");
-    put(&*engine, Class::Ledger, key, None);
+    assert!(said.to_string().contains(r"in items at news\x00a\x00: "), "{said}");
+    put(&*engine, Class::Items, key, None);
     let said = store.view(&news(), Select::All).await.unwrap_err();
     assert!(said.to_string().contains("it is missing"), "{said}");
     // A state that cannot be read is found at the start, before anything is served from it.

@@ -14,7 +14,7 @@ async fn a_purge_leaves_only_its_marks_and_the_log() {
     store.purge_feed(&news()).await.unwrap();
     for class in Class::ALL {
         let left = match class {
-            Class::Floors => 1,
+            Class::Marks => 1,
             Class::Log => 3,
             // The format's number, the identity and the number of list writes.
             Class::Gateway => 3,

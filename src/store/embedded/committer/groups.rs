@@ -1,6 +1,6 @@
 //! Groups of requests: what waits is carried out together, behind one barrier.
 
-use super::super::request::{CommitRequest, PendingAnswer, Touches};
+use super::super::request::{CommitRequest, PendingAnswer};
 use super::{CommitGroup, Committer};
 use crate::Epoch;
 use std::sync::{Arc, PoisonError};
@@ -40,7 +40,7 @@ impl Committer {
 
     /// Does what is asked for, passes one barrier for all of it, and answers.
     pub(in crate::embedded) fn serve(&mut self, requests: Vec<CommitRequest>) {
-        let is_listed = requests.iter().any(|request| request.touches != Touches::Feed);
+        let is_listed = requests.iter().any(|request| !request.is_of_feed);
         let gate = Arc::clone(&self.shared.lists);
         // A gate is poisoned only where the committer panicked, which ends it.
         let shut = is_listed.then(|| gate.write().unwrap_or_else(PoisonError::into_inner));

@@ -63,10 +63,10 @@ async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitEr
         let (record, begun) = (make::record(&format!("feed-{number}")), Arc::clone(&begun));
         let work = move |committer: &mut Committer, group: &mut CommitGroup| {
             begun.lock().unwrap().push(number);
-            committer.put_feeds((&[record], None), None, group).map_err(CommitError::Store)
+            committer.put_feeds((&[record], None), None, group)
         };
         let (reply, answer) = oneshot::channel();
-        assert!(sender.try_send(CommitRequest::new(Touches::Lists, work, reply)).is_ok());
+        assert!(sender.try_send(CommitRequest::new(&WriteScope::Notes, work, reply)).is_ok());
         waiting.push(answer);
     }
     drop(sender);

@@ -42,7 +42,7 @@ async fn failing_store() -> (Store, Arc<Mutex<Option<ReadFault>>>) {
 /// feed that takes the name again.
 #[tokio::test]
 async fn a_purge_that_the_database_does_not_answer_removes_nothing() {
-    for class in [Class::Gateway, Class::Ledger, Class::Stubs] {
+    for class in [Class::Gateway, Class::Items, Class::Stubs] {
         let (store, fault) = failing_store().await;
         let feed = make::feed("news");
         store.put_feed(&make::record("news")).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_purge_that_the_database_does_not_answer_removes_nothing() {
 
 #[tokio::test]
 async fn what_is_damaged_keeps_no_feed_from_being_purged() {
-    for (class, updates) in [(Class::Gateway, 2), (Class::Ledger, 0), (Class::Stubs, 2)] {
+    for (class, updates) in [(Class::Gateway, 2), (Class::Items, 0), (Class::Stubs, 2)] {
         let (store, fault) = failing_store().await;
         let feed = make::feed("news");
         *fault.lock().unwrap() = Some((class, damaged));

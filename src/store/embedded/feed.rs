@@ -1,0 +1,448 @@
+//! A feed in the records. Whoever reads it holds its gate, or reads as of one moment.
+
+use super::keys;
+use super::records::{RangeReader, Records};
+use crate::engine::{Class, KeyOrder, RecordKey, Writes, beginning_with};
+use crate::limits::EVENTS_KEPT;
+use crate::record::{FrameRecord, ItemRecord, TextRecord};
+use crate::{RemainingItems, Select, StoreError, VersionNote, View, assemble, purge_mark};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::time::Duration;
+use tidegate_core::model::{
+    EndpointId, Event, FeedName, FeedState, FoundItems, HeldEntry, Item, LedgerEntry, LedgerQuery,
+    Markup, SettledItems, Snapshot, SyncId, Tick,
+};
+
+/// The most items whose records are read at once.
+pub(super) const ITEMS_AT_ONCE: usize = 256;
+/// The items of a view whose records are read at once while their size is not known: most views are no longer.
+const FIRST_ITEMS: usize = 64;
+/// How many items of a view are read at a time.
+const PORTION_ITEMS: usize = if cfg!(test) { 3 } else { 1024 };
+/// The bytes of items that are read at a time; the last one may be beyond.
+const PORTION_BYTES: usize = 4 << 20;
+/// The most stubs that are answered of one name that is not their sync id. Native ids that many items bore
+/// are no names.
+const STUBS_OF_NAME: usize = 64;
+
+/// A feed in the records.
+#[derive(Clone)]
+pub(super) struct FeedRecords {
+    pub(super) records: Records,
+    pub(super) name: FeedName,
+}
+
+impl FeedRecords {
+    /// The feed of this name.
+    pub(super) fn new(records: &Records, name: &FeedName) -> Self {
+        Self { records: records.clone(), name: name.clone() }
+    }
+
+    /// The same with these records read at once, where the database is reached by the network. No answer depends on it.
+    pub(super) fn ahead(
+        &self,
+        wanted: impl IntoIterator<Item = RecordKey>,
+    ) -> Result<Self, StoreError> {
+        Ok(Self { records: self.records.ahead(wanted)?, name: self.name.clone() })
+    }
+
+    /// The same with the records of these items.
+    pub(super) fn with_items<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a SyncId>,
+    ) -> Result<Self, StoreError> {
+        self.ahead(ids.into_iter().map(|id| (Class::Items, keys::item(&self.name, id))))
+    }
+
+    /// The same with their newest bytes as well.
+    pub(super) fn with_texts(&self, ids: &[SyncId]) -> Result<Self, StoreError> {
+        let feed = self.with_items(ids)?;
+        let mut wanted = Vec::new();
+        for id in ids.iter().filter(|_| self.records.is_far()) {
+            wanted.extend(feed.item(id)?.map(|item| (Class::Texts, feed.newest_key(&item))));
+        }
+        feed.ahead(wanted)
+    }
+
+    /// The order and the document around the entries, where anything was shown yet.
+    pub(super) fn frame(&self) -> Result<Option<FrameRecord>, StoreError> {
+        self.records.record(Class::Frames, &keys::feed(&self.name))
+    }
+
+    /// The order of the reader view.
+    fn order(&self) -> Result<Vec<SyncId>, StoreError> {
+        Ok(self.frame()?.map(|frame| frame.order).unwrap_or_default())
+    }
+
+    /// The entries of held documents.
+    pub(super) fn held(&self) -> Result<Vec<HeldEntry>, StoreError> {
+        Ok(self.records.record(Class::Frames, &keys::held(&self.name))?.unwrap_or_default())
+    }
+
+    /// The items outside the order that are not settled; `None` where the ledger has no index.
+    fn unsettled_ids(&self) -> Result<Option<Vec<SyncId>>, StoreError> {
+        self.records.record(Class::Frames, &keys::unsettled(&self.name))
+    }
+
+    /// Whether the ledger has an index.
+    pub(super) fn has_index(&self) -> Result<bool, StoreError> {
+        // A long list is not read.
+        Ok(!self.records.sizes(Class::Frames, &keys::unsettled(&self.name))?.is_empty())
+    }
+
+    /// What is stored of an item.
+    pub(super) fn item(&self, id: &SyncId) -> Result<Option<ItemRecord>, StoreError> {
+        self.records.record(Class::Items, &keys::item(&self.name, id))
+    }
+
+    /// What the ledger has of an item.
+    pub(super) fn known(&self, id: &SyncId) -> Result<Option<LedgerEntry>, StoreError> {
+        Ok(self.item(id)?.map(|item| item.known))
+    }
+
+    /// The items of the ledger, in the order of their ids.
+    pub(super) fn items(&self) -> impl Iterator<Item = Result<ItemRecord, StoreError>> {
+        self.records.values(Class::Items, &keys::feed(&self.name))
+    }
+
+    /// What has the newest bytes of an item.
+    pub(super) fn newest_key(&self, item: &ItemRecord) -> Vec<u8> {
+        match item.has_latest {
+            true => keys::item(&self.name, &item.known.id),
+            false => keys::version(&self.name, &item.known.id, item.body),
+        }
+    }
+
+    /// The newest bytes of an item, as they are stored.
+    pub(super) fn newest_body(&self, item: &ItemRecord) -> Result<bytes::Bytes, StoreError> {
+        let key = self.newest_key(item);
+        let body = self.records.text(&key)?.and_then(|text| text.body);
+        body.ok_or_else(|| self.records.damaged(Class::Texts, &key, "it is missing"))
+    }
+
+    /// The newest bytes of an item.
+    pub(super) fn newest(&self, item: &ItemRecord) -> Result<Markup, StoreError> {
+        self.records.decode(Class::Texts, &self.newest_key(item), &self.newest_body(item)?)
+    }
+
+    /// An item with its bytes.
+    pub(super) fn assemble(&self, item: ItemRecord) -> Result<Item, StoreError> {
+        let newest = self.newest(&item)?;
+        Ok(assemble(item.known, newest, item.conflicts))
+    }
+
+    /// One item.
+    pub(super) fn whole_item(&self, id: &SyncId) -> Result<Option<Item>, StoreError> {
+        self.item(id)?.map(|item| self.assemble(item)).transpose()
+    }
+
+    /// The texts of an item that are of a version, or were, in an order.
+    pub(super) fn texts(&self, id: &SyncId, order: KeyOrder) -> RangeReader<'_> {
+        let item = keys::item(&self.name, id);
+        let (_, end) = beginning_with(&item);
+        self.records.range(Class::Texts, (Bound::Excluded(item), end), order)
+    }
+
+    /// An item's versions with their bytes as they are stored, newest first.
+    pub(super) fn versions(
+        &self,
+        id: &SyncId,
+    ) -> impl Iterator<Item = Result<(VersionNote, TextRecord), StoreError>> {
+        self.texts(id, KeyOrder::Descending).filter_map(|entry| {
+            let read = entry.and_then(|(key, value)| self.records.decode_text(&key, &value));
+            read.map(|text| text.note.clone().map(|note| (note, text))).transpose()
+        })
+    }
+
+    /// The bytes that a version came with, where it has any of its own.
+    pub(super) fn body(
+        &self,
+        id: &SyncId,
+        tick: Tick,
+        text: TextRecord,
+    ) -> Result<Option<Markup>, StoreError> {
+        let Some(body) = text.body else { return Ok(None) };
+        let key = |tick| keys::version(&self.name, id, tick);
+        let newer = |at| {
+            let newer = self.records.text(&key(Tick::at(at)))?;
+            Ok(newer.and_then(|newer| newer.body))
+        };
+        self.records.decode_difference((Class::Texts, &key(tick)), body, newer).map(Some)
+    }
+
+    /// The ids in the index by tick from the key `from` on, each with its tick.
+    fn ids_from(
+        &self,
+        from: Vec<u8>,
+        is_wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<SyncId>, StoreError> {
+        let end = beginning_with(&keys::of_kind(keys::BY_TICK, &self.name)).1;
+        let range = (Bound::Included(from), end);
+        let mut ids = Vec::new();
+        for entry in self.records.range(Class::Index, range, KeyOrder::Ascending) {
+            let (key, flag) = entry?;
+            if is_wanted(&flag) {
+                ids.push(self.index_item(&key, 1)?.1);
+            }
+        }
+        Ok(ids)
+    }
+
+    /// What a key of the index says, behind so many numbers.
+    fn index_item(&self, key: &[u8], numbers: usize) -> Result<(Option<Tick>, SyncId), StoreError> {
+        self.records.of_key(Class::Index, key, keys::index_item(key, numbers))
+    }
+
+    /// All items of the ledger, by tick and then sync id.
+    pub(super) fn ledger(&self) -> Result<Vec<SyncId>, StoreError> {
+        self.ids_from(keys::of_kind(keys::BY_TICK, &self.name), |_| true)
+    }
+
+    /// The first items of a view with their bytes, and which follow; `None` before the first skeleton.
+    pub(super) fn begin_view(
+        &self,
+        state: &FeedState,
+        select: Select,
+    ) -> Result<Option<(View, RemainingItems)>, StoreError> {
+        let Some(frame) = self.frame()? else { return Ok(None) };
+        let Some(skeleton) = frame.skeleton else { return Ok(None) };
+        let after = |tick| keys::after_tick(&self.name, tick);
+        let ids = match select {
+            Select::Current => frame.order,
+            Select::After(tick) => self.ids_from(after(tick), |_| true)?,
+            Select::Tombstones(tick) => self.ids_from(after(tick), |flag| flag == TOMBSTONE)?,
+            Select::All => self.ledger()?,
+        };
+        let (items, remaining) = self.next_items(RemainingItems::new(ids))?;
+        Ok(Some((View { state: state.clone(), skeleton, items }, remaining)))
+    }
+
+    /// The next items with their bytes, and which follow. There are some, unless nothing follows.
+    pub(super) fn next_items(
+        &self,
+        remaining: RemainingItems,
+    ) -> Result<(Vec<Item>, RemainingItems), StoreError> {
+        let (mut items, mut bytes, mut read) = (Vec::new(), 0, 0);
+        while items.len() < PORTION_ITEMS && bytes < PORTION_BYTES {
+            let left = remaining.ids().get(read..).unwrap_or_default();
+            let most = fitting(items.len(), bytes).min(PORTION_ITEMS - items.len());
+            let ids = left.get(..most).unwrap_or(left);
+            if ids.is_empty() {
+                break;
+            }
+            let feed = self.with_texts(ids)?;
+            for id in ids {
+                if bytes >= PORTION_BYTES {
+                    break;
+                }
+                read += 1;
+                let item: ItemRecord =
+                    feed.records.expected(Class::Items, &keys::item(&self.name, id))?;
+                if item.known.is_discarded() {
+                    continue;
+                }
+                let item = feed.assemble(item)?;
+                bytes += item.shared.winner.data.xml.len();
+                items.push(item);
+            }
+        }
+        Ok((items, remaining.after(read)))
+    }
+
+    /// Everything that judging a document needs.
+    pub(super) fn snapshot(&self, state: &FeedState) -> Result<Option<Snapshot>, StoreError> {
+        let items = self.items().collect::<Result<Vec<_>, _>>()?;
+        let whole = self.snapshot_of(state, (self.order()?, self.unsettled_ids()?), items)?;
+        Ok(Some(Snapshot { archives: self.oldest_archives(state)?, ..whole }))
+    }
+
+    /// The order and the items that are not settled; the whole ledger where it has no index.
+    pub(super) fn unsettled(
+        &self,
+        state: &FeedState,
+        cutoff: Tick,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        let Some(unsettled) = self.unsettled_ids()? else { return self.snapshot(state) };
+        let order = self.order()?;
+        let ids: BTreeSet<&SyncId> = order.iter().chain(&unsettled).collect();
+        let near = self.with_items(ids.iter().copied())?;
+        let item = |id: &SyncId| near.records.expected(Class::Items, &keys::item(&self.name, id));
+        let items: Vec<ItemRecord> = ids.into_iter().map(item).collect::<Result<_, _>>()?;
+        let (mut living, mut tombstones) = (state.living, state.tombstones);
+        for known in items.iter().map(|item| &item.known).filter(|known| !known.is_hidden()) {
+            let count = if known.is_deleted() { &mut tombstones } else { &mut living };
+            *count = count.saturating_sub(1);
+        }
+        // The greatest tick before the cutoff.
+        let begin = Bound::Included(keys::of_kind(keys::BY_TICK, &self.name));
+        let range = (begin, Bound::Excluded(keys::from_tick(&self.name, cutoff)));
+        let last = self.records.first(Class::Index, range, KeyOrder::Descending)?;
+        let last = last.map(|(key, _)| self.index_item(&key, 1)).transpose()?;
+        let left_window = last.and_then(|(tick, _)| tick);
+        let settled = SettledItems { living, tombstones, left_window, after: None };
+        let part = self.snapshot_of(state, (order, Some(unsettled)), items)?;
+        // Maintenance drops archives, over the whole ledger.
+        Ok(Some(Snapshot { settled: Some(settled), ..part }))
+    }
+
+    fn snapshot_of(
+        &self,
+        state: &FeedState,
+        (order, unsettled): (Vec<SyncId>, Option<Vec<SyncId>>),
+        items: Vec<ItemRecord>,
+    ) -> Result<Snapshot, StoreError> {
+        let (mut known, mut conflicts) = (Vec::with_capacity(items.len()), BTreeMap::new());
+        for item in items {
+            if !item.conflicts.is_empty() {
+                conflicts.insert(item.known.id.clone(), item.conflicts);
+            }
+            known.push(item.known);
+        }
+        Ok(Snapshot {
+            state: state.clone(),
+            kept: if state.hold.is_some() { self.held()? } else { Vec::new() },
+            archives: Vec::new(),
+            settled: None,
+            conflicts,
+            unsettled,
+            order,
+            known,
+        })
+    }
+
+    /// The items that a query asks for.
+    pub(super) fn find(&self, query: &LedgerQuery) -> Result<FoundItems, StoreError> {
+        let mut ids: BTreeSet<SyncId> = query.ids.iter().cloned().collect();
+        for key in &query.keys {
+            let found = self.records.entries(Class::Index, &keys::indexed(&self.name, *key));
+            for entry in found.take(LedgerQuery::ITEMS_OF_KEY) {
+                ids.insert(self.index_item(&entry?.0, 1)?.1);
+            }
+        }
+        let by_tick = keys::of_kind(keys::BY_TICK, &self.name);
+        let mut oldest_to = None;
+        for entry in self.records.entries(Class::Index, &by_tick).take(query.oldest) {
+            let (tick, id) = self.index_item(&entry?.0, 1)?;
+            ids.insert(id);
+            // More items may have the last of them.
+            oldest_to = tick.map(|tick| Tick::at(tick.time().minus(Duration::from_secs(1))));
+        }
+        let feed = self.with_items(&ids)?;
+        let mut items = Vec::with_capacity(ids.len());
+        for id in ids {
+            items.extend(feed.known(&id)?);
+        }
+        Ok(FoundItems { items, oldest_to })
+    }
+
+    /// The items that have conflicts.
+    pub(super) fn contested(&self) -> Result<Vec<SyncId>, StoreError> {
+        let prefix = keys::of_kind(keys::CONTESTED, &self.name);
+        let all = self.records.sizes(Class::Index, &prefix)?.into_iter();
+        all.map(|(key, _)| Ok(self.index_item(&key, 0)?.1)).collect()
+    }
+
+    /// The stubs whose sync id, native id, former native ids or published id is among these, in the order of
+    /// their sync ids.
+    pub(super) fn stubs(&self, names: &[String]) -> Result<Vec<LedgerEntry>, StoreError> {
+        let mut found: BTreeMap<SyncId, LedgerEntry> = BTreeMap::new();
+        for name in names {
+            let mut others = 0;
+            let prefix = keys::stub_names(&self.name, name);
+            for entry in self.records.entries(Class::Index, &prefix) {
+                let (key, _) = entry?;
+                let (tick, id) = self.index_item(&key, 2)?;
+                let tick = self.records.of_key(Class::Index, &key, tick)?;
+                // Whatever others are called, a stub is found by its sync id.
+                if id.as_str() != name {
+                    others += 1;
+                    if others > STUBS_OF_NAME {
+                        continue;
+                    }
+                }
+                let key = keys::stub(&self.name, tick, &id);
+                let stub: LedgerEntry = self.records.expected(Class::Stubs, &key)?;
+                // Two names may have one hash.
+                if stub.names().any(|of| of == name) {
+                    found.insert(id, stub);
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// All stubs.
+    pub(super) fn all_stubs(&self) -> impl Iterator<Item = Result<LedgerEntry, StoreError>> {
+        self.records.values(Class::Stubs, &keys::feed(&self.name))
+    }
+
+    /// Plans to set a stub.
+    pub(super) fn put_stub(&self, stub: &LedgerEntry, writes: &mut Writes) -> Result<(), StoreError> {
+        for name in stub.names() {
+            let key = keys::stub_name(&self.name, name, stub.tick, &stub.id);
+            writes.insert((Class::Index, key), Some(Vec::new()));
+        }
+        let key = keys::stub(&self.name, stub.tick, &stub.id);
+        self.records.put(writes, Class::Stubs, key, stub)
+    }
+
+    /// The events, newest first.
+    pub(super) fn events(&self, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let (mut events, limit) = (Vec::new(), limit.min(EVENTS_KEPT));
+        let all = beginning_with(&keys::feed(&self.name));
+        for entry in self.records.range(Class::Events, all, KeyOrder::Descending) {
+            if events.len() >= limit {
+                break;
+            }
+            let (key, value) = entry?;
+            let block: Vec<Event> = self.records.decode(Class::Events, &key, &value)?;
+            events.extend(block.into_iter().rev());
+        }
+        events.truncate(limit);
+        Ok(events)
+    }
+
+    /// The updates of the item that was updated most often, as [`purge_mark::most_updates`] counts them. What
+    /// is damaged does not count: it is about to go.
+    pub(super) fn most_updates(&self, own: Option<&EndpointId>) -> Result<u32, StoreError> {
+        let known = self.items().map(|item| item.map(|item| item.known));
+        let left = self.all_stubs();
+        let mut most = 0;
+        for entry in known.chain(left) {
+            if let Some(entry) = super::read::undamaged(entry)? {
+                most = most.max(purge_mark::most_updates(std::iter::once(&entry), own));
+            }
+        }
+        Ok(most)
+    }
+}
+
+/// What the index by tick says of a tombstone; nothing of other items.
+pub(super) const TOMBSTONE: &[u8] = &[1];
+
+/// How many items are read ahead for a portion that has so many with so many bytes: those that are likely to be
+/// in it, for the others are read again for the next one.
+fn fitting(items: usize, bytes: usize) -> usize {
+    let likely = match bytes.checked_div(items) {
+        None => FIRST_ITEMS,
+        Some(size) => PORTION_BYTES.saturating_sub(bytes) / size.max(1) + 1,
+    };
+    likely.clamp(1, ITEMS_AT_ONCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_ahead_ends_about_where_the_portion_does() {
+        let (small, large) = (4 << 10, 100 << 10);
+        assert_eq!(fitting(0, 0), FIRST_ITEMS);
+        assert_eq!(fitting(64, 64 * small), ITEMS_AT_ONCE, "a portion has a thousand of these");
+        assert_eq!(fitting(1000, 1000 * small), 25);
+        assert_eq!(fitting(30, 30 * large), 11);
+        assert_eq!(fitting(1, PORTION_BYTES - 1), 1);
+        assert_eq!(fitting(3, 0), ITEMS_AT_ONCE, "items without bytes");
+    }
+}

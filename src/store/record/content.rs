@@ -1,0 +1,74 @@
+//! The content of a feed on disk.
+
+use super::{PLAIN, RecordError, encode_plain, envelope};
+use crate::VersionNote;
+use crate::limits::VALUE_LIMIT;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_core::model::{LedgerEntry, Markup, Skeleton, SyncId, Tick, Time, Version};
+
+/// The order of a feed's reader view and the document around its entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FrameRecord {
+    /// Since when it is in force.
+    pub(crate) since: Time,
+    /// How many before it were stored as differences in a row.
+    pub(crate) run: u32,
+    pub(crate) order: Vec<SyncId>,
+    pub(crate) skeleton: Option<Skeleton>,
+}
+
+/// What the ledger has of an item, and where its newest bytes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ItemRecord {
+    pub(crate) known: LedgerEntry,
+    /// The tick of the newest version that brought bytes.
+    pub(crate) body: Tick,
+    /// Whether there are newer bytes than those of any version.
+    pub(crate) has_latest: bool,
+    /// Versions kept.
+    pub(crate) kept: u32,
+    /// What is in conflict with its current version.
+    pub(crate) conflicts: Vec<Version<Markup>>,
+}
+
+impl ItemRecord {
+    /// An item of which no version is kept yet.
+    pub(crate) const fn new(known: LedgerEntry) -> Self {
+        let body = known.tick;
+        Self { known, body, has_latest: false, kept: 0, conflicts: Vec::new() }
+    }
+}
+
+/// A version of an item with its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TextRecord {
+    /// What is noted of the version; none where it is not kept any more, and of bytes that made no version.
+    pub(crate) note: Option<VersionNote>,
+    /// Its bytes: a record of their own, which may be a difference to those of a later version.
+    pub(crate) body: Option<Bytes>,
+}
+
+impl TextRecord {
+    /// Bytes of no version.
+    pub(crate) fn of_body(body: Vec<u8>) -> Self {
+        Self { note: None, body: Some(body.into()) }
+    }
+
+    /// Writes it: the body, which is packed by itself, follows the note.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, RecordError> {
+        let mut bytes = encode_plain(&self.note, VALUE_LIMIT)?;
+        bytes.extend_from_slice(self.body.as_deref().unwrap_or_default());
+        Ok(bytes)
+    }
+
+    /// Reads it.
+    pub(crate) fn decode(bytes: &Bytes) -> Result<Self, RecordError> {
+        let (packing, payload) = envelope(bytes)?;
+        if packing != PLAIN {
+            return Err(RecordError::Packing(packing));
+        }
+        let (note, body) = postcard::take_from_bytes(payload)?;
+        Ok(Self { note, body: (!body.is_empty()).then(|| bytes.slice_ref(body)) })
+    }
+}
