@@ -4,7 +4,7 @@ use super::conditional::ETag;
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
 use super::spool::{SpooledFile, SpoolingText, WrittenDocument};
-use super::{AppState, DocumentForm, Problem, ReadPlan, make_on_thread};
+use super::{AppState, DocumentForm, Problem, make_on_thread};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
