@@ -26,7 +26,7 @@ pub use explain::{
     hold_words, pending, quiet,
 };
 pub use hole::Conclusion;
-pub use rules::{Rule, all_rules, switchable_rules};
+pub use rules::{Rule, noise_rules, switchable_rules};
 
 use same_item::Matching;
 use tidegate_core::model::{FeedDocument, FeedOptions, Snapshot, Time};

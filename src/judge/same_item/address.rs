@@ -1,7 +1,7 @@
 //! The rule `address`.
 
 use super::features::{Feature, of_entry, of_item};
-use super::pairs::{Candidate, OWN, SHARED, TELLING};
+use super::pairs::{CandidatePair, OWN, SHARED, TELLING};
 use super::signs::AddressSign;
 use crate::rules::Rule;
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ const TELLING_WORDS: usize = 3;
 
 /// In what way the addresses are the same, and how much that says. A title and a name that was made of it are one
 /// sign.
-pub(super) fn weigh(candidate: &Candidate<'_>, has_title: bool) -> Option<(AddressSign, u8)> {
+pub(super) fn weigh(candidate: &CandidatePair<'_>, has_title: bool) -> Option<(AddressSign, u8)> {
     let of_old: HashSet<Feature> = of_item(candidate.old).into_iter().collect();
     let shared = of_entry(candidate.new, candidate.shown, false).into_iter();
     let weigh = |feature: Feature| {
@@ -41,8 +41,8 @@ pub(super) fn weigh(candidate: &Candidate<'_>, has_title: bool) -> Option<(Addre
 }
 
 /// Whether the address of an entry has another query than that of the item.
-fn differ_in_query(candidate: &Candidate<'_>) -> bool {
-    let Candidate { new, old, shown, .. } = candidate;
+fn differ_in_query(candidate: &CandidatePair<'_>) -> bool {
+    let CandidatePair { new, old, shown, .. } = candidate;
     let is_another = |new: &str, old: &str| plain_link(new) != plain_link(old);
     let links = new.link.as_deref().zip(old.link.as_deref());
     is_another(shown, &old.native_shown)

@@ -1,7 +1,7 @@
 //! The rule `date`.
 
 use super::features::Feature;
-use super::pairs::{Candidate, OWN, SHARED};
+use super::pairs::{CandidatePair, OWN, SHARED};
 use super::signs::Signs;
 use crate::rules::Rule;
 use tidegate_core::xml::plain_address::day;
@@ -12,8 +12,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Weighs the date, to the second or the day, that no other which is unmatched bears.
-pub(super) fn weigh(candidate: &Candidate<'_>, signs: &Signs) -> u8 {
-    let Candidate { new, old, shown, sides, .. } = candidate;
+pub(super) fn weigh(candidate: &CandidatePair<'_>, signs: &Signs) -> u8 {
+    let CandidatePair { new, old, shown, sides, .. } = candidate;
     let id_day = day(shown).filter(|own| day(&old.native_shown).as_ref() == Some(own));
     let (feature, is_coarse) = match (new.published, old.published) {
         (Some(a), Some(b)) if a == b => (Feature::Published(a), sides.is_day(a)),

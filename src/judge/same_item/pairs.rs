@@ -141,7 +141,7 @@ impl Groups {
         &'c self,
         sides: &'c Sides<'c>,
         pair: Pair,
-    ) -> Option<Candidate<'c>> {
+    ) -> Option<CandidatePair<'c>> {
         let at = *self.entries.get(&pair.0)?.iter().find(|at| sides.is_entry_free(**at))?;
         let items = || self.items.get(&pair.1).into_iter().flatten();
         let items = || items().copied().filter(|at| sides.is_known_free(*at));
@@ -150,7 +150,7 @@ impl Groups {
         let known = items().find(is_current).or_else(|| items().next())?;
         let (new, old) = (sides.document.entries.get(at)?, sides.snapshot.known.get(known)?);
         let shown = sides.names.get(at)?;
-        let candidate = Candidate { groups: self, sides, pair, at, known, new, old, shown };
+        let candidate = CandidatePair { groups: self, sides, pair, at, known, new, old, shown };
         sides.may_differ(at, known).then_some(candidate)
     }
 
@@ -235,7 +235,7 @@ impl Groups {
 }
 
 /// An unmatched entry beside an unmatched item, among all that is unmatched.
-pub(super) struct Candidate<'c> {
+pub(super) struct CandidatePair<'c> {
     groups: &'c Groups,
     pub(super) sides: &'c Sides<'c>,
     pair: Pair,
@@ -247,7 +247,7 @@ pub(super) struct Candidate<'c> {
     pub(super) shown: &'c str,
 }
 
-impl Candidate<'_> {
+impl CandidatePair<'_> {
     /// The title of the entry.
     pub(super) fn title(&self) -> &str {
         self.new.title.as_deref().unwrap_or_default()

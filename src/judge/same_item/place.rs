@@ -1,6 +1,6 @@
 //! The rule `place`.
 
-use super::pairs::{Candidate, OWN, SHARED};
+use super::pairs::{CandidatePair, OWN, SHARED};
 use super::signs::Signs;
 use crate::rules::Rule;
 
@@ -11,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Weighs the place between the same neighbours, as far as they are paired by now. Dates that are far apart make
 /// it say nothing.
-pub(super) fn weigh(candidate: &Candidate<'_>, signs: &Signs) -> u8 {
+pub(super) fn weigh(candidate: &CandidatePair<'_>, signs: &Signs) -> u8 {
     let has_words = signs.title.max(signs.wording).max(signs.text) >= OWN;
     let counts = has_words && signs.against == 0;
     if counts && candidate.sides.same_slot(candidate.at, candidate.known) { SHARED } else { 0 }

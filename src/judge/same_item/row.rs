@@ -2,7 +2,7 @@
 
 use super::features::Feature;
 use super::longest_run;
-use super::pairs::{Candidate, Groups, OWN, Pair};
+use super::pairs::{CandidatePair, Groups, OWN, Pair};
 use super::sides::Sides;
 use super::signs::Signs;
 use super::wording::words;
@@ -26,7 +26,7 @@ const COMPARED: usize = 100;
 const DATED_LIMIT: usize = 500;
 
 /// Whether the pages of both are at one host, as far as they have any.
-fn is_of_one_site(candidate: &Candidate<'_>) -> bool {
+fn is_of_one_site(candidate: &CandidatePair<'_>) -> bool {
     let host = |link: Option<&str>| Some(Url::parse(link?).ok()?.host_str()?.to_owned());
     let hosts = (host(candidate.new.link.as_deref()), host(candidate.old.link.as_deref()));
     hosts.0.zip(hosts.1).is_none_or(|(new, old)| new == old)

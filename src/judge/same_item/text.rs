@@ -1,7 +1,7 @@
 //! The rule `text`.
 
 use super::features::{Feature, entry_texts, long_texts};
-use super::pairs::{Candidate, OWN, TELLING};
+use super::pairs::{CandidatePair, OWN, TELLING};
 use crate::rules::Rule;
 use tidegate_core::model::Entry;
 
@@ -21,7 +21,7 @@ impl Texts {
 }
 
 /// Weighs the text of both that says most.
-pub(super) fn weigh(candidate: &Candidate<'_>, texts: &Texts) -> u8 {
+pub(super) fn weigh(candidate: &CandidatePair<'_>, texts: &Texts) -> u8 {
     let shared = texts.telling.iter().filter(|print| candidate.old.prints.contains(print));
     let weigh = |print: &(u64, u64)| {
         let own = if texts.long.contains(print) { TELLING } else { OWN };
