@@ -22,7 +22,7 @@ use tidegate_core::{sup, websub};
 use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::record::{self, Observation};
-use tidegate_judge::{archive, diff, identity};
+use tidegate_judge::{archive, news, same_item};
 use tidegate_store::{Select, Store};
 
 /// What stands between the two feeds of [`merge`]: a byte that no UTF-8 text has.
@@ -110,7 +110,7 @@ fn taken(feed: &FeedDocument<'_>) {
     let name = FeedName::new("news").unwrap();
     let options = FeedOptions::default();
     // What repeats an entry byte for byte is shown once.
-    let names = identity::natives(feed);
+    let names = same_item::natives(feed);
     let entries = feed.entries.iter().zip(&names);
     let once: HashSet<_> = entries.map(|(entry, name)| (name, &*entry.markup)).collect();
     let shares = feed.entries.iter().any(|entry| entry.sync.is_some());
@@ -248,7 +248,7 @@ pub fn text(data: &[u8]) {
     /// A mark stands for a tag and is longer than none of them.
     const LONGEST: usize = 3;
     let text = String::from_utf8_lossy(data);
-    let seen = diff::visible(&text);
+    let seen = news::visible(&text);
     assert!(seen.len() <= text.len() * LONGEST, "{} of {}", seen.len(), text.len());
     assert!(!seen.contains("  ") && seen.trim() == seen, "{seen:?}");
     let plain = plain_address::plain_link(&text);

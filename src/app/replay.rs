@@ -7,8 +7,6 @@ use tidegate_config::{Polling, Publish};
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Time, UpdateHints, Without};
 use tidegate_core::terminal::{printable, printable_json};
-use tidegate_judge as judge;
-use tidegate_judge::identity;
 use tidegate_poll::{Bounds, UpdateRate, replay_interval};
 use tidegate_replay::{
     self as replay, DocumentReport, PrintedEvent, PrintedPending, ReplayTarget, Series, Summary,
@@ -20,7 +18,7 @@ const ENDPOINT: &str = "replay";
 
 /// The rules of judgement that a replay can do without, in the order in which they are asked.
 pub fn rule_names() -> impl Iterator<Item = &'static str> {
-    identity::rule_names().chain(judge::BRAKES).chain(judge::objection_names())
+    tidegate_judge::switchable_rules().map(|rule| rule.name)
 }
 
 /// Replays the sources and prints what came of each document.

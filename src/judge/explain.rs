@@ -1,8 +1,8 @@
 //! What is pending, held and learned, in words: the answer to "why not?".
 
-use super::brake::{BRAKES, hold_terms};
-use super::confirm::Conclusion;
-use super::probe::{conclude, describe_probe, ripens};
+use crate::document::{self, hold_terms};
+use crate::hole::{Conclusion, conclude, ripens};
+use crate::probe::describe_probe;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Character, Decision, Evidence, FeedOptions, Hold, LedgerEntry, Probe, Snapshot,
@@ -10,14 +10,16 @@ use tidegate_core::model::{
 };
 
 /// An item that is missing from its feed's document, and what is to come of it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct PendingAbsence {
     /// The item.
+    #[serde(rename = "sync_id")]
     pub id: SyncId,
     pub native_id: String,
     pub title: String,
     pub evidence: Evidence,
     /// What was seen and what objects to a deletion, in words.
+    #[serde(rename = "reason")]
     pub seen: String,
     /// Since when it has been missing.
     pub since: Time,
@@ -30,8 +32,10 @@ pub struct PendingAbsence {
     /// What it would be then.
     pub would: Conclusion,
     /// What its own address said, where it was asked.
+    #[serde(skip)]
     pub probe: Option<Probe>,
     /// The same in words.
+    #[serde(skip)]
     pub answered: Option<String>,
 }
 
@@ -165,7 +169,8 @@ pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
 
 /// Why a document is held, in words alone: what is noted of it ([`Hold::describe`]) begins with the name of its rule.
 pub fn hold_reason(noted: &str) -> &str {
-    let rule = BRAKES.iter().find_map(|rule| noted.strip_prefix(rule)?.strip_prefix(": "));
+    let names = document::RULES.iter().map(|rule| rule.rule.name);
+    let rule = names.into_iter().find_map(|rule| noted.strip_prefix(rule)?.strip_prefix(": "));
     rule.unwrap_or(noted)
 }
 

@@ -1,68 +1,62 @@
-//! From what differs to what it means: evidence of absence, its confirmation, and the brake.
+//! From what differs to what it means: identity, news, evidence of absence, and the brake.
 //!
-//! Absence is evidence with a type, never a conclusion by itself. Each rule is small, named and
-//! tested alone; docs/design/judgement.md has the table of which evidence leads to what. Pure.
+//! Four questions are asked of a document, each with a table of small, named rules, a file each:
 //!
-//! `absence` finds the evidence; `confirm` decides by time and observations; [`probe::conclude`] adds
-//! what the permalinks answered, and is what others call.
+//! - [`same_item`]: which entry is which known item?
+//! - [`document`]: is the document believed, or held until it is confirmed or heals?
+//! - [`hole`]: what does it mean that an item is missing?
+//! - [`news`]: which change of an item does a reader see?
+//!
+//! Absence is evidence with a type, never a conclusion by itself. docs/design/judgement.md has the rules in full. Pure.
 
-mod absence;
 pub mod archive;
-mod brake;
-mod confirm;
-pub mod diff;
+mod document;
 mod explain;
-pub mod identity;
-mod news;
-mod objections;
+mod hole;
+pub mod news;
 pub mod probe;
 pub mod record;
-mod replaced;
+mod rules;
+pub mod same_item;
 mod window;
 
-pub use absence::{MissingItem, holes, missing};
-pub use brake::{
-    BRAKES, Braked, HoldTerms, OTHER_FEED, brake, hold_is_ripe, hold_terms, next_look,
-};
-pub use confirm::Conclusion;
+pub use document::{HoldTerms, hold_terms};
 pub use explain::{
     PENDING_SHOWN, PendingAbsence, QUIET_SHOWN, Quiet, absent, character_words, hold_reason,
     hold_words, pending, quiet,
 };
-pub use news::news;
-pub use objections::objection_names;
-pub use probe::{conclude, ripens, ripens_from};
-pub use window::{Direction, WindowShift};
+pub use hole::Conclusion;
+pub use rules::{Rule, noise_rules, switchable_rules};
 
-use crate::identity::Matching;
+use same_item::Matching;
 use tidegate_core::model::{FeedDocument, FeedOptions, Snapshot, Time};
 
 /// What is before the judge: the last state of a feed and the document that follows it.
 #[derive(Debug, Clone, Copy)]
-pub struct JudgeInput<'a> {
+struct JudgeInput<'a> {
     /// The feed as it was.
-    pub snapshot: &'a Snapshot,
-    pub document: &'a FeedDocument<'a>,
+    snapshot: &'a Snapshot,
+    document: &'a FeedDocument<'a>,
     /// Which entry is which item, and what the entries call themselves.
-    pub matching: &'a Matching,
+    matching: &'a Matching,
     /// What the operator says of the feed.
-    pub options: &'a FeedOptions,
+    options: &'a FeedOptions,
     /// Of each pair of the matching: whether the item changed in what a reader sees.
-    pub is_changed: &'a [bool],
+    is_changed: &'a [bool],
     /// Whether this is a first document: the last one came from another address.
-    pub moved: bool,
+    moved: bool,
     /// The time of the observation, by which evidence and holds age: running time.
-    pub now: Time,
+    now: Time,
 }
 
 impl JudgeInput<'_> {
     /// Whether the document lists every item of the feed: by its own word or the operator's.
-    pub fn is_complete(&self) -> bool {
+    const fn is_complete(&self) -> bool {
         self.options.complete || self.document.head.complete
     }
 
     /// How many of the matched items changed in what a reader sees.
-    pub fn changed(&self) -> usize {
+    fn changed(&self) -> usize {
         self.is_changed.iter().filter(|changed| **changed).count()
     }
 }

@@ -1,59 +1,47 @@
-//! What of a held document is believed all the same: new posts that nothing in it makes doubtful.
+//! Is the change news? What differs between an entry and the item that it is: a fingerprint of what a reader would see.
+//!
+//! Every field of the entry's canonical projection is either noise, by the fixed list ([`RULES`]) or the operator's
+//! own, or counts with the text that a reader would see of it (`visible`). What of that never rests is learned
+//! (`mask`). Pure.
 
-use super::JudgeInput;
-use super::brake::{MASS_CHANGED, RE_KEYED, SHRUNKEN};
-use super::window::{Direction, WindowShift};
-use crate::identity::{self, Basis};
-use tidegate_core::model::Completeness;
+mod addresses;
+mod counters;
+mod dates;
+mod field;
+mod field_hashes;
+mod fingerprint;
+mod ids;
+mod images;
+mod machinery;
+mod markup;
+mod mask;
+mod spans;
+mod text;
+mod visible;
 
-/// So many items of the last document under their ids show that it is the same feed …
-const SAME_FEED: usize = 2;
-/// … and so do fewer where they are at least one in so many of its entries.
-const SAME_FEED_PART: usize = 4;
+pub(crate) use addresses::address;
+pub(crate) use field::is_a_text;
+pub(crate) use field_hashes::{
+    bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
+};
+pub use fingerprint::{Fingerprint, SCHEME};
+pub(crate) use fingerprint::{fingerprint, settle_left};
+pub(crate) use mask::{MaskInput, MaskUpdate, Varied, learn, refresh, sweep_spans, vote, watch};
+pub(crate) use spans::text_shape;
+pub use text::{beginning, is_html, stand_in_title, text_field};
+pub use visible::visible;
 
-/// The new entries of a document that the rule `kind` holds that are not to wait for the end of the
-/// hold, in the order of the document. None are where it may be another feed's.
-pub fn news(scene: &JudgeInput<'_>, window: &WindowShift, kind: &str) -> Vec<usize> {
-    let document = scene.document;
-    let is_of_feed = [SHRUNKEN, RE_KEYED, MASS_CHANGED].contains(&kind);
-    if !is_of_feed || document.completeness != Completeness::Full {
-        return Vec::new();
-    }
-    let found = document.entries.len();
-    let old = || scene.matching.pairs.iter().filter(|pair| window.place(pair.known).is_some());
-    let same = old().filter(|pair| pair.basis == Basis::SameId).count();
-    if same < SAME_FEED && same * SAME_FEED_PART < found {
-        return Vec::new();
-    }
-    let runs_up = window.direction == Direction::Up;
-    let mut news = identity::unlike(scene.snapshot, document, scene.matching);
-    if kind != RE_KEYED && window.dated {
-        // By its date it stands where it belongs; what is older than all that stays is backfill.
-        let is_older = |at: usize| match runs_up {
-            true => at < window.backfill,
-            false => at.saturating_add(window.backfill) >= found,
-        };
-        news.retain(|at| !is_older(*at));
-        return news;
-    }
-    // What stands among those that were there, or below them, may have been missed; under `re-keyed` it
-    // may be one of them that was not recognised. So may what stands next to them where the newest are
-    // missing.
-    let missing = |kept: &&bool| !**kept;
-    let lost = match (kind == RE_KEYED, runs_up) {
-        (false, _) => 0,
-        (true, true) => window.kept.iter().rev().take_while(missing).count(),
-        (true, false) => window.kept.iter().take_while(missing).count(),
-    };
-    let entries = old().map(|pair| pair.entry);
-    if runs_up {
-        let last = entries.max();
-        news.retain(|at| Some(*at) > last);
-        news.drain(..lost.min(news.len()));
-    } else {
-        let first = entries.min();
-        news.retain(|at| first.is_some_and(|first| *at < first));
-        news.truncate(news.len().saturating_sub(lost));
-    }
-    news
+use crate::rules::Rule;
+use field::FieldPath;
+use tidegate_core::model::NoiseClass;
+
+/// A kind of field that no reader sees as news.
+pub(crate) struct NewsRule {
+    pub(crate) rule: Rule,
+    class: NoiseClass,
+    is_noise: fn(&FieldPath<'_>, &str) -> bool,
 }
+
+/// What is noise in every feed, in the order in which it is asked.
+pub(crate) const RULES: [NewsRule; 6] =
+    [ids::RULE, machinery::RULE, dates::RULE, counters::RULE, images::RULE, markup::RULE];

@@ -8,14 +8,13 @@
 //! answer that is anything but plain says nothing ([`answers`]). Pure: `poll` does the asking.
 
 mod answer;
-mod conclude;
 mod scope;
 
 pub use answer::{
     ProbeEnd, ProbeReply, ProbeVerdict, Replies, answers, heard, is_alive, is_echo, is_refusal,
     wants_get,
 };
-pub use conclude::{conclude, describe_probe, ripens, ripens_from, taken};
+pub(crate) use answer::{describe_probe, note_answer};
 pub use scope::{ProbeScope, made_up};
 
 use std::collections::{HashMap, HashSet};
@@ -36,10 +35,10 @@ const DOUBTS_A_DAY: usize = 2;
 const LONG_IN_DOUBT: Duration = Duration::from_secs(48 * 3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How often an item is asked about while it is missing.
-const ASKED_MOST: u32 = 6;
+pub(crate) const ASKED_MOST: u32 = 6;
 const HOUR: Duration = Duration::from_secs(3600);
 /// Two answers that confirm each other are so far apart.
-const APART: Duration = HOUR;
+pub(crate) const APART: Duration = HOUR;
 /// An address that said nothing is asked again so much later …
 const AFTER_SILENCE: Duration = Duration::from_secs(6 * 3600);
 /// … and one where the item is there, which may follow the feed with some delay.

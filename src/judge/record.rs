@@ -17,6 +17,7 @@ mod head;
 mod held;
 mod held_entries;
 mod ingest;
+mod known_names;
 mod last_changed;
 pub mod local;
 mod mint;
@@ -48,11 +49,13 @@ pub use settled::{ledger_query, wanted_after};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
 pub use window::age;
 
-use crate::archive;
+use crate::same_item::Matching;
+use crate::{JudgeInput, archive};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::model::{
-    Change, EndpointId, Event, EventKind, FeedName, FeedOptions, FeedState, Snapshot, SyncId, Time,
+    Change, EndpointId, Event, EventKind, FeedDocument, FeedName, FeedOptions, FeedState, Snapshot,
+    SyncId, Time,
 };
 
 /// What a round of one feed knows before it looks at a document.
@@ -86,6 +89,19 @@ pub struct Observation<'a> {
 }
 
 impl Observation<'_> {
+    /// What is before the judge with a document.
+    fn judge_input<'b>(
+        &'b self,
+        snapshot: &'b Snapshot,
+        document: &'b FeedDocument<'b>,
+        matching: &'b Matching,
+        is_changed: &'b [bool],
+    ) -> JudgeInput<'b> {
+        let moved = has_moved(&snapshot.state, self.url);
+        let (options, now) = (self.options, self.aged);
+        JudgeInput { snapshot, document, matching, options, is_changed, moved, now }
+    }
+
     /// The fingerprint of the address; 0 where there is none.
     pub fn source(&self) -> u64 {
         source_print(self.url)

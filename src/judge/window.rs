@@ -2,17 +2,15 @@
 
 mod older;
 
-pub use older::ItemBelow;
+pub(crate) use older::ItemBelow;
 
 use super::JudgeInput;
-use super::objections::keeps_everything;
-use crate::identity::MatchedEntry;
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Order, Time};
+use tidegate_core::model::{Character, Entry, ItemStatus, LedgerEntry, Order, Time};
 
 /// Which way a document's entries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// Newest first.
     Down,
     /// Oldest first.
@@ -36,49 +34,48 @@ const LEAST_GROWTH: u32 = 2;
 
 /// The last document's order against the new one.
 #[derive(Debug, Clone)]
-pub struct WindowShift {
+pub(crate) struct WindowShift<'a> {
+    /// What is judged.
+    pub(crate) input: JudgeInput<'a>,
     /// Ledger indices in the order of the last document.
-    pub old: Vec<usize>,
+    pub(crate) old: Vec<usize>,
     /// The place of each of [`WindowShift::old`] in it.
     places: HashMap<usize, usize>,
     /// For each of [`WindowShift::old`]: whether the new document has it.
-    pub kept: Vec<bool>,
+    pub(crate) kept: Vec<bool>,
     /// Which way the feed runs: as the operator says, else by its dates, else by where new items
     /// came so far.
-    pub direction: Direction,
+    pub(crate) direction: Direction,
     /// Whether both documents run in order of date.
-    pub dated: bool,
+    pub(crate) dated: bool,
     /// Whether these are the dates of updates, not of publication.
     by_updated: bool,
     /// Whether they do, or the operator says how they run.
-    pub ordered: bool,
+    pub(crate) ordered: bool,
     /// Whether most of both documents runs in order of date.
-    pub mostly_dated: bool,
+    pub(crate) mostly_dated: bool,
     /// Whether most entries bear dates.
-    pub has_dates: bool,
+    pub(crate) has_dates: bool,
     /// Whether the items that stayed and did not change kept their order.
-    pub steady: bool,
+    pub(crate) steady: bool,
     /// Entries that were not in the last document, by their index.
-    pub incoming: Vec<usize>,
+    pub(crate) incoming: Vec<usize>,
     /// Items of the last document that are missing.
-    pub outgoing: usize,
+    pub(crate) outgoing: usize,
     /// How many items came in at the old end of the new document that are older than what stayed.
-    pub backfill: usize,
+    pub(crate) backfill: usize,
     /// The entries that came in at once below the old end and are older than all that is known; none where they
     /// are so few that they may be new.
-    pub older: HashSet<usize>,
+    older: HashSet<usize>,
     /// Items that stood below the reader view before ([`ItemStatus::Older`]) and stay, by their entries.
-    pub below: HashMap<usize, ItemBelow>,
+    pub(crate) below: HashMap<usize, ItemBelow>,
     /// Those of such items that are gone, by their index in the ledger.
-    pub below_gone: Vec<usize>,
+    pub(crate) below_gone: Vec<usize>,
     /// The dates of [`WindowShift::old`], where the feed runs by them.
     dates: Vec<Option<Time>>,
     /// How many places at the old end the window has moved past: all there is gone, but for what
     /// may be pinned there.
     past: usize,
-    /// The places of items that stand at the new end now, above such as were newer: they are posted
-    /// anew, and do not tell what is older.
-    moved: HashSet<usize>,
 }
 
 /// At most so many items stay for good below what slides off …
@@ -88,86 +85,68 @@ const PINNED_LEAST: usize = 4;
 /// See [`PINNED_LEAST`].
 const PINNED_PART: usize = 8;
 
-impl WindowShift {
+impl<'a> WindowShift<'a> {
     /// Lays the new document over the last one.
-    pub fn new(scene: &JudgeInput<'_>) -> Self {
-        let known = &scene.snapshot.known;
-        let index: HashMap<&str, usize> =
-            known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
-        // What was let in while a document is held was not in the last one.
-        let held = scene.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
-        let is_let_in = |at: &usize| {
-            let seen = known.get(*at).map(|known| known.first_seen);
-            held.zip(seen).is_some_and(|(held, seen)| seen >= held)
-        };
-        let listed = scene.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied());
-        let mut old: Vec<usize> = listed.clone().filter(|at| !is_let_in(at)).collect();
-        if old.is_empty() {
-            // A hold that began with the first document lets nothing in.
-            old = listed.collect();
-        }
-        let before: HashSet<usize> = old.iter().copied().collect();
-        let there: HashSet<usize> = scene.matching.pairs.iter().map(|pair| pair.known).collect();
+    pub(crate) fn new(input: JudgeInput<'a>) -> Self {
+        let known = &input.snapshot.known;
+        let old = last_document(&input);
+        let places: HashMap<usize, usize> =
+            old.iter().enumerate().map(|(at, known)| (*known, at)).collect();
+        let there: HashSet<usize> = input.matching.pairs.iter().map(|pair| pair.known).collect();
         let kept: Vec<bool> = old.iter().map(|at| there.contains(at)).collect();
-        let outgoing = kept.iter().filter(|k| !**k).count();
-        let is_below = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Older { .. });
-        let pairs = || scene.matching.pairs.iter();
-        let below = |pair: &MatchedEntry| known.get(pair.known).is_some_and(is_below);
-        let below_gone = known.iter().enumerate();
-        let below_gone = below_gone.filter(|(at, known)| is_below(known) && !there.contains(at));
-        let below_gone = below_gone.map(|(at, _)| at).collect::<Vec<_>>();
-        let returned = pairs().filter(|pair| !before.contains(&pair.known) && !below(pair));
+        let is_below = |at: usize| {
+            known.get(at).is_some_and(|known| matches!(known.standing, ItemStatus::Older { .. }))
+        };
+        let returned = input.matching.pairs.iter();
+        let returned =
+            returned.filter(|pair| !places.contains_key(&pair.known) && !is_below(pair.known));
         let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
-        incoming.extend(&scene.matching.fresh);
+        incoming.extend(&input.matching.fresh);
         incoming.sort_unstable();
-        let (by_date, by_updated) = dates_run(scene, &old, AGREEING_TENTHS);
-        let mostly_dated = dates_run(scene, &old, MOSTLY_TENTHS).0 != Direction::None;
-        let (direction, said) = match scene.options.order {
+        let (by_date, by_updated) = dates_run(&input, &old, AGREEING_TENTHS);
+        let (direction, said) = match input.options.order {
             Order::NewestFirst | Order::Updated => (Direction::Down, true),
             Order::OldestFirst => (Direction::Up, true),
             Order::None => (Direction::None, false),
-            Order::Auto if by_date == Direction::None => {
-                let grown = by_growth(scene);
-                let grows = grown != Direction::None;
-                (if grows { grown } else { by_this_step(scene) }, false)
-            }
+            Order::Auto if by_date == Direction::None => match by_growth(&input) {
+                Direction::None => (by_this_step(&input), false),
+                grown => (grown, false),
+            },
             Order::Auto => (by_date, false),
         };
-        let places: HashMap<usize, usize> =
-            old.iter().enumerate().map(|(at, known)| (*known, at)).collect();
-        let steady = is_steady(scene, &places);
         let dated = by_date != Direction::None && by_date == direction;
-        let has_dates = has_dates(scene);
         let mut window = Self {
-            old,
-            places,
-            kept,
+            input,
             direction,
             dated,
             by_updated,
             ordered: dated || said,
-            mostly_dated,
-            has_dates,
-            steady,
+            mostly_dated: dates_run(&input, &old, MOSTLY_TENTHS).0 != Direction::None,
+            has_dates: has_dates(&input),
+            steady: is_steady(&input, &places),
             incoming,
-            outgoing,
+            outgoing: kept.iter().filter(|kept| !**kept).count(),
             backfill: 0,
             older: HashSet::new(),
             below: HashMap::new(),
             dates: Vec::new(),
-            below_gone,
+            below_gone: (0..known.len())
+                .filter(|at| is_below(*at) && !there.contains(at))
+                .collect(),
             past: 0,
-            moved: HashSet::new(),
+            old,
+            places,
+            kept,
         };
         if dated {
             let date = |at: &usize| known.get(*at).and_then(|known| window.date_of(known));
             window.dates = window.old.iter().map(date).collect();
         }
-        window.below = window.below(pairs().filter(|pair| below(pair)), scene);
-        window.moved = window.moved(scene);
-        window.backfill = window.backfill(scene);
-        let character = &scene.snapshot.state.character;
-        window.older = window.older(scene);
+        let below = input.matching.pairs.iter().filter(|pair| is_below(pair.known));
+        window.below = window.find_below(below);
+        window.backfill = window.count_backfill();
+        let character = &input.snapshot.state.character;
+        window.older = window.find_older();
         let never_lost = character.left_end == 0
             && window.below_gone.is_empty()
             && window.has_room(character.largest);
@@ -176,23 +155,23 @@ impl WindowShift {
     }
 
     /// The date of an item by which the feed runs.
-    pub fn date_of(&self, known: &LedgerEntry) -> Option<Time> {
+    pub(crate) fn date_of(&self, known: &LedgerEntry) -> Option<Time> {
         if self.by_updated { known.updated.or(known.published) } else { date_of(known) }
     }
 
     /// The date of an entry by which the feed runs.
-    pub fn date_in(&self, entry: &Entry<'_>) -> Option<Time> {
+    pub(crate) fn date_in(&self, entry: &Entry<'_>) -> Option<Time> {
         if self.by_updated { entry.updated.or(entry.published) } else { dated(entry) }
     }
 
     /// Where the item stood in the last document.
-    pub fn place(&self, known: usize) -> Option<usize> {
+    pub(crate) fn place(&self, known: usize) -> Option<usize> {
         self.places.get(&known).copied()
     }
 
     /// Whether the window has moved past this place: nothing that stood on its old side is kept,
     /// or only what is pinned there.
-    pub fn slid_off(&self, place: usize) -> bool {
+    pub(crate) fn slid_off(&self, place: usize) -> bool {
         match self.direction {
             // Where nothing says which end is the old one, most feeds have it at the bottom.
             Direction::Down | Direction::None => place + self.past >= self.old.len(),
@@ -210,11 +189,12 @@ impl WindowShift {
             0 if self.old.len() < PINNED_LEAST => 0,
             0 => (self.old.len() / PINNED_PART).clamp(1, PINNED_MOST),
         };
+        let moved = self.moved();
         let (mut stay, mut gone, mut past) = (0, 0, 0);
         let count = self.kept.len();
         for step in 0..count {
             let place = if self.direction == Direction::Up { step } else { count - 1 - step };
-            if self.moved.contains(&place) {
+            if moved.contains(&place) {
                 continue;
             }
             let is_gone = self.kept.get(place) == Some(&false);
@@ -233,14 +213,12 @@ impl WindowShift {
         past
     }
 
-    /// The old items that moved to the new end of the document, past others that stay.
-    fn moved(&self, scene: &JudgeInput<'_>) -> HashSet<usize> {
-        let mut at: Vec<(usize, usize)> = scene
-            .matching
-            .pairs
-            .iter()
-            .filter_map(|pair| Some((pair.entry, self.place(pair.known)?)))
-            .collect();
+    /// The places of old items that stand at the new end now, above such as were newer: they are posted anew, and do
+    /// not tell what is older.
+    fn moved(&self) -> HashSet<usize> {
+        let at = self.input.matching.pairs.iter();
+        let at = at.filter_map(|pair| Some((pair.entry, self.place(pair.known)?)));
+        let mut at: Vec<(usize, usize)> = at.collect();
         at.sort_unstable();
         if self.direction == Direction::Up {
             at.reverse();
@@ -261,8 +239,8 @@ impl WindowShift {
     }
 
     /// Whether all that is new stands at the new end of the document.
-    pub fn came_at_head(&self, scene: &JudgeInput<'_>) -> bool {
-        let mut old = scene.matching.pairs.iter().map(|pair| pair.entry);
+    pub(crate) fn came_at_head(&self) -> bool {
+        let mut old = self.input.matching.pairs.iter().map(|pair| pair.entry);
         let old = old.by_ref().filter(|entry| self.incoming.binary_search(entry).is_err());
         match self.direction {
             Direction::Up => old.max().is_none_or(|last| self.incoming.iter().all(|at| *at > last)),
@@ -271,7 +249,7 @@ impl WindowShift {
     }
 
     /// Whether nothing that stood above the item in the last document stays.
-    pub fn stood_at_head(&self, place: usize) -> bool {
+    pub(crate) fn stood_at_head(&self, place: usize) -> bool {
         !self.kept.iter().take(place).any(|kept| *kept)
     }
 
@@ -284,7 +262,7 @@ impl WindowShift {
     }
 
     /// The items that stood on the old side of this place and stay, by their index in the ledger.
-    pub fn older_that_stay(&self, place: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn older_that_stay(&self, place: usize) -> impl Iterator<Item = usize> {
         let stays = |at: &usize| self.kept.get(*at) == Some(&true);
         let older: Vec<usize> = self.side(place, false).filter(stays).collect();
         let below = self.below_of(place, older.len()).map(|below| below.known);
@@ -293,13 +271,15 @@ impl WindowShift {
 
     /// Whether the item had come in below newer ones that were there before, as where a window
     /// breathes.
-    pub fn came_late(&self, ledger: &[LedgerEntry], place: usize) -> bool {
+    pub(crate) fn came_late(&self, place: usize) -> bool {
+        let ledger = &self.input.snapshot.known;
         let came = |at: usize| ledger.get(*self.old.get(at)?).map(|known| known.came);
         self.side(place, true).any(|at| came(at) < came(place))
     }
 
     /// Whether others came in with the item in one document, and all of them are gone with it.
-    pub fn goes_with_all_that_came(&self, ledger: &[LedgerEntry], place: usize) -> bool {
+    pub(crate) fn goes_with_all_that_came(&self, place: usize) -> bool {
+        let ledger = &self.input.snapshot.known;
         let came = |at: &usize| ledger.get(*at).map(|known| known.came);
         let mine = self.old.get(place).and_then(came);
         let mut with = self.old.iter().zip(&self.kept).filter(|(at, _)| came(at) == mine);
@@ -308,16 +288,15 @@ impl WindowShift {
 
     /// How many entries at the old end of the new document are items that the last one did not
     /// have and that are older than all that stayed.
-    fn backfill(&self, scene: &JudgeInput<'_>) -> usize {
-        let entries = &scene.document.entries;
-        let known = &scene.snapshot.known;
-        let retired: HashSet<usize> = scene
-            .matching
-            .pairs
-            .iter()
-            .filter(|pair| known.get(pair.known).is_some_and(is_retired))
-            .map(|pair| pair.entry)
-            .collect();
+    fn count_backfill(&self) -> usize {
+        let entries = &self.input.document.entries;
+        let known = &self.input.snapshot.known;
+        let is_retired = |at: usize| {
+            known.get(at).is_some_and(|known| matches!(known.standing, ItemStatus::Retired { .. }))
+        };
+        let pairs = self.input.matching.pairs.iter();
+        let retired: HashSet<usize> =
+            pairs.filter(|pair| is_retired(pair.known)).map(|pair| pair.entry).collect();
         let stayed = self.old.iter().zip(&self.kept).filter(|(_, kept)| **kept);
         let oldest =
             stayed.filter_map(|(at, _)| known.get(*at).and_then(|k| self.date_of(k))).min();
@@ -332,7 +311,7 @@ impl WindowShift {
 
     /// How many stood at the old end and are gone, with nothing kept below them; none where it is
     /// unknown which end is the old one.
-    pub fn slid_cleanly(&self) -> usize {
+    pub(crate) fn slid_cleanly(&self) -> usize {
         let is_gone = |place: &usize| {
             self.kept.get(*place) == Some(&false) && self.below_of(*place, 0).next().is_none()
         };
@@ -344,44 +323,67 @@ impl WindowShift {
     }
 
     /// Whether all that is gone stood at the old end, with nothing kept below it.
-    pub fn only_slid(&self) -> bool {
+    pub(crate) fn only_slid(&self) -> bool {
         self.slid_cleanly() == self.outgoing
     }
 
     /// Whether all that came would have found room among as many items as a document had at most.
-    pub fn has_room(&self, largest: u32) -> bool {
+    pub(crate) fn has_room(&self, largest: u32) -> bool {
         let needed = self.old.len() + self.below.len() + self.incoming.len();
         u32::try_from(needed).is_ok_and(|needed| needed <= largest)
     }
 
     /// How many new items came that nothing which left at the old end made room for.
-    pub fn crowding(&self) -> usize {
+    pub(crate) fn crowding(&self) -> usize {
         let new = self.incoming.len().saturating_sub(self.backfill);
         new.saturating_sub(self.slid_cleanly() + self.below_gone.len())
     }
 }
 
-fn is_retired(known: &LedgerEntry) -> bool {
-    matches!(known.standing, ItemStatus::Retired { .. })
+/// Documents that grew and lost nothing, which show that a feed keeps everything.
+const GROWTH_LEAST: u32 = 2;
+
+/// Whether new items came and came to the feed and nothing ever left at its end.
+pub(crate) const fn keeps_everything(character: &Character) -> bool {
+    character.left_end == 0
+        && character.came_alone >= GROWTH_LEAST
+        && character.came_alone > character.came_swapping.saturating_mul(2)
+}
+
+/// The items of the last document, in its order. What was let in while a document is held was not in it.
+fn last_document(input: &JudgeInput<'_>) -> Vec<usize> {
+    let known = &input.snapshot.known;
+    let index: HashMap<&str, usize> =
+        known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
+    let listed = input.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied());
+    let listed: Vec<usize> = listed.collect();
+    let held = input.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
+    let is_let_in = |at: usize| {
+        let seen = known.get(at).map(|known| known.first_seen);
+        held.zip(seen).is_some_and(|(held, seen)| seen >= held)
+    };
+    let old: Vec<usize> = listed.iter().copied().filter(|at| !is_let_in(*at)).collect();
+    // A hold that began with the first document lets nothing in.
+    if old.is_empty() { listed } else { old }
 }
 
 /// When its publisher says that an item was published, or at least updated.
-pub(super) fn date_of(known: &LedgerEntry) -> Option<Time> {
+pub(crate) fn date_of(known: &LedgerEntry) -> Option<Time> {
     known.published.or(known.updated)
 }
 
 /// The same of an entry.
-pub(super) fn dated(entry: &Entry<'_>) -> Option<Time> {
+pub(crate) fn dated(entry: &Entry<'_>) -> Option<Time> {
     entry.published.or(entry.updated)
 }
 
 /// The direction that the dates of both documents run in, where so many tenths of the neighbours
 /// agree; none where the documents differ.
-fn dates_run(scene: &JudgeInput<'_>, old: &[usize], tenths: usize) -> (Direction, bool) {
-    let known = &scene.snapshot.known;
+fn dates_run(input: &JudgeInput<'_>, old: &[usize], tenths: usize) -> (Direction, bool) {
+    let known = &input.snapshot.known;
     let published = |k: &usize| known.get(*k).and_then(|k| k.published);
     let updated = |k: &usize| known.get(*k).and_then(|k| k.updated);
-    let entries = &scene.document.entries;
+    let entries = &input.document.entries;
     let first =
         (run(old.iter().map(published), tenths), run(entries.iter().map(|e| e.published), tenths));
     let second =
@@ -389,23 +391,23 @@ fn dates_run(scene: &JudgeInput<'_>, old: &[usize], tenths: usize) -> (Direction
     let agrees = |(before, after): (Direction, Direction)| {
         (before == after && before != Direction::None).then_some(before)
     };
-    let by_publication = agrees(first).filter(|_| scene.options.order != Order::Updated);
+    let by_publication = agrees(first).filter(|_| input.options.order != Order::Updated);
     match (by_publication, agrees(second)) {
         (Some(direction), _) => (direction, false),
         (None, Some(direction)) => (direction, true),
-        (None, None) => (Direction::None, scene.options.order == Order::Updated),
+        (None, None) => (Direction::None, input.options.order == Order::Updated),
     }
 }
 
-fn has_dates(scene: &JudgeInput<'_>) -> bool {
-    let entries = &scene.document.entries;
+fn has_dates(input: &JudgeInput<'_>) -> bool {
+    let entries = &input.document.entries;
     let dates: HashSet<Time> = entries.iter().filter_map(dated).collect();
     dates.len() * 2 > entries.len()
 }
 
 /// The direction that follows from where new items came so far.
-fn by_growth(scene: &JudgeInput<'_>) -> Direction {
-    let character = &scene.snapshot.state.character;
+fn by_growth(input: &JudgeInput<'_>) -> Direction {
+    let character = &input.snapshot.state.character;
     let (above, below) = (character.grew_above, character.grew_below);
     let clear =
         |this: u32, other: u32| this >= LEAST_GROWTH && this > other.saturating_mul(CLEAR_GROWTH);
@@ -419,11 +421,11 @@ fn by_growth(scene: &JudgeInput<'_>) -> Direction {
 }
 
 /// The direction that follows from where new items came in this document alone.
-fn by_this_step(scene: &JudgeInput<'_>) -> Direction {
-    let old = || scene.matching.pairs.iter().map(|pair| pair.entry);
-    let fresh = || scene.matching.fresh.iter().copied();
+fn by_this_step(input: &JudgeInput<'_>) -> Direction {
+    let old = || input.matching.pairs.iter().map(|pair| pair.entry);
+    let fresh = || input.matching.fresh.iter().copied();
     let (Some(first), Some(last)) = (old().min(), old().max()) else { return Direction::None };
-    if scene.matching.fresh.is_empty() {
+    if input.matching.fresh.is_empty() {
         Direction::None
     } else if fresh().all(|at| at < first) {
         Direction::Down
@@ -435,8 +437,8 @@ fn by_this_step(scene: &JudgeInput<'_>) -> Direction {
 }
 
 /// Whether items that stayed without a change stand in the same order as before.
-fn is_steady(scene: &JudgeInput<'_>, place: &HashMap<usize, usize>) -> bool {
-    let unchanged = scene.matching.pairs.iter().zip(scene.is_changed);
+fn is_steady(input: &JudgeInput<'_>, place: &HashMap<usize, usize>) -> bool {
+    let unchanged = input.matching.pairs.iter().zip(input.is_changed);
     let places: Vec<usize> = unchanged
         .filter(|(pair, changed)| !**changed && !pair.basis.is_rename())
         .filter_map(|(pair, _)| place.get(&pair.known).copied())

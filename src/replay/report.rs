@@ -69,44 +69,19 @@ impl PrintedEvent {
 /// An item that was still missing when the next document came, as it is printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PrintedPending {
-    sync_id: String,
-    native_id: String,
-    title: String,
-    evidence: &'static str,
-    reason: String,
-    since: String,
+    #[serde(flatten)]
+    pub(super) pending: PendingAbsence,
+    /// The first document without the item.
     #[serde(skip_serializing_if = "Option::is_none")]
-    seen_gone: Option<u64>,
-    observations: u32,
-    needed: u32,
-    decides_at: String,
-    would: &'static str,
+    pub(super) seen_gone: Option<u64>,
 }
 
 impl PrintedPending {
-    /// Prints what is pending; `seen_gone` is the first document without the item.
-    pub fn new(pending: &PendingAbsence, seen_gone: Option<u64>) -> Self {
-        Self {
-            sync_id: pending.id.to_string(),
-            native_id: pending.native_id.clone(),
-            title: pending.title.clone(),
-            evidence: pending.evidence.name(),
-            reason: pending.seen.clone(),
-            since: pending.since.to_string(),
-            seen_gone,
-            observations: pending.observations,
-            needed: pending.needed,
-            decides_at: pending.decides_at.to_string(),
-            would: pending.would.name(),
-        }
-    }
-
     /// One line for people.
     pub fn describe(&self) -> String {
-        format!(
-            "  missing {} ({}): {}; {} at {} at the earliest",
-            self.title, self.native_id, self.reason, self.would, self.decides_at
-        )
+        let PendingAbsence { title, native_id, seen, would, decides_at, .. } = &self.pending;
+        let would = would.name();
+        format!("  missing {title} ({native_id}): {seen}; {would} at {decides_at} at the earliest")
     }
 }
 

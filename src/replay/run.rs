@@ -173,7 +173,10 @@ impl Replayed<'_> {
         if all > pending.len() {
             line.note(format!("{} of {all} missing items are shown", pending.len()));
         }
-        let printed = pending.iter().map(|p| PrintedPending::new(p, self.in_force_at(p.since)));
+        let printed = pending.into_iter().map(|pending| {
+            let seen_gone = self.in_force_at(pending.since);
+            PrintedPending { pending, seen_gone }
+        });
         line.pending = printed.collect();
         Ok(())
     }

@@ -29,7 +29,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use std::sync::Arc;
 use tidegate_core::model::{Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, SyncId, Time};
-use tidegate_judge::{PendingAbsence, diff};
+use tidegate_judge::{PendingAbsence, news};
 use tidegate_store::{EVENTS_KEPT, StoreError, VersionNote};
 
 /// How many versions are shown, newest first.
@@ -332,7 +332,7 @@ pub(super) async fn stand_in_title(
     id: &SyncId,
 ) -> Result<String, StoreError> {
     let item = room.store.item(feed, id).await?;
-    let title = item.map(|item| diff::stand_in_title(&item.shared.winner.data));
+    let title = item.map(|item| news::stand_in_title(&item.shared.winner.data));
     Ok(title.unwrap_or_default())
 }
 

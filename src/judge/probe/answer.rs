@@ -1,7 +1,7 @@
 //! What the replies of a round mean.
 
 use super::scope::is_front;
-use tidegate_core::model::{Probe, Snapshot, SyncId};
+use tidegate_core::model::{Probe, ProbeAnswer, Snapshot, SyncId, Time};
 use tidegate_core::xml::plain_address::plain_link;
 use tidegate_core::xml::shortened;
 use url::Url;
@@ -186,6 +186,69 @@ fn is_page_of_another(snapshot: &Snapshot, asked: &Url, at: &Url) -> bool {
 }
 
 /// Why nothing was said, as it is kept: publishers have a say in it.
-pub(super) fn silence(why: &str) -> String {
+fn silence(why: &str) -> String {
     shortened(why, Probe::SILENCE_LIMIT).to_owned()
+}
+
+/// What is known after another answer.
+pub(crate) fn note_answer(before: Option<&Probe>, answer: ProbeVerdict, now: Time) -> Probe {
+    let earlier = before.and_then(|probe| probe.heard);
+    let (said, silence) = match answer {
+        ProbeVerdict::Gone(status) => (Some((true, status)), None),
+        ProbeVerdict::There(status) => (Some((false, status)), None),
+        ProbeVerdict::Nothing(why) => (None, Some(silence(&why))),
+    };
+    let heard = match said {
+        Some((gone, status)) => {
+            let agreeing = earlier.filter(|heard| heard.gone == gone);
+            let first = agreeing.map_or(now, |heard| heard.first);
+            Some(ProbeAnswer { gone, status, first, last: now })
+        }
+        None => earlier,
+    };
+    let asked = before.map_or(0, |probe| probe.asked).saturating_add(1);
+    Probe { asked, last: now, heard, silence }
+}
+
+/// The longest address that a reason names, in bytes.
+const SHOWN: usize = 200;
+
+/// What an item's own address said, in words.
+pub(crate) fn describe_probe(probe: &Probe, link: Option<&str>) -> String {
+    let link = link.filter(|link| link.len() <= SHOWN).map(|link| format!(", {link},"));
+    let address = format!("its own address{}", link.unwrap_or_default());
+    match (&probe.heard, &probe.silence) {
+        (Some(heard), _) if heard.first < heard.last => {
+            format!("{address} answered {} at {} and {}", heard.status, heard.first, heard.last)
+        }
+        (Some(heard), _) => format!("{address} answered {} at {}", heard.status, heard.last),
+        (None, Some(silence)) => format!("{address} says nothing: {silence}"),
+        (None, None) => format!("{address} says nothing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_is_told_with_address_status_and_time() {
+        const HOUR: i64 = 3600;
+        let noted = |probe: Option<Probe>, (at, answer): &(i64, ProbeVerdict)| {
+            Some(note_answer(probe.as_ref(), answer.clone(), Time::from_unix(*at)))
+        };
+        let probe = |answers: &[(i64, ProbeVerdict)]| answers.iter().fold(None, noted).unwrap();
+        let link = Some("https://e.org/a");
+        let gone = probe(&[(0, ProbeVerdict::Gone(404))]);
+        let said = "its own address, https://e.org/a, answered 404 at 1970-01-01T00:00:00Z";
+        assert_eq!(describe_probe(&gone, link), said);
+        let twice = probe(&[(0, ProbeVerdict::Gone(404)), (HOUR, ProbeVerdict::Gone(410))]);
+        let said = "its own address, https://e.org/a, answered 410 at 1970-01-01T00:00:00Z and \
+                    1970-01-01T01:00:00Z";
+        assert_eq!(describe_probe(&twice, link), said);
+        let silent = probe(&[(0, ProbeVerdict::Nothing("it answered 503".to_owned()))]);
+        assert_eq!(describe_probe(&silent, None), "its own address says nothing: it answered 503");
+        let long = probe(&[(0, ProbeVerdict::Nothing("ä".repeat(500)))]);
+        assert!(long.silence.unwrap().len() <= Probe::SILENCE_LIMIT);
+    }
 }

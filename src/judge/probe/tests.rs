@@ -1,7 +1,5 @@
 use super::*;
-use tidegate_core::model::{
-    Absence, Count, Doubts, EndpointId, FeedState, Format, History, Noise, ProbeAnswer, Stamp, Tick,
-};
+use tidegate_core::model::{Absence, Doubts, FeedState, Format, ProbeAnswer};
 
 const FEED: &str = "https://feeds.example.org/news.xml";
 const NOW: i64 = 1_795_191_605;
@@ -15,35 +13,12 @@ fn url(text: &str) -> Url {
 }
 
 fn known(name: &str, link: &str) -> LedgerEntry {
-    let stamp = Stamp::Both { when: at(0), by: EndpointId::own("here").unwrap() };
-    let made = tidegate_core::sync::create(SyncId::new(name).unwrap(), (), stamp, None).winner;
     LedgerEntry {
-        id: made.id,
-        native: name.to_owned(),
-        native_shown: name.to_owned(),
-        published_id: name.to_owned(),
-        aliases: Vec::new(),
+        id: SyncId::new(name).unwrap(),
         title: name.to_owned(),
         link: (!link.is_empty()).then(|| link.to_owned()),
-        enclosure: None,
-        published: None,
-        updated: None,
-        updates: Count::new(1).unwrap(),
-        history: History::clone(&made.history),
-        tick: Tick::at(at(0)),
-        noconflicts: None,
-        conflicts: 0,
-        origin: tidegate_core::model::Origin::default(),
-        first_seen: at(0),
-        came: at(0),
         standing: ItemStatus::Current,
-        absence: None,
-        prints: Vec::new(),
-        bytes: 0,
-        noise: Noise::default(),
-        sse091: None,
-        extras: None,
-        touched: 0,
+        ..LedgerEntry::left(name)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::Observation;
 use super::outline_moves::PARENT;
-use crate::diff::{self, Fingerprint, MaskInput, MaskUpdate, Varied};
-use crate::identity::MatchedEntry;
+use crate::news::{self, Fingerprint, MaskInput, MaskUpdate, Varied};
+use crate::same_item::MatchedEntry;
 use std::collections::BTreeSet;
 use tidegate_core::model::{
     Entry, FeedDocument, FeedNoise, Ignore, LedgerEntry, NoiseClass, NoiseClasses, Snapshot, Time,
@@ -45,20 +45,20 @@ impl<'a> ChangedEntry<'a> {
         if known.is_evicted() {
             return None;
         }
-        let bytes = diff::bytes_print(entry);
+        let bytes = news::bytes_print(entry);
         // Where something else is ignored than before, the item is looked at anew.
         if bytes == known.bytes && !ignore.is_other {
             return None;
         }
         let same_family = snapshot.state.format.family() == document.format.family();
-        let fingerprint = diff::fingerprint(entry, ignore.list);
+        let fingerprint = news::fingerprint(entry, ignore.list);
         // Fingerprints of another scheme that could not be made anew say nothing of a change.
-        let mut changed = if bytes == known.bytes || known.noise.scheme != diff::SCHEME {
+        let mut changed = if bytes == known.bytes || known.noise.scheme != news::SCHEME {
             BTreeSet::new()
         } else if same_family {
-            diff::changed(&known.prints, &fingerprint.prints)
+            news::changed(&known.prints, &fingerprint.prints)
         } else {
-            diff::changed_across_formats(&fingerprint, &known.prints)
+            news::changed_across_formats(&fingerprint, &known.prints)
         };
         ignore.apply_to(&fingerprint, (entry, known), &mut changed);
         if pair.basis.is_same_but_for_query() {
@@ -75,18 +75,18 @@ impl<'a> ChangedEntry<'a> {
 
     /// Whether it stands in something else of a list than its item stood in.
     pub(super) fn is_elsewhere(&self) -> bool {
-        self.changed.contains(&diff::path_print(PARENT))
+        self.changed.contains(&news::path_print(PARENT))
     }
 
     /// Whether it says something else, and not only stands in something else of a list: what a folder is
     /// called is said by all in it.
     pub(super) fn is_edit(&self) -> bool {
-        self.learned.loud.iter().any(|path| *path != diff::path_print(PARENT))
+        self.learned.loud.iter().any(|path| *path != news::path_print(PARENT))
     }
 
     /// What changed, in words; empty where a reader sees no change.
     pub(super) fn describe(&self) -> String {
-        let names = diff::names(self.entry, self.learned.loud.clone()).join(", ");
+        let names = news::names(self.entry, self.learned.loud.clone()).join(", ");
         match self.learned.row {
             0 | 1 => names,
             row => format!("{names} (in a number or token alone, {row} times in a row)"),
@@ -115,7 +115,7 @@ impl<'a> ChangedEntry<'a> {
         unseen.classes.join(classes);
         unseen.count = unseen.count.saturating_add(1);
         unseen.last = now;
-        let fields = diff::names(self.entry, self.changed).join(", ");
+        let fields = news::names(self.entry, self.changed).join(", ");
         let Some(due) = self.learned.due else {
             // What turned out to be noise in all items has not to come out of this one.
             let is_it = |waiting: &mut WaitingChange| {
@@ -172,8 +172,8 @@ pub(super) fn compare<'a>(
     noise.ignored = ignore.print;
     let learn = |seen: &mut [Option<ChangedEntry<'_>>], noise: &FeedNoise| {
         for beside in seen.iter_mut().flatten() {
-            beside.learned = diff::learn(&MaskInput {
-                portrait: &beside.fingerprint,
+            beside.learned = news::learn(&MaskInput {
+                fingerprint: &beside.fingerprint,
                 known: beside.known,
                 feed: noise,
                 changed: &beside.changed,
@@ -186,12 +186,12 @@ pub(super) fn compare<'a>(
     learn(&mut seen, &noise);
     let varied = seen.iter().flatten().map(|beside| beside.learned.varied.as_slice());
     let varied: Vec<&[Varied]> = varied.collect();
-    if diff::sweep_spans(&mut noise, &varied, pairs.len(), round.aged) {
+    if news::sweep_spans(&mut noise, &varied, pairs.len(), round.aged) {
         // What has just come to hold for all items holds in this document.
         learn(&mut seen, &noise);
     }
     for varied in seen.iter().flatten().flat_map(|beside| &beside.learned.varied) {
-        diff::vote(&mut noise, varied, round.aged);
+        news::vote(&mut noise, varied, round.aged);
     }
     Comparison { pairs: seen, noise }
 }
@@ -220,7 +220,7 @@ impl<'a> Ignored<'a> {
     /// operator ignores it no more.
     fn apply_to(
         &self,
-        portrait: &Fingerprint<'_>,
+        fingerprint: &Fingerprint<'_>,
         beside: (&Entry<'_>, &LedgerEntry),
         changed: &mut BTreeSet<u64>,
     ) {
@@ -228,10 +228,10 @@ impl<'a> Ignored<'a> {
         let whole = || self.list.iter().filter(|ignore| ignore.regex().is_none());
         for field in entry.fields() {
             if whole().any(|ignore| ignore.covers(&field.path)) {
-                changed.remove(&diff::path_print(&field.path));
+                changed.remove(&news::path_print(&field.path));
             }
         }
-        diff::settle_left(portrait, known, changed);
+        news::settle_left(fingerprint, known, changed);
         if self.is_other {
             changed.retain(|path| known.prints.iter().any(|print| print.0 == *path));
         }
@@ -248,7 +248,7 @@ fn drop_rotated_link(entry: &Entry<'_>, known: &LedgerEntry, changed: &mut BTree
         |link: Option<&str>| Some(plain_link(link?).split(['?', '#']).next()?.to_owned());
     if before_query(entry.link.as_deref()) == before_query(known.link.as_deref()) {
         for path in OWN_ADDRESS {
-            changed.remove(&diff::path_print(path));
+            changed.remove(&news::path_print(path));
         }
     }
 }

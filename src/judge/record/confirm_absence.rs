@@ -2,7 +2,8 @@
 
 use super::draft::{ChangeDraft, EventDetails};
 use super::rate_limited;
-use crate::{Conclusion, JudgeInput};
+use crate::JudgeInput;
+use crate::hole::Conclusion;
 use tidegate_core::model::{
     Absence, Doubts, EventKind, Evidence, ItemStatus, LedgerEntry, Markup, Time,
 };
@@ -15,7 +16,8 @@ pub(super) fn conclude(
     observations: u32,
 ) -> bool {
     let aged = draft.round.aged;
-    let conclusion = crate::conclude(absence, observations, draft.round.options.deletions, aged);
+    let conclusion =
+        crate::hole::conclude(absence, observations, draft.round.options.deletions, aged);
     let stood = aged.since(absence.since).as_secs() / 3600;
     let seen = absence.seen.as_str();
     let mut words = if stood > 0 {
@@ -51,13 +53,13 @@ pub(super) fn conclude(
 /// item it was taken away, which is confirmed as always, or not told at all.
 pub(super) fn seen_while_held(
     draft: &mut ChangeDraft<'_>,
-    scene: &JudgeInput<'_>,
+    input: &JudgeInput<'_>,
     known: LedgerEntry,
     markup: Markup,
     since: Time,
 ) {
     let (now, aged) = (draft.round.now, draft.round.aged);
-    let (evidence, gone) = if scene.is_complete() {
+    let (evidence, gone) = if input.is_complete() {
         (Evidence::Complete, "the document lists every item and not this one")
     } else {
         (Evidence::Aged, "it slid off the end of the document while the feed was held")
@@ -65,7 +67,7 @@ pub(super) fn seen_while_held(
     let seen = gone.to_owned();
     let doubts = Doubts::NONE;
     let absence = Absence { evidence, since: aged, observations: 1, doubts, seen, probe: None };
-    let conclusion = crate::conclude(&absence, 1, draft.round.options.deletions, aged);
+    let conclusion = crate::hole::conclude(&absence, 1, draft.round.options.deletions, aged);
     let (standing, absence) = match conclusion {
         Conclusion::Wait => (ItemStatus::Current, Some(absence)),
         Conclusion::Retire => (ItemStatus::Retired { since: now }, None),

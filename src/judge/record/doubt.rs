@@ -7,13 +7,14 @@
 //! left out before anything is judged, those of an ill-formed complete feed as well.
 
 use super::draft::ChangeDraft;
+use super::known_names::KnownNames;
 use super::{Observation, head, shared};
-use crate::diff;
-use crate::identity;
-use std::collections::{HashMap, HashSet};
+use crate::news;
+use crate::same_item;
+use std::collections::HashSet;
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry,
-    Markup, Snapshot, SyncId, Version,
+    Markup, Snapshot, Version,
 };
 use tidegate_format::parse::Before;
 use xxhash_rust::xxh3::Xxh3;
@@ -64,7 +65,7 @@ impl DocumentDoubt {
         let known = KnownEntries::new(snapshot);
         for entry in document.entries.iter().filter(|entry| known.is_doubtful(document, entry)) {
             let print = Some(print(entry, round)).filter(waits);
-            self.entries.extend(print.map(|_| diff::bytes_print(entry)));
+            self.entries.extend(print.map(|_| news::bytes_print(entry)));
             self.prints.extend(print);
         }
         let said = head::print(&document.head);
@@ -86,7 +87,7 @@ impl DocumentDoubt {
 
     /// Whether nothing is to be taken of an entry.
     pub(super) fn waits(&self, entry: &Entry<'_>) -> bool {
-        !self.entries.is_empty() && self.entries.contains(&diff::bytes_print(entry))
+        !self.entries.is_empty() && self.entries.contains(&news::bytes_print(entry))
     }
 
     /// What is said of it, where anything waits.
@@ -126,44 +127,32 @@ impl DocumentDoubt {
 /// What is known of the entries that a document may list.
 struct KnownEntries<'a> {
     snapshot: &'a Snapshot,
-    ids: HashMap<&'a SyncId, &'a LedgerEntry>,
-    /// The names that they bear or bore.
-    names: HashSet<&'a str>,
-    links: HashSet<&'a str>,
+    names: KnownNames,
     /// The names with the fingerprints of the bytes.
     bytes: HashSet<(&'a str, u64)>,
 }
 
 impl<'a> KnownEntries<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
-        let all = || snapshot.known.iter();
-        Self {
-            snapshot,
-            ids: all().map(|known| (&known.id, known)).collect(),
-            names: all()
-                .flat_map(|k| k.aliases.iter().chain([&k.native_shown, &k.published_id]))
-                .map(String::as_str)
-                .collect(),
-            links: all().filter_map(|known| known.link.as_deref()).collect(),
-            bytes: all().map(|known| (known.native_shown.as_str(), known.bytes)).collect(),
-        }
+        let bytes = snapshot.known.iter().map(|known| (known.native_shown.as_str(), known.bytes));
+        let names = KnownNames::new(snapshot.known.iter(), |_| true);
+        Self { snapshot, names, bytes: bytes.collect() }
     }
 
     /// Whether an entry says something else of what is known, or may be nothing that its publisher wrote.
     fn is_doubtful(&self, document: &FeedDocument<'_>, entry: &Entry<'_>) -> bool {
-        let shown = identity::native(entry);
         // One whose id is garbled bears its link.
-        let is_known = self.names.contains(shown.as_str())
-            || entry.link.as_deref().is_some_and(|link| self.links.contains(link));
+        let is_known = self.names.has_id(entry) || self.names.with_link(entry) > 0;
         if let Some(said) = entry.shared() {
             let hurt = || document.flaws.contains(Flaw::Bytes) && is_hurt(entry);
             // Garbage in the id of a known item makes another of it.
-            let known = self.ids.get(said.id());
+            let known = self.snapshot.find(said.id());
             return known
                 .map_or_else(|| is_known || hurt(), |known| self.differs(known, entry, said));
         }
         if is_known {
-            return !self.bytes.contains(&(shown.as_str(), diff::bytes_print(entry)));
+            let shown = same_item::native(entry);
+            return !self.bytes.contains(&(shown.as_str(), news::bytes_print(entry)));
         }
         // What comes out of the ruins of a document may be no entry, or a part of one; a byte that was
         // lost may be a letter in another charset, which the second look tells.
@@ -177,7 +166,7 @@ impl<'a> KnownEntries<'a> {
         let is_kept = |version: &Version<Markup>| {
             conflicts.iter().any(|kept| kept.history == version.history)
         };
-        known.bytes != diff::bytes_print(entry)
+        known.bytes != news::bytes_print(entry)
             || known.updates != said.version.updates
             || known.history != said.version.history
             || known.is_deleted() != said.version.deleted
@@ -195,8 +184,8 @@ fn is_hurt(entry: &Entry<'_>) -> bool {
 /// The fingerprint of what a reader sees of an entry, and of what it shares.
 fn print(entry: &Entry<'_>, round: &Observation<'_>) -> u64 {
     let mut hash = Xxh3::new();
-    hash.update(identity::native(entry).as_bytes());
-    for (path, value) in diff::fingerprint(entry, &round.options.ignore).prints {
+    hash.update(same_item::native(entry).as_bytes());
+    for (path, value) in news::fingerprint(entry, &round.options.ignore).prints {
         hash.update(&path.to_le_bytes());
         hash.update(&value.to_le_bytes());
     }

@@ -4,7 +4,7 @@ mod verdict;
 
 use super::updates::{count_on, updated};
 use super::{Observation, rate_limited, stand_in};
-use crate::diff;
+use crate::news;
 use std::collections::{BTreeMap, HashMap};
 use tidegate_core::model::{
     Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry, Markup, NewVersion,
@@ -207,8 +207,8 @@ impl<'a> ChangeDraft<'a> {
     pub(super) fn delete(&mut self, at: usize, said: EventDetails) -> bool {
         let left = self.item(at).filter(|known| known.is_evicted()).map(stand_in::named);
         if let Some(markup) = &left {
-            let bytes = diff::markup_print(markup);
-            self.change(at, |item| (item.bytes, item.noise.scheme) = (bytes, diff::SCHEME));
+            let bytes = news::markup_print(markup);
+            self.change(at, |item| (item.bytes, item.noise.scheme) = (bytes, news::SCHEME));
         }
         self.update(at, ItemStatus::Deleted { since: self.round.now }, left, said)
     }
@@ -340,7 +340,7 @@ impl<'a> ChangeDraft<'a> {
     fn titled_events(&mut self) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.events);
         for event in events.iter_mut().filter(|event| event.title.is_empty()) {
-            event.title = self.pending(&event.id).map(diff::stand_in_title).unwrap_or_default();
+            event.title = self.pending(&event.id).map(news::stand_in_title).unwrap_or_default();
         }
         events
     }

@@ -8,7 +8,7 @@
 
 use super::draft::{ChangeDraft, EventDetails};
 use super::{Observation, Verdict, mint, settled};
-use crate::identity;
+use crate::same_item;
 use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -50,7 +50,7 @@ pub fn unknown_names(
         names.extend(said.filter(|name| !natives.contains(name)).map(str::to_owned));
     }
     let listed = documents.iter().flat_map(|document| settled::unmatched(snapshot, document));
-    let held = snapshot.kept.iter().map(|held| identity::native(&held.entry));
+    let held = snapshot.kept.iter().map(|held| same_item::native(&held.entry));
     let held = held.filter(|name| !natives.contains(name.as_str()));
     for name in listed.map(|(_, name)| name).chain(held) {
         // What would be made of it, where it is new.

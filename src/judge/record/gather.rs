@@ -142,57 +142,38 @@ pub fn gather(
 }
 
 /// The items of an aggregate by the ids that they are published with, which ids of one source need not be
-/// in another. Of several the one that was there first keeps it.
-struct IdHolders<'a>(HashMap<&'a str, IdHolder<'a>>);
-
-/// An item that an id is published with.
-struct IdHolder<'a> {
-    id: &'a SyncId,
-    link: Option<&'a str>,
-    /// Whether it lives and its source is one of the aggregate's.
-    is_there: bool,
-}
+/// in another: each with its link, where it lives and its source is one of the aggregate's. Of several items
+/// the one that was there first keeps the id.
+struct IdHolders<'a>(HashMap<&'a str, (&'a SyncId, Option<&'a str>)>);
 
 impl<'a> IdHolders<'a> {
     fn new(snapshot: &'a Snapshot, all: &[FeedName], sources: &'a [AggregateSource]) -> Self {
-        let mut holders: HashMap<&str, IdHolder<'_>> = HashMap::new();
+        let mut holders = HashMap::new();
         for known in &snapshot.known {
             let is_of_source = matches!(&known.origin, Origin::Feed(feed) if all.contains(feed));
-            let lives = known.standing.lives();
-            let (link, is_there) = (known.link.as_deref(), is_of_source && lives);
-            holders.entry(&known.published_id).or_insert(IdHolder {
-                id: &known.id,
-                link,
-                is_there,
-            });
+            let is_there = is_of_source && known.standing.lives();
+            let link = known.link.as_deref().filter(|_| is_there);
+            holders.entry(known.published_id.as_str()).or_insert((&known.id, link));
         }
         let items = sources.iter().flat_map(|source| &source.items);
         let mut items: Vec<&Item> = items.filter(|item| !is_redacted(item)).collect();
         items.sort_by_key(|item| made_at(&item.shared.winner.history));
         for item in items {
             let winner = &item.shared.winner;
-            let (link, is_there) = (winner.data.card.link.as_deref(), !winner.deleted);
-            holders.entry(&item.published_id).or_insert(IdHolder {
-                id: &winner.id,
-                link,
-                is_there,
-            });
+            let link = winner.data.card.link.as_deref().filter(|_| !winner.deleted);
+            holders.entry(item.published_id.as_str()).or_insert((&winner.id, link));
         }
         Self(holders)
     }
 
-    /// Another item that has the id which an item is published with.
-    fn other(&self, item: &Item) -> Option<&IdHolder<'a>> {
-        let holder = self.0.get(item.published_id.as_str());
-        holder.filter(|holder| *holder.id != item.shared.winner.id)
-    }
-}
-
-impl IdHolder<'_> {
-    /// Whether an item with its id is the same post, as another feed of its site has it.
-    fn is_same_post(&self, item: &Item) -> bool {
-        let links = self.link.zip(item.shared.winner.data.card.link.as_deref());
-        self.is_there && links.is_some_and(|(a, b)| plain_link(a) == plain_link(b))
+    /// Whether another item has the id which an item is published with; and whether that is the same post, as
+    /// another feed of its site has it.
+    fn find_other(&self, item: &Item) -> Option<bool> {
+        let winner = &item.shared.winner;
+        let (id, link) = self.0.get(item.published_id.as_str())?;
+        let links = link.zip(winner.data.card.link.as_deref());
+        let is_same_post = links.is_some_and(|(a, b)| plain_link(a) == plain_link(b));
+        (**id != winner.id).then_some(is_same_post)
     }
 }
 
@@ -212,13 +193,12 @@ fn offer(
         return;
     }
     let id = &item.shared.winner.id;
-    let holder = holders.other(item).filter(|_| merging.known(id).is_none());
+    let other = holders.find_other(item).filter(|_| merging.known(id).is_none());
     // An outline is in each folder that lists name it in.
-    let is_post = source.format != Format::Opml;
-    if is_post && holder.is_some_and(|holder| holder.is_same_post(item)) {
+    if source.format != Format::Opml && other == Some(true) {
         return;
     }
-    let own = holder.map(|_| mint::made_id(id));
+    let own = other.map(|_| mint::made_id(id));
     let origin = Origin::Feed(source.name.clone());
     let owner = match merging.known(id).map(|(_, known)| &known.origin) {
         Some(Origin::Feed(owner)) => Some(owner.clone()),

@@ -2,7 +2,7 @@
 
 use super::draft::ChangeDraft;
 use super::rate_limited::{DAY, admits, count};
-use crate::diff;
+use crate::news;
 use std::time::Duration;
 use tidegate_core::model::{FeedDocument, Head, Time};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -20,20 +20,20 @@ pub(super) fn print(head: &Head) -> u64 {
 
 /// The same but for numbers, dates and tokens in the title.
 fn shape(head: &Head) -> u64 {
-    joined(head, diff::text_shape)
+    joined(head, news::text_shape)
 }
 
 fn joined(head: &Head, title: impl Fn(&str) -> u64) -> u64 {
-    let seen = |text: &Option<String>| diff::visible(text.as_deref().unwrap_or_default());
+    let seen = |text: &Option<String>| news::visible(text.as_deref().unwrap_or_default());
     let mut hash = Xxh3::new();
     hash.update(&title(&seen(&head.title)).to_le_bytes());
     // A number alone in the line below the title is a counter or a date.
-    hash.update(&diff::text_shape(&seen(&head.subtitle)).to_le_bytes());
+    hash.update(&news::text_shape(&seen(&head.subtitle)).to_le_bytes());
     let image = head.image.as_deref().unwrap_or_default();
     // Behind the path of an image stand its size and its version.
     let image = image.split(['?', '#']).next().unwrap_or_default();
     for address in [head.link.as_deref().unwrap_or_default(), image] {
-        hash.update(diff::address(address).as_bytes());
+        hash.update(news::address(address).as_bytes());
         hash.update(&[0]);
     }
     hash.update(head.language.as_deref().unwrap_or_default().to_ascii_lowercase().as_bytes());
@@ -48,8 +48,8 @@ pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
     let (print, shape) = (print(head), shape(head));
     let told = &mut draft.state.told;
     // Fingerprints of another scheme say nothing of a change.
-    if told.told == 0 || told.scheme != diff::SCHEME {
-        told.scheme = diff::SCHEME;
+    if told.told == 0 || told.scheme != news::SCHEME {
+        told.scheme = news::SCHEME;
         (told.told, told.latest, told.shape) = (print, print, shape);
         draft.state_changed = true;
         return;

@@ -3,8 +3,9 @@
 use super::compare::ChangedEntry;
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict};
-use crate::identity::{self, MatchedEntry};
-use crate::{Braked, JudgeInput, WindowShift};
+use crate::document::{Braked, OTHER_FEED, find_brake, hold_is_ripe, hold_terms};
+use crate::same_item::{self, MatchedEntry};
+use crate::window::WindowShift;
 use tidegate_core::model::{
     BodyPrints, Completeness, Decision, FeedDocument, Hold, ItemStatus, LedgerEntry, Noise, Origin,
     Snapshot,
@@ -32,18 +33,18 @@ pub(super) struct HeldKnowledge {
 
 /// Applies the brake. `beside`: what there is to say against what the document led to.
 pub(super) fn hold(
-    scene: &JudgeInput<'_>,
-    window: &WindowShift,
+    window: &WindowShift<'_>,
     prints: BodyPrints,
     draft: &mut ChangeDraft<'_>,
     beside: Option<Braked>,
 ) -> HoldDecision {
+    let input = &window.input;
     let body = prints.short();
     let source = draft.round.source();
-    let is_foreign = |kind: &str| kind == crate::OTHER_FEED;
-    let before = scene.snapshot.state.hold.as_ref();
+    let is_foreign = |kind: &str| kind == OTHER_FEED;
+    let before = input.snapshot.state.hold.as_ref();
     let moved = before.is_some_and(|h| h.source != 0 && source != 0 && h.source != source);
-    let full = scene.document.completeness == Completeness::Full;
+    let full = input.document.completeness == Completeness::Full;
     // A part says nothing of what a whole document is held for, and does not go around it.
     if let (Some(before), false) = (before, full) {
         let foreign = is_foreign(&before.kind);
@@ -52,7 +53,7 @@ pub(super) fn hold(
             keep: Some(HeldKnowledge { foreign, moved }),
         };
     }
-    let Some(braked) = crate::brake(scene, window).or(beside) else {
+    let Some(braked) = find_brake(window).or(beside) else {
         draft.state_changed |= draft.state.hold.take().is_some();
         return HoldDecision::Free;
     };
@@ -75,15 +76,14 @@ pub(super) fn hold(
     let another = same.is_none_or(|hold| hold.body != body);
     // What is wrong in one way after the other is still wrong: the day counts from the first.
     let first = before.filter(|hold| hold.decision.is_none());
-    let is_overdue =
-        |hold: &Hold| scene.now.since(hold.since) >= crate::hold_terms(braked.kind).most;
+    let is_overdue = |hold: &Hold| input.now.since(hold.since) >= hold_terms(braked.kind).most;
     let seen = same.or(first.filter(|hold| is_overdue(hold)));
-    let row = scene.snapshot.state.hold.as_ref();
+    let row = input.snapshot.state.hold.as_ref();
     let hold = Hold {
         reason: braked.reason,
         kind: braked.kind.to_owned(),
-        since: first.map_or(scene.now, |hold| hold.since),
-        row_since: row.map_or(scene.now, |hold| hold.row_since),
+        since: first.map_or(input.now, |hold| hold.since),
+        row_since: row.map_or(input.now, |hold| hold.row_since),
         observations: seen.map_or(0, |hold| hold.observations).saturating_add(1),
         documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
         body,
@@ -92,7 +92,7 @@ pub(super) fn hold(
         decision: None,
     };
     draft.state_changed = true;
-    if crate::hold_is_ripe(&hold, scene.now) {
+    if hold_is_ripe(&hold, input.now) {
         draft.state.hold = None;
         return HoldDecision::Ends { theirs: foreign };
     }
@@ -116,22 +116,13 @@ pub(super) fn hold_whole(
     if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
         return None;
     }
-    let matching = identity::matching(snapshot, document, &round.options.without);
+    let matching = same_item::matching(snapshot, document, &round.options.without);
     if !matching.pairs.is_empty() {
         return None;
     }
-    let scene = JudgeInput {
-        snapshot,
-        document,
-        matching: &matching,
-        options: round.options,
-        is_changed: &[],
-        moved: super::has_moved(&snapshot.state, round.url),
-        now: round.aged,
-    };
-    let window = WindowShift::new(&scene);
+    let window = WindowShift::new(round.judge_input(snapshot, document, &matching, &[]));
     let mut draft = ChangeDraft::new(round, snapshot);
-    match hold(&scene, &window, prints, &mut draft, None) {
+    match hold(&window, prints, &mut draft, None) {
         HoldDecision::Held { reason, .. } => Some(draft.into_verdict(Some(reason))),
         _ => None,
     }

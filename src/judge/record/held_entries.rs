@@ -5,7 +5,7 @@ use super::draft::ChangeDraft;
 use super::held::HeldKnowledge;
 use super::newcomer::newcomer;
 use crate::JudgeInput;
-use crate::identity;
+use crate::same_item;
 use std::collections::HashSet;
 use tidegate_core::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
 
@@ -19,19 +19,19 @@ pub(super) struct ReleasedEntry {
 
 /// Keeps what is new in a held document, but for `news`, the entries that are let in.
 pub(super) fn keep(
-    scene: &JudgeInput<'_>,
+    input: &JudgeInput<'_>,
     draft: &mut ChangeDraft<'_>,
     how: HeldKnowledge,
     news: &[usize],
 ) {
     let HeldKnowledge { foreign, moved } = how;
-    let before = &scene.snapshot.kept;
+    let before = &input.snapshot.kept;
     let mut kept = before.clone();
     if moved {
         kept.retain(|kept| !kept.foreign);
     }
-    let document = scene.document;
-    let seen = identity::matching(&ledger(&kept, draft), document, &draft.round.options.without);
+    let document = input.document;
+    let seen = same_item::matching(&ledger(&kept, draft), document, &draft.round.options.without);
     for pair in &seen.pairs {
         if let (Some(kept), Some(entry)) =
             (kept.get_mut(pair.known), document.entries.get(pair.entry))
@@ -48,15 +48,15 @@ pub(super) fn keep(
     kept.retain(|_| at.next().is_some_and(|at| !let_in.contains(&at)));
     let mut room = HeldEntry::BYTES_LIMIT.saturating_sub(kept.iter().map(HeldEntry::size).sum());
     // From the last, which mostly is the first to go from the document.
-    for at in scene.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
+    for at in input.matching.fresh.iter().rev().filter(|at| seen.fresh.contains(at)) {
         let Some(entry) = document.entries.get(*at) else { continue };
-        if news.contains(at) || is_damaged(scene, *at) {
+        if news.contains(at) || is_damaged(input, *at) {
             continue;
         }
         let new = HeldEntry {
             entry: entry.detached(),
             format: document.format,
-            since: scene.now,
+            since: input.now,
             foreign,
         };
         let size = new.size();
@@ -75,11 +75,11 @@ pub(super) fn keep(
 }
 
 /// Whether an entry of a broken document has lost its id there, unlike the others.
-fn is_damaged(scene: &JudgeInput<'_>, at: usize) -> bool {
-    let made_up = |native: &String| identity::is_made_up(native);
-    matches!(scene.document.completeness, Completeness::Salvaged(_))
-        && scene.matching.names.get(at).is_some_and(made_up)
-        && scene.snapshot.known.iter().any(|known| !identity::is_made_up(&known.native_shown))
+fn is_damaged(input: &JudgeInput<'_>, at: usize) -> bool {
+    let made_up = |native: &String| same_item::is_made_up(native);
+    matches!(input.document.completeness, Completeness::Salvaged(_))
+        && input.matching.names.get(at).is_some_and(made_up)
+        && input.snapshot.known.iter().any(|known| !same_item::is_made_up(&known.native_shown))
 }
 
 /// What was kept and comes out with `document`: what is neither in it nor a known item by any rule
@@ -96,7 +96,7 @@ pub(super) fn released(
     if kept.is_empty() {
         return Vec::new();
     }
-    let there = identity::matching(&ledger(&kept, draft), document, &draft.round.options.without);
+    let there = same_item::matching(&ledger(&kept, draft), document, &draft.round.options.without);
     let mut at = 0..;
     kept.retain(|_| at.next().is_some_and(|at| there.missing.contains(&at)));
     // What stays is looked at as if it stood below the document, so that an entry whose item is in
@@ -104,7 +104,7 @@ pub(super) fn released(
     let shown = document.entries.len();
     let mut joined = document.clone();
     joined.entries.extend(kept.iter().map(|kept| kept.entry.clone()));
-    let found = identity::matching(snapshot, &joined, &draft.round.options.without);
+    let found = same_item::matching(snapshot, &joined, &draft.round.options.without);
     let said = |native: &str| document.tombstones.iter().any(|t| t.native_id == native);
     let new = found.fresh.iter().filter_map(|at| {
         let kept = kept.get(at.checked_sub(shown)?)?.clone();
@@ -120,7 +120,7 @@ fn ledger(kept: &[HeldEntry], draft: &ChangeDraft<'_>) -> Snapshot {
     let names = kept.iter().enumerate().map(|(at, kept)| (format!("kept.{at:05}"), &kept.entry));
     let known = names.filter_map(|(id, entry)| {
         let id = SyncId::new(&id).ok()?;
-        let native = identity::native(entry);
+        let native = same_item::native(entry);
         Some(newcomer(entry, &native, &native, id, |_| false, draft))
     });
     let nothing = Snapshot::untouched(Format::Atom10, draft.round.now);

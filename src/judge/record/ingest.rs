@@ -14,9 +14,10 @@ use super::{
     ITEMS_LIMIT, Observation, ObservationError, Verdict, character, evict, head, held,
     rate_limited, redacted_filter,
 };
-use crate::diff;
-use crate::identity::{self, MatchedEntry};
-use crate::{Direction, JudgeInput, WindowShift};
+use crate::document::entries_to_let_in;
+use crate::news;
+use crate::same_item::{self, MatchedEntry};
+use crate::window::{Direction, WindowShift};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup,
@@ -57,7 +58,7 @@ pub fn take_in_shared<'a>(
     let mut verdict = judge_shared(round, snapshot, document, &peers, (prints, &doubt))?;
     verdict.doubt = doubt.describe().filter(|_| verdict.held.is_none());
     if verdict.doubt.is_some() {
-        let soon = crate::next_look(round.now);
+        let soon = crate::document::next_look(round.now);
         verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
     }
     Ok(verdict)
@@ -114,7 +115,7 @@ fn judge_plain<'a>(
     (prints, doubt): (BodyPrints, &DocumentDoubt),
     merged: Option<(&'a SharedSplit<'a>, ChangeDraft<'a>, Discard)>,
 ) -> Result<Verdict, ObservationError> {
-    let matching = identity::matching(snapshot, document, &round.options.without);
+    let matching = same_item::matching(snapshot, document, &round.options.without);
     let found = whole.size() + matching.fresh.len();
     if found > ITEMS_LIMIT {
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
@@ -123,16 +124,8 @@ fn judge_plain<'a>(
         compare::compare(round, snapshot, document, &matching.pairs);
     let is_changed: Vec<bool> =
         compared.iter().map(|c| c.as_ref().is_some_and(ChangedEntry::is_edit)).collect();
-    let scene = JudgeInput {
-        snapshot,
-        document,
-        matching: &matching,
-        options: round.options,
-        is_changed: &is_changed,
-        moved: super::has_moved(&snapshot.state, round.url),
-        now: round.aged,
-    };
-    let window = WindowShift::new(&scene);
+    let input = round.judge_input(snapshot, document, &matching, &is_changed);
+    let window = WindowShift::new(input);
     let waits = |at: usize| document.entries.get(at).is_some_and(|entry| doubt.waits(entry));
     let pairs = matching.pairs.iter().copied().zip(compared);
     let pairs: Vec<(MatchedEntry, Option<ChangedEntry<'_>>)> =
@@ -148,21 +141,21 @@ fn judge_plain<'a>(
     }
     doubt.note(&mut draft, document, prints);
     let beside = discard.braked.take();
-    let left = match held::hold(&scene, &window, prints, &mut draft, beside) {
+    let left = match held::hold(&window, prints, &mut draft, beside) {
         HoldDecision::Held { reason, keep } => {
             held::learn(&mut draft, &pairs);
             let mut news = Vec::new();
             if let Some(keep) = keep {
                 if let Some(hold) = draft.state.hold.as_ref().filter(|_| !doubt.is_doubted) {
-                    news = crate::news(&scene, &window, &hold.kind);
+                    news = entries_to_let_in(&window, &hold.kind);
                 }
-                held_entries::keep(&scene, &mut draft, keep, &news);
+                held_entries::keep(&input, &mut draft, keep, &news);
             }
             if !discard.is_nothing() {
                 // The next look reads the complete feed again.
                 draft.state.upstream_until.clone_from(&whole.state.upstream_until);
             }
-            let mut taken = DocumentIntake::new(draft, scene, &window, shared);
+            let mut taken = DocumentIntake::new(draft, window, shared);
             taken.fresh(&news, Vec::new());
             taken.order_while_held();
             return Ok(taken.draft.into_verdict(Some(reason)));
@@ -175,7 +168,7 @@ fn judge_plain<'a>(
     if found > ITEMS_LIMIT {
         return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
     }
-    let mut taken = DocumentIntake::new(draft, scene, &window, shared);
+    let mut taken = DocumentIntake::new(draft, window, shared);
     taken.moved = super::outline_moves::moved(snapshot, document, &pairs);
     for (pair, compared) in pairs {
         taken.pair(pair, compared);
@@ -209,8 +202,7 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, Observa
 /// A document that is being taken in.
 struct DocumentIntake<'a> {
     draft: ChangeDraft<'a>,
-    scene: JudgeInput<'a>,
-    window: &'a WindowShift,
+    window: WindowShift<'a>,
     /// The items that readers are shown, by their entries.
     ids: HashMap<usize, SyncId>,
     /// The keys in use; gathered when the first item goes by another.
@@ -224,18 +216,17 @@ struct DocumentIntake<'a> {
 impl<'a> DocumentIntake<'a> {
     fn new(
         draft: ChangeDraft<'a>,
-        scene: JudgeInput<'a>,
-        window: &'a WindowShift,
+        window: WindowShift<'a>,
         shared: Option<&'a SharedSplit<'a>>,
     ) -> Self {
         let (ids, moved) = (HashMap::new(), HashSet::new());
-        Self { draft, scene, window, ids, new_ids: None, moved, shared }
+        Self { draft, window, ids, new_ids: None, moved, shared }
     }
 
     fn pair(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry<'_>>) {
-        let (document, round) = (self.scene.document, self.draft.round);
+        let (document, round) = (self.window.input.document, self.draft.round);
         let (Some(entry), Some(known)) =
-            (document.entries.get(pair.entry), self.scene.snapshot.known.get(pair.known))
+            (document.entries.get(pair.entry), self.window.input.snapshot.known.get(pair.known))
         else {
             return;
         };
@@ -323,17 +314,17 @@ impl<'a> DocumentIntake<'a> {
         };
         self.draft.change(pair.known, |item| {
             resemble(item, entry, round);
-            (item.bytes, item.came) = (diff::bytes_print(entry), round.aged);
+            (item.bytes, item.came) = (news::bytes_print(entry), round.aged);
             item.origin = Origin::default();
         });
-        let markup = tidegate_format::parse::own(self.scene.document, entry);
+        let markup = tidegate_format::parse::own(self.window.input.document, entry);
         if !self.draft.update(pair.known, ItemStatus::Current, Some(markup), said) {
             self.ids.remove(&pair.entry);
         }
     }
 
     fn rename(&mut self, pair: MatchedEntry, entry: &Entry<'_>, known: &LedgerEntry) {
-        let Some(native) = self.scene.matching.names.get(pair.entry) else { return };
+        let Some(native) = self.window.input.matching.names.get(pair.entry) else { return };
         let ids = self.new_ids.get_or_insert_with(|| NewIds::new(&self.draft));
         let key = ids.key(entry, native);
         let old = known.native_shown.clone();
@@ -354,7 +345,7 @@ impl<'a> DocumentIntake<'a> {
             return;
         }
         let mut ids = NewIds::new(&self.draft);
-        let (document, names) = (self.scene.document, &self.scene.matching.names);
+        let (document, names) = (self.window.input.document, &self.window.input.matching.names);
         let reason = match self.draft.round.snapshot {
             None => "in the first document",
             Some(_) => "not seen before",
@@ -380,7 +371,7 @@ impl<'a> DocumentIntake<'a> {
             let Ok(known) = ids.newcomer(&self.draft, &kept.entry, &native) else { continue };
             let markup = tidegate_format::parse::own(document, &kept.entry);
             let markup = Markup { format: kept.format, ..markup };
-            seen_while_held(&mut self.draft, &self.scene, known, markup, kept.since);
+            seen_while_held(&mut self.draft, &self.window.input, known, markup, kept.since);
         }
     }
 
@@ -393,7 +384,7 @@ impl<'a> DocumentIntake<'a> {
                 }
             });
         }
-        for missing in crate::missing(&self.scene, self.window) {
+        for missing in crate::hole::missing(&self.window) {
             let observations = missing.absence.observations;
             let absence = &missing.absence;
             let waits = !conclude(&mut self.draft, missing.known, absence, observations);
@@ -406,7 +397,8 @@ impl<'a> DocumentIntake<'a> {
     /// The order while a document is held: what was let in stands at the new end.
     fn order_while_held(&mut self) {
         let old = self.draft.old_order().iter().cloned();
-        let listed = (0..self.scene.document.entries.len()).filter_map(|at| self.ids.get(&at));
+        let listed =
+            (0..self.window.input.document.entries.len()).filter_map(|at| self.ids.get(&at));
         let listed = listed.cloned();
         let order: Vec<SyncId> = if let Some(parts) = self.shared {
             let listed = shared::listed(parts, &self.ids);
@@ -421,7 +413,7 @@ impl<'a> DocumentIntake<'a> {
 
     /// The order, the skeleton and the feed's state.
     fn document(&mut self, prints: BodyPrints) {
-        let document = self.scene.document;
+        let document = self.window.input.document;
         // That of everything, whatever part of it is judged.
         let old = self.draft.old_order();
         let full = document.completeness == Completeness::Full;
@@ -447,7 +439,7 @@ impl<'a> DocumentIntake<'a> {
         if draft.round.options.sharing.local {
             // A feed of our own is called what its operator says, whoever shares it.
             super::local::begin(draft);
-        } else if first || (full && skeleton != self.scene.snapshot.state.head) {
+        } else if first || (full && skeleton != self.window.input.snapshot.state.head) {
             draft.skeleton = Some(document.skeleton.clone());
             draft.state.head = skeleton;
             draft.shown_changed = true;
@@ -476,7 +468,7 @@ impl<'a> DocumentIntake<'a> {
                 draft.state_changed = true;
             }
             if self.shared.is_none_or(|parts| !parts.is_all_shared()) {
-                character::learn(&mut draft.state.character, &self.scene, self.window);
+                character::learn(&mut draft.state.character, &self.window);
             }
         }
     }

@@ -20,8 +20,8 @@ use super::draft::{ChangeDraft, EventDetails};
 use super::mint::NewIds;
 use super::newcomer::{describe, quote, resemble};
 use super::{ITEMS_LIMIT, Observation, Verdict};
-use crate::diff;
-use crate::identity;
+use crate::news;
+use crate::same_item;
 use tidegate_core::model::{
     Count, EventKind, FeedName, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot, Stamp,
     SyncId, Tick, ValueError, Version,
@@ -252,7 +252,7 @@ fn create(
                 return Err(ActError::Taken { id: id.to_owned(), item: other.id.clone() });
             }
         }
-        let native = identity::native(entry);
+        let native = same_item::native(entry);
         let known = NewIds::new(&draft).newcomer(&draft, entry, &native)?;
         Ok((known, tidegate_format::parse::own(document, entry)))
     })??;
@@ -328,7 +328,7 @@ impl At<'_> {
             draft.change(self.index, |item| match is_ours {
                 true => {
                     resemble(item, entry, self.round);
-                    item.bytes = diff::bytes_print(entry);
+                    item.bytes = news::bytes_print(entry);
                 }
                 false => describe(item, entry),
             });

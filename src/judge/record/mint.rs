@@ -3,9 +3,8 @@
 use super::Observation;
 use super::draft::ChangeDraft;
 use super::newcomer::newcomer;
-use crate::identity::Keys;
 use sha2::{Digest, Sha256};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{EndpointId, Entry, FeedName, LedgerEntry, SyncId, ValueError};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 
@@ -36,7 +35,9 @@ pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<Syn
 
 /// What new items of a feed may be called.
 pub(super) struct NewIds {
-    keys: Keys,
+    /// The ledger keys in use, and how far each identity has been numbered.
+    keys: HashSet<String>,
+    numbered: HashMap<String, u64>,
     used: HashSet<SyncId>,
     /// Ids that an item was first published with and does not go by any more.
     left: HashSet<String>,
@@ -48,15 +49,32 @@ impl NewIds {
         let all = draft.snapshot.known.iter().chain(draft.ledger());
         let left = draft.ledger().filter(|known| known.published_id != known.native_shown);
         Self {
-            keys: Keys::new(all.map(|known| known.native.clone())),
+            keys: all.map(|known| known.native.clone()).collect(),
+            numbered: HashMap::new(),
             used: draft.ledger().map(|known| known.id.clone()).collect(),
             left: left.map(|known| known.published_id.clone()).collect(),
         }
     }
 
-    /// A key for an entry.
+    /// Takes a key for an entry: its native identity where that is free, else with the link, else
+    /// with the title, else with a number.
     pub(super) fn key(&mut self, entry: &Entry<'_>, native: &str) -> String {
-        self.keys.assign_native_id(entry, native)
+        let with = |suffix: &str| format!("{native}##{suffix}");
+        let link = entry.link.as_deref().map(with);
+        let title = entry.title.as_deref().map(with);
+        let candidates = [Some(native.to_owned()), link, title].into_iter().flatten();
+        let mut key = candidates.into_iter().find(|key| !self.keys.contains(key));
+        let number = self.numbered.entry(native.to_owned()).or_insert(1);
+        loop {
+            // Ends: there are more numbers than keys in use.
+            let free = key.take().unwrap_or_else(|| {
+                *number += 1;
+                with(&number.to_string())
+            });
+            if self.keys.insert(free.clone()) {
+                return free;
+            }
+        }
     }
 
     /// The item that an entry becomes, under ids of its own.

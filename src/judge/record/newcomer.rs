@@ -3,7 +3,7 @@
 use super::draft::ChangeDraft;
 use super::updates::first_history;
 use super::{Observation, mint};
-use crate::diff;
+use crate::news;
 use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Markup, Noise, SyncId, Tick};
 
 /// The item that an entry becomes (SSE 1.0 section 3.1). `taken`: which published ids are others'.
@@ -41,7 +41,7 @@ pub(super) fn newcomer(
         standing: ItemStatus::Current,
         absence: None,
         prints: Vec::new(),
-        bytes: diff::bytes_print(entry),
+        bytes: news::bytes_print(entry),
         noise: Noise::default(),
         // The commit says.
         touched: 0,
@@ -53,10 +53,10 @@ pub(super) fn newcomer(
 /// Notes what an entry says of itself and how it looks, but for its bytes.
 pub(super) fn resemble(known: &mut LedgerEntry, entry: &Entry<'_>, round: &Observation<'_>) {
     describe(known, entry);
-    let fingerprint = diff::fingerprint(entry, &round.options.ignore);
+    let fingerprint = news::fingerprint(entry, &round.options.ignore);
     let learned = round.snapshot.filter(|_| known.noise.restless.is_empty());
     if let Some(snapshot) = learned {
-        known.noise.restless = diff::watch(&fingerprint, &snapshot.state.noise, round.aged);
+        known.noise.restless = news::watch(&fingerprint, &snapshot.state.noise, round.aged);
     }
     fingerprint.keep_in(known);
 }
@@ -68,7 +68,7 @@ pub(super) fn quote(known: &mut LedgerEntry, markup: &Markup) {
     (known.published, known.updated) = (markup.card.published, markup.card.updated);
     if known.origin.is_shared() {
         known.prints.clear();
-        known.bytes = diff::markup_print(markup);
+        known.bytes = news::markup_print(markup);
     }
 }
 

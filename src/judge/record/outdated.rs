@@ -1,7 +1,7 @@
 //! Items whose fingerprints were made by another scheme than the program's.
 
-use crate::diff;
-use crate::identity;
+use crate::news;
+use crate::same_item;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedDocument, Ignore, LedgerEntry, Markup, Snapshot, SyncId};
 use tidegate_format::parse;
@@ -12,13 +12,13 @@ use tidegate_format::parse;
 pub fn outdated(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> Vec<SyncId> {
     let Some(snapshot) = snapshot else { return Vec::new() };
     let is_old = |known: &LedgerEntry| {
-        known.noise.scheme != diff::SCHEME && !known.is_redacted() && !known.is_evicted()
+        known.noise.scheme != news::SCHEME && !known.is_redacted() && !known.is_evicted()
     };
     if !snapshot.known.iter().any(is_old) {
         return Vec::new();
     }
-    let same: HashSet<u64> = document.entries.iter().map(diff::bytes_print).collect();
-    let names: HashSet<String> = document.entries.iter().map(identity::native).collect();
+    let same: HashSet<u64> = document.entries.iter().map(news::bytes_print).collect();
+    let names: HashSet<String> = document.entries.iter().map(same_item::native).collect();
     let is_compared = |known: &&LedgerEntry| {
         is_old(known)
             && !same.contains(&known.bytes)
@@ -35,9 +35,9 @@ pub fn refreshed(
 ) -> Snapshot {
     let mut refreshed = snapshot.clone();
     for known in &mut refreshed.known {
-        let markup = kept.get(&known.id).filter(|_| known.noise.scheme != diff::SCHEME);
+        let markup = kept.get(&known.id).filter(|_| known.noise.scheme != news::SCHEME);
         if let Some(entry) = markup.and_then(parse::entry_again) {
-            diff::refresh(known, &entry, ignore);
+            news::refresh(known, &entry, ignore);
         }
     }
     refreshed

@@ -6,7 +6,7 @@
 //! its order.
 
 use super::compare::ChangedEntry;
-use crate::identity::{MatchedEntry, longest_run};
+use crate::same_item::{MatchedEntry, longest_run};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Entry, FeedDocument, Format, Snapshot};
 

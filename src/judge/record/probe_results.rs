@@ -2,7 +2,7 @@
 
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, confirm_absence};
-use crate::probe::{ProbeVerdict, Replies, answers, taken};
+use crate::probe::{ProbeVerdict, Replies, answers, note_answer};
 use std::collections::HashMap;
 use tidegate_core::model::{Absence, ItemStatus};
 
@@ -21,7 +21,7 @@ pub fn answered(round: &Observation<'_>, replies: &Replies, same: u32) -> Verdic
         let Some(mut absence) = missing(&known.absence, &known.standing) else { continue };
         let Some(answer) = heard.get(&known.id) else { continue };
         news = true;
-        absence.probe = Some(taken(absence.probe.as_ref(), answer.clone(), round.aged));
+        absence.probe = Some(note_answer(absence.probe.as_ref(), answer.clone(), round.aged));
         absence.observations = absence.observations.saturating_add(same);
         let observations = absence.observations;
         if snapshot.state.hold.is_some()

@@ -2,12 +2,12 @@
 //!
 //! An item is settled when it is in no document, nothing of it is pending, and an archive has its last
 //! state. No rule of judgement sees a settled item unless the document names it or bears what it bears
-//! ([`identity::item_keys`]). So a verdict over the unsettled items and those that [`ledger_query`] finds is
+//! ([`same_item::item_keys`]). So a verdict over the unsettled items and those that [`ledger_query`] finds is
 //! the one over the whole ledger; where it would not be, the whole ledger is wanted.
 
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, mint};
-use crate::identity;
+use crate::same_item;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tidegate_core::model::{
     Chain, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry,
@@ -33,12 +33,12 @@ pub fn ledger_query(round: &Observation<'_>, document: &FeedDocument<'_>) -> Wan
     let fresh = unmatched.len();
     let (mut keys, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for (entry, native) in &unmatched {
-        keys.extend(identity::entry_keys(entry, native));
+        keys.extend(same_item::entry_keys(entry, native));
         ids.extend(mint::first_sync_id(round, native));
     }
     let borne: HashSet<&str> = snapshot.known.iter().map(|k| k.native_shown.as_str()).collect();
     let said = document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
-    keys.extend(said.filter(|name| !borne.contains(name)).map(identity::name_key));
+    keys.extend(said.filter(|name| !borne.contains(name)).map(same_item::name_key));
     if keys.len() > LedgerQuery::KEYS_LIMIT {
         return WantedItems::Whole;
     }
@@ -59,7 +59,7 @@ pub(super) fn unmatched<'d, 'a>(
     snapshot: &Snapshot,
     document: &'d FeedDocument<'a>,
 ) -> Vec<(&'d Entry<'a>, String)> {
-    let names = identity::natives(document);
+    let names = same_item::natives(document);
     let known = count(snapshot.known.iter().map(|known| known.native_shown.as_str()));
     let listed = count(names.iter().map(String::as_str));
     let is_one = |name: &str| known.get(name) == Some(&1) && listed.get(name) == Some(&1);
@@ -145,40 +145,31 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> IndexUp
         .filter(|known| is_unsettled(known, chain) || has_namesake(known))
         .map(|known| known.id.clone())
         .collect();
-    let is_first = snapshot.unsettled.is_none();
     let is_changed = snapshot.unsettled.as_ref() != Some(&unsettled);
-    let items = if is_first {
-        let all = ledger.iter().map(|known| ReindexedItem {
-            id: known.id.clone(),
-            added: identity::item_keys(known),
-            removed: Vec::new(),
-        });
-        all.collect()
-    } else {
-        reindexed(draft, evicted)
+    // Each item as it was and as it is; where there was no index, all of them are new to it.
+    let items: Vec<(Option<&LedgerEntry>, Option<&LedgerEntry>)> = match snapshot.unsettled {
+        None => ledger.iter().map(|known| (None, Some(*known))).collect(),
+        Some(_) => {
+            let changed = draft.known.iter();
+            let changed = changed.map(|(at, known)| (snapshot.known.get(*at), Some(known)));
+            changed.chain(evicted.iter().map(|stub| (snapshot.find(&stub.id), None))).collect()
+        }
     };
-    IndexUpdate { unsettled: is_changed.then_some(unsettled), items }
+    let items = items.into_iter().filter_map(|(old, new)| reindexed(old, new));
+    IndexUpdate { unsettled: is_changed.then_some(unsettled), items: items.collect() }
 }
 
-/// The items whose keys change with a commit.
-fn reindexed(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> Vec<ReindexedItem> {
+/// What changes of the keys of an item, where anything does.
+fn reindexed(old: Option<&LedgerEntry>, new: Option<&LedgerEntry>) -> Option<ReindexedItem> {
     let keys = |known: Option<&LedgerEntry>| -> BTreeSet<IndexKey> {
         // What had left the ledger has none.
         let known = known.filter(|known| !known.is_evicted());
-        known.map(identity::item_keys).unwrap_or_default().into_iter().collect()
+        known.map(same_item::item_keys).unwrap_or_default().into_iter().collect()
     };
-    let changed = draft.known.iter().map(|(at, known)| {
-        let (old, new) = (keys(draft.snapshot.known.get(*at)), keys(Some(known)));
-        ReindexedItem {
-            id: known.id.clone(),
-            added: new.difference(&old).copied().collect(),
-            removed: old.difference(&new).copied().collect(),
-        }
-    });
-    let gone = evicted.iter().map(|stub| ReindexedItem {
-        id: stub.id.clone(),
-        added: Vec::new(),
-        removed: keys(draft.snapshot.find(&stub.id)).into_iter().collect(),
-    });
-    changed.chain(gone).filter(|item| !item.added.is_empty() || !item.removed.is_empty()).collect()
+    let id = new.or(old)?.id.clone();
+    let (old, new) = (keys(old), keys(new));
+    let added: Vec<IndexKey> = new.difference(&old).copied().collect();
+    let removed: Vec<IndexKey> = old.difference(&new).copied().collect();
+    let is_changed = !added.is_empty() || !removed.is_empty();
+    is_changed.then_some(ReindexedItem { id, added, removed })
 }

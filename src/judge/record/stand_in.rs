@@ -58,7 +58,7 @@ pub(super) fn named(known: &LedgerEntry) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity;
+    use crate::same_item;
     use tidegate_core::model::Time;
 
     /// Whoever reads what stands in again, as an aggregate does, finds the item that it stands in for.
@@ -70,7 +70,7 @@ mod tests {
                 let markup = named(&LedgerEntry { published, ..LedgerEntry::left(name) });
                 let entry = tidegate_format::parse::entry_again(&markup).unwrap();
                 let plain = name.replace('\u{1}', "");
-                assert_eq!(identity::native(&entry), plain.trim(), "{}", markup.xml);
+                assert_eq!(same_item::native(&entry), plain.trim(), "{}", markup.xml);
                 assert_eq!((entry.published, markup.card.published), (published, published));
                 // The same elements lie at the slots; behind the attributes a declaration was added.
                 let (made, read) = (&markup.slots, &entry.slots);

@@ -1,8 +1,7 @@
 //! What stands below the reader view: items that were older than all that was known when they came in.
 
 use super::{Direction, WindowShift, by_growth};
-use crate::JudgeInput;
-use crate::identity::MatchedEntry;
+use crate::same_item::MatchedEntry;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Completeness, Format, ItemStatus, LedgerEntry, Time};
 
@@ -11,7 +10,7 @@ const OLDER_LEAST: usize = 5;
 
 /// An item that is listed below what readers are shown.
 #[derive(Debug, Clone)]
-pub struct ItemBelow {
+pub(crate) struct ItemBelow {
     /// Its index in the ledger.
     pub(super) known: usize,
     date: Option<Time>,
@@ -19,7 +18,7 @@ pub struct ItemBelow {
     older: usize,
 }
 
-impl WindowShift {
+impl WindowShift<'_> {
     /// The entries of the new document from its old end, but for those that stood below the reader view before.
     pub(super) fn entries_upward(&self, count: usize) -> impl Iterator<Item = usize> {
         let runs_up = self.direction == Direction::Up;
@@ -28,13 +27,13 @@ impl WindowShift {
     }
 
     /// See [`WindowShift::below`].
-    pub(super) fn below<'m>(
+    pub(super) fn find_below<'m>(
         &self,
         pairs: impl Iterator<Item = &'m MatchedEntry>,
-        scene: &JudgeInput<'_>,
     ) -> HashMap<usize, ItemBelow> {
-        let shown =
-            scene.matching.pairs.iter().filter(|pair| self.places.contains_key(&pair.known));
+        let input = &self.input;
+        let shown = input.matching.pairs.iter();
+        let shown = shown.filter(|pair| self.places.contains_key(&pair.known));
         let mut shown: Vec<usize> = shown.map(|pair| pair.entry).collect();
         shown.sort_unstable();
         let below = pairs.map(|pair| {
@@ -42,7 +41,7 @@ impl WindowShift {
             let runs_up = self.direction == Direction::Up;
             let below = ItemBelow {
                 known: pair.known,
-                date: scene.snapshot.known.get(pair.known).and_then(|known| self.date_of(known)),
+                date: input.snapshot.known.get(pair.known).and_then(|known| self.date_of(known)),
                 older: if runs_up { above } else { shown.len() - above },
             };
             (pair.entry, below)
@@ -62,14 +61,15 @@ impl WindowShift {
 
     /// See [`WindowShift::older`]. An item that left as it was taken, so that no reader was ever shown it, counts as
     /// an unknown one.
-    pub(super) fn older(&self, scene: &JudgeInput<'_>) -> HashSet<usize> {
-        let (document, known) = (scene.document, &scene.snapshot.known);
+    pub(super) fn find_older(&self) -> HashSet<usize> {
+        let input = &self.input;
+        let (document, known) = (input.document, &input.snapshot.known);
         // Of a document that was cut it is not known where it ends.
-        let has_end = scene.snapshot.state.character.documents > 0;
-        let grows = self.direction != Direction::None && self.direction == by_growth(scene);
+        let has_end = input.snapshot.state.character.documents > 0;
+        let grows = self.direction != Direction::None && self.direction == by_growth(input);
         let is_whole = document.completeness == Completeness::Full && !document.lists_changes();
         // Of a feed that lists everything what is missing was taken away, which is told of what is shown.
-        let is_window = !scene.is_complete() && document.format != Format::Opml;
+        let is_window = !input.is_complete() && document.format != Format::Opml;
         let end =
             if self.direction == Direction::Up { self.kept.first() } else { self.kept.last() };
         if !has_end || !(self.ordered || grows) || !is_whole || !is_window || end != Some(&true) {
@@ -82,9 +82,9 @@ impl WindowShift {
             let date = document.entries.get(at).and_then(|entry| self.date_in(entry));
             oldest.is_none_or(|oldest| date.is_some_and(|date| date < oldest))
         };
-        let pairs = scene.matching.pairs.iter();
+        let pairs = input.matching.pairs.iter();
         let unshown = pairs.filter(|pair| known.get(pair.known).is_some_and(is_unshown));
-        let fresh = scene.matching.fresh.iter().copied();
+        let fresh = input.matching.fresh.iter().copied();
         let unknown: HashSet<usize> = fresh.chain(unshown.map(|pair| pair.entry)).collect();
         let run = self.entries_upward(document.entries.len());
         let run: HashSet<usize> =
@@ -93,7 +93,7 @@ impl WindowShift {
     }
 
     /// Whether an entry is of an item that readers are not shown: it stands below the old end, and always did.
-    pub fn is_older(&self, entry: usize) -> bool {
+    pub(crate) fn is_older(&self, entry: usize) -> bool {
         self.older.contains(&entry) || self.below.contains_key(&entry)
     }
 }

@@ -17,7 +17,7 @@ use tidegate_core::model::{
 use tidegate_core::xml::address::percent_encoded;
 use tidegate_core::xml::doc::Doc;
 use tidegate_format::parse::Amendment;
-use tidegate_judge::diff::{beginning, text_field};
+use tidegate_judge::news::{beginning, text_field};
 use tidegate_judge::record::local::{Act, CheckedEntry, Resolution};
 
 /// How much of a version's text is shown, in characters.

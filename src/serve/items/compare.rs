@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{Field, Markup};
-use tidegate_judge::diff::{is_html, visible};
+use tidegate_judge::news::{is_html, visible};
 use tidegate_store::VersionNote;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};

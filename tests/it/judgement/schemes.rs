@@ -3,7 +3,7 @@
 
 use super::support::{Gate, kinds};
 use tidegate_core::model::EventKind::{self, *};
-use tidegate_judge::diff::SCHEME;
+use tidegate_judge::news::SCHEME;
 
 /// A feed of items with these descriptions, which are HTML.
 fn feed(items: &[(&str, &str)], stamp: u32) -> String {

@@ -9,8 +9,8 @@ use tidegate_core::model::{
     IndexUpdate, Item, LedgerEntry, ReindexedItem, Snapshot, Tick, Time, VERSIONS_PER_DAY, Without,
 };
 use tidegate_format::parse::{self, Limits};
-use tidegate_judge::identity;
 use tidegate_judge::record::{self, Observation, Verdict};
+use tidegate_judge::same_item;
 use tidegate_store::{Select, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -106,7 +106,7 @@ impl Gate {
             if let Some(change) = &mut verdict.change {
                 let keys = |known: &LedgerEntry| ReindexedItem {
                     id: known.id.clone(),
-                    added: identity::item_keys(known),
+                    added: same_item::item_keys(known),
                     removed: Vec::new(),
                 };
                 let items = change.known.iter().map(keys).collect();

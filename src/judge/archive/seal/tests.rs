@@ -2,41 +2,22 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tidegate_core::model::{Count, History, ItemStatus, Stamp, Time, Update};
+use tidegate_core::model::{ItemStatus, Time};
 
 fn tick(seconds: i64) -> Tick {
     Tick::at(Time::from_unix(seconds))
 }
 
 fn known(name: &str, at: i64, deleted: bool) -> LedgerEntry {
-    let time = Time::from_unix(at);
+    let since = Time::from_unix(at);
     LedgerEntry {
         id: SyncId::new(name).unwrap(),
-        native: name.to_owned(),
-        native_shown: name.to_owned(),
         published_id: format!("urn:{name}"),
-        aliases: Vec::new(),
-        title: String::new(),
-        link: None,
-        enclosure: None,
-        published: None,
-        updated: None,
-        updates: Count::ONE,
-        history: History::new(Update { sequence: Count::ONE, stamp: Stamp::When(time) }),
         tick: tick(at),
-        noconflicts: None,
-        conflicts: 0,
-        origin: tidegate_core::model::Origin::default(),
-        first_seen: time,
-        came: time,
-        standing: if deleted { ItemStatus::Deleted { since: time } } else { ItemStatus::Current },
-        absence: None,
-        prints: Vec::new(),
+        first_seen: since,
+        standing: if deleted { ItemStatus::Deleted { since } } else { ItemStatus::Current },
         bytes: 7,
-        noise: tidegate_core::model::Noise::default(),
-        sse091: None,
-        extras: None,
-        touched: 0,
+        ..LedgerEntry::left(name)
     }
 }
 

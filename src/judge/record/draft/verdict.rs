@@ -20,11 +20,11 @@ impl ChangeDraft<'_> {
         let pending = self.ledger().filter(|k| k.standing == ItemStatus::Current);
         let ripens = pending
             .filter_map(|k| k.absence.as_ref())
-            .map(|absence| crate::ripens_from(absence, deletions, aged))
+            .map(|absence| crate::hole::ripens_from(absence, deletions, aged))
             .min();
         let due = self.ledger().filter_map(|k| k.noise.waiting.as_ref()).map(|w| w.due).min();
         let look_again = if held.is_some() {
-            Some(crate::next_look(now))
+            Some(crate::document::next_look(now))
         } else {
             let soon = ripens.filter(|at| *at <= aged.plus(SOON));
             let ripens = soon.map(|at| at.clamp(aged.plus(LEAST_LOOK), aged.plus(MOST_LOOK)));

@@ -99,13 +99,10 @@ impl CheckedEntry {
             Some(memchr::memchr_iter(b'\n', before).count() + 1)
         };
         let inner = BEFORE.len()..around.len().saturating_sub(BEHIND.len());
-        let facts = match checked::entry(&around, inner) {
-            Ok(facts) => Some(facts),
-            Err(None) => None,
-            Err(Some(fault)) => {
-                return Err(EntryError { line: line(fault.at), message: fault.message });
-            }
-        };
+        let checked = checked::entry(&around, inner);
+        if let Err(Some(fault)) = checked {
+            return Err(EntryError { line: line(fault.at), message: fault.message });
+        }
         let document = parse::document(&around, None, &Limits::default()).map_err(|error| {
             EntryError { line: error.offset().and_then(line), message: describe_error(&error) }
         })?;
@@ -131,11 +128,11 @@ impl CheckedEntry {
             return Err(EntryError::whole("nothing but one Atom entry stands in the body"));
         }
         let broken = "its XML is not well-formed; close each element, innermost first";
-        let facts = facts.ok_or_else(|| EntryError::whole(broken))?;
-        Self::checked(entry, &facts)
+        let is_dated = checked.map_err(|_| EntryError::whole(broken))?;
+        Self::checked(entry, is_dated)
     }
 
-    fn checked(entry: &Entry<'_>, facts: &checked::Facts) -> Result<Self, EntryError> {
+    fn checked(entry: &Entry<'_>, is_dated: bool) -> Result<Self, EntryError> {
         if entry.sync.is_some() {
             return Err(EntryError::whole(checked::unsynced()));
         }
@@ -151,7 +148,7 @@ impl CheckedEntry {
         }
         let inner = entry.slots.inner.ok_or_else(|| EntryError::whole("it is empty"))?;
         let xml = entry.markup.clone().into_owned();
-        Ok(Self(EntrySource::Atom { xml, inner, is_dated: facts.is_dated }))
+        Ok(Self(EntrySource::Atom { xml, inner, is_dated }))
     }
 
     /// A version that is there with another title, text, summary or link; what is not amended stays,

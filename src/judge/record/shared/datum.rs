@@ -1,48 +1,52 @@
 //! Versions in a merge: whose data they have, and what is said of them.
 
-use crate::diff;
+use crate::news;
 use tidegate_core::model::{
     EndpointId, Incoming, LedgerEntry, Markup, Shared, SyncExtras, Version,
 };
 use tidegate_core::sync::{self, By091, Canonical};
 
 /// Whose data a version has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DataOwner {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum DataOwner<'m> {
     /// The item's newest bytes.
     Ours,
-    /// A conflict of the item, by its number.
-    Kept(usize),
+    /// The entry that is offered.
     Entry,
-    /// A conflict of the entry, by its number.
-    Theirs(usize),
+    /// A version that is in conflict with one of the two, where its bytes are known.
+    Conflict(Option<&'m Markup>),
 }
 
 /// Data where it stands, with a fingerprint to tell equal data by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Datum {
-    pub(super) place: DataOwner,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Datum<'m> {
+    pub(super) owner: DataOwner<'m>,
     pub(super) print: [u8; 8],
 }
 
-impl Datum {
-    pub(super) const fn new(place: DataOwner, print: u64) -> Self {
-        Self { place, print: print.to_be_bytes() }
+impl<'m> Datum<'m> {
+    pub(super) const fn new(owner: DataOwner<'m>, print: u64) -> Self {
+        Self { owner, print: print.to_be_bytes() }
     }
 
-    pub(super) fn from_markup(place: DataOwner, markup: &Markup) -> Self {
-        Self::new(place, diff::markup_print(markup))
+    pub(super) fn in_conflict(markup: Option<&'m Markup>) -> Self {
+        Self::new(DataOwner::Conflict(markup), markup.map_or(0, news::markup_print))
+    }
+
+    /// Whether it is that of the entry which is offered.
+    pub(super) const fn is_of_entry(&self) -> bool {
+        matches!(self.owner, DataOwner::Entry)
     }
 }
 
-impl Canonical for Datum {
+impl Canonical for Datum<'_> {
     fn canonical(&self) -> &[u8] {
         &self.print
     }
 }
 
 /// An item without data: what the versions are, and in which relation.
-pub(super) fn bare(item: &Shared<Datum>) -> Shared<()> {
+pub(super) fn bare(item: &Shared<Datum<'_>>) -> Shared<()> {
     Shared {
         winner: item.winner.with(()),
         conflicts: item.conflicts.iter().map(|c| c.with(())).collect(),
@@ -57,7 +61,11 @@ pub(super) fn bear<D>(known: &mut LedgerEntry, version: &Version<D>) {
 }
 
 /// Why an item is what it is after a merge.
-pub(super) fn reason(known: &LedgerEntry, before: &Shared<()>, merged: &Shared<Datum>) -> String {
+pub(super) fn reason(
+    known: &LedgerEntry,
+    before: &Shared<()>,
+    merged: &Shared<Datum<'_>>,
+) -> String {
     let is_same = merged.winner.with(()) == before.winner;
     let words = match is_same {
         true => format!("version {} stays", known.updates.value()),
@@ -84,18 +92,18 @@ pub(super) fn history_words<D>(version: &Version<D>) -> String {
 }
 
 /// An item, and its `conflict` attribute where it is known by SSE 0.91 alone.
-pub(super) type MergedItem = (Shared<Datum>, Option<bool>);
+pub(super) type MergedItem<'m> = (Shared<Datum<'m>>, Option<bool>);
 
 /// Merges by section 3.3; what is known by SSE 0.91 alone and comes by it, by section 4.4 of that. From
 /// the first version on that came by 1.0, it is an item of 1.0. What was made here alone, no history came
 /// to yet.
-pub(super) fn merged(
+pub(super) fn merged<'m>(
     own: &EndpointId,
     known: &LedgerEntry,
-    local: Shared<Datum>,
+    local: Shared<Datum<'m>>,
     said: &Incoming,
-    incoming: Shared<Datum>,
-) -> Result<MergedItem, sync::SyncError> {
+    incoming: Shared<Datum<'m>>,
+) -> Result<MergedItem<'m>, sync::SyncError> {
     let is_made_here = known.history.iter().all(|update| update.stamp.by() == Some(own));
     let ours = known.sse091.or(is_made_here.then_some(false));
     let (Some(ours), Some(theirs)) = (ours, said.sse091) else {

@@ -9,8 +9,8 @@
 use super::super::draft::{ChangeDraft, EventDetails};
 use super::Peers;
 use super::gap::is_id_of;
-use crate::Braked;
-use crate::identity;
+use crate::document::Braked;
+use crate::same_item;
 use std::collections::HashSet;
 use tidegate_core::model::{
     Completeness, EndpointId, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin,
@@ -60,7 +60,7 @@ pub(in crate::record) fn discarded(
     let entries = || document.entries.iter().chain(&complete.entries);
     let ids: HashSet<&SyncId> = entries().filter_map(Entry::shared).map(|said| said.id()).collect();
     // One whose sync markup is broken, or not believed, is there all the same.
-    let names: HashSet<String> = entries().map(identity::native).collect();
+    let names: HashSet<String> = entries().map(same_item::native).collect();
     let all = draft.positions(|known| known.origin == Origin::Upstream && !known.is_deleted());
     let is_gone = |known: &LedgerEntry| {
         snapshot.state.source_since.is_none_or(|since| known.first_seen >= since)

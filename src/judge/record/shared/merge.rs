@@ -7,11 +7,12 @@ use super::gap::{can_be_ours, is_id_of};
 use super::offer::{Offer, OfferedBody};
 use super::order::{is_first_of_changes, newest};
 use super::{Issued, LEAP_LIMIT, Peers, SharedSplit};
-use crate::identity;
 use crate::record::ITEMS_LIMIT;
 use crate::record::doubt::DocumentDoubt;
+use crate::record::known_names::KnownNames;
 use crate::record::local::{self, PolicyResult};
-use crate::record::redacted_filter::KeptOut;
+use crate::record::redacted_filter::without_redacted;
+use crate::same_item;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
@@ -89,7 +90,7 @@ pub(in crate::record) struct Merging<'m, 'd> {
     /// What other feeds know of items that bear this gateway's name.
     issued: Option<&'m Issued>,
     /// What was redacted, which must not come back in a conflict of another item.
-    kept_out: KeptOut,
+    redacted: KnownNames,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
     /// Whether items are made here as well: then all that live are shown.
@@ -116,7 +117,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
-            kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
+            redacted: KnownNames::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
@@ -134,7 +135,7 @@ impl<'m, 'd> Merging<'m, 'd> {
 
     /// Merges what is offered into the item of its id (section 3.3).
     pub(in crate::record) fn merge_offer(&mut self, offer: &Offer<'_>) {
-        if let Some(said) = self.kept_out.out_of(offer.said) {
+        if let Some(said) = without_redacted(&self.redacted, offer.said) {
             return self.merge_offer(&Offer { said: &said, ..offer.clone() });
         }
         let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
@@ -250,7 +251,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             self.merged.note(format!("the item {id} cannot be read again; it is not taken in"));
             return;
         };
-        let native = identity::native(&entry);
+        let native = same_item::native(&entry);
         let replaced = self.replaced.and_then(|replaced| replaced.get(&native)).copied();
         let replaced = replaced.filter(|at| self.draft.item(*at).is_some_and(|k| !k.is_deleted()));
         let now = self.draft.round.now;
@@ -326,7 +327,7 @@ impl<'m, 'd> Merging<'m, 'd> {
     }
 
     /// Resolves what is in conflict, where the operator said how; what came of it, in words.
-    fn resolve_by_policy(&self, item: &mut Shared<Datum>) -> &'static str {
+    fn resolve_by_policy(&self, item: &mut Shared<Datum<'_>>) -> &'static str {
         let policy = &self.draft.round.options.sharing.conflicts;
         match local::settle_by_policy(item, policy, self.draft.stamp()) {
             Ok(PolicyResult::Dropped) => "; what was in conflict goes, as the operator wants",
@@ -353,21 +354,12 @@ impl<'m, 'd> Merging<'m, 'd> {
         let kept = self.draft.conflicts_of(&known.id);
         let local = Shared {
             winner: known.version(Datum::new(DataOwner::Ours, known.bytes)),
-            conflicts: kept
-                .iter()
-                .enumerate()
-                .map(|(at, c)| match &c.data {
-                    Some(markup) => c.with(Datum::from_markup(DataOwner::Kept(at), markup)),
-                    None => c.with(Datum::new(DataOwner::Kept(at), 0)),
-                })
-                .collect(),
+            conflicts: kept.iter().map(|c| c.with(Datum::in_conflict(c.data.as_ref()))).collect(),
         };
-        let theirs = said.conflicts.iter().enumerate();
+        let theirs = said.conflicts.iter();
         let incoming = Shared {
             winner: said.version.with(Datum::new(DataOwner::Entry, print)),
-            conflicts: theirs
-                .map(|(at, c)| c.with(Datum::from_markup(DataOwner::Theirs(at), &c.data)))
-                .collect(),
+            conflicts: theirs.map(|c| c.with(Datum::in_conflict(Some(&c.data)))).collect(),
         };
         let (before, own) = (bare(&local), self.draft.round.endpoint);
         let found = merged(own, known, local, said, incoming);
@@ -383,15 +375,14 @@ impl<'m, 'd> Merging<'m, 'd> {
         // The bytes of a version that stays are newer only where its publisher has them.
         let stays = merged.winner.with(()) == before.winner && known.origin != offer.origin;
         if stays {
-            merged.winner.data.place = DataOwner::Ours;
+            merged.winner.data.owner = DataOwner::Ours;
         }
         let ours = self.draft.pending(&known.id).cloned();
-        let data = |datum: Datum| match datum.place {
+        let data = |datum: Datum<'_>| match datum.owner {
             // What this very draft brings stands in no store yet.
             DataOwner::Ours => ours.clone(),
-            DataOwner::Kept(at) => kept.get(at).and_then(|c| c.data.clone()),
             DataOwner::Entry => Some(offer.body.markup()),
-            DataOwner::Theirs(at) => said.conflicts.get(at).map(|c| c.data.clone()),
+            DataOwner::Conflict(markup) => markup.cloned(),
         };
         let winner = &merged.winner;
         let markup = data(winner.data);
@@ -399,7 +390,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         if next.origin == Origin::Observed || offer.takes_over {
             next.origin = offer.origin.clone();
         }
-        let entry = if winner.data.place == DataOwner::Entry { offer.body.entry() } else { None };
+        let entry = if winner.data.is_of_entry() { offer.body.entry() } else { None };
         if let Some(entry) = &entry {
             resemble(&mut next, entry, self.draft.round);
             next.bytes = print;
@@ -408,10 +399,10 @@ impl<'m, 'd> Merging<'m, 'd> {
         }
         bear(&mut next, winner);
         next.sse091 = sse091;
-        next.extras = match winner.data.place {
+        next.extras = match winner.data.owner {
             DataOwner::Entry => extras_of(said),
             DataOwner::Ours => next.extras,
-            DataOwner::Kept(_) | DataOwner::Theirs(_) => None,
+            DataOwner::Conflict(_) => None,
         };
         next.absence = None;
         let lives = known.is_deleted() || matches!(known.standing, ItemStatus::Current);
@@ -442,7 +433,7 @@ impl<'m, 'd> Merging<'m, 'd> {
         index: usize,
         known: &LedgerEntry,
         offer: &Offer<'_>,
-        winner: &Version<Datum>,
+        winner: &Version<Datum<'_>>,
     ) {
         if offer.takes_over {
             self.draft.change(index, |item| item.origin = offer.origin.clone());
@@ -458,12 +449,11 @@ impl<'m, 'd> Merging<'m, 'd> {
             self.draft.event(index, EventDetails::new(EventKind::Returned, reason));
         }
         let is_its = known.origin == offer.origin || offer.takes_over;
-        if winner.data.place == DataOwner::Entry && is_its && known.extras != extras_of(offer.said)
-        {
+        if winner.data.is_of_entry() && is_its && known.extras != extras_of(offer.said) {
             self.draft.change(index, |item| item.extras = extras_of(offer.said));
             self.draft.shown_changed = true;
         }
-        let is_newest = winner.data.place == DataOwner::Entry
+        let is_newest = winner.data.is_of_entry()
             && winner.data.print != known.bytes.to_be_bytes()
             && is_its
             && !known.is_deleted()

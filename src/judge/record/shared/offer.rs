@@ -1,6 +1,6 @@
 //! What somebody offers to a merge.
 
-use crate::diff;
+use crate::news;
 use std::borrow::Cow;
 use tidegate_core::model::{Entry, FeedDocument, Incoming, LedgerEntry, Markup, Origin};
 use tidegate_core::sync;
@@ -53,8 +53,8 @@ pub(in crate::record) enum OfferedBody<'a> {
 impl OfferedBody<'_> {
     pub(super) fn print(&self) -> u64 {
         match self {
-            Self::Entry(_, entry) => diff::bytes_print(entry),
-            Self::Item(markup) => diff::markup_print(markup),
+            Self::Entry(_, entry) => news::bytes_print(entry),
+            Self::Item(markup) => news::markup_print(markup),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The shared and the plain part of a document and of what is known.
 
-use crate::identity;
+use crate::same_item;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{
@@ -86,7 +86,7 @@ pub(in crate::record) fn parts<'a>(
     // Shared items whose entries are plain in this document: they are compared this time.
     let mut compared: HashSet<&SyncId> = HashSet::new();
     for entry in &document.entries {
-        let shown = identity::native(entry);
+        let shown = same_item::native(entry);
         let shared = natives.get(shown.as_str());
         match (&entry.sync, shared) {
             (Some(EntrySync::Valid(said)), _) => {
@@ -106,7 +106,7 @@ pub(in crate::record) fn parts<'a>(
     for entry in all {
         if let Some(said) = entry.shared() {
             incoming.extend(ids.get(said.id()).map(|known| &known.id));
-            claimed.insert(identity::native(entry));
+            claimed.insert(same_item::native(entry));
         }
     }
     compared.retain(|id| !incoming.contains(id));

@@ -22,19 +22,12 @@ pub(super) struct EntryFault {
     pub(super) message: String,
 }
 
-/// What was seen of an entry.
-#[derive(Debug, Default)]
-pub(super) struct Facts {
-    /// Whether it has an `updated`.
-    pub(super) is_dated: bool,
-}
-
-/// Checks the one entry in the element around it, whose content is `inner`. `Err(None)`: its XML
-/// cannot be walked, which whoever reads it as a document can say better.
+/// Checks the one entry in the element around it, whose content is `inner`; says whether it has an `updated`.
+/// `Err(None)`: its XML cannot be walked, which whoever reads it as a document can say better.
 pub(super) fn entry(
     around: &str,
     inner: std::ops::Range<usize>,
-) -> Result<Facts, Option<EntryFault>> {
+) -> Result<bool, Option<EntryFault>> {
     let body = around.get(inner.clone()).unwrap_or_default();
     if !body.trim_start().starts_with('<') {
         let found = if body.trim().is_empty() { "the body is empty" } else { "the body is no XML" };
@@ -69,7 +62,7 @@ pub(super) fn entry(
             check_child(child).map_err(fault)?;
         }
     }
-    Ok(Facts { is_dated: once.contains(&"updated") })
+    Ok(once.contains(&"updated"))
 }
 
 /// Checks that the root is an entry of Atom, its namespace spelled as it must be.

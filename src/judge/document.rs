@@ -1,0 +1,128 @@
+//! Is the document believed? Documents that say too much at once are held until they are confirmed or heal.
+
+mod empty;
+mod let_in;
+mod mass_changed;
+mod other_feed;
+mod re_keyed;
+mod shrunken;
+
+pub(crate) use let_in::entries_to_let_in;
+pub(crate) use other_feed::OTHER_FEED;
+
+use crate::rules::Rule;
+use crate::window::WindowShift;
+use std::time::Duration;
+use tidegate_core::model::{Completeness, Hold, Time};
+
+/// A way in which a document says too much.
+pub(crate) struct DocumentRule {
+    pub(crate) rule: Rule,
+    pub(crate) terms: HoldTerms,
+    /// Why a document is held, in words; nothing where it is not.
+    holds: fn(&DocumentCase<'_>) -> Option<String>,
+}
+
+/// The rules, in the order in which they are asked.
+pub(crate) const RULES: [DocumentRule; 5] =
+    [empty::RULE, other_feed::RULE, shrunken::RULE, re_keyed::RULE, mass_changed::RULE];
+
+/// A document against the last one.
+struct DocumentCase<'a> {
+    window: &'a WindowShift<'a>,
+    /// How many items are known of the last document, those that readers are not shown among them.
+    before: usize,
+}
+
+impl DocumentCase<'_> {
+    /// How many entries the document has.
+    const fn found(&self) -> usize {
+        self.window.input.document.entries.len()
+    }
+
+    /// Whether so many are more than half of the items, and enough to say something.
+    const fn are_most(&self, share: usize) -> bool {
+        share * 2 > self.before && share >= LEAST_ITEMS
+    }
+}
+
+/// Why a document is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Braked {
+    /// The name of the rule.
+    pub(crate) kind: &'static str,
+    /// The evidence in words.
+    pub(crate) reason: String,
+}
+
+/// A share of fewer items than this says nothing.
+const LEAST_ITEMS: usize = 4;
+/// How often a held document must be seen before it is believed.
+const AGREEING_POLLS: u32 = 3;
+/// How long at least, where believing it takes items away.
+const LONG_HOLD: Duration = Duration::from_secs(6 * 3600);
+/// How long at most.
+const LONGEST_HOLD: Duration = Duration::from_secs(24 * 3600);
+/// How soon a held feed is polled again.
+const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
+
+/// Whether a document must be held, by the first rule that says so. A part is as good as its address.
+pub(crate) fn find_brake(window: &WindowShift<'_>) -> Option<Braked> {
+    let input = &window.input;
+    if window.old.is_empty() {
+        return None;
+    }
+    let before = window.old.len() + window.below.len() + window.below_gone.len();
+    let case = DocumentCase { window, before };
+    let is_whole = input.document.completeness == Completeness::Full;
+    let asked = RULES.iter().filter(|DocumentRule { rule, .. }| {
+        !input.options.without.has(rule.name) && (is_whole || rule.name == OTHER_FEED)
+    });
+    asked
+        .into_iter()
+        .find_map(|asked| Some(Braked { kind: asked.rule.name, reason: (asked.holds)(&case)? }))
+}
+
+/// What a held document waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldTerms {
+    /// How long it must have stood, at least.
+    pub least: Duration,
+    /// How often it must have been seen in that time.
+    pub looks: u32,
+    /// After this time it is believed whatever it is; twice seen is enough then.
+    pub most: Duration,
+    /// So many different documents in a row that say the same are believed at once.
+    pub documents: Option<u32>,
+}
+
+impl HoldTerms {
+    const fn new(least: Duration) -> Self {
+        Self { least, looks: AGREEING_POLLS, most: LONGEST_HOLD, documents: None }
+    }
+
+    /// Those of rules that a publisher who means it goes on with: half an hour, or three different documents.
+    const fn insisting() -> Self {
+        Self { documents: Some(3), ..Self::new(Duration::from_secs(30 * 60)) }
+    }
+}
+
+/// The terms of a rule.
+pub fn hold_terms(kind: &str) -> HoldTerms {
+    let rule = RULES.iter().find(|rule| rule.rule.name == kind);
+    rule.map_or(HoldTerms::insisting(), |rule| rule.terms)
+}
+
+/// Whether a hold has been confirmed: seen often enough for long enough.
+pub(crate) fn hold_is_ripe(hold: &Hold, now: Time) -> bool {
+    let terms = hold_terms(&hold.kind);
+    let stood = now.since(hold.since);
+    terms.documents.is_some_and(|enough| hold.documents >= enough)
+        || (stood >= terms.most && hold.observations > 1)
+        || (stood >= terms.least && hold.observations >= terms.looks)
+}
+
+/// When a held feed is polled again.
+pub(crate) fn next_look(now: Time) -> Time {
+    now.plus(HOLD_POLL)
+}

@@ -1,0 +1,60 @@
+//! What of a held document is believed all the same: new posts that nothing in it makes doubtful.
+
+use super::{mass_changed, re_keyed, shrunken};
+use crate::same_item::{self, Basis};
+use crate::window::{Direction, WindowShift};
+use tidegate_core::model::Completeness;
+
+/// So many items of the last document under their ids show that it is the same feed …
+const SAME_FEED: usize = 2;
+/// … and so do fewer where they are at least one in so many of its entries.
+const SAME_FEED_PART: usize = 4;
+
+/// The new entries of a document that the rule `kind` holds that are not to wait for the end of the
+/// hold, in the order of the document. None are where it may be another feed's.
+pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usize> {
+    let input = &window.input;
+    let document = input.document;
+    let is_re_keyed = kind == re_keyed::RULE.rule.name;
+    let is_of_feed =
+        is_re_keyed || [shrunken::RULE.rule.name, mass_changed::RULE.rule.name].contains(&kind);
+    if !is_of_feed || document.completeness != Completeness::Full {
+        return Vec::new();
+    }
+    let found = document.entries.len();
+    let old = || input.matching.pairs.iter().filter(|pair| window.place(pair.known).is_some());
+    let same = old().filter(|pair| pair.basis == Basis::SameId).count();
+    if same < SAME_FEED && same * SAME_FEED_PART < found {
+        return Vec::new();
+    }
+    let runs_up = window.direction == Direction::Up;
+    let mut news = same_item::unlike(input.snapshot, document, input.matching);
+    if !is_re_keyed && window.dated {
+        // By its date it stands where it belongs; what is older than all that stays is backfill.
+        let is_older = |at: usize| match runs_up {
+            true => at < window.backfill,
+            false => at.saturating_add(window.backfill) >= found,
+        };
+        news.retain(|at| !is_older(*at));
+        return news;
+    }
+    // A new entry among known ones or below them may be a known one that was not matched; under `re-keyed` so may
+    // one that stands where the newest are missing.
+    let missing = |kept: &&bool| !**kept;
+    let lost = match (is_re_keyed, runs_up) {
+        (false, _) => 0,
+        (true, true) => window.kept.iter().rev().take_while(missing).count(),
+        (true, false) => window.kept.iter().take_while(missing).count(),
+    };
+    let entries = old().map(|pair| pair.entry);
+    if runs_up {
+        let last = entries.max();
+        news.retain(|at| Some(*at) > last);
+        news.drain(..lost.min(news.len()));
+    } else {
+        let first = entries.min();
+        news.retain(|at| first.is_some_and(|first| *at < first));
+        news.truncate(news.len().saturating_sub(lost));
+    }
+    news
+}

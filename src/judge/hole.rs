@@ -1,0 +1,355 @@
+//! What does the hole mean? Why an item is missing: one piece of evidence each, in the order of [`HoleCase::see`].
+//!
+//! An item that went from the middle of a document was deleted unless a rule objects ([`RULES`]). Some objections are
+//! settled when they are made. Others are doubts that what is learned of the feed settles later: the item waits as
+//! long as they are open ([`reconsider`]).
+
+mod came_late;
+mod conclude;
+mod habit;
+mod many;
+mod new_address;
+mod pushed_out;
+mod replaced;
+mod still_there;
+mod turned_over;
+mod unsteady;
+
+pub use conclude::Conclusion;
+pub(crate) use conclude::{conclude, ripens, ripens_from};
+
+use crate::rules::Rule;
+use crate::window::{Direction, WindowShift};
+use std::collections::HashSet;
+use std::time::Duration;
+use tidegate_core::model::{
+    Absence, Character, Deletions, Doubt, Doubts, Evidence, ItemStatus, LedgerEntry,
+};
+use tidegate_core::xml::shortened;
+
+/// A way in which feeds lose items from the middle without a deletion.
+pub(crate) struct HoleRule {
+    pub(crate) rule: Rule,
+    /// What it says of the item that stood at a place.
+    objects: fn(&HoleCase<'_>, usize, &LedgerEntry) -> Option<Objection>,
+}
+
+/// The rules, in the order in which they are asked. A settled objection ends the matter; doubts add up.
+pub(crate) const RULES: [HoleRule; 9] = [
+    new_address::RULE,
+    still_there::RULE,
+    many::RULE,
+    turned_over::RULE,
+    replaced::RULE,
+    came_late::RULE,
+    habit::RULE,
+    unsteady::RULE,
+    pushed_out::RULE,
+];
+
+/// What one rule says of a hole.
+enum Objection {
+    Settled(String),
+    Open(Doubt, String),
+}
+
+impl Objection {
+    fn settled(why: &str) -> Self {
+        Self::Settled(why.to_owned())
+    }
+}
+
+/// A missing item with the evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MissingItem {
+    /// Its index in the ledger.
+    pub(crate) known: usize,
+    /// The evidence, since when it has stood, and what was seen.
+    pub(crate) absence: Absence,
+}
+
+/// The evidence for each missing item of a full document, in the order of the last document.
+pub(crate) fn missing(window: &WindowShift<'_>) -> Vec<MissingItem> {
+    let input = &window.input;
+    if input.matching.missing.is_empty() && input.document.tombstones.is_empty() {
+        return Vec::new();
+    }
+    let said = input.document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
+    let case = HoleCase {
+        window,
+        said: said.collect(),
+        shown: input.matching.names.iter().map(String::as_str).collect(),
+        holes: holes(window),
+    };
+    let missing = input.matching.missing.iter().copied().chain(case.said_of_retired());
+    missing.filter_map(|at| Some(case.one(at, input.snapshot.known.get(at)?))).collect()
+}
+
+/// How many items are missing while others on their old side stayed.
+pub(crate) fn holes(window: &WindowShift<'_>) -> usize {
+    let gone = |place: &usize| window.kept.get(*place) == Some(&false);
+    (0..window.old.len()).filter(gone).filter(|place| !window.slid_off(*place)).count()
+}
+
+/// What the rules are about.
+struct HoleCase<'a> {
+    window: &'a WindowShift<'a>,
+    /// The ids of which the document says that they were deleted.
+    said: HashSet<&'a str>,
+    /// The ids that the document shows.
+    shown: HashSet<&'a str>,
+    /// How many items are missing from the middle.
+    holes: usize,
+}
+
+/// What was seen of a missing item.
+struct AbsenceEvidence {
+    evidence: Evidence,
+    doubts: Doubts,
+    words: String,
+}
+
+impl AbsenceEvidence {
+    fn plain(evidence: Evidence, words: &str) -> Self {
+        Self { evidence, doubts: Doubts::NONE, words: words.to_owned() }
+    }
+
+    /// Of a hole that says nothing, for this reason.
+    fn explained(why: &str) -> Self {
+        Self::plain(Evidence::Unplaced, &format!("gone from the middle, but {why}"))
+    }
+}
+
+/// So many documents without an item, of which the first is so old, show that it was no accident.
+const LASTING_DOCUMENTS: u32 = 3;
+/// How old the first of them is at least.
+const LASTING_TIME: Duration = Duration::from_secs(3600);
+
+impl HoleCase<'_> {
+    /// What was learned of how the feed behaves.
+    const fn character(&self) -> &Character {
+        &self.window.input.snapshot.state.character
+    }
+
+    /// The retired items that the document says were deleted, those among them that left the ledger.
+    fn said_of_retired(&self) -> Vec<usize> {
+        let input = &self.window.input;
+        if self.said.is_empty() || input.options.deletions == Deletions::Off {
+            return Vec::new();
+        }
+        let there: HashSet<usize> = input.matching.pairs.iter().map(|pair| pair.known).collect();
+        let known = input.snapshot.known.iter().enumerate();
+        let said = known.filter(|(at, known)| {
+            let is_out = known.standing != ItemStatus::Current && known.standing.lives();
+            (is_out || known.standing.left_alive())
+                && self.said.contains(known.native_shown.as_str())
+                && !there.contains(at)
+        });
+        said.map(|(at, _)| at).collect()
+    }
+
+    fn one(&self, at: usize, known: &LedgerEntry) -> MissingItem {
+        let before = known.absence.as_ref();
+        // What was first seen stands; each look adds to it.
+        let seen = self.see(at, known).unwrap_or_else(|| match before {
+            Some(Absence { evidence, doubts, seen, .. }) => {
+                AbsenceEvidence { doubts: *doubts, ..AbsenceEvidence::plain(*evidence, seen) }
+            }
+            None => AbsenceEvidence::plain(Evidence::Unplaced, "it is missing"),
+        });
+        let absence = Absence {
+            evidence: seen.evidence,
+            since: before.map_or(self.window.input.now, |before| before.since),
+            observations: before.map_or(0, |before| before.observations).saturating_add(1),
+            doubts: seen.doubts,
+            // Publishers have a say in it: it names their hosts.
+            seen: shortened(&seen.words, Absence::SEEN_LIMIT).to_owned(),
+            probe: before.and_then(|before| before.probe.clone()),
+        };
+        MissingItem { known: at, absence }
+    }
+
+    /// The evidence, the strongest first; nothing where what was seen before stands.
+    fn see(&self, at: usize, known: &LedgerEntry) -> Option<AbsenceEvidence> {
+        let plain = |evidence, words| Some(AbsenceEvidence::plain(evidence, words));
+        if self.said.contains(known.native_shown.as_str()) {
+            return plain(Evidence::Said, "the document says that it was deleted");
+        }
+        if self.window.input.is_complete() {
+            return plain(Evidence::Complete, "the document lists every item and not this one");
+        }
+        match (self.window.place(at), &known.absence) {
+            (Some(place), _) if self.window.slid_off(place) => {
+                plain(Evidence::Aged, "it slid off the end of the document")
+            }
+            (Some(_), _) if self.was_oldest(known) => {
+                plain(Evidence::Aged, "no item that is as old is left")
+            }
+            (Some(place), _) => Some(self.hole(place, known)),
+            (None, Some(before)) => self.still(known, before),
+            (None, None) => None,
+        }
+    }
+
+    /// Gone from the middle: asks every rule what else than a deletion could have made the hole.
+    fn hole(&self, place: usize, known: &LedgerEntry) -> AbsenceEvidence {
+        let (mut doubts, mut words) = (Vec::new(), Vec::new());
+        for HoleRule { rule, objects } in RULES {
+            if self.window.input.options.without.has(rule.name) {
+                continue;
+            }
+            match objects(self, place, known) {
+                Some(Objection::Settled(why)) => return AbsenceEvidence::explained(&why),
+                Some(Objection::Open(doubt, why)) => {
+                    doubts.push(doubt);
+                    words.push(why);
+                }
+                None => {}
+            }
+        }
+        if doubts.is_empty() {
+            let also = match self.window.backfill > 0 {
+                true => ", and an older one came back at the end",
+                false => "",
+            };
+            let words = format!("gone while older items stay{also}");
+            return AbsenceEvidence::plain(Evidence::Hole, &words);
+        }
+        let doubted = AbsenceEvidence::explained(&words.join(" and "));
+        AbsenceEvidence { doubts: doubts.into_iter().collect(), ..doubted }
+    }
+
+    /// It was missing before: what has been learned since?
+    fn still(&self, known: &LedgerEntry, before: &Absence) -> Option<AbsenceEvidence> {
+        let input = &self.window.input;
+        let plain = |evidence, words| Some(AbsenceEvidence::plain(evidence, words));
+        let is_hole = before.evidence == Evidence::Hole;
+        if is_hole && habit::is_habit(self) {
+            return Some(AbsenceEvidence::explained("items of this feed often are"));
+        }
+        if self.has_outlived(known) {
+            // An empty document says nothing of any item.
+            let adds = u32::from(!input.document.entries.is_empty());
+            let documents = before.observations.saturating_add(adds);
+            let stood = input.now.since(before.since);
+            // Where its address was asked, looks at the same document are among them.
+            let lasting =
+                before.probe.is_none() && documents >= LASTING_DOCUMENTS && stood >= LASTING_TIME;
+            return match before.evidence {
+                Evidence::Said | Evidence::Passed => None,
+                Evidence::Hole if lasting => plain(
+                    Evidence::Passed,
+                    "gone while older items stayed, which have left since without it",
+                ),
+                _ => plain(Evidence::Aged, "everything that was older is gone as well by now"),
+            };
+        }
+        (!before.doubts.is_empty()).then(|| self.reconsider(known, before))
+    }
+
+    /// Looks at doubts again, now that more is known.
+    fn reconsider(&self, known: &LedgerEntry, before: &Absence) -> AbsenceEvidence {
+        if habit::is_habit(self) {
+            return AbsenceEvidence::explained("items of this feed often go from there");
+        }
+        let direction = self.window.direction;
+        let mut open = Vec::new();
+        for doubt in before.doubts.iter() {
+            match doubt {
+                Doubt::PushedOut if pushed_out::pushes_out_of_its_middle(self.character()) => {
+                    let why = "what comes to this feed pushes out from its middle";
+                    return AbsenceEvidence::explained(why);
+                }
+                Doubt::PushedOut if pushed_out::loses_at_its_end(self, known) => {}
+                Doubt::Top if direction == Direction::Up => {
+                    let why = "it stood at the old end of the document";
+                    return AbsenceEvidence::plain(Evidence::Aged, why);
+                }
+                Doubt::Top if direction == Direction::Down => {}
+                Doubt::Unsteady if unsteady::is_orderly(self) => {}
+                Doubt::PushedOut | Doubt::Top | Doubt::Unsteady => open.push(doubt),
+            }
+        }
+        if open.is_empty() {
+            let why =
+                "gone while older items stayed, from a feed that loses items at its end alone";
+            return AbsenceEvidence::plain(Evidence::Hole, why);
+        }
+        let doubts = open.into_iter().collect();
+        AbsenceEvidence { doubts, ..AbsenceEvidence::plain(Evidence::Unplaced, &before.seen) }
+    }
+
+    /// The dates of the document's entries by which it runs.
+    fn dates(&self) -> impl Iterator<Item = tidegate_core::model::Time> {
+        self.window.input.document.entries.iter().filter_map(|entry| self.window.date_in(entry))
+    }
+
+    /// Whether it was older, by its date, than every entry of a document whose dates say something:
+    /// wherever it stood, it went by its age.
+    fn was_oldest(&self, known: &LedgerEntry) -> bool {
+        let ordered = self.window.dated;
+        // Dates that do not run as the operator says say nothing.
+        let tells = self.window.has_dates && (ordered || !self.window.ordered);
+        let Some(date) = self.window.date_of(known).filter(|_| tells) else { return false };
+        self.dates().all(|other| date < other || (date == other && !ordered))
+    }
+
+    /// Whether no entry of the document is older than an item that was missing before.
+    fn has_outlived(&self, known: &LedgerEntry) -> bool {
+        let Some(date) = self.window.date_of(known) else { return false };
+        // A document of one entry or none is in any order.
+        let is_in_order = self.window.dated || self.window.input.document.entries.len() <= 1;
+        is_in_order && !self.dates().any(|other| other < date)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::JudgeInput;
+    use crate::same_item;
+    use tidegate_core::model::{FeedOptions, Format, ItemStatus, LedgerEntry, Snapshot, Time};
+    use tidegate_format::parse::{self, Limits};
+
+    const SAID: &str = "<feed xmlns='http://www.w3.org/2005/Atom' \
+                        xmlns:at='http://purl.org/atompub/tombstones/1.0'><at:deleted-entry \
+                        ref='urn:a' when='2026-01-02T00:00:00Z'/>";
+
+    /// What is missing from a document after such a one, of a feed that this left.
+    fn of(left: LedgerEntry, deletions: Deletions, entries: &str) -> Vec<Evidence> {
+        let now = Time::from_unix(1_767_300_000);
+        let snapshot = Snapshot::untouched(Format::Atom10, now).with_stubs([left]);
+        let text = format!("{SAID}{entries}</feed>");
+        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let options = FeedOptions { deletions, ..FeedOptions::default() };
+        let input = JudgeInput {
+            snapshot: &snapshot,
+            document: &document,
+            matching: &same_item::matching(&snapshot, &document, &options.without),
+            options: &options,
+            is_changed: &[],
+            moved: false,
+            now,
+        };
+        let missing = missing(&WindowShift::new(input));
+        missing.into_iter().map(|missing| missing.absence.evidence).collect()
+    }
+
+    #[test]
+    fn what_is_said_of_an_item_that_left_counts_where_it_left_alive() {
+        let left = || LedgerEntry::left("urn:a");
+        for deletions in [Deletions::Safe, Deletions::Eager] {
+            assert_eq!(of(left(), deletions, ""), [Evidence::Said]);
+        }
+        assert_eq!(of(left(), Deletions::Off, ""), []);
+        let standing = ItemStatus::Evicted { since: Time::from_unix(1_767_225_600), deleted: true };
+        assert_eq!(of(LedgerEntry { standing, ..left() }, Deletions::Safe, ""), []);
+        let entry = |id: &str| format!("<entry><id>urn:{id}</id><title>It</title></entry>");
+        assert_eq!(of(left(), Deletions::Safe, &entry("a")), [], "it is there");
+        assert_eq!(of(left(), Deletions::Safe, &entry("b")), [Evidence::Said]);
+        // A name that it had once may be another's by now.
+        let aliases = vec!["urn:a".to_owned()];
+        let renamed = LedgerEntry { aliases, ..LedgerEntry::left("urn:b") };
+        assert_eq!(of(renamed, Deletions::Safe, ""), []);
+    }
+}

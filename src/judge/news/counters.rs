@@ -1,0 +1,29 @@
+//! The rule `counters`.
+
+use super::NewsRule;
+use super::addresses::OF_OUTLINES;
+use super::field::{FieldKind, local_name};
+use crate::rules::Rule;
+use tidegate_core::model::NoiseClass;
+
+pub(super) const RULE: NewsRule = NewsRule {
+    rule: Rule {
+        name: "counters",
+        sentence: "how often it was seen, shared, answered, liked and so on",
+    },
+    class: NoiseClass::Counters,
+    is_noise: |field, _| match field.kind {
+        FieldKind::Outline(name) if OF_OUTLINES.contains(&local_name(name).as_str()) => false,
+        FieldKind::Element if field.element.starts_with(COMMUNITY) => true,
+        FieldKind::Attribute(_) => field.element.contains(COMMUNITY),
+        _ => COUNTERS.iter().any(|parts| field.is_called(parts)),
+    },
+};
+
+const COMMUNITY: &str = "media:community";
+/// Parts of names that tell of a counter.
+const COUNTERS: [&[&str]; 3] = [
+    &["statistics", "starrating", "score", "rank", "count"],
+    &["views", "comments", "total", "votes", "likes"],
+    &["favorites", "shares", "downloads", "replies"],
+];

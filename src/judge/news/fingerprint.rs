@@ -1,0 +1,271 @@
+//! What an entry looks like: what a reader would see of it, and a trace of the rest.
+
+use super::addresses::address;
+use super::field::{FieldWeight, weight};
+use super::field_hashes::path_print;
+use super::images::{is_of_picture, picture_address};
+use super::spans::{self, SpanContext};
+use super::visible::{counted, visible};
+use regex::Regex;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use tidegate_core::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
+
+/// The number of the scheme by which fingerprints are made. Whatever makes the same bytes look
+/// different raises it: fingerprints of another scheme are never compared, but made anew from the
+/// bytes ([`refresh`](super::refresh)), so that no upgrade of the program makes a version.
+pub const SCHEME: u32 = 3;
+
+/// A field as a reader would see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldView<'e> {
+    pub path: &'e str,
+    /// What its spans are.
+    pub kind: SpanContext,
+    /// What a reader would see of it, but for what the operator ignores.
+    pub text: Cow<'e, str>,
+    /// The fingerprints of its path and of all that counts of it.
+    pub print: (u64, u64),
+    /// The fingerprint of what counts of it without machine-like spans.
+    shape: u64,
+    /// The fingerprint of what is left without the parts that the operator ignores; nothing where
+    /// no pattern is about the field.
+    pub left: Option<u64>,
+}
+
+/// An entry, as far as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint<'e> {
+    /// The fields that count, in document order.
+    pub seen: Vec<FieldView<'e>>,
+    /// Their fingerprints, sorted and each once: an order of elements leaves no trace.
+    pub prints: Vec<(u64, u64)>,
+    /// Of the fields that the operator's patterns are about, the paths' fingerprints and those of
+    /// what the patterns leave, sorted.
+    pub left: Vec<(u64, u64)>,
+    /// Fingerprint of what is left of them without machine-like spans; never zero.
+    pub shape: u64,
+    /// A fingerprint of the fields of each class in [`NoiseClass::TRACED`], in any order.
+    pub traces: [u32; NoiseClass::TRACED.len()],
+}
+
+/// Looks at an entry, but for what the operator ignores.
+pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'e> {
+    let mut looking = Looking { ignore, traces: Default::default() };
+    let fields = entry.fields();
+    let mut seen = Vec::with_capacity(fields.len());
+    for at in 0..fields.len() {
+        seen.extend(looking.view_field(fields, at));
+    }
+    let shapes = seen.iter().map(|seen| (seen.print.0, seen.shape)).collect();
+    let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();
+    prints.sort_unstable();
+    prints.dedup();
+    let left = seen.iter().filter_map(|seen| Some((seen.print.0, seen.left?)));
+    let mut left: Vec<(u64, u64)> = left.collect();
+    left.sort_unstable();
+    Fingerprint { seen, prints, left, shape: joined(shapes), traces: looking.traces }
+}
+
+impl Fingerprint<'_> {
+    /// Notes it in the ledger entry of the item that looks so.
+    pub fn keep_in(self, known: &mut LedgerEntry) {
+        known.prints = self.prints;
+        let noise = &mut known.noise;
+        (noise.shape, noise.left, noise.traces) = (self.shape, self.left, self.traces);
+        noise.scheme = SCHEME;
+    }
+}
+
+/// An entry that is being looked at.
+struct Looking<'i> {
+    ignore: &'i [Ignore],
+    traces: [u32; NoiseClass::TRACED.len()],
+}
+
+impl Looking<'_> {
+    /// What a field says to a reader; nothing where it is noise.
+    fn view_field<'e>(&mut self, fields: &'e [Field<'_>], at: usize) -> Option<FieldView<'e>> {
+        let field = fields.get(at)?;
+        let (path, ignore) = (path_print(&field.path), self.ignore);
+        let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
+        if covering().any(|ignore| ignore.regex().is_none()) {
+            self.trace(NoiseClass::Ignored, path, &field.value);
+            return None;
+        }
+        let (kind, class, text, counted) = match weight(&field.path, &field.value) {
+            FieldWeight::Text => {
+                let text = visible(&field.value);
+                let counted = counted(&field.value, &text);
+                (SpanContext::Text, NoiseClass::Markup, Cow::Owned(text), counted)
+            }
+            FieldWeight::Address if is_of_picture(fields, at) => {
+                let (text, counted) = (address(&field.value), picture_address(&field.value));
+                let counted = (counted != text).then_some(counted);
+                (SpanContext::Address, NoiseClass::Images, text, counted)
+            }
+            FieldWeight::Address => {
+                (SpanContext::Address, NoiseClass::Addresses, address(&field.value), None)
+            }
+            FieldWeight::Noise(class) => {
+                self.trace(class, path, &field.value);
+                return None;
+            }
+        };
+        if counted.as_deref().unwrap_or(&text).is_empty() {
+            if !text.is_empty() {
+                self.trace(NoiseClass::Images, path, &field.value);
+            }
+            return None;
+        }
+        let print = (path, xxh3_64(counted.as_deref().unwrap_or(&text).as_bytes()));
+        let patterns = || covering().filter_map(Ignore::regex);
+        let Some(rest) = without(&text, patterns()) else {
+            self.trace(class, path, &field.value);
+            let shape = spans::shape(counted.as_deref().unwrap_or(&text), kind);
+            return Some(FieldView { path: &field.path, kind, text, print, shape, left: None });
+        };
+        self.trace(NoiseClass::Ignored, path, &field.value);
+        let counted = counted.and_then(|counted| without(&counted, patterns()));
+        let counted = counted.as_deref().unwrap_or(&rest);
+        let (shape, left) = (spans::shape(counted, kind), Some(xxh3_64(counted.as_bytes())));
+        let text = Cow::Owned(rest);
+        Some(FieldView { path: &field.path, kind, text, print, shape, left })
+    }
+
+    #[allow(clippy::cast_possible_truncation)]
+    fn trace(&mut self, class: NoiseClass, path: u64, value: &str) {
+        let at = NoiseClass::TRACED.iter().position(|traced| *traced == class);
+        if let Some(trace) = at.and_then(|at| self.traces.get_mut(at)) {
+            // The low half of the fingerprint is enough to see a difference.
+            let print = xxh3_64_with_seed(value.as_bytes(), path) as u32;
+            *trace = trace.wrapping_add(print | 1);
+        }
+    }
+}
+
+/// A text without what some patterns find, closed up; nothing where there is no pattern.
+fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<String> {
+    let mut rest: Option<String> = None;
+    for regex in patterns {
+        rest = Some(regex.replace_all(rest.as_deref().unwrap_or(text), "").into_owned());
+    }
+    Some(rest?.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Takes out of what changed the fields of which only what the operator ignores did. Where nothing
+/// was ignored before, what was there is what was left.
+pub fn settle_left(
+    fingerprint: &Fingerprint<'_>,
+    known: &LedgerEntry,
+    changed: &mut BTreeSet<u64>,
+) {
+    let (left, old) = (&fingerprint.left, &known.noise.left);
+    for own in left.chunk_by(|one, other| one.0 == other.0) {
+        let Some((path, _)) = own.first() else { continue };
+        let ignored = bearing(old, *path);
+        let before = if ignored.is_empty() { bearing(&known.prints, *path) } else { ignored };
+        if before == own {
+            changed.remove(path);
+        }
+    }
+}
+
+/// Those of some fingerprints, in order, that are of the fields at a path.
+fn bearing(prints: &[(u64, u64)], path: u64) -> &[(u64, u64)] {
+    let from = prints.partition_point(|print| print.0 < path);
+    let end = prints.partition_point(|print| print.0 <= path);
+    prints.get(from..end).unwrap_or_default()
+}
+
+/// One fingerprint of many, whatever their order.
+fn joined(mut prints: Vec<(u64, u64)>) -> u64 {
+    prints.sort_unstable();
+    prints.dedup();
+    let mut hash = Xxh3::new();
+    for (path, shape) in prints {
+        hash.update(&path.to_le_bytes());
+        hash.update(&shape.to_le_bytes());
+    }
+    hash.digest().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::model::FeedDocument;
+    use tidegate_format::parse::{self, Limits};
+
+    fn with<T>(fields: &str, look: impl FnOnce(&Entry<'_>) -> T) -> T {
+        let text = format!("<rss version=\"2.0\"><channel><item>{fields}</item></channel></rss>");
+        let document: FeedDocument<'_> = parse::document(&text, None, &Limits::default()).unwrap();
+        look(&document.entries[0])
+    }
+
+    fn traced(old: &str, new: &str) -> Vec<NoiseClass> {
+        let of = |fields: &str| with(fields, |entry| fingerprint(entry, &[]).traces);
+        let (old, new) = (of(old), of(new));
+        let pairs = NoiseClass::TRACED.into_iter().zip(old.iter().zip(&new));
+        pairs.filter(|(_, (old, new))| old != new).map(|(class, _)| class).collect()
+    }
+
+    #[test]
+    fn each_class_leaves_a_trace_of_its_own() {
+        use NoiseClass::*;
+        for (old, new, class) in [
+            ("<pubDate>a</pubDate>", "<pubDate>b</pubDate>", Dates),
+            ("<hits><views>1</views></hits>", "<hits><views>2</views></hits>", Counters),
+            ("<guid>a</guid>", "<guid>b</guid>", Ids),
+            ("<image>http://e.org/a.png</image>", "<image>http://e.org/b.png</image>", Images),
+            ("<generator>a</generator>", "<generator>b</generator>", Machinery),
+            ("<link>http://e.org/a</link>", "<link>https://e.org/a</link>", Addresses),
+            ("<description>a</description>", "<description>&lt;b>a</description>", Markup),
+        ] {
+            assert_eq!(traced(old, new), [class], "{new}");
+        }
+        assert_eq!(traced("<a>1</a><b>2</b>", "<b>2</b><a>1</a>"), []);
+    }
+
+    #[test]
+    fn a_picture_that_moved_is_the_same() {
+        let of = |address: &str, kind: &str| {
+            let file = format!("<enclosure url=\"{address}\" length=\"1\" type=\"{kind}\"/>");
+            with(&file, |entry| (fingerprint(entry, &[]).prints, fingerprint(entry, &[]).shape))
+        };
+        let (old, new) = ("https://a.example/media/abc?w=1", "https://b.example/x/1/media/abc?w=1");
+        assert_eq!(of(old, "image/webp"), of(new, "image/webp"));
+        assert_ne!(of(old, "audio/mpeg"), of(new, "audio/mpeg"));
+        assert_ne!(of(old, "image/webp"), of(&old.replace("abc", "abd"), "image/webp"));
+    }
+
+    #[test]
+    fn what_the_operator_ignores_is_not_there() {
+        let list = [
+            Ignore::new("promotion", None).unwrap(),
+            Ignore::new("description", Some("[0-9]+ views")).unwrap(),
+        ];
+        let of = |fields: &str| {
+            with(fields, |entry| {
+                let fingerprint = fingerprint(entry, &list);
+                (fingerprint.left, fingerprint.shape, fingerprint.traces)
+            })
+        };
+        let text = |views: u32, word: &str| {
+            format!(
+                "<description>{word}, {views} views</description><promotion>{views}</promotion>"
+            )
+        };
+        let (old, new, edited) = (of(&text(1, "a")), of(&text(2, "a")), of(&text(1, "b")));
+        assert_eq!((&old.0, old.1), (&new.0, new.1));
+        assert_ne!(old.2, new.2, "it leaves a trace");
+        assert_ne!(old.0, edited.0);
+    }
+
+    #[test]
+    fn fields_that_say_nothing_are_not_there() {
+        let count = |fields: &str| with(fields, |entry| fingerprint(entry, &[]).seen.len());
+        assert_eq!(count("<title>a</title><description>&lt;p> &lt;/p></description>"), 1);
+        assert_eq!(count("<pubDate>x</pubDate>"), 0);
+    }
+}

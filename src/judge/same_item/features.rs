@@ -1,0 +1,193 @@
+//! What entries and items are looked up by, and who bears it.
+
+use crate::news::{is_a_text, text_prints};
+use std::collections::HashMap;
+use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Time};
+use tidegate_core::xml::plain_address::{
+    day, hostless, numbers, path_without_query, plain_link, slug,
+};
+use tidegate_core::xml::units;
+
+/// Titles that say less tell nothing, in [`units`].
+const TELLING_TITLE: usize = 2;
+/// Notes without a title that say less are not told from each other, in [`units`].
+const TELLING_NOTE: usize = 10;
+/// Texts that say less tell nothing, in [`units`].
+const TELLING_TEXT: usize = 60;
+/// Texts that say as much are more than a line that a series has about itself, in [`units`].
+const LONG_TEXT: usize = 200;
+
+/// Something by which an entry and an item may be known to be the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Feature {
+    Title(String),
+    Published(Time),
+    Updated(Time),
+    /// The day in the id of what has no date of publication.
+    Day(String),
+    /// A path and what stands there.
+    Text((u64, u64)),
+    Link(String),
+    /// The address without its query.
+    Path(String),
+    /// The id without scheme and host.
+    Hostless(String),
+    /// The last part of the address.
+    Name(String),
+    /// A long number in the address.
+    Number(String),
+}
+
+/// The features of an entry; its texts only where they are wanted, since they cost the most.
+pub(super) fn of_entry(entry: &Entry<'_>, native: &str, has_texts: bool) -> Vec<Feature> {
+    let title = entry.title.as_deref().unwrap_or_default();
+    let dates = (entry.published, entry.updated);
+    let mut features = of_card(title, native, dates, entry.link.as_deref());
+    if has_texts {
+        features.extend(entry_texts(entry).into_iter().map(Feature::Text));
+    }
+    features
+}
+
+/// The features of an item; of its texts all, however short.
+pub(super) fn of_item(known: &LedgerEntry) -> Vec<Feature> {
+    let dates = (known.published, known.updated);
+    let mut features = of_card(&known.title, &known.native_shown, dates, known.link.as_deref());
+    features.extend(known.prints.iter().copied().map(Feature::Text));
+    features
+}
+
+fn of_card(
+    title: &str,
+    shown: &str,
+    (published, updated): (Option<Time>, Option<Time>),
+    link: Option<&str>,
+) -> Vec<Feature> {
+    let mut features = Vec::new();
+    features.extend(plain_title(title).map(Feature::Title));
+    match published {
+        Some(published) => features.push(Feature::Published(published)),
+        None => {
+            features.extend(updated.map(Feature::Updated));
+            features.extend(day(shown).map(Feature::Day));
+        }
+    }
+    features.extend(link.map(|link| Feature::Link(plain_link(link))));
+    features.extend(path_without_query(shown, link).map(Feature::Path));
+    features.extend(hostless(shown).map(Feature::Hostless));
+    features.extend(slug(shown).or_else(|| slug(link?)).map(Feature::Name));
+    let mut digits = numbers(shown);
+    digits.extend(link.map(numbers).unwrap_or_default());
+    digits.sort_unstable();
+    digits.dedup();
+    features.extend(digits.into_iter().map(Feature::Number));
+    features
+}
+
+/// The texts of an entry that say enough to tell it from others.
+pub(crate) fn telling_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    text_prints(entry, TELLING_TEXT, |_| true)
+}
+
+/// The same, of an entry without a title all that it says itself: shorter notes have no other name.
+pub(super) fn entry_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    let mut texts = telling_texts(entry);
+    if entry.title.as_deref().unwrap_or_default().trim().is_empty() {
+        texts.extend(note_texts(entry));
+        texts.sort_unstable();
+        texts.dedup();
+    }
+    texts
+}
+
+/// The long texts of an entry.
+pub(super) fn long_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    text_prints(entry, LONG_TEXT, |_| true)
+}
+
+/// What an entry without a title says itself, which is neither who wrote it nor what it is about.
+pub(super) fn note_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
+    text_prints(entry, TELLING_NOTE, is_a_text)
+}
+
+/// A title as it is compared; nothing where it says too little.
+pub(super) fn plain_title(title: &str) -> Option<String> {
+    (units(title) >= TELLING_TITLE).then(|| title.trim().to_lowercase())
+}
+
+/// Who bears a feature: groups of entries and of items that share a native id, each at most one more than
+/// [`BEARERS_LIMIT`].
+#[derive(Debug, Default)]
+pub(super) struct Bearers {
+    pub(super) entries: Vec<usize>,
+    pub(super) items: Vec<usize>,
+    /// Those of the items that were deleted: what took the place of one bears what it bore.
+    pub(super) deleted: Vec<usize>,
+}
+
+impl Bearers {
+    /// The items that may be an entry that bears it: deleted ones where no other bears it.
+    pub(super) fn candidates(&self) -> &[usize] {
+        if self.items.is_empty() { &self.deleted } else { &self.items }
+    }
+
+    /// Whether so many bear it that it tells none of them from the others.
+    pub(super) fn are_many(&self) -> bool {
+        self.entries.len() > BEARERS_LIMIT || self.candidates().len() > BEARERS_LIMIT
+    }
+}
+
+/// What more share, on either side, tells none of them from the others.
+const BEARERS_LIMIT: usize = 8;
+
+/// Adds a group once; of those over the limit, one.
+fn push_new(groups: &mut Vec<usize>, group: usize) {
+    if groups.len() <= BEARERS_LIMIT && !groups.contains(&group) {
+        groups.push(group);
+    }
+}
+
+/// The bearers of each feature that an unmatched entry bears.
+#[derive(Debug, Default)]
+pub(super) struct FeatureIndex {
+    pub(super) bearers: HashMap<Feature, Bearers>,
+}
+
+impl FeatureIndex {
+    /// Adds an entry of the group; of one that is matched already only what is there counts.
+    pub(super) fn add_entry(&mut self, group: usize, features: Vec<Feature>, is_free: bool) {
+        for feature in features {
+            let bearers = match is_free {
+                true => Some(self.bearers.entry(feature).or_default()),
+                false => self.bearers.get_mut(&feature),
+            };
+            if let Some(bearers) = bearers {
+                push_new(&mut bearers.entries, group);
+            }
+        }
+    }
+
+    /// Whether an item bears any of them.
+    pub(super) fn have_items(&self) -> bool {
+        self.bearers.values().any(|bearers| !bearers.candidates().is_empty())
+    }
+
+    /// Adds an item of the group. Dates and texts of what is listed no more are no one's own.
+    pub(super) fn add_item(&mut self, group: usize, known: &LedgerEntry, is_free: bool) {
+        let is_current = known.standing.is_listed();
+        for feature in of_item(known) {
+            let counts = match feature {
+                Feature::Text(_) => is_current,
+                Feature::Published(_) | Feature::Updated(_) | Feature::Day(_) => {
+                    is_free && is_current
+                }
+                Feature::Hostless(_) => is_free,
+                _ => true,
+            };
+            if let Some(bearers) = self.bearers.get_mut(&feature).filter(|_| counts) {
+                let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
+                push_new(if is_deleted { &mut bearers.deleted } else { &mut bearers.items }, group);
+            }
+        }
+    }
+}
