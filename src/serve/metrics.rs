@@ -243,6 +243,10 @@ impl Figure {
     }
 
     fn write(&self, text: &mut String, format: MetricsFormat) {
+        // What was never counted is not described.
+        if self.samples.is_empty() {
+            return;
+        }
         let (kind, ending) = match self.kind {
             FigureKind::Gauge => ("gauge", ""),
             FigureKind::Counter => ("counter", "_total"),
