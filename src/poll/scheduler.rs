@@ -157,10 +157,10 @@ impl PollScheduler {
     fn unschedule(&mut self, name: &FeedName) {
         let old = self.with_feed(name, |feed| {
             feed.live.in_line = None;
-            feed.next.take()
+            feed.next.as_ref().map(|next| next.at)
         });
         if let Some(old) = old.flatten() {
-            self.due.remove(&(old.at, name.clone()));
+            self.due.remove(&(old, name.clone()));
         }
     }
 

@@ -37,6 +37,11 @@ use tower::{BoxError, ServiceBuilder};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
+/// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
+const A_IM: HeaderName = HeaderName::from_static("a-im");
+/// What a delta begins with (RFC 3229 section 10.5.1).
+const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
+
 /// Makes the fetching services over the same clients.
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
@@ -264,6 +269,10 @@ impl Core {
             }
             _ if is_document => {
                 let delta = status == 226;
+                if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
+                    let why = "the publisher answered with a delta from a document that is not the one that was named";
+                    return Err(FetchError::upstream(why));
+                }
                 let wire = body::read_whole(response, self.limits.wire_bytes, &self.limits).await?;
                 let print = xxh3_128(&wire);
                 fetched.wire_bytes = u64::try_from(wire.len()).unwrap_or(u64::MAX);
@@ -397,8 +406,23 @@ impl IdentifiedRequest<'_> {
             };
             set(IF_NONE_MATCH, validators.etag.as_ref());
             set(IF_MODIFIED_SINCE, validators.last_modified.as_ref());
+            if self.request.deltas && headers.contains_key(IF_NONE_MATCH) {
+                headers.insert(A_IM, HeaderValue::from_static("feed"));
+            }
         }
         headers
+    }
+
+    /// Whether a delta leads on from the document that is known. One that does not say what it begins
+    /// with begins with the one that was named (RFC 3229 section 10.5.1).
+    fn begins_there(&self, headers: &HeaderMap, url: &Url) -> bool {
+        let text = |value: Option<&HeaderValue>| {
+            let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+            text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
+        };
+        let named = text(self.conditions(url).get(IF_NONE_MATCH));
+        let base = text(headers.get(DELTA_BASE));
+        named.is_some() && base.is_none_or(|base| Some(base) == named)
     }
 
     /// The address that answered, where redirects led to another one.

@@ -73,6 +73,8 @@ pub struct FetchRequest {
     pub start: Option<String>,
     /// What the last answer was validated by; empty to get the whole document.
     pub validators: Validators,
+    /// Whether a delta from the document of these validators is welcome (RFC 3229, `A-IM: feed`).
+    pub deltas: bool,
     /// The fingerprint of the last body as it came over the wire.
     pub known_wire: Option<u128>,
     /// Whether its host is asked again within [`KEPT_IDLE`](super::KEPT_IDLE), as far as is known.
@@ -96,6 +98,7 @@ impl FetchRequest {
             url,
             start: None,
             validators: Validators::default(),
+            deltas: false,
             known_wire: None,
             soon: false,
             access: None,

@@ -423,11 +423,50 @@ async fn statuses_carry_what_the_publisher_asks() {
     assert_eq!(pause.map(|pause| pause.address), Some(elsewhere));
 }
 
+/// RFC 3229: a delta is asked for from a document, and must begin with that one.
+#[tokio::test]
+async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
+    let publisher = Publisher::start(|head| {
+        let base = head.lines().next().unwrap().split('?').nth(1).unwrap_or_default();
+        let base = base.split(' ').next().unwrap_or_default().replace('~', "\"");
+        let base = if base.is_empty() { base } else { format!("delta-base: {base}\r\n") };
+        response("226 IM Used", &format!("im: feed\r\n{base}"), b"<feed/>")
+    })
+    .await;
+    for (path, etag, is_taken) in [
+        ("/", Some("\"1\""), true),
+        ("/", Some("W/\"1\""), true),
+        ("/?~1~", Some("\"1\""), true),
+        ("/?~2~", Some("\"1\""), false),
+        ("/", None, false),
+    ] {
+        let url = publisher.url(path);
+        let validators = Validators {
+            etag: etag.map(str::to_owned),
+            last_modified: Some("Fri, 20 Nov 2026 16:20:05 GMT".to_owned()),
+            answered_by: Some(url.clone()),
+            given_to: 0,
+        };
+        let asked = FetchRequest { validators, deltas: true, ..request(&url) };
+        let got = fetch(AllowPrivate::All).oneshot(asked).await;
+        match got {
+            Ok(fetched) => assert!(is_taken && document(&fetched).delta, "{path} {etag:?}"),
+            Err(error) => {
+                let is_other = error.to_string().contains("a delta from a document that is not");
+                assert_eq!((is_other, is_taken), (true, false), "{path} {etag:?}");
+            }
+        }
+        let head = publisher.heads().pop().unwrap();
+        assert_eq!(head.contains("a-im: feed"), etag.is_some(), "{head}");
+    }
+    let _ = ask(&publisher.url("/")).await;
+    assert!(!publisher.heads().pop().unwrap().contains("a-im"), "who polls reads the whole");
+}
+
 #[tokio::test]
 async fn a_226_is_a_part_on_purpose() {
     let publisher = Publisher::start(|_| response("226 IM Used", "im: feed\r\n", b"<feed/>")).await;
     assert!(document(&ask(&publisher.url("/")).await.unwrap()).delta);
-    assert!(!publisher.heads().pop().unwrap().contains("a-im"), "who polls reads the whole");
 }
 
 #[tokio::test]
