@@ -60,7 +60,7 @@ pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 #[derive(Clone)]
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
-    bench: Arc<PollContext>,
+    pub(super) bench: Arc<PollContext>,
     cancel: CancellationToken,
 }
 
@@ -85,13 +85,20 @@ impl Poller {
     /// Reads what the store knows and begins to poll every active feed, or those that it owns where several gateways share the store.
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
+        let (poller, mut scheduler, inbox) = Self::prepare(parts);
+        scheduler.load().await?;
+        Ok((poller, tokio::spawn(scheduler.run(inbox))))
+    }
+
+    /// Polling whose task has still to run.
+    pub(super) fn prepare(
+        parts: PollerConfig,
+    ) -> (Self, PollScheduler, mpsc::Receiver<PollCommand>) {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let (settings, cancel) = (parts.settings.clone(), parts.cancel.clone());
         let bench = Arc::new(Self::context(parts));
-        let mut scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
-        scheduler.load().await?;
-        let task = tokio::spawn(scheduler.run(inbox));
-        Ok((Self { commands, bench, cancel }, task))
+        let scheduler = PollScheduler::new(settings, Arc::clone(&bench), cancel.clone());
+        (Self { commands, bench, cancel }, scheduler, inbox)
     }
 
     fn context(parts: PollerConfig) -> PollContext {

@@ -5,7 +5,6 @@
 //! `/websub/callback/TOKEN` (sections 5.3 and 7) is where other hubs call. What a hub may ask back, and whether a push is
 //! believed, is for the side that subscribes to say; nothing of a push is taken but that there was one.
 
-use super::SharedState;
 use super::answers::answer;
 use super::client::Client;
 use super::conditional::unkept;
@@ -14,6 +13,7 @@ use super::feeds::unreadable;
 use super::openapi::NotFound;
 use super::problem::{Problem, RETRY_SOON};
 use super::query::Query;
+use super::{OperatorError, SharedState};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
@@ -305,7 +305,8 @@ pub(super) async fn verify(
 ) -> Result<Response, Problem> {
     let token = known(&room, token).await.ok_or_else(unasked)?;
     let said = Verification::read(&query.unwrap_or_default()).map_err(|_| unasked())?;
-    let answer = room.operator.called(&token, said).await?.ok_or_else(unasked)?;
+    let answer = room.operator.poller.called(&token, said).await.map_err(OperatorError::from)?;
+    let answer = answer.ok_or_else(unasked)?;
     // Never anything that a browser would show as a page.
     Ok(unkept("text/plain; charset=utf-8", answer))
 }
@@ -325,7 +326,7 @@ pub(super) async fn push(
         alone.ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
     let (body, _place) = read(&room.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
-    match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
+    match room.operator.poller.pushed(&token, signature.map(str::to_owned), body).await {
         PushResult::Unknown => Err(over()),
         PushResult::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
         PushResult::Disbelieved | PushResult::Taken => Ok(StatusCode::ACCEPTED.into_response()),
@@ -335,7 +336,7 @@ pub(super) async fn push(
 /// The token, where a callback has it.
 async fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
     let token = token.map_err(unreadable).ok()?.0;
-    (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token).await).then_some(token)
+    (token.len() <= TOKEN_LIMIT && room.operator.poller.is_callback(&token).await).then_some(token)
 }
 
 /// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one. Only what
