@@ -11,7 +11,6 @@ mod gateway;
 mod import;
 mod maintenance;
 mod names;
-mod operator;
 mod options;
 mod origins;
 mod outgoing;

@@ -133,7 +133,7 @@ impl Demo {
 /// Looks at a gateway and tells what it did.
 struct Story {
     store: Arc<Store>,
-    operator: Arc<dyn Operator>,
+    operator: Arc<Operator>,
     feeds: Vec<FeedName>,
     teller: Storyteller,
     epoch: Epoch,

@@ -1,8 +1,8 @@
 //! `tidegate export FILE`: the whole state of a gateway in one file, whether it runs or not.
 
 use super::disk::LastingStore;
-use super::error::{blocking, joined};
-use super::import::{ImportedState, LeftOutCredentials, lasting, open};
+use super::error::blocking;
+use super::import::{ImportedState, lasting, open};
 use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
 use http::Method;
 use std::fs::{DirEntry, File, Metadata};
@@ -11,14 +11,9 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 use tidegate_core::model::Time;
-use tidegate_store::portable::{
-    ExportHead, ExportReader, ExportTotals, ExportWriter, PortableError,
-};
+use tidegate_serve::{LeftOutCredentials, WrittenState, write_state};
+use tidegate_store::portable::{ExportHead, ExportReader, ExportTotals, PortableError};
 use tidegate_store::{Store, StoreError};
-use tokio::sync::mpsc;
-
-/// How many pieces wait to be written, each as large as an entry or a document may be.
-const WAITING: usize = 4;
 
 /// What failed where a state is read and no file comes of it.
 const UNWRITTEN: &str = "the state could not be written";
@@ -128,44 +123,13 @@ pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
 }
 
 async fn write(store: &Store, to: File) -> Result<ImportedState, AppError> {
-    let written = write_to(store, BufWriter::new(to)).await?;
-    let (totals, left_out) = (written.totals, written.left_out);
-    let synced = written.to.into_inner().map_err(std::io::IntoInnerError::into_error);
+    let written = write_state(store, BufWriter::new(to)).await;
+    let WrittenState { totals, left_out, to } =
+        written.map_err(|error| AppError::run(error.doing, error.source))?;
+    let synced = to.into_inner().map_err(std::io::IntoInnerError::into_error);
     let synced = synced.and_then(|to| to.sync_all().and_then(|()| to.metadata()));
     let bytes = synced.context(UNWRITTEN)?.len();
     Ok(ImportedState { feeds: totals.feeds, items: totals.items, bytes, left_out })
-}
-
-/// What was written, and where to.
-pub(super) struct WrittenState<W> {
-    totals: ExportTotals,
-    left_out: LeftOutCredentials,
-    to: W,
-}
-
-/// Writes everything that a store keeps, without the credentials of feeds. The store goes on meanwhile.
-pub(super) async fn write_to<W: Write + Send + 'static>(
-    store: &Store,
-    to: W,
-) -> Result<WrittenState<W>, AppError> {
-    let head = ExportHead { endpoint: store.endpoint().clone(), sup_ids: store.sup_ids() };
-    let (sender, mut pieces) = mpsc::channel(WAITING);
-    let writing = tokio::task::spawn_blocking(move || {
-        let mut writer = ExportWriter::new(to, head)?;
-        let mut left_out = LeftOutCredentials::default();
-        while let Some(mut piece) = pieces.blocking_recv() {
-            left_out.note(&mut piece);
-            writer.put(piece)?;
-        }
-        Ok::<_, PortableError>((writer, left_out))
-    });
-    let carried = store.export(sender).await;
-    let written = writing.await;
-    carried.context("the state could not be read")?;
-    let (writer, left_out) = joined(UNWRITTEN, written)?;
-    // Only what was handed over whole gets its end.
-    let (totals, to) = blocking(UNWRITTEN, move || writer.finish()).await?;
-    Ok(WrittenState { totals, left_out, to })
 }
 
 /// Writes the state of the store in the folder; where a gateway that runs has it, that gateway is asked, and also

@@ -1,7 +1,6 @@
 //! The feeds of the configuration and those of the store, and what becomes of them with time.
 
 use super::maintenance::{FeedMaintenance, PASSED_OVER};
-use super::operator::AdminService;
 use super::{AppError, ErrorContext, names, titles};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use tidegate_config::{Config, FeedConfig};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
+use tidegate_serve::Operator;
 use tidegate_status::TicksAhead;
 use tidegate_store::{AppliedOrigins, FeedList, FreeSpace, Store, StoreError, in_words};
 use tokio::task::yield_now;
@@ -145,7 +145,7 @@ fn moved_sites(applied: &AppliedOrigins, config: &Config) -> Vec<(String, String
 pub(super) async fn run_maintenance(
     store: Arc<Store>,
     (clock, running): (Arc<dyn Clock>, Arc<dyn Clock>),
-    (desk, space): (Arc<AdminService>, Option<Arc<FreeSpace>>),
+    (desk, space): (Arc<Operator>, Option<Arc<FreeSpace>>),
     cancel: CancellationToken,
 ) {
     tokio::join!(
@@ -157,7 +157,7 @@ pub(super) async fn run_maintenance(
 async fn age(
     store: &Arc<Store>,
     (clock, running): (&dyn Clock, &dyn Clock),
-    (desk, space): (&Arc<AdminService>, Option<&FreeSpace>),
+    (desk, space): (&Arc<Operator>, Option<&FreeSpace>),
     cancel: &CancellationToken,
 ) {
     let mut maintenance = FeedMaintenance::new(Arc::clone(store), Arc::clone(desk));
@@ -216,6 +216,7 @@ async fn note(store: &Store, now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::gateway::operator_of;
     use tidegate_core::clock::ManualClock;
     use tidegate_core::model::{Format, Snapshot};
     use tidegate_poll::testing::double::{NOW, name, store_of};
@@ -280,7 +281,7 @@ mod tests {
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
         let gateway = Gateway::start(&store_of(&["a", "b"]), &Publisher::gated("")).await;
-        let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+        let desk = Arc::new(operator_of(&gateway, &Config::default()));
         let store = gateway.store.real();
         for feed in ["a", "b"] {
             let state = Snapshot::untouched(Format::Atom10, NOW).state;

@@ -2,12 +2,12 @@
 //! subscription lists (`add_feeds`) what a list says once its document was judged. A document that is held, cut off or
 //! broken changes no item, and so no feed.
 
-use super::operator::{AdminService, Gathered, SeenList};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding};
 use tidegate_poll::owns_feed;
+use tidegate_serve::{Gathered, Operator, SeenList};
 use tidegate_store::{Epoch, FeedList, Store, StoreError, in_words};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// Takes over what sources have and lists say, until it is told to end.
 pub(super) async fn follow_sources(
     store: Arc<Store>,
-    desk: Arc<AdminService>,
+    desk: Arc<Operator>,
     cancel: CancellationToken,
 ) {
     // Neither waits for the other, which may take long.
@@ -75,7 +75,7 @@ pub(super) async fn goes_on(
 /// Takes over what the sources of aggregates have.
 async fn gather(
     store: &Store,
-    desk: &AdminService,
+    desk: &Operator,
     aggregates: &mut FeedsOfKind,
     known: &mut HashMap<FeedName, Gathered>,
 ) -> Result<(), StoreError> {
@@ -98,7 +98,7 @@ async fn gather(
 /// Takes over what lists say.
 async fn follow_lists(
     store: &Store,
-    desk: &AdminService,
+    desk: &Operator,
     lists: &mut FeedsOfKind,
     seen: &mut HashMap<FeedName, SeenList>,
 ) -> Result<(), StoreError> {

@@ -1,9 +1,10 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
-pub(super) mod settings;
+mod reload;
+mod settings;
 
+use self::reload::{Reloaded, without_feeds};
 use super::disk::LastingStore;
-use super::operator::{AdminService, Reloaded};
 use super::tls::CertificateFiles;
 use super::{
     AppError, ErrorContext, disk, feeds, followers, maintenance, origins, outgoing, token,
@@ -15,7 +16,7 @@ use tidegate_config::{Config, PageAudience};
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
 use tidegate_poll::hub::{Hub, HubConfig};
 use tidegate_poll::{self as poll, ParseAndRecord, Poller};
-use tidegate_serve::{self as serve, ServeError, SiteServer};
+use tidegate_serve::{self as serve, Operator, ServeError, SiteServer};
 use tidegate_store::{FreeSpace, Store};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -50,7 +51,7 @@ pub struct Gateway {
     origin: String,
     address: SocketAddr,
     admin_address: Option<SocketAddr>,
-    desk: Arc<AdminService>,
+    operator: Arc<Operator>,
     reloaded: Reloaded,
     store: Arc<Store>,
     polling: CancellationToken,
@@ -161,15 +162,15 @@ impl Gateway {
         let (poller, poll_task) =
             Poller::start(parts).await.context("polling could not be started")?;
         settings::publisher(store.as_ref(), config, &public_url)?();
-        let desk = Arc::new(AdminService::new(
+        let operator = Arc::new(Operator::new(
             Arc::clone(&store),
             Arc::clone(&clock),
             (poller, services),
-            config,
+            without_feeds(config.clone()),
             public_url.clone(),
             hub.clone(),
         ));
-        desk.open_all().await;
+        operator.open_all().await;
         if let Some(hub) = &hub {
             outgoing::keep_webhooks(hub, config, store.as_ref()).await;
         }
@@ -200,26 +201,30 @@ impl Gateway {
             is_indexed: config.server.indexed,
         };
         let parts = serve::ServerConfig {
-            store: Arc::clone(&store),
-            clock: Arc::clone(&clock),
-            operator: Arc::clone(&desk) as Arc<dyn serve::Operator>,
-            hub: hub.clone(),
+            operator: Arc::clone(&operator),
             settings,
             folder: keeps.then(|| config.store.path.clone()),
-            origins: origins::settings(config, &public_address, &desk),
+            origins: origins::settings(config, &public_address, &operator),
         };
         let keys = tls.as_ref().map(|tls| tls.keys());
         let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
         let site = server.control();
-        let reloaded = Reloaded { site, space: space.clone(), tls: tls.clone() };
+        let reloaded = Reloaded {
+            site,
+            space: space.clone(),
+            tls: tls.clone(),
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            public_url: public_address,
+        };
         let topics = server.topics();
         let serve_task = tokio::spawn(server.run(listener, admin_listener));
         let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
         let (wall, ends) = (Arc::clone(&clock), polling.clone());
-        tokio::spawn(origins::maintain(Arc::clone(&desk), Arc::clone(&wall), ends.clone()));
-        let (clocks, work) = ((clock, running), (Arc::clone(&desk), space.clone()));
+        tokio::spawn(origins::maintain(Arc::clone(&operator), Arc::clone(&wall), ends.clone()));
+        let (clocks, work) = ((clock, running), (Arc::clone(&operator), space.clone()));
         let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
-        let following = followers::follow_sources(Arc::clone(&store), Arc::clone(&desk), ends);
+        let following = followers::follow_sources(Arc::clone(&store), Arc::clone(&operator), ends);
         let mut background = vec![tokio::spawn(aging), tokio::spawn(following)];
         if let Some(space) = space {
             tokio::spawn(disk::watch(space, polling.clone()));
@@ -230,7 +235,7 @@ impl Gateway {
             address,
             admin_address,
             background,
-            desk,
+            operator,
             reloaded,
             store,
             polling,
@@ -262,14 +267,14 @@ impl Gateway {
     }
 
     /// What administration does.
-    pub fn operator(&self) -> Arc<dyn serve::Operator> {
-        Arc::clone(&self.desk) as Arc<dyn serve::Operator>
+    pub fn operator(&self) -> Arc<Operator> {
+        Arc::clone(&self.operator)
     }
 
     /// Goes on with another configuration. Answers the keys that differ and need a restart, by table and
     /// name: what is in force of them stays. Where it fails, nothing has changed.
     pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        self.desk.reload(config.clone(), &self.reloaded).await
+        self.reloaded.take(&self.operator, config.clone()).await
     }
 
     /// Whether serving, polling or the hub has ended by itself.
@@ -325,6 +330,24 @@ async fn listen(
 async fn check_standby(config: &Config) -> Result<(), AppError> {
     let Some(LastingStore::Postgres(request)) = disk::request(config)? else { return Ok(()) };
     request.check_standby().await.context("this gateway is not started")
+}
+
+/// What administration does at a gateway without a network.
+#[cfg(test)]
+pub(super) fn operator_of(
+    gateway: &tidegate_poll::testing::gateway::Gateway,
+    config: &Config,
+) -> Operator {
+    let (store, clock) = (gateway.store.real(), Arc::new(gateway.clock.clone()));
+    let polling = (gateway.poller.clone(), gateway.publisher.services());
+    Operator::new(
+        store,
+        clock,
+        polling,
+        config.clone(),
+        "https://feeds.example.org".to_owned(),
+        None,
+    )
 }
 
 #[cfg(test)]

@@ -1,26 +1,22 @@
 //! `tidegate import FILE`: the feeds of a subscription list, or the whole state of a gateway, into a
 //! store that no gateway has open.
 
-mod plan;
 mod state;
 
-pub(super) use plan::ImportPlan;
-pub use state::LeftOutCredentials;
+pub use tidegate_serve::LeftOutCredentials;
 
 use super::disk::{self, LastingStore};
 use super::export::is_in_use;
 use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
 use http::Method;
-pub(super) use plan::{ExistingFeeds, ListRules, plan};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, SystemClock};
 use tidegate_core::model::{FeedRecord, Time};
-use tidegate_format::parse::opml::{self, OpmlProblem, OutlineList};
-use tidegate_format::parse::{self, Limits};
-use tidegate_serve::{ImportedList, LIST_LIMIT, ListLine};
+use tidegate_format::parse::opml::BYTES_LIMIT;
+use tidegate_serve::{ExistingFeeds, ImportedList, LIST_LIMIT, decide, read_list};
 use tidegate_store::Store;
 use tidegate_store::portable::MAGIC;
 
@@ -143,8 +139,8 @@ async fn list(
     rearrange: bool,
     now: Time,
 ) -> Result<Imported, AppError> {
-    let bytes = read_bounded(file, opml::BYTES_LIMIT).map_err(|error| unreadable(file, &error))?;
-    let list = read_list(&bytes, opml::BYTES_LIMIT)
+    let bytes = read_bounded(file, BYTES_LIMIT).map_err(|error| unreadable(file, &error))?;
+    let list = read_list(&bytes, BYTES_LIMIT)
         .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
     let store = open(config).await?;
     store.condition().check_intake().context("the list was not imported")?;
@@ -152,8 +148,8 @@ async fn list(
     let records: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
     let before = ExistingFeeds { stored: &records, config, endpoint, now, rearrange, rules: None };
-    let (plan, done) = decide(&list, &before);
-    let written = store.put_feeds(&plan.changed(), &stored).await;
+    let (changed, done) = decide(&list, &before);
+    let written = store.put_feeds(&changed, &stored).await;
     let closed = store.close().await;
     written.map_err(|error| {
         let failed = "the feeds could not be stored, or not all; the list can be imported again";
@@ -163,56 +159,10 @@ async fn list(
     Ok(Imported::List(done))
 }
 
-/// Decides what becomes of the outlines of a list.
-pub(super) fn decide(
-    (list, problems): &ReadList,
-    before: &ExistingFeeds<'_>,
-) -> (ImportPlan, ImportedList) {
-    let plan = plan(list, before);
-    let refused = plan.refused.iter().take(ImportedList::NAMED).map(|refused| {
-        let address = refused.address.as_deref();
-        let address = address.map(|it| format!("{it}: ")).unwrap_or_default();
-        ListLine { line: refused.line, said: format!("{address}{}", refused.why) }
-    });
-    let named = problems.iter().take(ImportedList::NAMED);
-    let named = named.map(|problem| ListLine { line: problem.line, said: problem.message.clone() });
-    let done = ImportedList {
-        added: plan.new.iter().map(|record| record.name.clone()).collect(),
-        known: plan.known,
-        placed: plan.placed.len(),
-        again: plan.again,
-        deeper: plan.deeper,
-        deleted: plan.deleted,
-        not_taken: plan.refused.len(),
-        refused: refused.collect(),
-        repaired: problems.len().saturating_add(list.unnamed),
-        problems: named.collect(),
-    };
-    (plan, done)
-}
-
 /// What a file has, and of one that is longer than `limit` one byte more, so that it is seen to be.
 pub fn read_bounded(file: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     std::fs::File::open(file)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// A list, and what was wrong with its characters and its markup.
-pub(super) type ReadList = (OutlineList, Vec<OpmlProblem>);
-
-/// Reads a list, and what was wrong with its characters and its markup.
-pub(super) fn read_list(bytes: &[u8], limit: usize) -> Result<ReadList, String> {
-    if bytes.len() > limit {
-        return Err(format!("it has more than {limit} bytes, which is the limit"));
-    }
-    let decoded = parse::characters(bytes, None, &Limits::default());
-    let decoded = decoded.map_err(|error| error.to_string())?;
-    let list = opml::read(&decoded.text)?;
-    let warnings = decoded.warnings.iter();
-    let mut problems: Vec<OpmlProblem> =
-        warnings.map(|warning| OpmlProblem { line: 1, message: warning.message.clone() }).collect();
-    problems.extend(list.problems.iter().cloned());
-    Ok((list, problems))
 }

@@ -1,7 +1,6 @@
 //! The hourly maintenance of feeds: changes leave the sync views, items and archives that are too old go, and so does
 //! what the operator does not want kept of the past.
 
-use super::operator::AdminService;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use tidegate_config::Publish;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, Revision, Time};
 use tidegate_poll::{RoundError, owns_feed};
+use tidegate_serve::Operator;
 use tidegate_store::{CommitError, FeedList, LOG_AGE, Retention, Store, StoreError, in_words};
 use tokio::task::{JoinError, JoinSet, yield_now};
 
@@ -21,7 +21,7 @@ const LATE: (Duration, Duration) = (Duration::from_secs(3600), Duration::from_se
 /// The maintenance of the feeds that this gateway owns, with what is known from the last time.
 pub(super) struct FeedMaintenance {
     store: Arc<Store>,
-    desk: Arc<AdminService>,
+    desk: Arc<Operator>,
     visits: FeedVisits,
     /// By what was decided what is kept.
     rules: Option<Publish>,
@@ -29,7 +29,7 @@ pub(super) struct FeedMaintenance {
 
 impl FeedMaintenance {
     /// Nothing is known of any feed.
-    pub(super) fn new(store: Arc<Store>, desk: Arc<AdminService>) -> Self {
+    pub(super) fn new(store: Arc<Store>, desk: Arc<Operator>) -> Self {
         Self { store, desk, visits: FeedVisits::default(), rules: None }
     }
 
@@ -71,7 +71,7 @@ fn pause(rules: &Publish) -> Duration {
 /// Lets go of a feed what the time has come for. Answers whether that was done to its end.
 async fn maintain_feed(
     store: &Store,
-    desk: &AdminService,
+    desk: &Operator,
     feed: &Arc<FeedRecord>,
     (retention, now): (Retention, Time),
 ) -> bool {
@@ -82,7 +82,7 @@ async fn maintain_feed(
 }
 
 /// Lets changes of a feed leave its sync view, and what is too old its ledger. Answers whether that was done.
-async fn age_feed(desk: &AdminService, feed: &Arc<FeedRecord>) -> bool {
+async fn age_feed(desk: &Operator, feed: &Arc<FeedRecord>) -> bool {
     match desk.age(feed).await {
         // Whoever changed the feed meanwhile has looked at its window as well.
         Ok(()) | Err(RoundError::Contended) => true,
@@ -233,13 +233,13 @@ impl FeedVisits {
 mod tests {
     mod upkeep {
         use super::super::*;
+        use crate::app::gateway::operator_of;
         use tidegate_config::Config;
         use tidegate_core::model::{Format, Snapshot, Tick};
         use tidegate_judge::archive::Policy;
         use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
         use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
         use tidegate_poll::testing::gateway::{Gateway, Publisher};
-        use tidegate_serve::Operator as _;
         use tokio::time::timeout;
 
         #[test]
@@ -262,7 +262,7 @@ mod tests {
                 store.set_state(&name(feed), state, None);
             }
             let gateway = Gateway::start(&store, &Publisher::gated("")).await;
-            let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+            let desk = Arc::new(operator_of(&gateway, &Config::default()));
             (gateway, FeedMaintenance::new(store.real(), desk))
         }
 
@@ -291,7 +291,7 @@ mod tests {
             gateway.store.edit_record("a", |it| it.options.sharing.local = true);
             let fields = EntryFields { title: "One".to_owned(), ..EntryFields::default() };
             let entry = CheckedEntry::fields(&fields).unwrap();
-            let desk = AdminService::of_gateway(gateway, &Config::default());
+            let desk = operator_of(gateway, &Config::default());
             let act = Act::Create { entry, noconflicts: None };
             desk.item(&name("a"), act).await.unwrap();
             let mut state = gateway.store.state_of("a");
@@ -335,7 +335,7 @@ mod tests {
             assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
             let mut config = Config::default();
             config.publish.past.versions += 1;
-            maintenance.desk = Arc::new(AdminService::of_gateway(&gateway, &config));
+            maintenance.desk = Arc::new(operator_of(&gateway, &config));
             assert_eq!(pruned(&gateway, &mut maintenance, NOW).await, ["a", "b"]);
             assert!(pruned(&gateway, &mut maintenance, NOW).await.is_empty());
         }

@@ -1,6 +1,5 @@
 //! Sites that the gateway stands in front of: what serving is told of them, and feeds that are let go.
 
-use super::operator::AdminService;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use tidegate_config::Config;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
 use tidegate_net::origin::OriginSite;
-use tidegate_serve::{OperatorError, OriginService, OriginSettings};
+use tidegate_serve::{Operator, OperatorError, OriginService, OriginSettings};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -21,11 +20,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(30 * 86_400);
 
 /// What serving is told of the sites of a configuration.
-pub(super) fn settings(
-    config: &Config,
-    public_url: &str,
-    desk: &Arc<AdminService>,
-) -> OriginSettings {
+pub(super) fn settings(config: &Config, public_url: &str, desk: &Arc<Operator>) -> OriginSettings {
     let own = |feed: &tidegate_config::FeedConfig| Some((feed.name.clone(), feed.path.clone()?));
     let paths = config.feeds.iter().filter_map(own).collect();
     let asked = Arc::clone(desk.asked_feeds());
@@ -43,7 +38,7 @@ pub(super) fn sites(config: &Config, public_url: &str) -> Vec<Arc<OriginSite>> {
 }
 
 /// After how long feeds of each site are let go.
-pub(super) fn idle_times(config: &Config) -> HashMap<String, Duration> {
+fn idle_times(config: &Config) -> HashMap<String, Duration> {
     let origins = config.origins.iter().map(|site| (site.url.to_string(), site.idle));
     let allowed = config.allow.iter().map(|site| (site.url.to_string(), site.idle));
     // Where two admit the same, the longer time counts.
@@ -92,7 +87,7 @@ fn step(
 
 /// Lets feeds go that are not asked for any more, and resumes those that are asked for again.
 pub(super) async fn maintain(
-    desk: Arc<AdminService>,
+    desk: Arc<Operator>,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
 ) {
@@ -110,8 +105,8 @@ pub(super) async fn maintain(
 }
 
 /// Lets go of feeds that were not asked for any more, writes down which were, and resumes those that are again.
-async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError> {
-    let idle = desk.idle_times();
+async fn let_go_idle(desk: &Operator, now: Time) -> Result<(), OperatorError> {
+    let idle = idle_times(&desk.config());
     let asked = desk.asked_feeds().all();
     let is_followed = |name: &FeedName| desk.has_subscribers(name);
     desk.change_on_demand(|record| {
@@ -142,6 +137,7 @@ async fn let_go_idle(desk: &AdminService, now: Time) -> Result<(), OperatorError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::gateway::operator_of;
     use tidegate_poll::testing::double::{NOW, name, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
 
@@ -149,7 +145,7 @@ mod tests {
     async fn a_feed_that_was_let_go_keeps_its_history_until_it_is_asked_for_again() {
         let (store, publisher) = (store_of(&[]), Publisher::new("one"));
         let gateway = Gateway::start(&store, &publisher).await;
-        let desk = Arc::new(AdminService::of_gateway(&gateway, &Config::default()));
+        let desk = Arc::new(operator_of(&gateway, &Config::default()));
         let feed = name("made");
         let site = "http://site.example/";
         let made = FeedRecord::on_demand(feed.clone(), &format!("{site}feed"), site, NOW);

@@ -2,13 +2,13 @@
 
 use super::followers::goes_on;
 use super::maintenance::PASSED_OVER;
-use super::operator::AdminService;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{Enrolment, FeedName, FeedRecord, FeedStanding, Revision, Tick, Time};
 use tidegate_poll::owns_feed;
+use tidegate_serve::Operator;
 use tidegate_store::{Epoch, Select, Store, StoreError};
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ const EPOCHS: usize = 1_000;
 pub(super) async fn maintain_titles(
     store: &Store,
     clock: &dyn Clock,
-    desk: &AdminService,
+    desk: &Operator,
     cancel: &CancellationToken,
 ) {
     let (mut read, mut epochs) = (ReadTitles::default(), store.watch_epochs());
@@ -54,7 +54,7 @@ impl ReadTitles {
     async fn update(
         &mut self,
         store: &Store,
-        desk: &AdminService,
+        desk: &Operator,
         after: Option<Epoch>,
     ) -> Result<Epoch, StoreError> {
         let newest = *store.watch_epochs().borrow();
@@ -120,6 +120,7 @@ async fn title(store: &Store, feed: &FeedName) -> Result<Option<String>, StoreEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::gateway::operator_of;
     use tidegate_config::Config;
     use tidegate_core::model::{Context, FeedState, Format, Skeleton, SkeletonSlots, Snapshot};
     use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
@@ -128,7 +129,7 @@ mod tests {
 
     /// Looks at all feeds. Answers whether what was found is written, and the feeds that were read.
     async fn pass(gateway: &Gateway, titles: &mut ReadTitles) -> (bool, Vec<String>) {
-        let desk = AdminService::of_gateway(gateway, &Config::default());
+        let desk = operator_of(gateway, &Config::default());
         let is_written = titles.update(&gateway.store, &desk, None).await.is_ok();
         let read = gateway.store.take_reads("frames");
         let mut read: Vec<String> = read.iter().map(ToString::to_string).collect();

@@ -60,7 +60,7 @@ pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 #[derive(Clone)]
 pub struct Poller {
     commands: mpsc::Sender<PollCommand>,
-    context: Arc<PollContext>,
+    pub(super) context: Arc<PollContext>,
 }
 
 /// The first poll of a feed, which goes on whether somebody waits for it or not.
@@ -77,13 +77,20 @@ impl Poller {
     /// Reads what the store knows and begins to poll every active feed, or those that it owns where several gateways share the store.
     /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
+        let (poller, mut scheduler, inbox) = Self::prepare(parts);
+        scheduler.load().await?;
+        Ok((poller, tokio::spawn(scheduler.run(inbox))))
+    }
+
+    /// Polling whose task has still to run.
+    pub(super) fn prepare(
+        parts: PollerConfig,
+    ) -> (Self, PollScheduler, mpsc::Receiver<PollCommand>) {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let settings = parts.settings.clone();
         let context = Arc::new(Self::context(parts));
-        let mut scheduler = PollScheduler::new(settings, Arc::clone(&context));
-        scheduler.load().await?;
-        let task = tokio::spawn(scheduler.run(inbox));
-        Ok((Self { commands, context }, task))
+        let scheduler = PollScheduler::new(settings, Arc::clone(&context));
+        (Self { commands, context }, scheduler, inbox)
     }
 
     fn context(parts: PollerConfig) -> PollContext {

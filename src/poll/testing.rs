@@ -5,4 +5,5 @@
 
 pub mod double;
 pub mod gateway;
+pub mod idle;
 pub mod owners;

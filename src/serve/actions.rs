@@ -1,16 +1,14 @@
 //! `POST /feeds/NAME/about`: what a person does with a feed on its page.
 
+use super::operator::{is_filed, refuse_if_filed};
 use super::paging::{NamedChoice as _, choices};
 use super::{
-    AppState, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, admin,
-    forms, html, put,
+    Operator, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, forms,
+    html, put,
 };
 use maud::{Markup, html};
 use serde_json::{Map, Value};
-use std::sync::Arc;
-use tidegate_core::model::{
-    Decision, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, FeedState,
-};
+use tidegate_core::model::{Decision, EventKind, FeedName, FeedRecord, FeedStanding, FeedState};
 use tidegate_judge as judge;
 use tidegate_status::{PollResponse, WalkOrder};
 
@@ -40,10 +38,7 @@ pub(super) async fn act(viewer: Viewer, record: ServedFeed, form: SentForm) -> R
         _ => carry_out(&viewer.room, &name, action).await,
     };
     let to = if action == FeedAction::Remove { "/" } else { &back };
-    match done {
-        Ok(said) => viewer.see(to, &said),
-        Err(problem) => Ok(forms::not_done_with(&name, (&back, "About"), &problem)),
-    }
+    viewer.answer_form(&name, (&back, "About"), to, done)
 }
 
 /// Does it, to its end, whoever waits for it; answers what came of it, as a sentence.
@@ -52,16 +47,15 @@ pub(super) async fn carry_out(
     feed: &FeedName,
     action: FeedAction,
 ) -> Result<String, Problem> {
-    let (room, feed) = (Arc::clone(room), feed.clone());
-    admin::to_the_end(async move { act_on(&room, &feed, action).await }).await
+    let feed = feed.clone();
+    room.act(|operator| async move { act_on(&operator, &feed, action).await }).await
 }
 
 async fn act_on(
-    room: &AppState,
+    operator: &Operator,
     feed: &FeedName,
     action: FeedAction,
 ) -> Result<String, OperatorError> {
-    let operator = &room.operator;
     match action {
         FeedAction::Poll => return Ok(polled(&operator.poll_now(feed).await?)),
         FeedAction::Release => operator.hold(feed, Decision::Release).await?,
@@ -70,7 +64,7 @@ async fn act_on(
         FeedAction::Resume => operator.pause(feed, false).await?,
         FeedAction::Backfill => operator.backfill(feed, WalkOrder::Start).await?,
         FeedAction::StopBackfill => operator.backfill(feed, WalkOrder::Stop).await?,
-        FeedAction::Remove => admin::remove(room, feed, false).await?,
+        FeedAction::Remove => operator.delete(feed, false).await?,
     }
     Ok(match action {
         FeedAction::Release => {
@@ -112,7 +106,7 @@ fn polled(response: &PollResponse) -> String {
 pub(super) fn buttons(record: &FeedRecord, state: Option<&FeedState>) -> Markup {
     let is_held = state.is_some_and(|state| state.hold.is_some());
     let is_active = record.standing == FeedStanding::Active;
-    let is_filed = is_active && record.source != FeedSource::Api;
+    let is_filed = is_filed(record);
     let is_polled = is_active && record.has_upstream();
     let address = format!("/feeds/{}/about", record.name);
     html! {
@@ -214,21 +208,20 @@ const TEXTS: [(&str, &str, &str); 3] = [
 
 /// `GET /feeds/NAME/edit`.
 pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
-    let title = title(&record.name);
-    if !viewer.is_signed_in {
-        let whose = "What a feed is polled for is changed by who runs this gateway.";
-        let at = format!("/feeds/{}/edit", record.name);
-        return Ok(viewer.sign_in_page(&title, whose, &at));
-    }
-    let content = match is_filed(&record) {
-        true => html! { p.note { "The configuration names this feed: it is changed there." } },
-        false => {
-            let status = viewer.room.operator.status(&record.name).await?;
-            settings_form(&record, &put::written(&status))
+    let whose = "What a feed is polled for is changed by who runs this gateway.";
+    let at = format!("/feeds/{}/edit", record.name);
+    let settings = put::written(&viewer.room.operator.status(&record.name).await?);
+    let content = || {
+        html! {
+            (html::trail(&record.name, None, "Edit"))
+            @if is_filed(&record) {
+                p.note { "The configuration names this feed: it is changed there." }
+            } @else {
+                (settings_form(&record, &settings))
+            }
         }
     };
-    let trail = html::trail(&record.name, None, "Edit");
-    Ok(viewer.form_page(&title, &html! { (trail) (content) }))
+    Ok(viewer.operators_page(&title(&record.name), (whose, &at), content))
 }
 
 /// `POST /feeds/NAME/edit`.
@@ -251,10 +244,6 @@ fn title(name: &FeedName) -> String {
     format!("Edit {name}")
 }
 
-fn is_filed(record: &FeedRecord) -> bool {
-    record.standing == FeedStanding::Active && record.source != FeedSource::Api
-}
-
 /// Changes the feed as the form says; what it says stands in `settings` then, also where it is refused.
 async fn change_settings(
     room: &SharedState,
@@ -262,9 +251,7 @@ async fn change_settings(
     settings: &mut Map<String, Value>,
     sent: &SentForm,
 ) -> Result<(), Problem> {
-    if is_filed(record) {
-        return Err(OperatorError::ConfiguredByFile(record.name.clone()).into());
-    }
+    refuse_if_filed(record)?;
     for (key, _, _) in CHOICES {
         match serde_json::from_str(sent.get(key)) {
             Ok(value) => settings.insert(key.to_owned(), value),

@@ -1,10 +1,9 @@
 //! `/add`: a feed is added by the address of its site or its own, after a look at what it would be. The same
 //! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
-use super::admin::to_the_end;
 use super::answers::{ActedFeed, NewFeed, answer, object};
 use super::operator::{
-    AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, PutFeed,
+    AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, PutMode,
 };
 use super::{
     BadRequest, Conflict, JsonObject, Problem, Query, Reply, SentForm, SharedState, TypedQuery,
@@ -17,7 +16,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use serde_json::Value;
-use std::sync::Arc;
+use tidegate_config::FeedSettings;
 use tidegate_core::model::{FeedName, counted};
 use tidegate_status::describe;
 use tidegate_status::schema::text as any_text;
@@ -29,10 +28,8 @@ const TITLE: &str = "Add a feed";
 
 /// `GET /add`.
 pub(super) async fn show(viewer: Viewer) -> Response {
-    match viewer.is_signed_in {
-        true => viewer.form_page(TITLE, &address_form("", true)),
-        false => viewer.sign_in_page(TITLE, "Adding a feed is for who runs this gateway.", "/add"),
-    }
+    let whose = "Adding a feed is for who runs this gateway.";
+    viewer.operators_page(TITLE, (whose, "/add"), || address_form("", true))
 }
 
 /// `POST /add`: looks at an address, or adds the feed at one.
@@ -96,13 +93,19 @@ async fn add(room: &SharedState, address: &str, form: &SentForm) -> Result<FeedN
 }
 
 /// Adds a feed under a new name, one made of its address where none is chosen.
-async fn add_new(room: &SharedState, put: PutFeed, name: &str) -> Result<FeedName, Problem> {
+async fn add_new(
+    room: &SharedState,
+    settings: FeedSettings,
+    name: &str,
+) -> Result<FeedName, Problem> {
     let name = match name {
-        "" => room.operator.name_for(&put.url).await?,
+        "" => {
+            let url = settings.url.as_ref().map(Url::as_str).unwrap_or_default();
+            room.operator.name_for(url).await?
+        }
         name => FeedName::new(name).map_err(|why| Problem::parameter("name", why.to_string()))?,
     };
-    let put = PutFeed { must_be_new: true, ..put };
-    put::put_feed(room, &name, put).await?;
+    put::put_feed(room, &name, settings, PutMode::Add).await?;
     Ok(name)
 }
 
@@ -249,14 +252,8 @@ pub(super) async fn import_list(
 
 /// `GET /add/list`.
 pub(super) async fn show_import(viewer: Viewer) -> Response {
-    match viewer.is_signed_in {
-        true => viewer.form_page(IMPORT_TITLE, &import_form()),
-        false => viewer.sign_in_page(
-            IMPORT_TITLE,
-            "Feeds are added by who runs this gateway.",
-            "/add/list",
-        ),
-    }
+    let whose = "Feeds are added by who runs this gateway.";
+    viewer.operators_page(IMPORT_TITLE, (whose, "/add/list"), import_form)
 }
 
 /// `POST /add/list`, with a file. Who may send it is known before anything of it is read.
@@ -280,8 +277,7 @@ pub(super) async fn upload(
 }
 
 async fn import(room: &SharedState, list: Bytes, rearrange: bool) -> Result<ImportedList, Problem> {
-    let acting = Arc::clone(room);
-    to_the_end(async move { acting.operator.import_list(list, rearrange).await }).await
+    room.act(|operator| async move { operator.import_list(list, rearrange).await }).await
 }
 
 /// The file of the form, and whether it says where its feeds stand.

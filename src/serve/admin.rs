@@ -11,8 +11,9 @@ use super::life::FeedLife;
 use super::openapi::ActedOn;
 use super::operator::Redacted;
 use super::{
-    API, AppState, BadRequest, Conflict, FeedCall, ItemCall, JsonObject, NotFound, OperatorError,
-    Problem, Query, Reply, SharedState, TypedQuery, Work, WorkKind, explain, put, unkept,
+    API, AppState, BadRequest, Conflict, FeedCall, ItemCall, JsonObject, NotFound, Operator,
+    OperatorError, Problem, Query, Reply, SharedState, TypedQuery, Work, WorkKind, explain, put,
+    unkept,
 };
 use axum::body::Body;
 use axum::extract::State;
@@ -134,23 +135,6 @@ pub(super) async fn created(room: &SharedState, name: &FeedName) -> Reply {
     Ok(response)
 }
 
-/// Stops a feed for good, and tells who subscribed to it.
-pub(super) async fn remove(
-    room: &AppState,
-    feed: &FeedName,
-    purge: bool,
-) -> Result<(), OperatorError> {
-    let done = room.operator.delete(feed, purge).await;
-    room.feeds_changed();
-    if let Some(hub) = &room.hub
-        && done.is_ok()
-        && let Err(error) = hub.set_webhook(feed, None).await
-    {
-        tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
-    }
-    done
-}
-
 /// Stops a feed, which answers 410 from then on.
 #[utoipa::path(delete, path = "/api/v1/feeds/{name}", operation_id = "removeFeed",
     params(("purge" = Option<bool>, Query, description = "Whether its data are removed too.")),
@@ -160,7 +144,7 @@ pub(super) async fn delete(
     TypedQuery(query): TypedQuery<Query>,
 ) -> Reply {
     let purge = query.flag("purge")?.unwrap_or(false);
-    to_the_end(async move { remove(&room, &name, purge).await }).await?;
+    room.act(|operator| async move { operator.delete(&name, purge).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -170,7 +154,7 @@ pub(super) async fn delete(
     NotFound, Conflict,
 ))]
 pub(super) async fn poll(FeedCall { room, name, .. }: FeedCall) -> Reply {
-    let report = to_the_end(async move { room.operator.poll_now(&name).await }).await?;
+    let report = room.act(|operator| async move { operator.poll_now(&name).await }).await?;
     Ok(answer(StatusCode::OK, &report))
 }
 
@@ -218,15 +202,21 @@ async fn act(room: &SharedState, name: &FeedName, action: FeedAction, status: St
     Ok(answer(status, &acted_feed(room, name).await?))
 }
 
-/// Lets an action run to its end even when the caller goes away or the time for the answer is up:
-/// half an action is worse than one whose end nobody waited for.
-pub(super) async fn to_the_end<T: Send + 'static>(
-    action: impl Future<Output = Result<T, OperatorError>> + Send + 'static,
-) -> Result<T, Problem> {
-    match tokio::spawn(action).await {
-        Ok(done) => Ok(done?),
-        Err(error) => {
-            Err(OperatorError::Internal(format!("the action did not end: {error}")).into())
+impl AppState {
+    /// Has the operator act, to the end even when the caller goes away or the time for the answer is up:
+    /// half an action is worse than one whose end nobody waited for.
+    pub(super) async fn act<T: Send + 'static, F>(
+        &self,
+        action: impl FnOnce(Arc<Operator>) -> F,
+    ) -> Result<T, Problem>
+    where
+        F: Future<Output = Result<T, OperatorError>> + Send + 'static,
+    {
+        match tokio::spawn(action(Arc::clone(&self.operator))).await {
+            Ok(done) => Ok(done?),
+            Err(error) => {
+                Err(OperatorError::Internal(format!("the action did not end: {error}")).into())
+            }
         }
     }
 }
@@ -287,8 +277,8 @@ pub(super) async fn redact_item(
     id: &SyncId,
     reason: Option<String>,
 ) -> Result<Redacted, Problem> {
-    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
-    let done = to_the_end(async move { acting.operator.redact(&of, &which, reason).await }).await;
+    let (of, which) = (feed.clone(), id.clone());
+    let done = room.act(|operator| async move { operator.redact(&of, &which, reason).await }).await;
     // Even what failed may have been stored, and no copy of the text may be served on.
     room.documents.forget(feed);
     done
@@ -300,8 +290,8 @@ pub(super) async fn delete_missing_item(
     feed: &FeedName,
     id: &SyncId,
 ) -> Result<Option<Tick>, Problem> {
-    let (acting, of, which) = (Arc::clone(room), feed.clone(), id.clone());
-    to_the_end(async move { acting.operator.delete_missing(&of, &which).await }).await
+    let (feed, id) = (feed.clone(), id.clone());
+    room.act(|operator| async move { operator.delete_missing(&feed, &id).await }).await
 }
 
 /// Takes the text of an item out of everything that is kept.

@@ -252,5 +252,6 @@ fn page(name: &FeedName, feed: &ChangeFeed) -> String {
             }
         }
     };
-    html::document_about((name, Container::Atom), &feed.title, &content)
+    let links = html::feed_links((name, Container::Atom), &feed.title);
+    html::document(&feed.title, &links, &content)
 }

@@ -161,7 +161,7 @@ pub(super) async fn list(
     FeedCall { room, client, name: feed }: FeedCall,
     TypedQuery(query): TypedQuery<ConflictsQuery>,
 ) -> Reply {
-    room.operator.status(&feed).await?;
+    room.directory.check_known(&feed).await?;
     let of = (&feed, &room.site);
     let listed = answered(&room, client, of, (query.after, ConflictsForm::JSON)).await?;
     Ok(unkept("application/json", listed))

@@ -249,7 +249,7 @@ async fn made(
     for feed in &list.feeds {
         events.push(room.store.events(&feed.name, EVENTS_READ).await?);
     }
-    let polls = room.operator.totals();
+    let polls = room.operator.poller.totals();
     let page = html! {
         @if !known.ahead.is_empty() { p.bad { (known.ahead) "." } }
         @if !known.knows_conflicts { p.bad { (CONFLICTS_UNKNOWN) "." } }

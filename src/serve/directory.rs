@@ -1,7 +1,7 @@
 //! Which feeds there are, and which of them are private.
 
 use super::origins::FeedPlaces;
-use super::{AskedFeeds, Audience, PlaceRules, Problem, ServedFeed};
+use super::{AskedFeeds, Audience, OperatorError, PlaceRules, Problem, ServedFeed};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use http::StatusCode;
 use std::collections::BTreeSet;
@@ -148,6 +148,14 @@ impl Directory {
             );
         }
         Ok(last)
+    }
+
+    /// Checks that there is or was a feed of a name, for administration.
+    pub(super) async fn check_known(&self, name: &FeedName) -> Result<(), Problem> {
+        match self.listing().await?.contains_key(name) {
+            true => Ok(()),
+            false => Err(OperatorError::UnknownFeed(name.clone()).into()),
+        }
     }
 
     /// Every feed, and no stand-in where the store fails: what says whether it works.

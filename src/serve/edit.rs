@@ -5,14 +5,13 @@ use super::answers::{object, optional};
 use super::conditional::add;
 use super::{
     API, BadRequest, Conflict, FeedCall, ItemCall, JsonFields, JsonObject, NotFound, Problem,
-    Query, Reply, SharedState, Stale, TypedQuery, Unprocessable, WholeBody, admin, answers,
-    conflicts, item_page, put,
+    Query, Reply, SharedState, Stale, TypedQuery, Unprocessable, WholeBody, answers, conflicts,
+    item_page, put,
 };
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use serde_json::Value;
-use std::sync::Arc;
 use tidegate_core::model::{Count, FeedName, Markup, SyncId, Tick};
 use tidegate_format::parse::{self, Amendment, Limits};
 use tidegate_judge::record::local::{
@@ -138,8 +137,8 @@ pub(super) async fn resolve(
 
 /// Has it done to its end, whoever waits for it.
 pub(super) async fn done(room: &SharedState, feed: &FeedName, act: Act) -> Result<Acted, Problem> {
-    let (acting, of) = (Arc::clone(room), feed.clone());
-    admin::to_the_end(async move { acting.operator.item(&of, act).await }).await
+    let feed = feed.clone();
+    room.act(|operator| async move { operator.item(&feed, act).await }).await
 }
 
 impl From<EntryError> for Problem {

@@ -252,10 +252,8 @@ impl FromRequestParts<SharedState> for Viewer {
 impl Viewer {
     /// A page. Of one who is signed in it has forms, and of one who was told something it says so, once.
     pub(super) fn page(&self, title: &str, content: &Markup) -> Response {
-        match self.is_signed_in || self.notice.is_some() {
-            true => self.with_notice(content, |content| forms::page(title, content)),
-            false => html::page(title, content),
-        }
+        let has_forms = self.is_signed_in || self.notice.is_some();
+        self.frame((title, &html! {}), content, has_forms)
     }
 
     /// The same about a feed, which programs that read feeds find by it.
@@ -265,32 +263,60 @@ impl Viewer {
         title: &str,
         content: &Markup,
     ) -> Response {
-        let page = |content: &Markup| html::whole_page(html::document_about(feed, title, content));
-        self.with_notice(content, |content| forms::with_forms(page(content)))
+        self.frame((title, &html::feed_links(feed, title)), content, true)
     }
 
     /// A page with forms, also of one who is not signed in.
     pub(super) fn form_page(&self, title: &str, content: &Markup) -> Response {
-        self.with_notice(content, |content| forms::page(title, content))
+        self.frame((title, &html! {}), content, true)
     }
 
-    fn with_notice(&self, content: &Markup, page: impl FnOnce(&Markup) -> Response) -> Response {
-        let Some(notice) = &self.notice else { return page(content) };
-        let mut response = page(&html! {
-            p.note.done role="status" { (html::text(notice)) }
+    fn frame(&self, (title, head): (&str, &Markup), content: &Markup, has_forms: bool) -> Response {
+        let content = html! {
+            @if let Some(notice) = &self.notice { p.note.done role="status" { (html::text(notice)) } }
             (content)
-        });
-        session::leave_notice(&self.room, &self.headers, &mut response, "");
+        };
+        let mut response = html::page(html::document(title, head, &content), has_forms);
+        if self.notice.is_some() {
+            session::leave_notice(&self.room, &self.headers, &mut response, "");
+        }
         response
     }
 
-    /// What is asked of who is not signed in: a page of operators that says what it is for.
-    pub(super) fn sign_in_page(&self, title: &str, for_whom: &str, at: &str) -> Response {
-        let content = html! {
-            p { (for_whom) }
-            p.links { a href=(session::sign_in_address(at)) { "Sign in" } }
+    /// A page of operators; who is not signed in is told what it is for.
+    pub(super) fn operators_page(
+        &self,
+        title: &str,
+        (for_whom, at): (&str, &str),
+        content: impl FnOnce() -> Markup,
+    ) -> Response {
+        let sign_in = || {
+            html! {
+                p { (for_whom) }
+                p.links { a href=(session::sign_in_address(at)) { "Sign in" } }
+            }
         };
-        self.form_page(title, &content)
+        self.form_page(title, &if self.is_signed_in { content() } else { sign_in() })
+    }
+
+    /// The answer to a form on a page about a feed, which has an address and a name: the page at `to`, which says what
+    /// came of the form, or why nothing was done, with the way back.
+    pub(super) fn answer_form(
+        &self,
+        feed: &FeedName,
+        page: (&str, &str),
+        to: &str,
+        done: Result<String, Problem>,
+    ) -> Reply {
+        let problem = match done {
+            Ok(said) => return self.see(to, &said),
+            Err(problem) => problem,
+        };
+        let back = html! {
+            (html::trail(feed, Some(page), "Not done"))
+            p.links { a href=(page.0) { "Back to the page" } }
+        };
+        Ok(forms::not_done("Not done", &problem, &back))
     }
 
     /// The answer to a form that was obeyed: the page at an address, which says what came of it.

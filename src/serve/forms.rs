@@ -11,13 +11,10 @@ use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use maud::Markup;
-use tidegate_core::model::FeedName;
 use url::Url;
 
 /// From where a request comes, as the browser says (Fetch Metadata).
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// A form of a page without a referrer would not say which origin it comes from.
-const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 /// The most fields that are read.
 const FIELDS: usize = 64;
 
@@ -127,40 +124,17 @@ pub(super) fn wrong_token() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "the admin token is not that of this gateway")
 }
 
-/// A page whose forms may be sent here; nobody keeps it.
-pub(super) fn page(title: &str, content: &Markup) -> Response {
-    with_forms(html::page(title, content))
-}
-
-/// The page for who is told why something was not done: `rest` is a form to try again, or a way back.
-pub(super) fn not_done(title: &str, problem: &Problem, rest: &Markup) -> Response {
+/// The page for who is told why something was not done: `again` is the form to try again, or a way back.
+pub(super) fn not_done(title: &str, problem: &Problem, again: &Markup) -> Response {
     let content = maud::html! {
         p.note role="alert" {
             (html::text(problem.detail())) "."
             @if problem.status().is_client_error() { " Nothing was changed." }
         }
-        (rest)
+        (again)
     };
-    let mut response = page(title, &content);
+    let mut response = html::page(html::document(title, &maud::html! {}, &content), true);
     *response.status_mut() = problem.status();
-    response
-}
-
-/// The same of a page about a feed: it leads back to the page, which has an address and a name.
-pub(super) fn not_done_with(feed: &FeedName, back: (&str, &str), problem: &Problem) -> Response {
-    let rest = maud::html! {
-        (html::trail(feed, Some(back), "Not done"))
-        p.links { a href=(back.0) { "Back to the page" } }
-    };
-    not_done("Not done", problem, &rest)
-}
-
-/// A page as an answer whose forms may be sent here; nobody keeps it.
-pub(super) fn with_forms(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, html::POLICY);
-    headers.insert(header::REFERRER_POLICY, REFERRER);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 

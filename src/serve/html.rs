@@ -68,16 +68,17 @@ pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
      frame-ancestors 'none'",
 );
 
-/// A page with its title, whose forms may be sent; not kept by anybody, because it shows the state of this moment.
-pub(super) fn page(title: &str, content: &Markup) -> Response {
-    let mut response = whole_page(document(title, content));
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
+/// A page of this moment as an answer. `has_forms`: it has forms, so that nobody keeps it, and they say which origin
+/// they come from.
+pub(super) fn page(document: String, has_forms: bool) -> Response {
+    let mut response = whole_page(document);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    if has_forms {
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     response
-}
-
-/// A page as a document.
-pub(super) fn document(title: &str, content: &Markup) -> String {
-    of_gateway(title, &html! {}, content)
 }
 
 /// A page as a document that names no other address, for where none of ours is.
@@ -86,23 +87,19 @@ pub(super) fn lone_document(title: &str, content: &Markup) -> String {
     framed(&html! { title { (title) } }, &body)
 }
 
-/// A page about a feed as a document, which names the feed for programs that look for one.
-pub(super) fn document_about(
-    (feed, container): (&FeedName, Container),
-    title: &str,
-    content: &Markup,
-) -> String {
+/// What the head of a page about a feed names for programs that look for one; `title`: of the page.
+pub(super) fn feed_links((feed, container): (&FeedName, Container), title: &str) -> Markup {
     let kind = container.media_type();
     let kind = kind.split(';').next().unwrap_or(kind);
-    let link = html! {
+    html! {
         link rel="alternate" type=(kind) title=(title) href={ "/feeds/" (feed) };
         link rel="alternate" type=(Container::Atom.media_range())
             title={ (title) ": edits and deletions" } href={ "/feeds/" (feed) "/changes" };
-    };
-    of_gateway(title, &link, content)
+    }
 }
 
-fn of_gateway(title: &str, head: &Markup, content: &Markup) -> String {
+/// A page as a document; `head`: what its head names beside the title.
+pub(super) fn document(title: &str, head: &Markup, content: &Markup) -> String {
     let head = html! {
         title { (title) " · Tidegate" }
         link rel="icon" type="image/svg+xml" href=(ICON);

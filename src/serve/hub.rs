@@ -7,7 +7,9 @@
 
 use super::answers::answer;
 use super::feeds::unreadable;
-use super::{Client, NotFound, Problem, Query, RETRY_SOON, SharedState, TypedQuery, unkept};
+use super::{
+    Client, NotFound, OperatorError, Problem, Query, RETRY_SOON, SharedState, TypedQuery, unkept,
+};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
@@ -299,7 +301,8 @@ pub(super) async fn verify(
 ) -> Result<Response, Problem> {
     let token = known(&room, token).await.ok_or_else(unasked)?;
     let said = Verification::read(&query.unwrap_or_default()).map_err(|_| unasked())?;
-    let answer = room.operator.called(&token, said).await?.ok_or_else(unasked)?;
+    let answer = room.operator.poller.called(&token, said).await.map_err(OperatorError::from)?;
+    let answer = answer.ok_or_else(unasked)?;
     // Never anything that a browser would show as a page.
     Ok(unkept("text/plain; charset=utf-8", answer))
 }
@@ -319,7 +322,7 @@ pub(super) async fn push(
         alone.ok_or_else(|| Problem::later("another push is being read here", RETRY_SOON))?;
     let (body, _place) = read(&room.pushes, body).await?;
     let signature = headers.get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
-    match room.operator.pushed(&token, signature.map(str::to_owned), body).await {
+    match room.operator.poller.pushed(&token, signature.map(str::to_owned), body).await {
         PushResult::Unknown => Err(over()),
         PushResult::Busy => Err(Problem::later("too much waits to be polled", RETRY_SOON)),
         PushResult::Disbelieved | PushResult::Taken => Ok(StatusCode::ACCEPTED.into_response()),
@@ -329,7 +332,7 @@ pub(super) async fn push(
 /// The token, where a callback has it.
 async fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
     let token = token.map_err(unreadable).ok()?.0;
-    (token.len() <= TOKEN_LIMIT && room.operator.is_callback(&token).await).then_some(token)
+    (token.len() <= TOKEN_LIMIT && room.operator.poller.is_callback(&token).await).then_some(token)
 }
 
 /// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one, or does not say how long it is.

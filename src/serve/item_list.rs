@@ -3,9 +3,9 @@
 use super::html::{self, ago, text};
 use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::{
-    AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound,
-    OperatorError, Problem, Query, ReadQuery, Reply, ServedFeed, SharedState, TypedQuery, Viewer,
-    Work, WorkKind, answers, items, unkept,
+    AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem,
+    Query, ReadQuery, Reply, ServedFeed, SharedState, TypedQuery, Viewer, Work, WorkKind, answers,
+    items, unkept,
 };
 use axum::body::Bytes;
 use maud::{Markup, html};
@@ -140,9 +140,7 @@ pub(super) async fn list(
     FeedCall { room, client, name }: FeedCall,
     TypedQuery(query): TypedQuery<ItemListQuery>,
 ) -> Reply {
-    if !room.directory.listing().await?.contains_key(&name) {
-        return Err(OperatorError::UnknownFeed(name).into());
-    }
+    room.directory.check_known(&name).await?;
     let listed = answered(&room, client, &name, (query, true)).await?;
     Ok(unkept("application/json", listed))
 }

@@ -166,7 +166,7 @@ async fn make_document(
                 answers::text(&difference.as_data(&subject)).into()
             } else {
                 let content = page::difference(&subject, &difference);
-                html::document(&html::text(subject.title()), &content).into()
+                html::document(&html::text(subject.title()), &maud::html! {}, &content).into()
             }
         }
     })
@@ -208,8 +208,7 @@ fn bytes_as_document(subject: &Subject, note: Option<&VersionNote>, markup: Mark
 /// What is to come of an item that is missing.
 async fn pending(room: &AppState, subject: &Subject) -> Option<PendingAbsence> {
     subject.known.pending_absence()?;
-    let status = room.operator.status(&subject.feed).await.ok()?;
-    PendingAbsence::new(&subject.known, &status.options, status.polling.same)
+    room.operator.pending_absence(&subject.feed, &subject.known).await.ok()?
 }
 
 async fn subject(
@@ -240,11 +239,10 @@ async fn subject(
     NotFound,
 ))]
 pub(super) async fn detail(ItemCall { room, feed, id }: ItemCall) -> Result<Response, Problem> {
-    let status = room.operator.status(&feed).await?;
     let subject = subject(&room, &room.site, (&feed, &id)).await?;
     let events = room.store.events(&feed, EVENTS_KEPT).await?;
     let events = events.iter().filter(|event| event.id == subject.known.id).take(EVENTS_SHOWN);
-    let pending = PendingAbsence::new(&subject.known, &status.options, status.polling.same);
+    let pending = room.operator.pending_absence(&feed, &subject.known).await?;
     let events = events.map(EventAnswer::from).collect();
     let item = ItemDetail::new(&room.site.at(""), &subject, pending.as_ref(), events);
     let mut response = answers::answer(StatusCode::OK, &item);

@@ -1,5 +1,5 @@
 //! Everything that answers: feed views, item pages, the dashboard, administration. It reads the store and renders;
-//! it never polls. What administration asks of the polling side goes through [`Operator`]. Addresses and headers are
+//! it never polls. What administration asks of polling goes through [`Operator`]. Addresses and headers are
 //! those of CONTRACT, Addresses.
 
 mod about;
@@ -78,8 +78,8 @@ pub use keeping::Keeping;
 pub use listen::{ServeError, SiteServer};
 pub use openapi::api_description;
 pub use operator::{
-    AddressPreview, ExportStream, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine,
-    Operator, OperatorError, PreviewedEntry, Put, PutFeed, Redacted,
+    ExistingFeeds, Gathered, ImportedList, LIST_LIMIT, LeftOutCredentials, ListLine, Operator,
+    OperatorError, PutMode, SeenList, WrittenState, decide, read_list, write_state,
 };
 pub use origins::{
     AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
@@ -155,14 +155,8 @@ enum Listener {
 /// What serving needs.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Where everything is read from.
-    pub store: Arc<Store>,
-    /// Tells the time.
-    pub clock: Arc<dyn Clock>,
-    /// Acts for administration.
-    pub operator: Arc<dyn Operator>,
-    /// Keeps the subscriptions of the WebSub hub, where there is one.
-    pub hub: Option<Hub>,
+    /// Acts for administration, over the store that everything is read from.
+    pub operator: Arc<Operator>,
     /// How this gateway shows itself.
     pub settings: ServeSettings,
     /// The folder for documents that are too large for memory; `None`: all stay there.
@@ -175,7 +169,7 @@ pub struct ServerConfig {
 struct AppState {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
-    operator: Arc<dyn Operator>,
+    operator: Arc<Operator>,
     hub: Option<Hub>,
     site: Arc<Site>,
     readers: KnownReaders,
@@ -219,7 +213,9 @@ type Reply = Result<Response, Problem>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { store, clock, operator, hub, settings: config, folder, origins } = parts;
+        let ServerConfig { operator, settings: config, folder, origins } = parts;
+        let (store, clock) = (Arc::clone(&operator.store), Arc::clone(&operator.clock));
+        let hub = operator.hub.clone();
         let reloadable = SiteSettings::new(&config);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
         let metrics = Arc::new(Metrics::new());

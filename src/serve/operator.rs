@@ -1,318 +1,365 @@
-//! The seam to what polling does for administration: serving asks, somebody else acts.
+//! What administration does: the store's records on one side, polling on the other.
 
-use async_trait::async_trait;
-use bytes::Bytes;
+mod error;
+mod export;
+mod gather;
+mod gathered;
+mod import;
+mod items;
+mod list_feeds;
+mod notes;
+mod on_demand;
+mod preview;
+mod records;
+mod standing;
+
+pub use error::OperatorError;
+pub use export::{LeftOutCredentials, WrittenState, write_state};
+pub use gather::Gathered;
+pub use import::{ExistingFeeds, ImportedList, LIST_LIMIT, ListLine, decide, read_list};
+pub use items::Redacted;
+pub use list_feeds::SeenList;
+pub use preview::{AddressPreview, FeedPreview, FoundFeed};
+pub(crate) use records::{is_filed, refuse_if_filed};
+
+use super::{AskedFeeds, Cache};
+use notes::NoteBoard;
+use records::{check_shared_feeds, known, taken};
 use std::collections::BTreeMap;
-use std::io;
-use tidegate_core::model::{Decision, FeedAccess, FeedName, FeedOptions, SyncId, Tick, Time};
-use tidegate_core::websub::Verification;
-use tidegate_judge::record::local::{Act, ActError, Acted};
-use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
-use tidegate_store::{CommitError, StoreError};
-use tokio::sync::mpsc;
-use utoipa::ToSchema;
+use std::sync::{Arc, PoisonError, RwLock};
+use tidegate_config::{Config, FeedSettings, Publish};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{
+    Decision, Enrolment, FeedName, FeedRecord, FeedSource, FeedStanding, Hold,
+};
+use tidegate_judge::record as judge;
+use tidegate_net::fetch::Services;
+use tidegate_poll::hub::Hub;
+use tidegate_poll::{Poller, RoundError};
+use tidegate_status::{FeedStatus, FeedSummary, ListNote, PollResponse, WalkOrder};
+use tidegate_store::Store;
+use tokio::sync::{Mutex, Semaphore};
 
-/// What administration asks of the side that polls. A double stands in for it in tests.
-#[async_trait]
-pub trait Operator: Send + Sync + 'static {
-    /// What was counted since the start, for `/metrics`.
-    fn totals(&self) -> PollTotals;
+/// How many documents that may become feeds are read at a time.
+const FIRST_DOCUMENTS: usize = 2;
 
-    /// How the polling of each of them stands, in short.
-    async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError>;
+/// Acts for administration.
+pub struct Operator {
+    pub(super) store: Arc<Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) poller: Poller,
+    /// What looks at addresses that somebody thinks of adding.
+    services: RwLock<Services>,
+    /// The sites that were warned of lately, since they do not answer what is passed on to them.
+    silent: Cache<String, ()>,
+    /// So many first documents are read at a time.
+    first_documents: Arc<Semaphore>,
+    /// When feeds that requests made were last asked for.
+    asked: Arc<AskedFeeds>,
+    usual_feeds: on_demand::UsualFeeds,
+    /// One export at a time.
+    exporting: Arc<Semaphore>,
+    /// Without its feeds.
+    config: RwLock<Config>,
+    public_url: String,
+    pub(super) hub: Option<Hub>,
+    /// One change of the feeds at a time, so that store and poller agree.
+    changing: Mutex<()>,
+    /// What was noted of aggregates.
+    pub gathered: NoteBoard<gathered::Noted>,
+    /// What came of the feeds of lists.
+    pub lists: NoteBoard<ListNote>,
+    /// What waits for a conclusion.
+    absent: standing::AbsentItems,
+    /// What other gateways stored.
+    stored: standing::StoredSummaries,
+}
 
-    /// The same of a feed that this gateway polls, or would poll were it not paused; `None` of another. Nothing is
-    /// read.
-    fn own_summary(&self, feed: &FeedName) -> Option<FeedSummary>;
+impl Operator {
+    /// The operator of a gateway. `config`: without its feeds.
+    pub fn new(
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+        (poller, services): (Poller, Services),
+        config: Config,
+        public_url: String,
+        hub: Option<Hub>,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            poller,
+            services: RwLock::new(services),
+            silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
+            first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
+            asked: Arc::default(),
+            usual_feeds: on_demand::UsualFeeds::default(),
+            exporting: Arc::new(Semaphore::new(1)),
+            config: RwLock::new(config),
+            public_url,
+            hub,
+            changing: Mutex::new(()),
+            gathered: NoteBoard::default(),
+            lists: NoteBoard::default(),
+            absent: standing::AbsentItems::new(),
+            stored: standing::StoredSummaries::default(),
+        }
+    }
+
+    /// The configuration in force, without its feeds.
+    pub fn config(&self) -> Config {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes on with another configuration, without its feeds, and with another client.
+    pub fn reconfigure(&self, config: Config, services: Services) {
+        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    /// How feeds are republished, and what is kept of them.
+    pub fn publish_rules(&self) -> Publish {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.clone()
+    }
+
+    /// Polling.
+    pub const fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// The hub, where there is one.
+    pub const fn hub(&self) -> Option<&Hub> {
+        self.hub.as_ref()
+    }
+
+    /// Has the hub look at its topics: a feed that became private is none any more.
+    pub(super) fn feeds_changed(&self) {
+        if let Some(hub) = &self.hub {
+            hub.check_topics();
+        }
+    }
+
+    /// Lets changes leave the window of a feed, and what is too old its ledger and archives.
+    pub async fn age(&self, record: &Arc<FeedRecord>) -> Result<(), RoundError> {
+        self.poller.age(record).await
+    }
+
+    /// Checks that a feed is polled and that there is space for what comes; `without`: what to say where it has no url.
+    async fn check_polled(&self, feed: &FeedName, without: &str) -> Result<(), OperatorError> {
+        let record = self.record(feed).await?;
+        let why = match record.standing {
+            FeedStanding::Active if record.has_upstream() => {
+                return Ok(self.store.condition().check_intake()?);
+            }
+            FeedStanding::Active => without,
+            _ => "is not polled any more",
+        };
+        Err(OperatorError::Conflict(format!("the feed {feed} {why}")))
+    }
+
+    /// How the polling of each feed stands, in short.
+    pub async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        let feeds = self.store.feed_list().await?;
+        let mut all = self.polling_summaries(&feeds).await?;
+        self.summarize_gathering(&mut all, &feeds).await?;
+        Ok(all)
+    }
 
     /// One feed.
-    async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
+    pub async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
         let found = self.statuses(std::slice::from_ref(feed)).await?.pop();
         found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
     }
 
     /// Some feeds, in this order; names without a feed are passed over.
-    async fn statuses(&self, feeds: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError>;
+    pub async fn statuses(&self, names: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError> {
+        let feeds = self.store.feed_list().await?;
+        let records = names.iter().filter_map(|name| feeds.get(name).cloned());
+        let records: Vec<Arc<FeedRecord>> = records.collect();
+        self.statuses_of(&records, &feeds).await
+    }
 
     /// Adds a feed or changes it. Durable on return.
-    async fn put(&self, feed: &FeedName, put: PutFeed) -> Result<Put, OperatorError>;
-
-    /// Stops a feed for good; with `purge` its data go too. Durable on return.
-    async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError>;
-
-    /// Reads the document at an address and says what it is, without taking anything in: a feed, or a page
-    /// with the feeds that it names.
-    async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError>;
-
-    /// The name that a feed at this address gets where nobody chooses one.
-    async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError>;
-
-    /// Adds the feeds of a subscription list (OPML), with their folders and names; those that are there
-    /// already get a place where they have none. `rearrange`: the list says where all of its feeds stand.
-    /// Durable on return.
-    async fn import_list(
+    pub async fn put(
         &self,
-        list: Bytes,
-        rearrange: bool,
-    ) -> Result<ImportedList, OperatorError>;
+        feed: &FeedName,
+        settings: FeedSettings,
+        mode: PutMode,
+    ) -> Result<Put, OperatorError> {
+        let done = self.put_record(feed, settings, mode).await;
+        // Even what failed may have been stored.
+        self.feeds_changed();
+        done
+    }
+
+    async fn put_record(
+        &self,
+        feed: &FeedName,
+        settings: FeedSettings,
+        mode: PutMode,
+    ) -> Result<Put, OperatorError> {
+        let FeedSettings { url, options, access, private, adds_feeds, .. } = settings;
+        let (_one, feeds) = self.turn().await?;
+        check_shared_feeds(feed, &options.sharing, &feeds)?;
+        // A local feed may have none.
+        let url = url.map(String::from).unwrap_or_default();
+        let before = feeds.get(feed).map(|record| FeedRecord::clone(record));
+        if let Some(before) = &before {
+            if mode == PutMode::Add {
+                return Err(taken(before));
+            }
+            refuse_if_filed(before)?;
+            if mode == PutMode::Change && before.standing == FeedStanding::Gone {
+                let said = format!("the feed {feed} was deleted; PUT brings it back");
+                return Err(OperatorError::Conflict(said));
+            }
+        }
+        if before.is_none() {
+            self.store.condition().check_intake()?;
+        }
+        let access = self.wanted_access(access, &url, before.as_ref())?;
+        let is_paused = mode == PutMode::Change
+            && before.as_ref().is_some_and(|before| before.standing == FeedStanding::Paused);
+        let mut record = FeedRecord {
+            name: feed.clone(),
+            url,
+            source: FeedSource::Api,
+            standing: if is_paused { FeedStanding::Paused } else { FeedStanding::Active },
+            options,
+            enrolment: Enrolment::default(),
+            access,
+            private: private.or(before.as_ref().map(|b| b.private)).unwrap_or_default(),
+            adds_feeds,
+            list: None,
+            on_demand: before.as_ref().and_then(|before| before.on_demand.clone()),
+        };
+        // Or it would be let go again at once.
+        record.ask_for(self.clock.now());
+        if let Some(before) = &before {
+            record.own_if_changed(before);
+        }
+        record.follow(before.as_ref(), self.next_change(&feeds), self.store.endpoint());
+        self.write(&record, &feeds).await?;
+        self.poller.put(record.clone()).await?;
+        self.open(&record).await?;
+        Ok(if before.is_some() { Put::Changed } else { Put::Created })
+    }
+
+    /// Stops a feed for good, and tells who subscribed to it; with `purge` its data go too. Durable on return.
+    pub async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
+        let done = self.delete_record(feed, purge).await;
+        self.feeds_changed();
+        if let Some(hub) = &self.hub
+            && done.is_ok()
+            && let Err(error) = hub.set_webhook(feed, None).await
+        {
+            tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
+        }
+        done
+    }
+
+    async fn delete_record(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
+        let (_one, feeds) = self.turn().await?;
+        let before = known(&feeds, feed)?;
+        refuse_if_filed(&before)?;
+        let mut record = before.clone();
+        // First of all, so that a crash on the way leaves a feed that is gone: its purge can be
+        // asked for again.
+        record.standing = FeedStanding::Gone;
+        record.access = None;
+        record.follow(Some(&before), self.next_change(&feeds), self.store.endpoint());
+        self.write(&record, &feeds).await?;
+        self.poller.remove(feed).await?;
+        if before.adds_feeds {
+            self.let_go(feed, &feeds).await?;
+        }
+        if purge {
+            self.store.purge_feed(feed).await?;
+            // The record stays without the data, so that the address goes on to answer 410.
+            self.store.put_feed(&record).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops polling a feed, which is served as it is, or goes on with it. Durable on return.
+    pub async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError> {
+        let (_one, feeds) = self.turn().await?;
+        let before = known(&feeds, feed)?;
+        refuse_if_filed(&before)?;
+        if before.standing == FeedStanding::Gone {
+            return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
+        }
+        let mut record = before.clone();
+        if paused {
+            record.pause_by_hand();
+        } else {
+            record.standing = FeedStanding::Active;
+            record.ask_for(self.clock.now());
+            // What left the file goes on as the API's, or the next start would pause it again.
+            record.source = FeedSource::Api;
+            record.own_if_changed(&before);
+        }
+        record.follow(Some(&before), self.next_change(&feeds), self.store.endpoint());
+        self.write(&record, &feeds).await?;
+        Ok(self.poller.put(record).await?)
+    }
 
     /// Polls a feed now, with a request of its own, and answers when the result is durable.
-    async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError>;
-
-    /// Makes, changes or deletes an item, or resolves what is in conflict with it. Durable on return.
-    async fn item(&self, feed: &FeedName, act: Act) -> Result<Acted, OperatorError>;
-
-    /// Takes the text of an item out of everything that is kept, and keeps it out. `reason`: what is
-    /// shown as the reason. Durable on return.
-    async fn redact(
-        &self,
-        feed: &FeedName,
-        item: &SyncId,
-        reason: Option<String>,
-    ) -> Result<Redacted, OperatorError>;
-
-    /// Deletes an item of a publisher that is missing from its document. The tick of the tombstone that
-    /// this made; `None` where it was deleted before. Durable on return.
-    async fn delete_missing(
-        &self,
-        feed: &FeedName,
-        item: &SyncId,
-    ) -> Result<Option<Tick>, OperatorError>;
+    pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, OperatorError> {
+        self.check_polled(feed, "is not polled: it has no url").await?;
+        let report = self.poller.poll_now(feed).await?;
+        // What the feed is after a poll, one that failed included, is what the store says.
+        let state = self.store.state(feed).await?;
+        let held = state.as_ref().and_then(|state| state.hold.as_ref());
+        Ok(PollResponse {
+            held: held.map(Hold::describe).or(report.held),
+            until: report.until.or_else(|| state.as_ref().and_then(|state| state.tick)),
+            ..report
+        })
+    }
 
     /// Begins to walk through the publisher's older documents, goes on with a walk that stopped, or
     /// stops one. Answers when it is in its line.
-    async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError>;
-
-    /// Stops polling a feed, which is served as it is, or goes on with it. Durable on return.
-    async fn pause(&self, feed: &FeedName, paused: bool) -> Result<(), OperatorError>;
-
-    /// Begins to hand over the whole state of the gateway, which goes on meanwhile; one at a time.
-    async fn export(&self) -> Result<ExportStream, OperatorError>;
+    pub async fn backfill(&self, feed: &FeedName, order: WalkOrder) -> Result<(), OperatorError> {
+        self.check_polled(feed, "has no url, so nobody has older documents of it").await?;
+        Ok(self.poller.walk(feed, order).await?)
+    }
 
     /// Decides about a held document.
-    async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError>;
-
-    /// Whether a hub of an upstream was given this token with the address of its callback.
-    async fn is_callback(&self, token: &str) -> bool;
-
-    /// Takes in what a hub asks back, or its denial. Answers the challenge where it was asked for
-    /// just that, nothing where a denial was noted, and `None` otherwise.
-    async fn called(
-        &self,
-        token: &str,
-        said: Verification,
-    ) -> Result<Option<String>, OperatorError>;
-
-    /// Takes in a push of a hub, with the value of `X-Hub-Signature`.
-    async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult;
-}
-
-/// The bytes of a file with the state of the gateway, piece by piece. It is whole where it ends without an error.
-pub type ExportStream = mpsc::Receiver<io::Result<Bytes>>;
-
-/// Why an administration action was not done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OperatorError {
-    /// There is no such feed.
-    #[error("there is no feed {0}")]
-    UnknownFeed(FeedName),
-    /// The feed has no such item.
-    #[error("the feed {0} has no item of that sync id")]
-    UnknownItem(FeedName),
-    /// The feed stands in the configuration file, which wins.
-    #[error("the feed {0} stands in the configuration file, which wins over this; change it there")]
-    ConfiguredByFile(FeedName),
-    /// The request makes no sense as it stands; says why.
-    #[error("{0}")]
-    BadRequest(String),
-    /// The feed's state does not allow it (nothing is held, the feed is deleted); says why.
-    #[error("{0}")]
-    Conflict(String),
-    /// What was asked of an item was not done; says why.
-    #[error(transparent)]
-    Item(ActError),
-    /// It failed here; says why.
-    #[error("{0}")]
-    Internal(String),
-    /// The file system has too little space for anything new.
-    #[error("{0}")]
-    NoSpace(String),
-    /// It may be done soon: the store is opened again, or its database is away.
-    #[error("{0}")]
-    Stopped(String),
-}
-
-impl From<StoreError> for OperatorError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::LowSpace { .. } => Self::NoSpace(error.to_string()),
-            StoreError::Away { .. } => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "administration is to ask again once the database answers"
-                );
-                Self::Stopped(error.to_string())
-            }
-            error if error.is_passing() => Self::Stopped(error.to_string()),
-            error => Self::Internal(error.to_string()),
+    pub async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
+        let record = self.record(feed).await?;
+        self.decide_and_commit(&record, &[], |round| match judge::decide(round, decision).change {
+            None => Err(OperatorError::Conflict(format!("nothing of the feed {feed} is held"))),
+            change => Ok((change, ())),
+        })
+        .await?;
+        // A released document comes out with the poll that finds it again. Where none can be made now, the decision is
+        // stored all the same.
+        if decision == Decision::Release
+            && let Err(error) = self.poller.poll_now(feed).await
+        {
+            tracing::info!(%feed, %error, "a released feed is not polled at once");
         }
+        Ok(())
     }
 }
 
-impl From<CommitError> for OperatorError {
-    fn from(error: CommitError) -> Self {
-        match error {
-            CommitError::Conflict(_) => {
-                Self::Stopped("others change this feed at the moment; try again".to_owned())
-            }
-            CommitError::Store(error) => error.into(),
-            CommitError::Ambiguous(error) if error.is_passing() => Self::Stopped(format!(
-                "it is unknown whether this was stored, look at the feed before you do it again: \
-                 {error}"
-            )),
-            CommitError::Overtaken => Self::Stopped(error.to_string()),
-            CommitError::Ambiguous(_) => Self::Internal(error.to_string()),
-        }
-    }
+/// In which way a feed is put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutMode {
+    /// It is refused where there is or was a feed of that name.
+    Add,
+    /// It is added or replaced, and polled from then on.
+    Replace,
+    /// One that is there is changed; paused, it stays so.
+    Change,
 }
 
-/// A feed as an operator wants it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PutFeed {
-    /// The upstream's address: absolute, http or https; empty where a local feed has none.
-    pub url: String,
-    /// Everything else.
-    pub options: FeedOptions,
-    /// Whether it is refused where there is or was a feed of that name.
-    pub must_be_new: bool,
-    /// Whether one that is paused stays so; otherwise it is polled again.
-    pub keeps_paused: bool,
-    /// What its publisher is asked with; a secret that is left out is the one that is stored.
-    pub access: FeedAccess,
-    /// Whether only readers with a token may read it; `None`: as it was, and not where it is new.
-    pub private: Option<bool>,
-    /// Whether it is a list whose feeds are added.
-    pub adds_feeds: bool,
-}
-
-/// What is at an address.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[schema(as = Preview)]
-pub enum AddressPreview {
-    Feed(FeedPreview),
-    /// A page, with the feeds that it names or that were found where sites usually have one.
-    Page {
-        url: String,
-        feeds: Vec<FoundFeed>,
-    },
-}
-
-/// A feed as it would begin.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
-#[schema(as = PreviewedFeed)]
-pub struct FeedPreview {
-    /// Its address; where permanent redirects lead, if they do.
-    pub url: String,
-    /// The name that it gets where nobody chooses one.
-    pub name: FeedName,
-    /// The format in words.
-    pub format: &'static str,
-    /// Whether it is a subscription list.
-    #[serde(skip)]
-    pub is_list: bool,
-    /// Its title; empty where it has none.
-    pub title: String,
-    /// How many entries it has.
-    pub entries: usize,
-    /// The first of them, at most [`FeedPreview::TITLES`].
-    pub first_entries: Vec<PreviewedEntry>,
-    /// How it would be judged.
-    pub remarks: Vec<String>,
-}
-
-/// An entry of a feed as it would begin.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
-pub struct PreviewedEntry {
-    /// Empty where it has none.
-    pub title: String,
-    pub time: Option<Time>,
-}
-
-impl FeedPreview {
-    /// The most titles of a preview.
-    pub const TITLES: usize = 10;
-    /// The most remarks of a preview.
-    pub const REMARKS: usize = 10;
-}
-
-/// The longest subscription list that a running gateway takes, in bytes.
-pub const LIST_LIMIT: usize = 8 * 1024 * 1024;
-
-/// What became of a subscription list.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, ToSchema)]
-pub struct ImportedList {
-    /// The feeds that were added, in the order of the list.
-    pub added: Vec<FeedName>,
-    /// How many of its addresses were polled already.
-    pub known: usize,
-    /// How many feeds that were there have another place now.
-    pub placed: usize,
-    /// How many stand in a further folder, and how many deeper than folders are kept.
-    pub again: usize,
-    pub deeper: usize,
-    /// How many were deleted in the list, by its sharing markup.
-    pub deleted: usize,
-    /// How many could not be taken, and why, at most [`ImportedList::NAMED`].
-    pub not_taken: usize,
-    pub refused: Vec<ListLine>,
-    /// How many mistakes of the list were passed over, and which, as many.
-    pub repaired: usize,
-    pub problems: Vec<ListLine>,
-}
-
-/// A line of a list, and what there is to say of it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, ToSchema)]
-pub struct ListLine {
-    /// Counted from 1.
-    pub line: usize,
-    pub said: String,
-}
-
-impl ImportedList {
-    /// The most lines of a kind that are named.
-    pub const NAMED: usize = 200;
-}
-
-/// A feed that belongs to a page.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
-pub struct FoundFeed {
-    pub url: String,
-    /// What the page calls it; empty where it does not say.
-    pub title: String,
-}
-
-/// What became of a [`PutFeed`].
+/// What became of a feed that was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Put {
     /// The feed is new.
     Created,
     /// It was there and is as asked now.
     Changed,
-}
-
-/// An item whose text was taken out.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, ToSchema)]
-pub struct Redacted {
-    /// The id it is published with.
-    pub published_id: String,
-    /// The native id by which it is kept out.
-    pub native_id: String,
-    /// The tick of the tombstone that this made; `None` where it was deleted before.
-    pub tick: Option<Tick>,
-    /// How many kept versions lost their text.
-    pub versions: usize,
-    /// Whether it had been redacted before, so that nothing was done.
-    #[serde(rename = "was_redacted")]
-    pub before: bool,
 }

@@ -77,7 +77,7 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
 pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap) -> Response {
     note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
-    room.metrics.totals(room.operator.totals());
+    room.metrics.totals(room.operator.poller.totals());
     room.metrics.measure(room.documents.size()).await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.count());
@@ -144,7 +144,7 @@ async fn count_polling(room: &AppState, listing: &Listing) {
     let mut counts = FeedCounts::default();
     for (place, (name, record)) in listing.iter().enumerate() {
         take_pause(place, listing).await;
-        if let Some(summary) = room.operator.own_summary(name) {
+        if let Some(summary) = room.operator.poller.summary(name) {
             counts.add_polling(record, &summary, room.clock.now());
         }
     }

@@ -1,17 +1,16 @@
 //! `PUT` and `PATCH /api/v1/feeds/NAME`: what the operator says of a feed, read and checked; all of it, or some of it
 //! (RFC 7396), which leaves the rest, credentials and a pause among it.
 
-use super::admin::{acted_feed, created, to_the_end};
+use super::admin::{acted_feed, created};
 use super::answers::{self, ActedFeed, FeedPatch, ShownOptions, TakenSettings, answer};
 use super::extract::NewFeedInPath;
-use super::operator::{Put, PutFeed};
+use super::operator::{Put, PutMode};
 use super::{
     BadRequest, Conflict, FeedCall, JsonFields, JsonObject, NotFound, Problem, Reply, SharedState,
 };
 use axum::extract::State;
 use http::StatusCode;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 use tidegate_config::{self as config, FeedSettings};
 use tidegate_core::model::FeedName;
 use tidegate_status::FeedStatus;
@@ -29,7 +28,7 @@ pub(super) async fn put(
     NewFeedInPath(name): NewFeedInPath,
     JsonObject(body): JsonObject,
 ) -> Reply {
-    match put_feed(&room, &name, settings(&body.0)?).await? {
+    match put_feed(&room, &name, settings(&body.0)?, PutMode::Replace).await? {
         Put::Created => created(&room, &name).await,
         Put::Changed => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
     }
@@ -60,44 +59,29 @@ pub(super) async fn change(
     feed: &FeedName,
     said: &Map<String, Value>,
 ) -> Result<(), Problem> {
-    let wanted = PutFeed { keeps_paused: true, ..settings(said)? };
-    put_feed(room, feed, wanted).await.map(drop)
+    put_feed(room, feed, settings(said)?, PutMode::Change).await.map(drop)
 }
 
 /// Adds a feed or changes it, to its end, whoever waits for it.
 pub(super) async fn put_feed(
     room: &SharedState,
     feed: &FeedName,
-    wanted: PutFeed,
+    settings: FeedSettings,
+    mode: PutMode,
 ) -> Result<Put, Problem> {
-    let (acting, feed) = (Arc::clone(room), feed.clone());
-    let done = to_the_end(async move {
-        let done = acting.operator.put(&feed, wanted).await;
-        // Even what failed may have been stored.
-        acting.feeds_changed();
-        done
-    });
-    done.await
+    let feed = feed.clone();
+    room.act(|operator| async move { operator.put(&feed, settings, mode).await }).await
 }
 
 /// Reads the settings of a feed; a mistake names its key.
-pub(super) fn settings(settings: &Map<String, Value>) -> Result<PutFeed, Problem> {
-    let table = config::feed_settings(settings);
-    let FeedSettings { url, options, access, private, adds_feeds, .. } =
-        table.map_err(|(key, said)| Problem::parameter(&key, said))?;
-    if url.is_none() && !options.sharing.local {
+pub(super) fn settings(settings: &Map<String, Value>) -> Result<FeedSettings, Problem> {
+    let settings = config::feed_settings(settings);
+    let settings = settings.map_err(|(key, said)| Problem::parameter(&key, said))?;
+    if settings.url.is_none() && !settings.options.sharing.local {
         let said = "url, the feed to poll, is missing; only a feed with local = true needs none";
         return Err(Problem::parameter("url", said));
     }
-    Ok(PutFeed {
-        url: url.map(String::from).unwrap_or_default(),
-        options,
-        must_be_new: false,
-        keeps_paused: false,
-        access,
-        private,
-        adds_feeds,
-    })
+    Ok(settings)
 }
 
 /// The object that a body must be.
@@ -165,8 +149,9 @@ mod tests {
     use serde_json::json;
     use std::time::Duration;
     use tidegate_core::model::{Deletions, Order, Probing};
+    use url::Url;
 
-    fn read(body: &[u8]) -> Result<PutFeed, Problem> {
+    fn read(body: &[u8]) -> Result<FeedSettings, Problem> {
         settings(&object(body)?)
     }
     #[test]
@@ -176,7 +161,7 @@ mod tests {
                         "probe":true,"backfill":true,"ignore":["media:keywords",{"field":"description",
                         "pattern":"[0-9]+ views"}]}"#;
         let put = read(body).unwrap();
-        assert_eq!(put.url, "https://example.org/a.xml");
+        assert_eq!(put.url.as_ref().map(Url::as_str), Some("https://example.org/a.xml"));
         assert!(put.options.complete);
         assert_eq!(put.options.deletions, Deletions::Eager);
         assert_eq!(put.options.min_interval, Some(Duration::from_secs(90)));

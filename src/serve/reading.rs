@@ -68,8 +68,9 @@ pub(super) async fn page(
         (follow(record, readers.as_ref()))
         (PreEscaped(String::from_utf8_lossy(&content)))
     };
-    let of = (&record.name, Container::of(state.format));
-    Ok(whole_page(html::document_about(of, &html::text(&title), &content)))
+    let title = html::text(&title);
+    let links = html::feed_links((&record.name, Container::of(state.format)), &title);
+    Ok(whole_page(html::document(&title, &links, &content)))
 }
 
 /// A page at an address where programs get a feed.

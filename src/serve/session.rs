@@ -213,7 +213,8 @@ pub(super) async fn begin(
 ) -> Result<Response, Problem> {
     let to = way_back(form.get("to"));
     if let Err(problem) = demand(&room, client, form.get("token").trim(), wrong_token).await {
-        let mut response = forms::page("Sign in", &sign_in(to, Some(problem.detail())));
+        let form = sign_in(to, Some(problem.detail()));
+        let mut response = html::page(html::document("Sign in", &html! {}, &form), true);
         *response.status_mut() = problem.status();
         return Ok(response);
     }

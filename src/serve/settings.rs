@@ -88,18 +88,11 @@ impl SiteSettings {
 }
 
 impl AppState {
-    /// Says that feeds were changed; one that became private is no topic for everybody any more.
-    pub(super) fn feeds_changed(&self) {
-        if let Some(hub) = &self.hub {
-            hub.check_topics();
-        }
-    }
-
     /// Takes these readers in the place of those before: streams, long polls and subscriptions end whose
     /// token is revoked. Which feeds are private is read anew as well.
     pub(super) fn replace_readers(&self, readers: Vec<ReaderAccess>) {
         self.readers.replace(readers);
-        self.feeds_changed();
+        self.operator.feeds_changed();
     }
 }
 

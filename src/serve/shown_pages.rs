@@ -132,7 +132,7 @@ pub(super) fn show_problem(response: Response, to: Option<&str>) -> Response {
     let html = HeaderValue::from_static(html::MEDIA_TYPE);
     parts.headers.insert(header::CONTENT_TYPE, html);
     let page = match to {
-        Some(_) => html::document(title, &content),
+        Some(_) => html::document(title, &html! {}, &content),
         None => html::lone_document(title, &content),
     };
     let mut response = (parts.status, parts.headers, page).into_response();

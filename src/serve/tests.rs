@@ -1,4 +1,4 @@
-//! The site as its visitors see it, over doubles of the store and of the side that polls.
+//! The site as its visitors see it, over a store in memory and polling without a network.
 
 mod admin;
 mod apart;
@@ -31,18 +31,22 @@ mod topics;
 use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
-    AppState, Listener, OriginSettings, ServeSettings, ServerConfig, SharedState, site_router,
+    AppState, Listener, Operator, OriginSettings, ServeSettings, ServerConfig, SharedState,
+    site_router,
 };
 use axum::Router;
 use axum::body::Body;
-use doubles::{TestOperator, TestStore};
+use doubles::TestStore;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::clock::ManualClock;
+use tidegate_config::Config;
+use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{EndpointId, Item, Time};
 use tidegate_format::render::{Dialect, ItemPortions, Page, TextSink};
+use tidegate_poll::testing::idle::IdlePolling;
+use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -91,10 +95,20 @@ fn spelled(page: &Page<'_>) -> String {
 /// More than all buffers of a connection hold, in bytes.
 const LONG_DOCUMENT: usize = 12 << 20;
 
-/// The site and the doubles that stand behind it.
+/// The operator of a gateway without a network, and the polling that it asks.
+fn operator_over(store: Arc<Store>, clock: Arc<dyn Clock>) -> (Arc<Operator>, IdlePolling) {
+    let services = doubles::services();
+    let polling = IdlePolling::new(&store, &clock, services.clone());
+    let polled = (polling.poller.clone(), services);
+    let public_url = "https://feeds.example.org".to_owned();
+    let operator = Operator::new(store, clock, polled, Config::default(), public_url, None);
+    (Arc::new(operator), polling)
+}
+
+/// The site, and what stands behind it.
 struct Site {
     store: Arc<TestStore>,
-    operator: Arc<TestOperator>,
+    polling: IdlePolling,
     clock: ManualClock,
     room: SharedState,
     router: Router,
@@ -151,20 +165,13 @@ impl Site {
         origins: OriginSettings,
         renderer: Renderer,
     ) -> Self {
-        let (operator, clock) = (Arc::new(TestOperator::default()), ManualClock::at(at(0)));
-        let closing = CancellationToken::new();
-        let parts = ServerConfig {
-            store: store.real(),
-            clock: Arc::new(clock.clone()),
-            operator: operator.clone(),
-            hub: None,
-            settings,
-            folder: None,
-            origins,
-        };
+        let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
+        let (operator, polling) = operator_over(store.real(), Arc::new(clock.clone()));
+        doubles::tell_of_feeds(&polling, &store);
+        let parts = ServerConfig { operator, settings, folder: None, origins };
         let room = AppState::new(parts, renderer, closing.clone());
         let router = site_router(room.clone(), Listener::Everybody);
-        Self { store, operator, clock, room, router, closing }
+        Self { store, polling, clock, room, router, closing }
     }
 
     async fn ask(&self, request: Request<Body>) -> Response<Body> {
@@ -177,6 +184,11 @@ impl Site {
 
     async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
         self.ask(request("GET", path, headers, "")).await
+    }
+
+    /// How many writes there were of the content of feeds, and of their records.
+    fn writes(&self) -> [usize; 2] {
+        ["states", "feeds"].map(|class| self.store.writes_of(class))
     }
 
     /// An administration call with the token.

@@ -5,11 +5,10 @@ use crate::support::publisher::{Answer, Publisher};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tidegate_core::model::{
-    FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource, Item, ItemStatus, Origin,
-    SharingOptions, SyncId,
+    FeedName, FeedOptions, FeedRecord, FeedSource, Item, ItemStatus, Origin, SharingOptions, SyncId,
 };
 use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
-use tidegate_serve::PutFeed;
+use tidegate_serve::PutMode;
 use tidegate_store::Select;
 
 /// A publisher of two plain feeds, one in Atom and one in RSS, with these posts in the first.
@@ -276,16 +275,12 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     let stage = Stage::start(&publisher).await;
     let operator = stage.gateway.operator();
     let url = publisher.address("/atom");
-    let daily = PutFeed {
-        adds_feeds: false,
-        url,
-        options: FeedOptions::default(),
-        must_be_new: false,
-        keeps_paused: false,
-        access: FeedAccess::default(),
-        private: None,
+    let put = async || {
+        let settings = [("url".to_owned(), url.as_str().into())].into_iter().collect();
+        let settings = tidegate_config::feed_settings(&settings).unwrap();
+        operator.put(&name("daily"), settings, PutMode::Replace).await.unwrap()
     };
-    operator.put(&name("daily"), daily.clone()).await.unwrap();
+    put().await;
     // As a file has it that was read before and is read again.
     let sharing = SharingOptions { sources: vec![name("daily")], ..SharingOptions::default() };
     let digest = FeedRecord {
@@ -312,7 +307,7 @@ async fn an_aggregate_goes_on_after_a_source_was_purged() {
     // What the first document does not have comes later, with an id that was published as well.
     let oldest = posts.pop().unwrap();
     publishes(&publisher, &posts);
-    operator.put(&name("daily"), daily).await.unwrap();
+    put().await;
     stage.poll("daily").await;
     until("the text after the purge", async || says("After the purge").await).await;
     posts.push((oldest.0, "The oldest, mended".to_owned()));

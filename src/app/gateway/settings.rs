@@ -6,7 +6,7 @@ use tidegate_net::fetch;
 use tidegate_store::{SharedSettings, Store};
 
 /// What lets the other gateways over a store know which settings this one has, once it is called.
-pub(in crate::app) fn publisher(
+pub(super) fn publisher(
     store: &Store,
     config: &Config,
     public_url: &str,

@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, FeedSource};
-use tidegate_store::portable::{
-    Copying, ExportHead, ExportReader, ExportRecord, ImportMessage, PortableError,
-};
+use tidegate_serve::LeftOutCredentials;
+use tidegate_store::portable::{Copying, ExportHead, ExportReader, ImportMessage, PortableError};
 use tidegate_store::{DiskRequest, FreshStore, Store, is_vacant};
 use tokio::sync::mpsc;
 
@@ -123,40 +121,6 @@ fn read(
     // Who does not take it any more says why.
     let _ = to.blocking_send(ImportMessage::End);
     Ok(())
-}
-
-/// Feeds that need their credentials again, in the order of the file.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LeftOutCredentials {
-    /// Those that the API made, at most [`LeftOutCredentials::NAMED`].
-    pub named: Vec<FeedName>,
-    /// How many the API made.
-    pub count: usize,
-    /// How many are of the configuration file, which has theirs.
-    pub filed: usize,
-}
-
-impl LeftOutCredentials {
-    /// The most that are named.
-    pub const NAMED: usize = 50;
-
-    /// Leaves the credentials out of a piece, and notes where there are any.
-    pub(in crate::app) fn note(&mut self, piece: &mut ExportRecord) {
-        let ExportRecord::Feed(record) = piece else { return };
-        let Some(access) = &mut record.access else { return };
-        access.leave_out_literals();
-        if !access.lacks_secrets() {
-            return;
-        }
-        if record.source == FeedSource::File {
-            self.filed += 1;
-            return;
-        }
-        self.count += 1;
-        if self.named.len() < Self::NAMED {
-            self.named.push(record.name.clone());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::html::{cut, moment, outward, text};
 use crate::{
-    Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, edit, forms, item_page, items,
+    Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, edit, item_page, items,
     sign_in_address,
 };
 use maud::{Markup, html};
@@ -246,10 +246,7 @@ pub(crate) async fn resolve(
         Ok(form) => resolve_one(&viewer.room, feed, &form).await,
         Err(problem) => Err(problem),
     };
-    match done {
-        Ok(said) => viewer.see(&address, &said),
-        Err(problem) => Ok(forms::not_done_with(feed, (&address, "Conflicts"), &problem)),
-    }
+    viewer.answer_form(feed, (&address, "Conflicts"), &address, done)
 }
 
 /// Does what a form says of one item.

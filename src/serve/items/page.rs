@@ -7,8 +7,8 @@ use super::{Subject, VERSIONS_SHOWN, shown_standing};
 use crate::html::{self, moment, text, trail};
 use crate::paging::{NamedChoice as _, choices};
 use crate::{
-    Problem, Reply, SentForm, ServedFeed, ServedItem, SharedState, Viewer, admin, edit, forms,
-    item_page, sign_in_address, unknown_item,
+    Problem, Reply, SentForm, ServedFeed, ServedItem, SharedState, Viewer, admin, edit, item_page,
+    sign_in_address, unknown_item,
 };
 use maud::{Markup, PreEscaped, html};
 use tidegate_core::model::{
@@ -287,10 +287,8 @@ pub(crate) async fn act(
     form: SentForm,
 ) -> Reply {
     let address = item_page(&record.name, &id);
-    match carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await {
-        Ok(said) => viewer.see(&address, &said),
-        Err(problem) => Ok(forms::not_done_with(&record.name, (&address, "Item"), &problem)),
-    }
+    let done = carry_out(&viewer.room, &record, &id, (form.action()?, &form)).await;
+    viewer.answer_form(&record.name, (&address, "Item"), &address, done)
 }
 
 /// Does it; answers what came of it, as a sentence.

@@ -146,7 +146,7 @@ pub(super) async fn read_again(
         && request.method == Method::GET
         && room.origins.is_polled_as(&asked.site, &asked.url)
         && room.origins.looks.sees_polls(&asked.url);
-    let polled = room.operator.own_summary(name).filter(|_| is_asked)?;
+    let polled = room.operator.poller.summary(name).filter(|_| is_asked)?;
     // One that waits for no poll is being polled, or is stopped: the gateway ended in documents of it.
     if polled.failures == 0 || polled.next_poll.is_none() {
         return None;

@@ -1,16 +1,21 @@
 //! Administration: who may, what is understood, what is answered.
 
+use super::doubles::{hold, name, record};
 use super::*;
 use crate::REQUEST_BODY_LIMIT;
 use crate::admission::{Work, WorkKind};
 use crate::client::{Client, Peer};
-use std::sync::atomic::Ordering;
-use tidegate_core::model::FeedName;
+use tidegate_core::model::{
+    Decision, Deletions, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId,
+};
+use tidegate_poll::testing::gateway::eventually;
 use tidegate_store::StoreStop;
+use tidegate_store::testing::StoreFault;
 
 #[tokio::test]
 async fn nothing_is_answered_without_the_token() {
     let site = Site::new();
+    let before = site.writes();
     let calls = [
         ("GET", "/api/v1/feeds"),
         ("GET", "/api/v1/feeds/news"),
@@ -34,7 +39,7 @@ async fn nothing_is_answered_without_the_token() {
             problem(answer, 401).await;
         }
     }
-    assert!(site.operator.asked.lock().unwrap().is_empty());
+    assert_eq!(site.writes(), before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,7 +57,7 @@ async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
     let send = |peer: u8, path: &str, token: &str| {
         ask(peer, "POST", path, &[FORM, OURS], &format!("do=pause&token={token}"))
     };
-    let begun = tokio::time::Instant::now();
+    let (begun, before) = (tokio::time::Instant::now(), site.writes());
     for guess in 0..4 {
         problem(call(1, &format!("guess-{guess}")).await, 401).await;
         assert_eq!(send(1, "/session", &format!("session-{guess}")).await.status(), 403);
@@ -75,7 +80,7 @@ async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
         let page = text(ask(1, "GET", "/", &[("authorization", &bearer)], "").await).await;
         assert!(!page.contains("sign out"), "{page}");
     }
-    assert!(site.operator.asked.lock().unwrap().is_empty());
+    assert_eq!(site.writes(), before);
     assert_eq!(call(2, TOKEN).await.status(), 200);
     assert_eq!(send(2, "/session", TOKEN).await.status(), 303);
     assert_eq!(begun.elapsed(), Duration::from_secs(9));
@@ -83,41 +88,48 @@ async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
     assert_eq!(call(1, TOKEN).await.status(), 200);
 }
 
-const REDACTED: &str = "redact news b Some(\"x\")";
-
-/// What each call asks of the side that polls, in its words.
+/// What each call does to the record of a feed, its items and its polling.
 #[tokio::test]
-async fn what_is_asked_is_passed_on() {
+async fn what_is_asked_is_done() {
     let site = Site::new();
-    let body = r#"{"url":"https://example.org/","deletions":"off"}"#;
-    let sharing = r#"{"local":true,"title":"Notes","shares_with":["news"],"conflicts":"prefer:a"}"#;
-    for (method, path, body, status, noted) in [
-        ("PUT", "/feeds/fresh", body, 201, "put fresh https://example.org/ Off"),
-        ("PUT", "/feeds/news", body, 200, "put news https://example.org/ Off"),
-        ("PUT", "/feeds/news", sharing, 200, "put news  Safe"),
-        ("DELETE", "/feeds/news", "", 204, "delete news false"),
-        ("DELETE", "/feeds/news?purge=true", "", 204, "delete news true"),
-        ("POST", "/feeds/news/pause", "", 200, "pause news"),
-        ("POST", "/feeds/news/pause", r#"{"action":"resume"}"#, 200, "resume news"),
-        ("POST", "/feeds/news/backfill", "", 202, "backfill news Start"),
-        ("POST", "/feeds/news/backfill", "{}", 202, "backfill news Start"),
-        ("POST", "/feeds/news/backfill", r#"{"action":"start"}"#, 202, "backfill news Start"),
-        ("POST", "/feeds/news/backfill", r#"{"action":"stop"}"#, 202, "backfill news Stop"),
-        ("POST", "/feeds/news/items/a/redact", "", 200, "redact news a None"),
-        ("POST", "/feeds/news/items/b/redact", r#"{"reason":" x "}"#, 200, REDACTED),
-        ("POST", "/feeds/news/items/a/delete", "", 200, "delete_missing news a"),
-        ("POST", "/feeds/news/items/gone/delete", "", 200, "delete_missing news gone"),
-        ("POST", "/import?rearrange=false", "<opml/>", 200, "import 7 false"),
-    ] {
+    site.polling.start().await;
+    site.store.edit("news", |feed| feed.state.hold = Some(hold("it is empty")));
+    let call = async |method: &str, path: &str, body: &str, status: u16| {
         let answer = site.call(method, path, body).await;
         assert_eq!(answer.status().as_u16(), status, "{method} {path} {body}");
         let at = "https://feeds.example.org/api/v1/feeds/fresh";
         assert_eq!(header(&answer, "location"), if status == 201 { at } else { "" });
-        let asked = std::mem::take(&mut *site.operator.asked.lock().unwrap());
-        assert_eq!(asked, [noted], "{method} {path} {body}");
+        text(answer).await
+    };
+    let record = |feed: &str| site.store.record(&name(feed)).unwrap();
+    let body = r#"{"url":"https://upstream.example/fresh","deletions":"off"}"#;
+    for (feed, status) in [("fresh", 201), ("news", 200)] {
+        call("PUT", &format!("/feeds/{feed}"), body, status).await;
+        let record = record(feed);
+        assert_eq!(record.url, "https://upstream.example/fresh");
+        assert_eq!(record.options.deletions, Deletions::Off);
     }
+    for (body, standing) in [
+        ("", FeedStanding::Paused),
+        (r#"{"action":"resume"}"#, FeedStanding::Active),
+        (r#"{"action":"pause"}"#, FeedStanding::Paused),
+        (r#"{"action":"resume"}"#, FeedStanding::Active),
+    ] {
+        call("POST", "/feeds/news/pause", body, 200).await;
+        assert_eq!(record("news").standing, standing, "{body}");
+    }
+    assert!(site.polling.poller.status(&name("news")).unwrap().backfill.is_none());
+    for body in ["", r#"{"action":"stop"}"#, "{}", r#"{"action":"start"}"#] {
+        call("POST", "/feeds/news/backfill", body, 202).await;
+        let walk = site.polling.poller.status(&name("news")).unwrap().backfill;
+        assert!(walk.is_some(), "{body}");
+    }
+    call("POST", "/feeds/news/hold", r#"{"action":"release"}"#, 200).await;
+    let hold = site.store.state(&name("news")).await.unwrap().unwrap().hold;
+    assert_eq!(hold.and_then(|hold| hold.decision), Some(Decision::Release));
+
     // What a redaction answers is in the golden answers.
-    for (id, was_deleted) in [("a", false), ("gone", true)] {
+    for (id, was_deleted) in [("a", false), ("a", true), ("gone", true)] {
         let path = format!("/feeds/news/items/{id}/delete");
         let said = json(site.call("POST", &path, "").await).await;
         assert_eq!((&said["sync_id"], &said["deleted"]), (&id.into(), &true.into()), "{said}");
@@ -126,15 +138,34 @@ async fn what_is_asked_is_passed_on() {
             (&was_deleted.into(), was_deleted)
         );
     }
-    let done = site.call("POST", "/feeds/news/hold", r#"{"action":"release"}"#).await;
-    assert_eq!(done.status(), 200);
+    for (id, body, reason) in
+        [("old", "", "its text was removed by the operator"), ("b", r#"{"reason":" x "}"#, "x")]
+    {
+        call("POST", &format!("/feeds/news/items/{id}/redact"), body, 200).await;
+        let id = SyncId::new(id).unwrap();
+        let versions = site.store.versions(&name("news"), &id, 1).await.unwrap();
+        assert_eq!(versions[0].reason, reason);
+    }
+    let list = "<opml version='2.0'><body><outline text='L' xmlUrl='http://listed.example/'/></body></opml>";
+    call("POST", "/import?rearrange=false", list, 200).await;
+    assert_eq!(record("listed-example").url, "http://listed.example/");
+
+    call("DELETE", "/feeds/fresh", "", 204).await;
+    assert_eq!(record("fresh").standing, FeedStanding::Gone);
+    call("DELETE", "/feeds/news?purge=true", "", 204).await;
+    assert_eq!(record("news").standing, FeedStanding::Gone);
+    assert!(site.store.state(&name("news")).await.unwrap().is_none());
+    let sharing =
+        r#"{"local":true,"title":"Notes","shares_with":["radio"],"conflicts":"prefer:a"}"#;
+    call("PUT", "/feeds/fresh", sharing, 200).await;
+    assert!(record("fresh").url.is_empty() && record("fresh").options.sharing.local);
 }
 
 /// A misspelt key must not pass in silence, nor one that says two things.
 #[tokio::test]
 async fn mistakes_are_named_and_reach_nobody() {
     let site = Site::new();
-    let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(501));
+    let (long, before) = (format!("{{\"reason\":\"{}\"}}", "x".repeat(501)), site.writes());
     for (method, path, body, parameter) in [
         ("PUT", "/feeds/news", r#"{"url":"http://x/","colour":1}"#, "colour"),
         ("PUT", "/feeds/news", "{}", "url"),
@@ -187,7 +218,7 @@ async fn mistakes_are_named_and_reach_nobody() {
     }
     let large = format!("{{\"url\":\"{}\"}}", "x".repeat(REQUEST_BODY_LIMIT));
     problem(site.call("PUT", "/feeds/news", &large).await, 413).await;
-    assert!(site.operator.asked.lock().unwrap().is_empty());
+    assert_eq!(site.writes(), before);
     // A key is known to HEAD as it is to GET.
     assert_eq!(site.call("HEAD", "/feeds?show=all&limit=1", "").await.status(), 200);
     assert_eq!(site.call("HEAD", "/feeds?colour=1", "").await.status(), 400);
@@ -206,6 +237,8 @@ async fn mistakes_are_named_and_reach_nobody() {
 #[tokio::test]
 async fn refusals_keep_their_kind() {
     let site = Site::new();
+    let source = FeedSource::File;
+    site.store.set_record(&FeedRecord { source, ..record("file", FeedStanding::Active) });
     let put = r#"{"url":"http://x/"}"#;
     for (method, path, body, status) in [
         ("GET", "/nothing", "", 404),
@@ -221,7 +254,7 @@ async fn refusals_keep_their_kind() {
         ("POST", "/feeds/other/items/a/redact", "", 404),
         ("POST", "/feeds/news/items/nothing/delete", "", 404),
         ("POST", "/feeds/other/items/a/delete", "", 404),
-        ("POST", "/feeds/news/items/listed/delete", "", 409),
+        ("POST", "/feeds/news/items/b/delete", "", 409),
         ("POST", "/feeds/news/hold", r#"{"action":"drop"}"#, 409),
         ("POST", "/feeds/file/pause", "", 409),
         ("DELETE", "/feeds/file", "", 409),
@@ -247,7 +280,7 @@ async fn refusals_keep_their_kind() {
 async fn what_administration_changed_is_seen_at_once() {
     let site = Site::new();
     assert_eq!(site.get("/feeds/news").await.status(), 200);
-    site.store.edit_record("news", |it| it.standing = tidegate_core::model::FeedStanding::Gone);
+    site.polling.start().await;
     assert_eq!(site.call("DELETE", "/feeds/news", "").await.status(), 204);
     assert_eq!(site.get("/feeds/news").await.status(), 410);
 }
@@ -255,22 +288,22 @@ async fn what_administration_changed_is_seen_at_once() {
 #[tokio::test]
 async fn an_action_outlives_its_caller() {
     let site = Site::new();
-    site.operator.slow.store(5, Ordering::SeqCst);
+    site.polling.start().await;
     {
         let mut call = std::pin::pin!(site.call("DELETE", "/feeds/news", ""));
         // The caller goes away as soon as the action has begun.
         assert!(futures_util::poll!(call.as_mut()).is_pending());
     }
-    assert!(site.operator.asked.lock().unwrap().is_empty());
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(*site.operator.asked.lock().unwrap(), ["delete news false"]);
+    let standing = || site.store.record(&name("news")).unwrap().standing;
+    assert_eq!(standing(), FeedStanding::Active);
+    eventually(|| standing() == FeedStanding::Gone).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_carried_out_is_answered_however_much_is_made() {
     let site = Site::new();
+    site.polling.start().await;
+    site.store.edit("news", |feed| feed.state.hold = Some(hold("it is empty")));
     let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);
     let mut held = Vec::new();
     while let Ok(admitted) = site.room.admission.admit(Client::Own, &work, 1).await {
@@ -278,8 +311,8 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     }
     problem(site.call("GET", "/feeds/news", "").await, 503).await;
     for (method, path, body, status) in [
-        ("PUT", "/feeds/news", r#"{"url":"https://news.example/feed"}"#, 200),
-        ("POST", "/feeds/news/hold", r#"{"action":"release"}"#, 200),
+        ("PUT", "/feeds/news", r#"{"url":"https://upstream.example/feed"}"#, 200),
+        ("POST", "/feeds/news/hold", r#"{"action":"drop"}"#, 200),
         ("POST", "/feeds/news/backfill", "", 202),
     ] {
         let answer = site.call(method, path, body).await;
@@ -290,9 +323,9 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     // Nor is it taken for undone where the store stopped right behind it.
     let (cause, since) = ("close an epoch".to_owned(), at(0));
     let stop = StoreStop { cause, since, next_try: Some(since), failed_tries: 0 };
-    site.store.set_stop(Some(stop));
-    problem(site.call("GET", "/feeds/news", "").await, 503).await;
-    let answer = site.call("POST", "/feeds/news/hold", r#"{"action":"release"}"#).await;
+    let store = Arc::clone(&site.store);
+    site.store.at_read("events", move || store.set_stop(Some(stop.clone())));
+    let answer = site.call("POST", "/feeds/news/pause", "").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(json(answer).await, serde_json::json!({ "name": "news" }));
 }
@@ -302,13 +335,13 @@ async fn an_export_goes_out_piece_by_piece_and_breaks_off_where_it_fails() {
     let site = Site::new();
     let answer = site.call("GET", "/export", "").await;
     assert_eq!(header(&answer, "content-type"), "application/vnd.tidegate.export");
-    assert_eq!(text(answer).await, "tidegate");
-    site.operator.breaks_off.store(true, Ordering::SeqCst);
+    assert!(bytes(answer).await.starts_with(tidegate_store::portable::MAGIC));
+    site.store.fault(StoreFault::Reads);
     let answer = site.call("GET", "/export", "").await;
     assert_eq!(answer.status(), 200);
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());
     // A gateway that ends lets go of who takes it.
-    site.operator.breaks_off.store(false, Ordering::SeqCst);
+    site.store.mend();
     site.closing.cancel();
     let answer = site.call("GET", "/export", "").await;
     assert!(http_body_util::BodyExt::collect(answer.into_body()).await.is_err());

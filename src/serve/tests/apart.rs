@@ -53,6 +53,8 @@ async fn a_form_is_taken_from_the_listener_of_operators_alone() {
             [FORM, ("host", "feeds.example.org:8081"), ("origin", origin), ("cookie", cookie)];
         operators.clone().oneshot(request("POST", path, &headers, &body))
     };
+    site.polling.start().await;
+    let before = site.writes();
     let (own, public) = ("https://feeds.example.org:8081", "https://feeds.example.org");
     let token = || format!("token={TOKEN}&to=/");
     let answer = send("/session", own, "", token()).await.unwrap();
@@ -69,7 +71,7 @@ async fn a_form_is_taken_from_the_listener_of_operators_alone() {
             assert_eq!(answer.status(), 403, "{origin} {path}");
         }
     }
-    assert!(site.operator.asked.lock().unwrap().is_empty());
+    assert_eq!(site.writes(), before);
     let answer = send("/feeds/news/about", own, &cookie, "do=pause".to_owned()).await.unwrap();
     assert_eq!(answer.status(), 303);
 }

@@ -35,10 +35,7 @@ impl Gate {
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();
         let parts = ServerConfig {
-            store: store.clone(),
-            clock,
-            operator: Arc::new(TestOperator::default()),
-            hub: None,
+            operator: operator_over(store.clone(), clock).0,
             settings: settings(),
             folder: folder.map(Path::to_path_buf),
             origins: Default::default(),

@@ -1,12 +1,52 @@
 //! Where hubs of upstreams call.
 
+use super::doubles::{hub_report, name, record};
 use super::*;
 use crate::hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::{join_all, poll_immediate};
+use tidegate_core::model::{
+    FeedStanding, HubSubscription, PollState, SubscriptionKeys, SubscriptionStanding,
+};
+use tidegate_core::websub::Secret;
+use tidegate_poll::testing::idle::CALLBACKS;
+use tidegate_status::{HubReport, PollStatus};
 
-const KNOWN: &str = "/websub/callback/known";
+/// The address of the callback of `news`.
+const KNOWN: &str = "/websub/callback/known.news";
+
+/// A site whose feeds are subscribed to at a hub under the topic `t`.
+fn subscribed() -> Site {
+    let site = Site::new();
+    for feed in
+        std::iter::once("news".to_owned()).chain((0..PUSHES_AT_ONCE).map(|n| format!("n{n}")))
+    {
+        let (record, subscription) = (record(&feed, FeedStanding::Active), subscription(&feed));
+        if feed == "news" {
+            let subscription = Some(Box::new(subscription.clone()));
+            let state = PollState::new(&record.name, &record.url);
+            site.store.set_poll(&PollState { subscription, ..state });
+        }
+        let hub = HubReport { subscription, disbelieved: Default::default() };
+        site.polling.tell(&record, PollStatus { hub: Some(hub), ..PollStatus::default() });
+    }
+    site
+}
+
+fn subscription(feed: &str) -> HubSubscription {
+    let (token, secret) = (format!("known.{feed}"), "s".repeat(64));
+    let keys = SubscriptionKeys { token, secret };
+    let standing = SubscriptionStanding::Asked;
+    HubSubscription {
+        hubs: vec!["https://hub.example/".to_owned()],
+        keys,
+        callbacks: CALLBACKS.to_owned(),
+        standing,
+        next: at(86_400),
+        ..hub_report("t").subscription
+    }
+}
 
 fn verification(mode: &str, topic: &str) -> String {
     format!(
@@ -16,14 +56,19 @@ fn verification(mode: &str, topic: &str) -> String {
 
 #[tokio::test]
 async fn a_challenge_is_echoed_as_plain_text_for_what_was_asked_alone() {
-    let site = Site::new();
+    let site = subscribed();
+    site.polling.start().await;
     let answer = site.get(&verification("subscribe", "t")).await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "content-type"), "text/plain; charset=utf-8");
     assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
     assert_eq!(header(&answer, "cache-control"), "no-store");
     assert_eq!(text(answer).await, "<b>1 2");
-    assert_eq!(site.get(&verification("unsubscribe", "t")).await.status(), 200);
+    let standing = || {
+        let hub = site.polling.poller.status(&name("news")).unwrap().hub.unwrap();
+        hub.subscription.standing
+    };
+    assert_eq!(standing(), SubscriptionStanding::Verified);
 
     let unknown = verification("subscribe", "t").replace("known", "unknown");
     let long = unknown.replace("unknown", &"x".repeat(1000));
@@ -42,19 +87,19 @@ async fn a_challenge_is_echoed_as_plain_text_for_what_was_asked_alone() {
     let denied = format!("{KNOWN}?hub.mode=denied&hub.topic=t&hub.reason=no");
     let answer = site.get(&denied).await;
     assert_eq!((answer.status().as_u16(), text(answer).await.as_str()), (200, ""));
-    let asked = site.operator.asked.lock().unwrap().clone();
-    assert!(asked.iter().all(|asked| asked.starts_with("called known")), "{asked:?}");
+    assert_eq!(standing(), SubscriptionStanding::Denied);
 }
 
 #[tokio::test]
 async fn a_push_is_handed_on_and_answered_the_same_whether_or_not_it_is_believed() {
-    let site = Site::new();
+    let site = subscribed();
     let push = |path: &str, headers: &[(&str, &str)], body: &str| {
         let request = request("POST", path, headers, body);
         let site = &site;
         async move { site.ask(request).await }
     };
-    let signed = [("x-hub-signature", "sha256=00"), ("content-type", "application/atom+xml")];
+    let signature = Secret::new(&"s".repeat(64)).unwrap().sign(b"<feed/>");
+    let signed = [("x-hub-signature", &*signature), ("content-type", "application/atom+xml")];
     for headers in [&signed[..], &[]] {
         let answer = push(KNOWN, headers, "<feed/>").await;
         assert_eq!((answer.status().as_u16(), text(answer).await.as_str()), (202, ""));
@@ -64,15 +109,8 @@ async fn a_push_is_handed_on_and_answered_the_same_whether_or_not_it_is_believed
     assert_eq!(push(KNOWN, &signed, &large).await.status(), 202);
     problem(push(KNOWN, &signed, &"x".repeat(PUSH_LIMIT + 1)).await, 413).await;
     problem(push("/websub/callback/unknown", &signed, "<feed/>").await, 410).await;
-    let asked = site.operator.asked.lock().unwrap().clone();
-    assert_eq!(
-        asked,
-        [
-            "pushed known Some(\"sha256=00\") 7",
-            "pushed known None 7",
-            "pushed known Some(\"sha256=00\") 1048576",
-        ]
-    );
+    let hub = site.polling.poller.status(&name("news")).unwrap().hub.unwrap();
+    assert_eq!(hub.disbelieved.count, 2, "the one that is signed is believed");
     problem(site.ask(request("PUT", KNOWN, &[], "")).await, 405).await;
 }
 
@@ -86,9 +124,9 @@ pub(super) fn slow(path: &str, bytes: usize) -> Request<Body> {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_push_keeps_out_nobody_but_its_own_hub() {
-    let site = Site::new();
+    let site = subscribed();
     let push = |path: &str| site.ask(request("POST", path, &[], "x"));
-    let other = "/websub/callback/known-2";
+    let other = "/websub/callback/known.n0";
     let slow = site.ask(slow(KNOWN, 1));
     tokio::pin!(slow);
     assert!(poll_immediate(slow.as_mut()).await.is_none());
@@ -105,10 +143,10 @@ async fn a_slow_push_keeps_out_nobody_but_its_own_hub() {
 
 #[tokio::test(start_paused = true)]
 async fn so_many_long_pushes_are_read_at_once_and_short_ones_beside_them() {
-    let site = Site::new();
+    let site = subscribed();
     let long = "x".repeat(SHORT_PUSH + 1);
     let slow: Vec<_> = (0..PUSHES_AT_ONCE)
-        .map(|n| Box::pin(site.ask(slow(&format!("/websub/callback/known-{n}"), SHORT_PUSH + 1))))
+        .map(|n| Box::pin(site.ask(slow(&format!("/websub/callback/known.n{n}"), SHORT_PUSH + 1))))
         .collect();
     let mut slow = join_all(slow);
     assert!(poll_immediate(&mut slow).await.is_none());

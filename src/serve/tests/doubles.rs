@@ -1,26 +1,21 @@
-//! A store with one hand-made feed, and an operator who writes down what is asked.
+//! A store with hand-made feeds, and what polling says of them.
 
 use super::{DAY, at, endpoint};
 mod content;
 mod lines;
-mod operator;
+mod polling;
 
 pub(super) use self::content::known;
 pub(super) use self::content::{feed, item};
 pub(super) use self::lines::LoggedLines;
-pub(super) use self::operator::*;
-use crate::operator::*;
-use async_trait::async_trait;
-use bytes::Bytes;
+pub(super) use self::polling::*;
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
-use tidegate_core::websub::Verification;
-use tidegate_judge::record::local::{Act, ActError, Acted};
 use tidegate_judge::{Conclusion, PendingAbsence};
 use tidegate_status::*;
 use tidegate_store::testing::{ScriptedFeed, ScriptedItem, ScriptedStore};
@@ -149,6 +144,12 @@ impl TestStore {
         edit(&mut feed);
         feed.state.revision.0 += 1;
         self.put(text, feed);
+    }
+
+    /// Puts a feed there as it was put last, in the place of what was committed since.
+    pub(super) fn restore(&self, text: &str) {
+        // No commit since has led to this revision.
+        self.edit(text, |feed| feed.state.revision.0 += 100);
     }
 
     /// Closes an epoch `seconds` from the time at which tests begin; answers its number.

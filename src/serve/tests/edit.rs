@@ -1,7 +1,10 @@
 //! Items that are made here, and conflicts that are resolved: what is understood and answered.
 
+use super::doubles::{id, name, record};
 use super::*;
 use crate::edit::ENTRY_LIMIT;
+use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding, Format};
+use tidegate_judge::record::local;
 
 const ATOM: &str = "application/atom+xml;type=entry";
 
@@ -18,77 +21,79 @@ async fn send(
     site.ask(request(method, &format!("/api/v1{path}"), &headers, body)).await
 }
 
-fn asked(site: &Site) -> String {
-    site.operator.asked.lock().unwrap().last().cloned().unwrap_or_default()
+/// A site whose feed `news` is made here; its item `a` is in conflict with two versions.
+fn site() -> Site {
+    let site = conflicts::site(&["a"]);
+    site.store.edit_record("news", |record| record.options.sharing.local = true);
+    site
+}
+
+/// An item of `news` as it is stored.
+async fn stored(site: &Site, item: &str) -> tidegate_core::model::Item {
+    site.store.item(&name("news"), &id(item)).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn an_item_is_made_of_atom_or_of_json() {
-    let site = Site::new();
+    let site = site();
     let entry = "<entry xmlns='http://www.w3.org/2005/Atom'><title>Over Atom</title></entry>";
     let json = r#"{"title":"Over JSON","content_html":"<p>x</p>","link":"https://example.org/",
                    "author":"me","published":"2026-01-02T03:04:05Z","categories":["a"],
                    "noconflicts":true}"#;
     for (kind, path, body, noconflicts) in [
-        (ATOM, "/feeds/news/items", entry, "noconflicts: None"),
-        (ATOM, "/feeds/news/items?noconflicts=false", entry, "noconflicts: Some(false)"),
-        ("text/xml", "/feeds/news/items", entry, "noconflicts: None"),
-        ("application/json; charset=utf-8", "/feeds/news/items", json, "noconflicts: Some(true)"),
+        (ATOM, "/feeds/news/items", entry, None),
+        (ATOM, "/feeds/news/items?noconflicts=false", entry, Some(false)),
+        ("text/xml", "/feeds/news/items", entry, None),
+        ("application/json; charset=utf-8", "/feeds/news/items", json, Some(true)),
     ] {
         let answer = send(&site, "POST", path, &[("content-type", kind)], body).await;
         assert_eq!(answer.status(), StatusCode::CREATED, "{kind}");
-        let at = "https://feeds.example.org/api/v1/feeds/news/items/made";
-        assert_eq!(header(&answer, "location"), at);
-        assert_eq!(header(&answer, "etag"), "\"3\"");
+        let at = header(&answer, "location").to_owned();
+        assert_eq!(header(&answer, "etag"), "\"1\"");
         assert_eq!(header(&answer, "cache-control"), "no-store");
         let said = super::json(answer).await;
-        assert_eq!((&said["sync_id"], &said["updates"]), (&"made".into(), &3.into()));
-        assert_eq!(said["tick"], at_tick());
-        let asked = asked(&site);
-        assert!(asked.contains("Create") && asked.contains("Over "), "{asked}");
-        assert!(asked.contains(noconflicts), "{asked}");
+        let made = said["sync_id"].as_str().unwrap();
+        assert_eq!(at, format!("https://feeds.example.org/api/v1/feeds/news/items/{made}"));
+        assert_eq!((&said["updates"], &said["conflicts"]), (&1.into(), &0.into()));
+        let version = stored(&site, made).await.shared.winner;
+        assert!(version.data.card.title.starts_with("Over "), "{version:?}");
+        assert_eq!(version.noconflicts, noconflicts, "{path}");
     }
-}
-
-fn at_tick() -> String {
-    at(0).to_string()
 }
 
 #[tokio::test]
 async fn an_item_is_changed_deleted_and_restored() {
-    let site = Site::new();
-    let body = r#"{"title":"Anew"}"#;
+    let site = site();
     let kind = ("content-type", "application/json");
-    let of = "/feeds/news/items/a";
-    let restore = "/feeds/news/items/a/restore";
-    for (method, path, headers, body, wanted) in [
-        ("PUT", of, vec![kind], body, "expected: None"),
-        ("PUT", of, vec![kind, ("if-match", "\"3\"")], body, "expected: Some(Count(3))"),
-        ("PUT", of, vec![kind, ("if-match", "*")], body, "expected: None"),
-        (
-            "DELETE",
-            of,
-            vec![("if-match", "\"7\"")],
-            "",
-            "Delete { id: SyncId(a), expected: Some(Count(7)) }",
-        ),
-        ("POST", restore, vec![], "", "entry: None"),
-        ("POST", restore, vec![kind], body, "entry: Some("),
+    let of = "/feeds/news/items/b";
+    let restore = "/feeds/news/items/b/restore";
+    // What `If-Match` is to say can be had.
+    assert_eq!(header(&site.call("GET", of, "").await, "etag"), "\"1\"");
+    for (method, path, headers, body, status, title) in [
+        ("PUT", of, vec![kind], r#"{"title":"Anew"}"#, 200, "Anew"),
+        ("PUT", of, vec![kind, ("if-match", "\"1\"")], r#"{"title":"Late"}"#, 412, "Anew"),
+        ("PUT", of, vec![kind, ("if-match", "\"2\"")], r#"{"title":"Again"}"#, 200, "Again"),
+        ("PUT", of, vec![kind, ("if-match", "*")], r#"{"title":"Any"}"#, 200, "Any"),
+        ("DELETE", of, vec![("if-match", "\"7\"")], "", 412, "Any"),
+        ("DELETE", of, vec![("if-match", "\"4\"")], "", 200, "Any"),
+        ("POST", restore, vec![], "", 200, "Any"),
+        ("DELETE", of, vec![], "", 200, "Any"),
+        ("POST", restore, vec![kind], r#"{"title":"Back"}"#, 200, "Back"),
     ] {
         let answer = send(&site, method, path, &headers, body).await;
-        assert_eq!(answer.status(), StatusCode::OK, "{method} {path}");
-        let asked = asked(&site);
-        assert!(asked.contains(wanted), "{wanted}: {asked}");
+        assert_eq!(answer.status(), status, "{method} {path} {body}");
+        let version = stored(&site, "b").await.shared.winner;
+        if !version.deleted {
+            assert_eq!(version.data.card.title, title, "{method} {path}");
+        }
+        assert_eq!(version.deleted, method == "DELETE" && status == 200, "{method} {path}");
     }
-    // What `If-Match` is to say can be had.
-    let item = site.call("GET", of, "").await;
-    assert_eq!(header(&item, "etag"), "\"1\"");
 }
 
 #[tokio::test]
 async fn bodies_that_cannot_be_taken_are_told_apart() {
-    let site = Site::new();
-    let before = site.operator.asked.lock().unwrap().len();
+    let site = site();
+    let before = site.writes();
     let items = "/feeds/news/items";
     for (kind, path, body, status, parameter) in [
         ("", items, "{}", 415, ""),
@@ -134,7 +139,7 @@ async fn bodies_that_cannot_be_taken_are_told_apart() {
     problem(send(&site, "POST", items, &[kind], &long).await, 413).await;
     // An entry may be longer than other bodies are.
     let fits = format!("{{\"title\":\"A\",\"content\":\"{}\"}}", "x".repeat(ENTRY_LIMIT / 2));
-    assert_eq!(site.operator.asked.lock().unwrap().len(), before, "nothing was done so far");
+    assert_eq!(site.writes(), before, "nothing was done so far");
     assert_eq!(send(&site, "POST", items, &[kind], &fits).await.status(), StatusCode::CREATED);
     let put = send(&site, "PUT", "/feeds/news", &[], &fits).await;
     problem(put, 413).await;
@@ -142,24 +147,49 @@ async fn bodies_that_cannot_be_taken_are_told_apart() {
 
 #[tokio::test]
 async fn conflicts_are_resolved_as_the_body_says() {
-    let site = Site::new();
+    let site = site();
     let of = "/feeds/news/items/a/resolve";
-    for (body, wanted) in [
-        (r#"{"keep":"winner"}"#, "keep: Winner, conflicts: None, expected: None"),
-        (r#"{"keep":2}"#, "keep: Conflict(2)"),
-        (r#"{"keep":"winner","conflicts":[1,0]}"#, "conflicts: Some([1, 0])"),
-        (r#"{"keep":0,"etag":"seen"}"#, "expected: Some(\"seen\")"),
-        (r#"{"item":"<entry><title>A</title></entry>"}"#, "keep: New("),
-        (r#"{"item":{"title":"A","content":"b"}}"#, "keep: New("),
+    let tag = local::tag(&stored(&site, "a").await.shared);
+    let winner = "The harbour opens";
+    for (body, tags, status, title, left) in [
+        (r#"{"keep":"winner"}"#, "", 200, winner, 0),
+        (r#"{"keep":"winner","etag":"seen"}"#, "", 412, winner, 2),
+        (r#"{"keep":"winner"}"#, "\"seen\"", 412, winner, 2),
+        (r#"{"keep":"winner","etag":"TAG"}"#, "", 200, winner, 0),
+        (r#"{"keep":"winner"}"#, "\"TAG\"", 200, winner, 0),
+        (r#"{"keep":"winner","conflicts":[1]}"#, "", 200, winner, 1),
+        (r#"{"keep":0}"#, "", 200, "The harbour <b>closes</b>", 0),
+        (r#"{"keep":2}"#, "", 400, winner, 2),
+        (
+            r#"{"item":"<entry xmlns='http://www.w3.org/2005/Atom'><title>A</title></entry>"}"#,
+            "",
+            200,
+            "A",
+            0,
+        ),
+        (r#"{"item":{"title":"B","content":"b"}}"#, "", 200, "B", 0),
     ] {
-        let said = json(site.call("POST", of, body).await).await;
-        assert_eq!((&said["conflicts"], &said["deleted"]), (&1.into(), &false.into()));
-        let asked = asked(&site);
-        assert!(asked.contains("Resolve") && asked.contains(wanted), "{body}: {asked}");
+        // As it was before.
+        site.store.restore("news");
+        let (body, tags) = (body.replace("TAG", &tag), tags.replace("TAG", &tag));
+        let headers = [("if-match", tags.as_str())];
+        let headers = if tags.is_empty() { &[] } else { &headers[..] };
+        let answer = send(&site, "POST", of, headers, &body).await;
+        assert_eq!(answer.status(), status, "{body} {tags}");
+        let shared = stored(&site, "a").await.shared;
+        assert_eq!(
+            (&*shared.winner.data.card.title, shared.conflicts.len()),
+            (title, left),
+            "{body}"
+        );
+        if status == 200 {
+            let said = json(answer).await;
+            assert_eq!((&said["conflicts"], &said["deleted"]), (&left.into(), &false.into()));
+        }
     }
-    let done = send(&site, "POST", of, &[("if-match", "\"tag\"")], r#"{"keep":"winner"}"#).await;
-    assert_eq!(done.status(), StatusCode::OK);
-    assert!(asked(&site).contains("expected: Some(\"tag\")"));
+    site.store.restore("news");
+    let source = FeedSource::File;
+    site.store.set_record(&FeedRecord { source, ..record("file", FeedStanding::Active) });
     for (body, parameter) in [
         ("{}", "keep"),
         (r#"{"keep":"loser"}"#, "keep"),
@@ -177,7 +207,7 @@ async fn conflicts_are_resolved_as_the_body_says() {
     }
     problem(site.call("POST", of, r#"{"item":"<entry/>"}"#).await, 422).await;
     for (item, status) in
-        [("news/items/nothing", 404), ("other/items/a", 404), ("file/items/a", 409)]
+        [("news/items/nothing", 404), ("other/items/a", 404), ("file/items/a", 404)]
     {
         let path = format!("/feeds/{item}/resolve");
         problem(site.call("POST", &path, r#"{"keep":"winner"}"#).await, status).await;
@@ -187,7 +217,7 @@ async fn conflicts_are_resolved_as_the_body_says() {
 /// Fields are laid over an outline of a list, which has more to say than Atom has words for.
 #[tokio::test]
 async fn an_outline_that_is_changed_as_json_stays_one() {
-    let site = Site::new();
+    let site = site();
     let list = "<opml version='2.0'><body><outline text='Old' type='rss' xmlUrl='http://h/feed' \
                 category='/a'/></body></opml>";
     let atom = tidegate_format::parse::opml::transcoded(list).unwrap().unwrap();
@@ -197,14 +227,16 @@ async fn an_outline_that_is_changed_as_json_stays_one() {
     let data = tidegate_format::parse::own(&document, &document.entries[0]);
     site.store.edit("news", |feed| {
         let known = feed.items.iter_mut().find(|item| item.shared.winner.id.as_str() == "a");
-        known.unwrap().shared.winner.data = data.clone();
+        let shared = &mut known.unwrap().shared;
+        (shared.winner.data, shared.conflicts) = (data.clone(), Vec::new());
     });
     let kind = [("content-type", "application/json")];
     let path = "/feeds/news/items/a";
     let body = r#"{"title":"New","link":"http://h/"}"#;
     assert_eq!(send(&site, "PUT", path, &kind, body).await.status(), StatusCode::OK);
-    let asked = asked(&site);
-    asked.assert_shows(&["Amended", "format: Opml", "xmlUrl", "title: Some(\"New\")"]);
+    let version = stored(&site, "a").await.shared.winner;
+    assert_eq!((version.data.format, &*version.data.card.title), (Format::Opml, "New"));
+    assert!(version.data.xml.contains("xmlUrl"), "{version:?}");
     let body = r#"{"title":"New","content":"x"}"#;
     let refused = send(&site, "PUT", path, &kind, body).await;
     assert!(text(refused).await.contains("is an outline of a list"));

@@ -1,31 +1,26 @@
 //! What administration and pages answer, word for word: the JSON of each answer as it goes out.
 
 use super::*;
+use std::collections::HashSet;
 use tidegate_core::model::{FeedName, SyncId};
 use tidegate_judge::record::LeftOut;
-use tidegate_status::{GatherNote, SourceTrouble};
 
 /// A site whose feed has everything that can be said of one.
 fn full() -> Site {
     let site = Site::new();
-    let mut said = doubles::status("news");
-    let name = |name: &str| FeedName::new(name).unwrap();
-    said.gathered = Some(GatherNote {
-        troubles: vec![SourceTrouble {
-            source: name("other"),
-            why: "its polls fail: <tt>404</tt>".to_owned(),
-        }],
-        troubled: 2,
-        left_out: vec![LeftOut {
-            source: name("other"),
-            id: SyncId::new("a").unwrap(),
-            why: "it is <q>too</q> long".to_owned(),
-        }],
-        error: Some("the store is <i>full</i>".to_owned()),
+    let feed = |text: &str| FeedName::new(text).unwrap();
+    site.store.edit_record("news", |record| {
+        record.options.min_interval = Some(Duration::from_secs(300));
+        record.options.sharing.sources = vec![feed("other"), feed("new")];
     });
-    said.options.min_interval = Some(Duration::from_secs(300));
-    said.options.sharing.sources = vec![name("other")];
-    *site.operator.said.lock().unwrap() = Some(said);
+    let left_out = LeftOut {
+        source: feed("other"),
+        id: SyncId::new("a").unwrap(),
+        why: "it is <q>too</q> long".to_owned(),
+    };
+    let gathered = &site.room.operator.gathered;
+    gathered.took(&feed("news"), &HashSet::new(), vec![left_out]);
+    gathered.failed(&feed("news"), "the store is <i>full</i>".to_owned());
     site.store.edit("news", |feed| {
         feed.state.hold = Some(doubles::hold("the document is <u>empty</u>"));
     });
@@ -44,11 +39,16 @@ async fn the_answers_of_administration() {
         ("feed", "GET", "/feeds/news", ""),
         ("item", "GET", "/feeds/news/items/a", ""),
         ("tombstone", "GET", "/feeds/news/items/gone", ""),
-        ("poll", "POST", "/feeds/news/poll", ""),
-        ("redacted", "POST", "/feeds/news/items/a/redact", ""),
-        ("deleted", "DELETE", "/feeds/news/items/a", ""),
         ("conflicts", "GET", "/feeds/news/conflicts", ""),
+        ("poll", "POST", "/feeds/radio/poll", ""),
+        ("redacted", "POST", "/feeds/news/items/a/redact", ""),
+        ("deleted", "DELETE", "/feeds/news/items/b", ""),
     ] {
+        // From here on they act.
+        if name == "poll" {
+            site.store.edit_record("news", |record| record.options.sharing.local = true);
+            site.polling.start().await;
+        }
         let answer = site.call(method, path, body).await;
         insta::assert_snapshot!(name, text(answer).await);
     }

@@ -12,10 +12,11 @@ use http::{HeaderMap, HeaderValue};
 use http_body_util::Full;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Format};
+use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Format};
 use tidegate_net::origin::{
     OriginConfig, OriginPlace, OriginSite, PassAnswer, PassMode, PassRequest, WholeAnswer,
 };
+use tidegate_status::{PollStatus, ScheduledPoll};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -23,7 +24,7 @@ const BLOG: &str = "https://blog.example/";
 const HOST: &str = "blog.example.org";
 /// What the site answers.
 const RAW: &str = "<rss>as the publisher has it</rss>";
-/// A feed of which polling knows nothing, and one whose polls fail, as the operator's double has it.
+/// A feed of which polling knows nothing, and one whose polls fail.
 const MADE: &str = "made";
 const FAILING: &str = "fresh";
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -44,6 +45,13 @@ struct BlogSite {
     made: AtomicUsize,
     /// How often it was given an answer to read, since polls failed.
     read_again: AtomicUsize,
+}
+
+/// The polls of [`FAILING`] fail.
+fn fail(site: &Site) {
+    let next = Some(ScheduledPoll { at: at(60), reason: "it failed".to_owned() });
+    let status = PollStatus { failures: 1, next, ..PollStatus::default() };
+    site.polling.tell(&doubles::record(FAILING, FeedStanding::Active), status);
 }
 
 fn of_feed(keeps_ids: bool) -> Option<FeedTraits> {
@@ -322,7 +330,7 @@ async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() 
 async fn a_feed_whose_polls_fail_reads_what_passes() {
     for passes in MODES {
         let (site, blog) = alone(passes, of_feed(true), FAILING);
-        *site.operator.own.lock().unwrap() = Some(vec![FAILING]);
+        fail(&site);
         blog.judging.add_permits(1);
         is_publishers(get(&site).await, passes, "first").await;
         judged(&site, FAILING).await;
@@ -339,7 +347,7 @@ async fn a_feed_whose_polls_fail_reads_what_passes() {
 #[tokio::test]
 async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
     let (site, blog) = alone(PassMode::Through, of_feed(true), FAILING);
-    *site.operator.own.lock().unwrap() = Some(vec![FAILING]);
+    fail(&site);
     let mut record = FeedRecord::new(name(FAILING), format!("{BLOG}rss.xml"), FeedSource::File);
     record.follow(None, at(0), &endpoint());
     blog.stores[0].put_feed(&record).await.unwrap();

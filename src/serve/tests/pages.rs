@@ -3,9 +3,9 @@
 use super::super::{answers, explain};
 use super::doubles::{hub_report, id, status};
 use super::*;
-use tidegate_core::model::{FeedName, ShownAddress};
+use tidegate_core::model::{FeedName, FeedStanding};
 use tidegate_judge::record::LeftOut;
-use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, SourceTrouble};
+use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, PollStatus, SourceTrouble};
 use tidegate_store::testing::StoreFault;
 
 #[test]
@@ -178,9 +178,6 @@ async fn a_secret_address_is_on_no_page_and_in_no_document() {
     let store = TestStore::with_news();
     store.edit_record("news", |record| record.url.clone_from(&url));
     let site = Site::over(store);
-    let mut said = status("news");
-    said.url = url;
-    *site.operator.said.lock().unwrap() = Some(said);
     for path in [
         "/",
         "/feeds/news",
@@ -204,15 +201,12 @@ async fn a_secret_address_is_on_no_page_and_in_no_document() {
 
 #[tokio::test]
 async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
-    let site = Site::new();
-    let mut secret = status("news");
     for (option, shown) in [(None, true), (Some(false), true), (Some(true), false)] {
-        // A page is kept for a while.
-        let site = if shown { &site } else { &Site::new() };
-        secret.options.secret = option;
-        secret.hub.as_mut().unwrap().topic =
-            ShownAddress::new("https://upstream.example/letters/marion", option);
-        *site.operator.said.lock().unwrap() = Some(secret.clone());
+        let site = Site::new();
+        site.store.edit_record("news", |record| record.options.secret = option);
+        let hub = Some(hub_report("https://upstream.example/letters/marion"));
+        let record = doubles::record("news", FeedStanding::Active);
+        site.polling.tell(&record, PollStatus { hub, ..PollStatus::default() });
         let page = text(site.get("/feeds/news/about").await).await;
         assert!(page.contains("the hub knows the feed as https://upstream.example/"), "{page}");
         assert_eq!(page.contains("/letters/marion"), shown, "{page}");

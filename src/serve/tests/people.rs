@@ -1,6 +1,8 @@
 //! What people do on pages: sign in, act on a feed, look at lists, and meet errors.
 
+use super::doubles::name;
 use super::*;
+use tidegate_core::model::{Deletions, FeedStanding, ItemStatus, SyncId};
 
 const BROWSER: (&str, &str) =
     ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
@@ -58,19 +60,19 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         "value=\"pause\">Pause",
         "Type news to delete it",
     ]);
-    for (action, asked, said) in [
-        ("poll", "", "Polled: 3 updated."),
-        ("pause", "pause news", "served as it is"),
-        ("resume", "resume news", "polled again"),
-        ("backfill", "backfill news Start", "older documents"),
+    site.polling.start().await;
+    let standing = || site.store.record(&name("news")).unwrap().standing;
+    for (action, is_paused, said) in [
+        ("poll", false, "Polled, and it failed: "),
+        ("pause", true, "served as it is"),
+        ("resume", false, "polled again"),
+        ("backfill", false, "older documents"),
     ] {
         let answer = send(&site, "/feeds/news/about", &cookie, &format!("do={action}")).await;
         keep_cookie(&mut cookie, &answer);
         let to = (answer.status().as_u16(), header(&answer, "location"));
         assert_eq!(to, (303, "/feeds/news/about"), "{action}");
-        let noted = site.operator.asked.lock().unwrap().clone();
-        let last = noted.last().map_or("", String::as_str);
-        assert!(last.ends_with(asked), "{asked:?} in {noted:?}");
+        assert_eq!(standing() == FeedStanding::Paused, is_paused, "{action}");
         let note = "<p class=\"note done\" role=\"status\">";
         let page = look(&site, about, &mut cookie).await;
         assert!(page.contains(note) && page.contains(said), "{action}: {page}");
@@ -79,13 +81,12 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
     // A feed goes only when its name was typed.
     let answer = send(&site, "/feeds/news/about", &cookie, "do=remove&name=new").await;
     assert_eq!(answer.status(), 400);
-    assert!(!site.operator.asked.lock().unwrap().iter().any(|noted| noted.starts_with("delete")));
+    assert_eq!(standing(), FeedStanding::Active);
     let answer = send(&site, "/feeds/news/about", &cookie, "do=remove&name=news").await;
     assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, "/"));
-    assert!(
-        site.operator.asked.lock().unwrap().iter().any(|noted| noted.starts_with("delete news"))
-    );
+    assert_eq!(standing(), FeedStanding::Gone);
     // Nobody is signed in after that.
+    site.store.edit_record("news", |record| record.standing = FeedStanding::Active);
     let answer = send(&site, "/session/end", &cookie, "").await;
     assert!(header(&answer, "set-cookie").contains("Max-Age=0;"), "{answer:?}");
     assert_eq!(answer.status(), 303);
@@ -114,32 +115,31 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     assert!(!page.contains("value=\"delete\"") && !page.contains("value=\"restore\""), "{page}");
     site.store.edit_record("news", |record| record.options.sharing.local = true);
     assert!(look(&site, gone, &mut cookie).await.contains("value=\"restore\">Restore"));
-    for (path, body, asked, said) in [
-        (gone, "do=restore", "item news Restore", "Restored: it is in the feed again."),
-        (item, "do=delete", "item news Delete", "Deleted: subscribers get its tombstone."),
-        (
-            item,
-            "do=redact&id=+a&reason=+a+name",
-            "redact news a Some(\"a name\")",
-            "Redacted: what",
-        ),
+    let (a, b) = (item, "/feeds/news/items/b");
+    let kept = async |item: &str| {
+        let known = site.store.known(&name("news"), &SyncId::new(item).unwrap()).await.unwrap();
+        known.unwrap().standing
+    };
+    for (path, body, said, is_so) in [
+        (b, "do=delete", "Deleted: subscribers get its tombstone.", "deleted"),
+        (b, "do=restore", "Restored: it is in the feed again.", "current"),
+        (b, "do=redact&id=+b&reason=+a+name", "Redacted: what", "redacted"),
+        // What was not made here is its publisher's again from here on.
+        (a, "do=delete", "Deleted: subscribers get its tombstone.", "deleted"),
+        (gone, "do=delete", "It was deleted before.", "deleted"),
     ] {
+        site.store.edit_record("news", |record| record.options.sharing.local = path == b);
         let answer = send(&site, path, &cookie, body).await;
         assert_eq!((answer.status().as_u16(), header(&answer, "location")), (303, path), "{body}");
-        let noted = site.operator.asked.lock().unwrap().clone();
-        assert!(noted.last().unwrap().starts_with(asked), "{asked:?} in {noted:?}");
+        let (_, id) = path.rsplit_once('/').unwrap();
+        assert_eq!(crate::items::standing(&kept(id).await).0, is_so, "{body}");
         keep_cookie(&mut cookie, &answer);
         assert!(look(&site, path, &mut cookie).await.contains(said), "{body}");
         assert!(!look(&site, path, &mut cookie).await.contains(said), "{body}: said once");
     }
-    site.store.edit_record("news", |record| record.options.sharing.local = false);
-    for (path, said) in [(item, "Deleted: subscribers"), (gone, "It was deleted before.")] {
-        let answer = send(&site, path, &cookie, "do=delete").await;
-        assert_eq!(answer.status(), 303);
-        keep_cookie(&mut cookie, &answer);
-        assert!(look(&site, path, &mut cookie).await.contains(said), "{path}");
-    }
-    let before = site.operator.asked.lock().unwrap().len();
+    let versions = site.store.versions(&name("news"), &SyncId::new("b").unwrap(), 1).await.unwrap();
+    assert_eq!(versions[0].reason, "a name");
+    let before = site.writes();
     let long = format!("do=redact&id=a&reason={}", "x".repeat(501));
     for (cookie, body, status) in [
         ("", "do=delete", 403),
@@ -154,7 +154,7 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     let theirs = [FORM, ("sec-fetch-site", "cross-site"), ("cookie", cookie.as_str())];
     assert_eq!(site.ask(request("POST", item, &theirs, "do=delete")).await.status(), 403);
     assert_eq!(send(&site, "/feeds/nobody/items/a", &cookie, "do=delete").await.status(), 404);
-    assert_eq!(site.operator.asked.lock().unwrap().len(), before);
+    assert_eq!(site.writes(), before);
 }
 
 #[tokio::test]
@@ -172,13 +172,15 @@ async fn a_form_of_another_site_or_with_another_token_does_nothing() {
     for body in ["do=poll", "do=poll&token=wrong"] {
         assert_eq!(send(&site, "/feeds/news/about", "", body).await.status(), 403, "{body}");
     }
+    assert_eq!(site.store.record(&name("news")).unwrap().standing, FeedStanding::Active);
+    site.polling.start().await;
     // With the token itself it is done without a session.
     let body = format!("do=pause&token={TOKEN}");
     assert_eq!(send(&site, "/feeds/news/about", "", &body).await.status(), 303);
     for body in ["do=explode", ""] {
         assert_eq!(send(&site, "/feeds/news/about", &cookie, body).await.status(), 400, "{body}");
     }
-    assert_eq!(site.operator.asked.lock().unwrap().len(), 1);
+    assert_eq!(site.store.record(&name("news")).unwrap().standing, FeedStanding::Paused);
 }
 
 #[tokio::test]
@@ -252,7 +254,7 @@ async fn the_items_of_a_feed_are_listed_page_by_page_and_as_data() {
     problem(site.call("GET", "/feeds/nobody/items", "").await, 404).await;
     problem(site.call("GET", "/feeds/news/items?shown=all", "").await, 400).await;
     // One below the old end of the publisher's document is in it too, so that nobody else deletes it.
-    let older = tidegate_core::model::ItemStatus::Older { since: at(-60) };
+    let older = ItemStatus::Older { since: at(-60) };
     site.store.edit("news", |feed| feed.items[1].standing = older);
     assert_eq!(json_of("?show=current").await["items"][0]["standing"], "older");
     let mut cookie = sign_in(&site).await;
@@ -276,17 +278,16 @@ async fn a_feed_is_looked_at_before_it_is_added() {
     let page = text(site.get("/add").await).await;
     assert!(page.contains("href=\"/session?to=%2Fadd\"") && !page.contains("<form"), "{page}");
     assert_eq!(send(&site, "/add", "", "url=site.example&do=look").await.status(), 403);
-    let cookie = sign_in(&site).await;
+    let (cookie, before) = (sign_in(&site).await, site.writes());
     for (body, status, shown) in [
         ("url=site.example&do=look", 200, "&lt;i&gt;Posts&lt;/i&gt;"),
-        ("url=site.example&do=look", 200, "value=\"https://site.example/&lt;b&gt;/feed\""),
+        ("url=site.example&do=look", 200, "value=\"https://site.example/%3Cb%3E/feed\""),
         ("url=feed.example/x&do=look", 200, "value=\"https://feed.example/x\""),
-        ("url=feed.example/x&do=look", 200, "&lt;u&gt;News&lt;/u&gt;"),
-        ("url=feed.example/x&do=look", 200, "&lt;b&gt;One&lt;/b&gt;"),
-        ("url=feed.example/x&do=look", 200, "at byte 7: &lt;q&gt;odd&lt;/q&gt;."),
-        ("url=feed.example/x&do=look", 200, "name=\"name\" value=\"fresh\""),
-        ("url=feed.example/x&do=look", 200, "and 10 more"),
-        ("url=nothing.example&do=look", 400, "the upstream sent &lt;s&gt;nothing&lt;/s&gt;."),
+        ("url=feed.example/x&do=look", 200, "News"),
+        ("url=feed.example/x&do=look", 200, "12 entries without an id: known by link and title"),
+        ("url=feed.example/x&do=look", 200, "name=\"name\" value=\"feed-example-x\""),
+        ("url=feed.example/x&do=look", 200, "and 2 more"),
+        ("url=upstream.example&do=look", 400, "503"),
         ("url=feed.example&do=add&name=No", 400, "No"),
         ("url=feed.example&do=add&name=news", 409, "there is a feed news already"),
     ] {
@@ -296,14 +297,14 @@ async fn a_feed_is_looked_at_before_it_is_added() {
         assert!(page.contains(shown), "no {shown:?} in {page}");
         page.assert_lacks(&["<script", "<u>", "<i>", "<s>", "<q>", "<b>"]);
     }
-    assert!(site.operator.asked.lock().unwrap().is_empty(), "looking adds nothing");
+    assert_eq!(site.writes(), before, "looking adds nothing");
+    site.polling.start().await;
     let answer = send(&site, "/add", &cookie, "url=feed.example/x&do=add&name=fresh").await;
     assert_eq!(
         (answer.status().as_u16(), header(&answer, "location")),
         (303, "/feeds/fresh/about")
     );
-    let asked = site.operator.asked.lock().unwrap().clone();
-    assert_eq!(asked, ["put fresh https://feed.example/x Safe"]);
+    assert_eq!(site.store.record(&name("fresh")).unwrap().url, "https://feed.example/x");
 }
 
 #[tokio::test]
@@ -377,6 +378,7 @@ async fn what_is_said_of_a_feed_is_changed_by_a_form() {
     let body = "url=https://new.example/feed&deletions=%22off%22&complete=false&order=%22auto%22\
                 &probe=%22doubts%22&secret=&min_interval=1h&max_interval=";
     assert_eq!(send(&site, "/feeds/news/edit", "", body).await.status(), 403);
+    site.polling.start().await;
     let cookie = sign_in(&site).await;
     let page = text(site.get_with("/feeds/news/edit", &[("cookie", &cookie)]).await).await;
     page.assert_shows(&[
@@ -385,8 +387,9 @@ async fn what_is_said_of_a_feed_is_changed_by_a_form() {
     ]);
     let done = send(&site, "/feeds/news/edit", &cookie, body).await;
     assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/feeds/news/about"));
-    let noted = site.operator.asked.lock().unwrap().pop();
-    assert_eq!(noted.as_deref(), Some("put news https://new.example/feed Off"));
+    let record = site.store.record(&name("news")).unwrap();
+    assert_eq!(record.url, "https://new.example/feed");
+    assert_eq!(record.options.deletions, Deletions::Off);
     // What is wrong is named, and what was typed stays.
     let wrong = body.replace("min_interval=1h", "min_interval=%3Csoon%3E");
     let refused = send(&site, "/feeds/news/edit", &cookie, &wrong).await;
@@ -423,24 +426,28 @@ async fn a_list_is_uploaded_by_who_is_signed_in() {
     };
     assert_eq!(uploads("", OURS, "<opml/>").await.status(), 403);
     assert_eq!(uploads(&cookie, ("sec-fetch-site", "cross-site"), "<opml/>").await.status(), 403);
-    let done = text(uploads(&cookie, OURS, "<opml/>").await).await;
+    site.polling.start().await;
+    let list = |host: &str| {
+        format!(
+            "<opml version='2.0'><body>\n<outline text='A' xmlUrl='http://{host}/'/>\n\
+             <outline text='B' xmlUrl='javascript:&lt;b>'/></body></opml>"
+        )
+    };
+    let done = text(uploads(&cookie, OURS, &list("fresh.example")).await).await;
     done.assert_shows(&[
         "1 feed added",
-        "/feeds/fresh/about",
-        "line 7: </span>javascript:&lt;b&gt;: no",
+        "/feeds/fresh-example/about",
+        "line 3: </span>javascript:&lt;b&gt;: ",
     ]);
-    let noted = site.operator.asked.lock().unwrap().pop();
-    assert_eq!(noted.as_deref(), Some("import 7 true"));
-    for (list, said) in
-        [("nothing", "it is no &lt;i&gt;list&lt;/i&gt;"), ("", "no file was chosen")]
-    {
+    for (list, said) in [("<i>nothing</i>", "the list: "), ("", "no file was chosen")] {
         let refused = uploads(&cookie, OURS, list).await;
         assert_eq!(refused.status(), 400, "{list}");
         let page = text(refused).await;
         assert!(page.contains(said) && page.contains("Nothing was changed"), "{page}");
     }
-    let answer = json(site.call("POST", "/import", "<opml/>").await).await;
-    assert_eq!((&answer["added"][0], &answer["refused"][0]["line"]), (&"fresh".into(), &7.into()));
+    let answer = json(site.call("POST", "/import", &list("more.example")).await).await;
+    assert_eq!(answer["added"][0], "more-example");
+    assert_eq!(answer["refused"][0]["line"], 3);
     problem(site.call("POST", "/import", "nothing").await, 400).await;
 }
 

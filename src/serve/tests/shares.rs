@@ -1,10 +1,9 @@
 //! What one client, one feed and one peer may have at a time.
 
-use super::doubles::{name, record};
+use super::doubles::{name, polling, record};
 use super::*;
 use crate::admission::{Work, WorkKind};
 use crate::client::Client;
-use std::sync::atomic::Ordering;
 use tidegate_core::model::FeedStanding;
 
 fn client(last: u8) -> Client {
@@ -98,48 +97,56 @@ async fn what_finds_no_turn_in_time_is_told_to_come_back() {
 
 #[tokio::test(start_paused = true)]
 async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave() {
-    let site = Arc::new(Site::new());
-    *site.operator.list_takes.lock().unwrap() = Duration::from_secs(1);
+    let site = Arc::new(Site::over(TestStore::far()));
+    site.store.feed_list().await.unwrap();
+    // All feeds are looked at for conflicts once each time.
+    let looks = || site.store.reads_of("conflicts");
     let ask = |number| {
         let site = Arc::clone(&site);
         tokio::spawn(async move { site.ask(of(client(number), "/")).await.status() })
     };
+    let held = site.store.hold_reads().await;
     let asked: Vec<_> = (0..100).map(ask).collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(held);
     for answer in asked {
         assert_eq!(answer.await.unwrap(), 200);
     }
-    let lists = || site.operator.lists.load(Ordering::SeqCst);
-    assert_eq!(lists(), 1);
+    assert_eq!(looks(), 1);
     // What was made of it is shown again as well.
-    site.operator.failed.store(1, Ordering::SeqCst);
-    for (path, is_kept) in [("/", true), ("/?q=news", false), ("/?q=news", false)] {
+    let fail = || site.polling.tell(&record("more", FeedStanding::Active), polling());
+    fail();
+    for (path, failed) in [("/", " 1 failed."), ("/?q=news", " 2 failed.")] {
         let page = text(site.ask(of(client(1), path)).await).await;
-        assert_eq!(page.contains(" 12 failed."), !is_kept, "{path}");
+        assert!(page.contains(failed), "{path}");
     }
-    site.operator.failed.store(0, Ordering::SeqCst);
+    fail();
     let page = text(site.ask(of(client(2), "/?q=news")).await).await;
-    assert!(page.contains("12 failed."), "it is the page of before");
+    assert!(page.contains(" 2 failed."), "it is the page of before");
     // What everybody sees is shown again for twenty times as long as it took, whatever is looked for in it.
-    tokio::time::sleep(Duration::from_secs(19)).await;
+    tokio::time::sleep(Duration::from_secs(18)).await;
     for path in ["/", "/?q=news", "/?q=radio&sort=title", "/?show=held&page=2", "/recent"] {
         assert_eq!(site.ask(of(client(1), path)).await.status(), 200, "{path}");
     }
-    assert_eq!(lists(), 1);
+    assert_eq!(looks(), 1);
     // An operator is told how things are now.
     let bearer = format!("Bearer {TOKEN}");
     let operator = site.get_with("/", &[("authorization", &bearer)]).await;
-    assert_eq!((operator.status().as_u16(), lists()), (200, 2));
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!((operator.status().as_u16(), looks()), (200, 2));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let held = site.store.hold_reads().await;
     for number in 0..50 {
         let asked = ask(number);
         tokio::time::sleep(Duration::from_millis(10)).await;
         asked.abort();
     }
-    assert_eq!((site.operator.most_listing.load(Ordering::SeqCst), lists()), (1, 3));
+    drop(held);
+    assert_eq!(ask(50).await.unwrap(), 200);
+    assert_eq!(looks(), 3);
     // Another list of feeds is another overview.
     site.store.set_record(&record("added", FeedStanding::Active));
     let page = text(site.ask(of(client(1), "/")).await).await;
-    assert!(page.contains("/feeds/added/about") && lists() == 4, "{page}");
+    assert!(page.contains("/feeds/added/about") && looks() == 4, "{page}");
 }
 
 /// So much time has passed that what was made of all feeds is made anew.
@@ -213,6 +220,8 @@ async fn conflicts_are_told_once_for_each_revision_and_without_the_ledger() {
 #[tokio::test]
 async fn the_page_about_a_feed_is_made_once() {
     let site = Site::new();
+    // Nothing waits in it.
+    site.store.edit("news", |feed| feed.state.next_decision_at = None);
     let first = text(site.get("/feeds/news/about").await).await;
     let snapshots = site.store.reads_of("unsettled");
     assert_eq!(snapshots, 1, "the ledger is read once");

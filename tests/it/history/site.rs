@@ -1,21 +1,19 @@
 //! A gateway in process: what a publisher says goes in, the site answers.
 
 use crate::support::Gate;
-use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_core::clock::ManualClock;
-use tidegate_core::model::{Decision, FeedName, FeedRecord, FeedSource, SyncId, Tick};
+use tidegate_config::Config;
+use tidegate_core::clock::{Clock, ManualClock};
+use tidegate_core::model::{FeedRecord, FeedSource};
 use tidegate_format::render::{Dialect, LinkForms};
-use tidegate_serve::{
-    self, AddressPreview, AdminToken, ImportedList, Operator, OperatorError, Put, PutFeed,
-    Redacted, ServeSettings,
-};
-use tidegate_status::{FeedStatus, FeedSummary, PollResponse, PollTotals, PushResult, WalkOrder};
+use tidegate_poll::testing::gateway::Publisher;
+use tidegate_poll::testing::idle::IdlePolling;
+use tidegate_serve::{self, AdminToken, Operator, ServeSettings};
 use tidegate_store::Select;
 use tower::ServiceExt as _;
 
@@ -24,97 +22,6 @@ const PUBLIC: &str = "https://gate.example";
 pub const READER: &str = "https://gate.example/feeds/news";
 /// The address of the sync view.
 pub const SYNC: &str = "https://gate.example/feeds/news/sync";
-
-/// Nobody administers this gateway.
-struct Nobody;
-
-fn never<T>() -> Result<T, OperatorError> {
-    Err(OperatorError::Conflict("nobody is there".to_owned()))
-}
-
-#[async_trait]
-impl Operator for Nobody {
-    fn totals(&self) -> PollTotals {
-        PollTotals::default()
-    }
-    async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
-        never()
-    }
-    fn own_summary(&self, _: &FeedName) -> Option<FeedSummary> {
-        None
-    }
-    async fn status(&self, _: &FeedName) -> Result<FeedStatus, OperatorError> {
-        never()
-    }
-    async fn statuses(&self, _: &[FeedName]) -> Result<Vec<FeedStatus>, OperatorError> {
-        never()
-    }
-    async fn preview(&self, _: &str) -> Result<AddressPreview, OperatorError> {
-        never()
-    }
-    async fn import_list(&self, _: Bytes, _: bool) -> Result<ImportedList, OperatorError> {
-        never()
-    }
-    async fn name_for(&self, _: &str) -> Result<FeedName, OperatorError> {
-        never()
-    }
-    async fn export(&self) -> Result<tidegate_serve::ExportStream, OperatorError> {
-        never()
-    }
-    async fn pause(&self, _: &FeedName, _: bool) -> Result<(), OperatorError> {
-        never()
-    }
-    async fn put(&self, _: &FeedName, _: PutFeed) -> Result<Put, OperatorError> {
-        never()
-    }
-    async fn delete(&self, _: &FeedName, _: bool) -> Result<(), OperatorError> {
-        never()
-    }
-    async fn poll_now(&self, _: &FeedName) -> Result<PollResponse, OperatorError> {
-        never()
-    }
-    async fn redact(
-        &self,
-        _: &FeedName,
-        _: &SyncId,
-        _: Option<String>,
-    ) -> Result<Redacted, OperatorError> {
-        never()
-    }
-    async fn delete_missing(
-        &self,
-        _: &FeedName,
-        _: &SyncId,
-    ) -> Result<Option<Tick>, OperatorError> {
-        never()
-    }
-    async fn is_callback(&self, _: &str) -> bool {
-        false
-    }
-    async fn called(
-        &self,
-        _: &str,
-        _: tidegate_core::websub::Verification,
-    ) -> Result<Option<String>, OperatorError> {
-        never()
-    }
-    async fn pushed(&self, _: &str, _: Option<String>, _: Bytes) -> PushResult {
-        PushResult::Unknown
-    }
-    async fn hold(&self, _: &FeedName, _: Decision) -> Result<(), OperatorError> {
-        never()
-    }
-    async fn item(
-        &self,
-        _: &FeedName,
-        _: tidegate_judge::record::local::Act,
-    ) -> Result<tidegate_judge::record::local::Acted, OperatorError> {
-        never()
-    }
-    async fn backfill(&self, _: &FeedName, _: WalkOrder) -> Result<(), OperatorError> {
-        never()
-    }
-}
 
 /// What the gateway holds of an item.
 #[derive(Debug, Clone, PartialEq)]
@@ -199,12 +106,15 @@ impl Site {
     }
 }
 
+/// A gateway that polls nothing.
 fn router(gate: &Gate, clock: &ManualClock) -> Router {
+    let (store, clock) = (Arc::clone(&gate.store), Arc::new(clock.clone()) as Arc<dyn Clock>);
+    let services = Publisher::new("").services();
+    let polling = IdlePolling::new(&store, &clock, services.clone());
+    let polled = (polling.poller, services);
+    let operator = Operator::new(store, clock, polled, Config::default(), PUBLIC.to_owned(), None);
     tidegate_serve::router(tidegate_serve::ServerConfig {
-        store: Arc::clone(&gate.store),
-        clock: Arc::new(clock.clone()),
-        operator: Arc::new(Nobody),
-        hub: None,
+        operator: Arc::new(operator),
         settings: ServeSettings {
             public_url: PUBLIC.to_owned(),
             admin_token: AdminToken::new("correct-horse").unwrap(),

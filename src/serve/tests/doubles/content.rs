@@ -47,6 +47,7 @@ pub(in crate::tests) fn state(format: Format) -> FeedState {
         living: 3,
         tombstones: 1,
         sync_ids_issued: 4,
+        next_decision_at: Some(at(23 * 3600)),
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
         ..FeedState::untouched(format, at(-5))
     }

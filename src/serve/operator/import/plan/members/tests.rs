@@ -1,7 +1,7 @@
 //! What becomes of the feeds that follow a list.
 
 use super::*;
-use crate::app::import::plan::{ExistingFeeds, ImportPlan, plan};
+use crate::operator::import::plan::{ExistingFeeds, ImportPlan, plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_config::Config;

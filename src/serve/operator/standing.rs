@@ -1,6 +1,7 @@
 //! How feeds stand: what this gateway knows of those that it polls, and what other gateways stored of the others.
 
-use super::{AdminService, list_feeds};
+use super::{Operator, OperatorError, list_feeds};
+use crate::Cache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,6 @@ use tidegate_core::model::{
     Revision,
 };
 use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
-use tidegate_serve::{Cache, OperatorError};
 use tidegate_status::{FeedStatus, FeedSummary, HubNote, PollStatus};
 use tidegate_store::FeedList;
 use tokio::sync::Mutex;
@@ -24,7 +24,7 @@ const BELIEVED: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct StoredSummaries(Mutex<Option<(Instant, BTreeMap<FeedName, FeedSummary>)>>);
 
-impl AdminService {
+impl Operator {
     /// How these feeds stand, in their order. `feeds`: all that there are.
     pub(super) async fn statuses_of(
         &self,
@@ -197,7 +197,19 @@ impl AbsentItems {
     }
 }
 
-impl AdminService {
+impl Operator {
+    /// What is to come of an item of a feed, where it is missing.
+    pub(crate) async fn pending_absence(
+        &self,
+        feed: &FeedName,
+        known: &LedgerEntry,
+    ) -> Result<Option<PendingAbsence>, OperatorError> {
+        let record = Arc::new(self.record(feed).await?);
+        let polling = self.polling_of(std::slice::from_ref(&record)).await?;
+        let same = polling.get(feed).map_or(0, |polling| polling.same);
+        Ok(PendingAbsence::new(known, &record.options, same))
+    }
+
     /// What waits in a feed, and how many do; `same` full observations agreed since the last commit.
     pub(super) async fn pending(
         &self,
@@ -234,28 +246,27 @@ mod tests {
     use tidegate_poll::testing::double::{name, record, store_of};
     use tidegate_poll::testing::gateway::{Gateway, Publisher, eventually};
     use tidegate_poll::testing::owners::{gateway, live};
-    use tidegate_serve::Operator as _;
     use tidegate_store::Gateways;
 
     const FAILURE: FetchError =
         FetchError::Status { code: 500, retry_after: None, redirected_to: None };
 
-    impl AdminService {
+    impl Operator {
         /// Of a gateway without a network.
-        pub(in crate::app) fn of_gateway(gateway: &Gateway, config: &Config) -> Self {
+        pub(in crate::operator) fn of_gateway(gateway: &Gateway) -> Self {
             Self::new(
                 gateway.store.real(),
                 Arc::new(gateway.clock.clone()),
                 (gateway.poller.clone(), gateway.publisher.services()),
-                config,
+                Config::default(),
                 "https://feeds.example.org".to_owned(),
                 None,
             )
         }
     }
 
-    fn service(gateway: &Gateway) -> AdminService {
-        AdminService::of_gateway(gateway, &Config::default())
+    fn service(gateway: &Gateway) -> Operator {
+        Operator::of_gateway(gateway)
     }
 
     /// Two gateways over one store: the one polls `a` and `b`, which fail, the other `c`. Which owns which is chance, so
@@ -309,9 +320,9 @@ mod tests {
         };
         assert_eq!((told("a"), told("c")), ((true, true, true), (false, false, false)));
         // Each feed is counted by one gateway.
-        let own = |of: &AdminService| {
+        let own = |of: &Operator| {
             let mut own = vec!["a", "b", "c"];
-            own.retain(|feed| of.own_summary(&name(feed)).is_some());
+            own.retain(|feed| of.poller.summary(&name(feed)).is_some());
             own
         };
         assert_eq!((own(&one), own(&two)), (vec!["a", "b"], vec!["c"]));

@@ -14,15 +14,15 @@ const LIST_FEEDS: usize = 5_000;
 
 /// What counts for the feeds that follow a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::app) struct ListRules {
+pub struct ListRules {
     /// The feed here whose document the list is.
-    pub(in crate::app) list: FeedName,
+    pub list: FeedName,
     /// Whether only readers with a token may read it, and so its feeds.
-    pub(in crate::app) private: bool,
+    pub private: bool,
     /// Which private addresses may be polled.
-    pub(in crate::app) allow: AllowPrivate,
+    pub allow: AllowPrivate,
     /// On whose word.
-    pub(in crate::app) leads: LeadScope,
+    pub leads: LeadScope,
 }
 
 impl ListRules {

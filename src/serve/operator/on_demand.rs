@@ -1,12 +1,14 @@
 //! Feeds that requests make, and requests that are passed on to origins.
 
-use super::AdminService;
-use super::records::stopped;
-use crate::app::origins::idle_times;
+use super::{Operator, OperatorError};
+use crate::{
+    AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
+    OriginService, PassError, document_or_page,
+};
 use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_config as config;
@@ -18,10 +20,6 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_net::fetch::{self, FetchError};
 use tidegate_net::origin::{PassAnswer, PassRequest, WholeAnswer, check_for_everybody};
 use tidegate_poll::FirstPoll;
-use tidegate_serve::{
-    AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
-    OperatorError, OriginService, PassError, document_or_page,
-};
 use tidegate_store::FeedList;
 use tokio::sync::OnceCell;
 use url::{Position, Url};
@@ -52,7 +50,7 @@ impl Default for UsualFeeds {
 }
 
 #[async_trait]
-impl OriginService for AdminService {
+impl OriginService for Operator {
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
         // The other services are copied for nobody.
@@ -159,24 +157,19 @@ fn not_made(error: &impl ToString) -> NotMade {
     NotMade::Later
 }
 
-impl AdminService {
+impl Operator {
     /// When feeds that requests made were last asked for.
-    pub(in crate::app) const fn asked_feeds(&self) -> &Arc<AskedFeeds> {
+    pub const fn asked_feeds(&self) -> &Arc<AskedFeeds> {
         &self.asked
     }
 
-    /// After how long feeds of each site are let go.
-    pub(in crate::app) fn idle_times(&self) -> HashMap<String, Duration> {
-        idle_times(&self.config.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Whether somebody subscribed to a feed at the hub.
-    pub(in crate::app) fn has_subscribers(&self, feed: &FeedName) -> bool {
+    pub fn has_subscribers(&self, feed: &FeedName) -> bool {
         self.hub.as_ref().is_some_and(|hub| !hub.subscriptions(Some(feed), 1).is_empty())
     }
 
     /// Changes feeds that requests made: those for which `change` says so. Durable on return.
-    pub(in crate::app) async fn change_on_demand(
+    pub async fn change_on_demand(
         &self,
         mut change: impl FnMut(&mut FeedRecord) -> bool + Send,
     ) -> Result<(), OperatorError> {
@@ -291,7 +284,7 @@ impl AdminService {
         // A crash on the way leaves a feed that the next request resumes.
         record.let_go();
         self.write(&record, feeds).await?;
-        self.poller.remove(name).await.map_err(stopped)?;
+        self.poller.remove(name).await?;
         self.store.purge_feed(name).await?;
         self.asked.forget(name);
         tracing::info!(feed = %name, "it gave way to a feed that is asked for more, and was removed");

@@ -6,7 +6,7 @@ use tidegate_core::model::FeedName;
 
 /// A note for each of some feeds.
 #[derive(Debug, Default)]
-pub(in crate::app) struct NoteBoard<N>(RwLock<HashMap<FeedName, N>>);
+pub struct NoteBoard<N>(RwLock<HashMap<FeedName, N>>);
 
 impl<N: Clone + Default> NoteBoard<N> {
     /// Changes the note of a feed.
@@ -21,7 +21,7 @@ impl<N: Clone + Default> NoteBoard<N> {
     }
 
     /// Forgets the notes of other feeds than these.
-    pub(in crate::app) fn retain(&self, is_kept: impl Fn(&FeedName) -> bool) {
+    pub fn retain(&self, is_kept: impl Fn(&FeedName) -> bool) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|name, _| is_kept(name));
     }
 }

@@ -1,56 +1,58 @@
 //! Goes on with a configuration that was read again.
 
-use super::AdminService;
-use crate::app::gateway::settings;
+use super::settings;
 use crate::app::tls::CertificateFiles;
 use crate::app::{AppError, ErrorContext, feeds, outgoing, token};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tidegate_config::Config;
+use tidegate_core::clock::Clock;
 use tidegate_poll::PollError;
-use tidegate_serve::{Keeping, ReloadableSettings, SiteControl};
-use tidegate_store::FreeSpace;
+use tidegate_serve::{Keeping, Operator, ReloadableSettings, SiteControl};
+use tidegate_store::{FreeSpace, Store};
 
 /// What a reload reaches beside polling and the hub.
-pub(in crate::app) struct Reloaded {
-    pub(in crate::app) site: SiteControl,
-    pub(in crate::app) space: Option<Arc<FreeSpace>>,
-    pub(in crate::app) tls: Option<Arc<CertificateFiles>>,
+pub(super) struct Reloaded {
+    pub(super) site: SiteControl,
+    pub(super) space: Option<Arc<FreeSpace>>,
+    pub(super) tls: Option<Arc<CertificateFiles>>,
+    pub(super) store: Arc<Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) public_url: String,
 }
 
-impl AdminService {
+impl Reloaded {
     /// Takes a new configuration; names the keys that differ and need a restart, which stay as they are.
-    pub(in crate::app) async fn reload(
+    pub(super) async fn take(
         &self,
+        operator: &Operator,
         mut config: Config,
-        reloaded: &Reloaded,
     ) -> Result<Vec<String>, AppError> {
-        let turn = self.turn().await;
+        let Self { site, space, tls, store, clock, public_url } = self;
+        let turn = operator.turn().await;
         let (_one, _) = turn.context("the feeds cannot be read")?;
-        let before = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let before = operator.config();
         let kept = config.keep(&before);
-        let now = self.clock.now();
+        let now = clock.now();
         // What can fail comes first, and last of that what is stored: then all of it is taken.
         let admin_token = token::changed(&before, &config)?;
         let readers = token::readers(&config)?;
-        let fetch = outgoing::fetch_settings(&config, &self.public_url);
+        let fetch = outgoing::fetch_settings(&config, public_url);
         let services = outgoing::services(fetch.clone())?;
         let calling = outgoing::calling(&config, fetch, &services)?;
-        let Reloaded { site, space, tls } = reloaded;
         let certificate = tls.as_ref().map(|tls| tls.read()).transpose()?;
-        let store = self.store.as_ref();
-        let publish = settings::publisher(store, &config, &self.public_url)?;
+        let publish = settings::publisher(store, &config, public_url)?;
         let changed = feeds::reconcile(store, &config, now).await?;
         // Polling has ended only where the gateway ends.
         let stopped = |error: PollError| AppError::run("polling cannot go on", error);
-        let polling = outgoing::polling(&config, &self.public_url);
-        self.poller.reconfigure(polling, services.clone()).await.map_err(stopped)?;
+        let (poller, hub) = (operator.poller(), operator.hub());
+        let polling = outgoing::polling(&config, public_url);
+        poller.reconfigure(polling, services.clone()).await.map_err(stopped)?;
         for record in changed {
-            self.poller.put(record).await.map_err(stopped)?;
+            poller.put(record).await.map_err(stopped)?;
         }
-        if let Some(hub) = &self.hub {
+        if let Some(hub) = hub {
             hub.reconfigure(calling, outgoing::hub(&config));
         }
-        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services;
         let trusted_proxies = config.server.trusted_proxies.clone();
         let keeping = Keeping { archives: config.publish.archives, past: config.publish.past };
         site.reconfigure(ReloadableSettings { trusted_proxies, admin_token, keeping, readers });
@@ -61,11 +63,11 @@ impl AdminService {
             tls.show(certificate, now);
         }
         publish();
-        self.open_all().await;
-        if let Some(hub) = &self.hub {
-            outgoing::keep_webhooks(hub, &config, self.store.as_ref()).await;
+        operator.open_all().await;
+        if let Some(hub) = hub {
+            outgoing::keep_webhooks(hub, &config, store).await;
         }
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = without_feeds(config);
+        operator.reconfigure(without_feeds(config), services);
         Ok(kept)
     }
 }

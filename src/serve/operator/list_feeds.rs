@@ -1,20 +1,19 @@
 //! The feeds of subscription lists that this gateway polls follow what the lists say.
 
-use super::AdminService;
+use super::import::{ListRules, plan, read_list};
 use super::notes::NoteBoard;
-use crate::app::import::{ExistingFeeds, ListRules, ReadList, plan, read_list};
+use super::{Operator, OperatorError};
 use std::sync::{Arc, PoisonError};
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use tidegate_format::parse::opml::BYTES_LIMIT;
 use tidegate_format::render;
 use tidegate_net::fetch::LeadScope;
-use tidegate_serve::OperatorError;
 use tidegate_status::{ListNote, MemberNote, RefusedFeed};
 use tidegate_store::FeedList;
 
 /// What a list and the feeds of the gateway were when the list was looked at: the same again needs no look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::app) struct SeenList {
+pub struct SeenList {
     /// Of the list; `None` before its first document.
     revision: Option<Revision>,
     rules: ListRules,
@@ -23,14 +22,14 @@ pub(in crate::app) struct SeenList {
 
 impl NoteBoard<ListNote> {
     /// Notes why a list could not be taken over; says whether that is news.
-    pub(in crate::app) fn failed(&self, name: &FeedName, error: String) -> bool {
+    pub fn failed(&self, name: &FeedName, error: String) -> bool {
         self.change(name, |note| note.error.replace(error.clone()) != Some(error))
     }
 }
 
-impl AdminService {
+impl Operator {
     /// Takes over what a list says; `None` where neither it nor the feeds have changed since `seen`.
-    pub(in crate::app) async fn follow_list(
+    pub async fn follow_list(
         &self,
         list: &FeedName,
         seen: Option<&SeenList>,
@@ -92,26 +91,6 @@ impl AdminService {
         let mut left: Vec<FeedRecord> = members.map(|record| FeedRecord::clone(record)).collect();
         left.iter_mut().for_each(FeedRecord::leave_list);
         self.apply(left, feeds).await
-    }
-
-    /// Reads a list and plans over the feeds where that keeps nobody waiting. An error of the list is in its words.
-    /// `rearrange` and `rules`: see [`ExistingFeeds`].
-    pub(super) async fn plan_over<P: Send + 'static>(
-        &self,
-        feeds: &Arc<FeedList>,
-        (rearrange, rules): (bool, Option<ListRules>),
-        read: impl FnOnce() -> Result<ReadList, String> + Send + 'static,
-        plan: fn(&ReadList, &ExistingFeeds<'_>) -> P,
-    ) -> Result<Result<P, String>, OperatorError> {
-        let (config, feeds) = (self.named_config(), Arc::clone(feeds));
-        let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
-        let planning = tokio::task::spawn_blocking(move || {
-            let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
-            let (stored, config, endpoint) = (&*stored, &config, &endpoint);
-            let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules };
-            read().map(|list| plan(&list, &before))
-        });
-        planning.await.map_err(|error| OperatorError::Internal(error.to_string()))
     }
 
     /// What came of the feeds of a list, and which they are.

@@ -1,20 +1,81 @@
 //! What is at an address, for who thinks of adding it.
 
-use super::AdminService;
+use super::{Operator, OperatorError};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_config as config;
-use tidegate_core::model::{Completeness, Entry, FeedDocument, FeedName, Format, Warning, counted};
+use tidegate_core::model::{
+    Completeness, Entry, FeedDocument, FeedName, Format, Time, Warning, counted,
+};
 use tidegate_format::parse::discover::{
     COMMON_PATHS, FeedLink, PageFeeds, header_feeds, page_feeds,
 };
 use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_net::fetch::{self, FetchAnswer, FetchRequest, FetchedDocument, Services};
-use tidegate_serve::{AddressPreview, FeedPreview, FoundFeed, OperatorError, PreviewedEntry};
 use tidegate_store::FeedList;
 use tokio::task::JoinError;
 use tower::ServiceExt as _;
 use url::Url;
+use utoipa::ToSchema;
+
+/// What is at an address.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[schema(as = Preview)]
+pub enum AddressPreview {
+    Feed(FeedPreview),
+    /// A page, with the feeds that it names or that were found where sites usually have one.
+    Page {
+        url: String,
+        feeds: Vec<FoundFeed>,
+    },
+}
+
+/// A feed as it would begin.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+#[schema(as = PreviewedFeed)]
+pub struct FeedPreview {
+    /// Its address; where permanent redirects lead, if they do.
+    pub url: String,
+    /// The name that it gets where nobody chooses one.
+    pub name: FeedName,
+    /// The format in words.
+    pub format: &'static str,
+    /// Whether it is a subscription list.
+    #[serde(skip)]
+    pub is_list: bool,
+    /// Its title; empty where it has none.
+    pub title: String,
+    /// How many entries it has.
+    pub entries: usize,
+    /// The first of them, at most [`FeedPreview::TITLES`].
+    pub first_entries: Vec<PreviewedEntry>,
+    /// How it would be judged.
+    pub remarks: Vec<String>,
+}
+
+/// An entry of a feed as it would begin.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+pub struct PreviewedEntry {
+    /// Empty where it has none.
+    pub title: String,
+    pub time: Option<Time>,
+}
+
+impl FeedPreview {
+    /// The most titles of a preview.
+    pub const TITLES: usize = 10;
+    /// The most remarks of a preview.
+    pub const REMARKS: usize = 10;
+}
+
+/// A feed that belongs to a page.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, ToSchema)]
+pub struct FoundFeed {
+    pub url: String,
+    /// What the page calls it; empty where it does not say.
+    pub title: String,
+}
 
 /// The most addresses on a page that are tried as a feed's.
 const LIKELY_TRIED: usize = 4;
@@ -37,7 +98,12 @@ enum PreviewKind {
     Page(PageFeeds),
 }
 
-impl AdminService {
+impl Operator {
+    /// The name that a feed at this address gets where nobody chooses one.
+    pub async fn name_for(&self, url: &str) -> Result<FeedName, OperatorError> {
+        free_name(read_url(url)?, self.store.feed_list().await?.as_ref())
+    }
+
     pub(super) fn services(&self) -> Services {
         self.services.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -82,8 +148,9 @@ impl AdminService {
         kind.map_err(broken)?
     }
 
-    /// Says what is at an address.
-    pub(super) async fn look_at(&self, url: &str) -> Result<AddressPreview, OperatorError> {
+    /// Reads the document at an address and says what it is, without taking anything in: a feed, or a page
+    /// with the feeds that it names.
+    pub async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
         let given = read_url(url)?;
         let found = self.fetch_once(&given).await?;
         let page = found.url.clone();

@@ -1,12 +1,11 @@
 //! What operators are told of aggregates: what was not taken over, and which sources bring nothing.
 
-use super::AdminService;
 use super::notes::NoteBoard;
+use super::{Operator, OperatorError};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Hold, SharingOptions, SyncId};
 use tidegate_judge::record::LeftOut;
-use tidegate_serve::OperatorError;
 use tidegate_status::{FeedStatus, FeedSummary, GatherNote, SourceTrouble};
 use tidegate_store::FeedList;
 
@@ -19,7 +18,7 @@ fn failure_words(failures: u32, error: Option<&str>) -> String {
 
 /// What was noted of an aggregate.
 #[derive(Debug, Clone, Default)]
-pub(in crate::app) struct Noted {
+pub struct Noted {
     /// The newest last.
     left_out: Vec<LeftOut>,
     /// Why it could not be stored when that was tried last.
@@ -33,7 +32,7 @@ impl NoteBoard<Noted> {
     }
 
     /// Notes what was not taken over of what was offered; says what of it is news.
-    pub(super) fn took(
+    pub(crate) fn took(
         &self,
         name: &FeedName,
         offered: &HashSet<(&FeedName, &SyncId)>,
@@ -58,7 +57,7 @@ impl NoteBoard<Noted> {
     }
 
     /// Notes why an aggregate could not be stored. Says whether that is news.
-    pub(in crate::app) fn failed(&self, name: &FeedName, error: String) -> bool {
+    pub fn failed(&self, name: &FeedName, error: String) -> bool {
         self.change(name, |noted| noted.error.replace(error.clone()) != Some(error))
     }
 
@@ -68,7 +67,7 @@ impl NoteBoard<Noted> {
     }
 }
 
-impl AdminService {
+impl Operator {
     /// Says of those that are aggregates what they could not gather. `feeds`: all that there are.
     pub(super) async fn tell_of_gathering(
         &self,

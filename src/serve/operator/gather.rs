@@ -1,6 +1,6 @@
 //! Aggregates: what their sources have becomes theirs.
 
-use super::AdminService;
+use super::Operator;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedName, FeedRecord, Format, Revision, SharingOptions, SyncId, Tick};
 use tidegate_format::render;
@@ -11,7 +11,7 @@ use tidegate_store::{CommitError, FeedList, Select, StoreError, View};
 /// What an aggregate has seen of its sources: since the start of the process, for whatever is
 /// offered twice changes nothing.
 #[derive(Debug, Default)]
-pub(in crate::app) struct Gathered {
+pub struct Gathered {
     seen: HashMap<FeedName, (SourceState, Vec<SyncId>)>,
     /// What the operator said of sources and aggregate.
     options: Vec<Option<SharingOptions>>,
@@ -26,9 +26,9 @@ struct SourceState {
     format: Format,
 }
 
-impl AdminService {
+impl Operator {
     /// Takes over what is new in the sources of an aggregate.
-    pub(in crate::app) async fn gather(
+    pub async fn gather(
         &self,
         record: &FeedRecord,
         feeds: &FeedList,

@@ -6,7 +6,7 @@ mod members;
 
 use known::TakenNames;
 use layout::{Layout, LayoutIndex};
-pub(in crate::app) use members::ListRules;
+pub use members::ListRules;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_config::Config;
@@ -62,23 +62,23 @@ impl ImportPlan {
 }
 
 /// What there is before a list is taken.
-pub(in crate::app) struct ExistingFeeds<'a> {
+pub struct ExistingFeeds<'a> {
     /// The feeds of the store.
-    pub(in crate::app) stored: &'a [Arc<FeedRecord>],
+    pub stored: &'a [Arc<FeedRecord>],
     /// The configuration, whose feeds may not be in the store yet.
-    pub(in crate::app) config: &'a Config,
+    pub config: &'a Config,
     /// This gateway's endpoint id.
-    pub(in crate::app) endpoint: &'a EndpointId,
+    pub endpoint: &'a EndpointId,
     /// The time now.
-    pub(in crate::app) now: Time,
+    pub now: Time,
     /// Whether the list says where its feeds stand, also where they have a place.
-    pub(in crate::app) rearrange: bool,
+    pub rearrange: bool,
     /// The feed here whose document the list is, where its feeds follow it.
-    pub(in crate::app) rules: Option<ListRules>,
+    pub rules: Option<ListRules>,
 }
 
 /// Decides about each outline.
-pub(in crate::app) fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
+pub fn plan(list: &OutlineList, before: &ExistingFeeds<'_>) -> ImportPlan {
     let rules = before.rules.as_ref();
     let mut planner = Planner {
         list,

@@ -1,22 +1,20 @@
 //! The records of feeds: read, checked as they are wanted, written, and opened.
 
-use super::AdminService;
+use super::{Operator, OperatorError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
-use tidegate_config::{self as config, Config};
+use tidegate_config::Config;
 use tidegate_core::model::{
     Change, FeedAccess, FeedName, FeedRecord, FeedSource, FeedStanding, ProxyRoute, SecretSource,
-    Time,
+    SharingOptions, Time,
 };
 use tidegate_judge::record::{Observation, local};
 use tidegate_net::fetch;
-use tidegate_poll::PollError;
-use tidegate_serve::{OperatorError, PutFeed};
 use tidegate_store::{CommitError, FeedList, StoreError, in_words};
 use tokio::sync::MutexGuard;
 use url::Url;
 
-impl AdminService {
+impl Operator {
     /// Decides over the newest snapshot of a feed and commits; answers what was decided.
     pub(super) async fn decide_and_commit<T, E: From<StoreError> + From<CommitError>>(
         &self,
@@ -33,7 +31,7 @@ impl AdminService {
 
     /// The configuration, with the address that this gateway has for others.
     pub(super) fn named_config(&self) -> Config {
-        let mut config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut config = self.config();
         config.server.public_url = Some(self.public_url.clone());
         config
     }
@@ -44,7 +42,7 @@ impl AdminService {
     }
 
     /// The turn to change feeds, and the list as the last one left it, at whichever gateway.
-    pub(super) async fn turn(&self) -> Result<(MutexGuard<'_, ()>, Arc<FeedList>), StoreError> {
+    pub async fn turn(&self) -> Result<(MutexGuard<'_, ()>, Arc<FeedList>), StoreError> {
         let turn = self.changing.lock().await;
         self.store.catch_up().await?;
         Ok((turn, self.store.feed_list().await?))
@@ -61,7 +59,7 @@ impl AdminService {
 
     /// Notes the titles that feeds have now. Their records stay as they are otherwise, and nothing
     /// of it concerns polling.
-    pub(in crate::app) async fn update_titles(
+    pub async fn update_titles(
         &self,
         titles: BTreeMap<FeedName, String>,
     ) -> Result<usize, StoreError> {
@@ -111,37 +109,12 @@ impl AdminService {
             changed.into_iter().partition(|record| before(record) == Some(record.standing));
         if !same.is_empty() {
             let same = self.stored_records(&same).await?;
-            self.poller.share(same).await.map_err(stopped)?;
+            self.poller.share(same).await?;
         }
         for record in moved {
-            self.poller.put(record).await.map_err(stopped)?;
+            self.poller.put(record).await?;
         }
         Ok(())
-    }
-
-    /// The address that is wanted for a feed, checked, and the feeds that it is to share with; empty
-    /// where a local feed has none.
-    pub(super) async fn wanted(
-        &self,
-        feed: &FeedName,
-        put: &PutFeed,
-    ) -> Result<String, OperatorError> {
-        let sharing = &put.options.sharing;
-        let url = if sharing.local && put.url.is_empty() {
-            String::new()
-        } else {
-            let url = config::feed_address(&put.url);
-            url.map_err(|error| OperatorError::BadRequest(format!("url: {error}")))?.to_string()
-        };
-        let all = self.store.feed_list().await?;
-        let is_there =
-            |name: &FeedName| all.get(name).is_some_and(|r| r.standing != FeedStanding::Gone);
-        let unknown = |name: &&FeedName| *name == feed || !is_there(name);
-        if let Some(name) = sharing.shares_with.iter().find(unknown) {
-            let said = format!("shares_with: there is no other feed {name}");
-            return Err(OperatorError::BadRequest(said));
-        }
-        Ok(url)
     }
 
     /// Opens a local feed or an aggregate, so that it is served before it has an item. Nothing for
@@ -160,7 +133,7 @@ impl AdminService {
     }
 
     /// The same for every feed; what cannot be opened now is opened with its first item.
-    pub(in crate::app) async fn open_all(&self) {
+    pub async fn open_all(&self) {
         let feeds = match self.store.feed_list().await {
             Ok(feeds) => feeds,
             Err(error) => {
@@ -235,14 +208,33 @@ impl AdminService {
     }
 }
 
-/// A feed of the configuration is changed there.
-pub(super) fn refuse_if_filed(record: &FeedRecord) -> Result<(), OperatorError> {
-    match (record.source, record.standing) {
-        // A feed that left the file no longer stands in it.
-        (FeedSource::File | FeedSource::CommandLine, FeedStanding::Active) => {
-            Err(OperatorError::ConfiguredByFile(record.name.clone()))
+/// Checks that there are the feeds that one is to share with.
+pub(super) fn check_shared_feeds(
+    feed: &FeedName,
+    sharing: &SharingOptions,
+    feeds: &FeedList,
+) -> Result<(), OperatorError> {
+    let is_there =
+        |name: &FeedName| feeds.get(name).is_some_and(|it| it.standing != FeedStanding::Gone);
+    match sharing.shares_with.iter().find(|name| *name == feed || !is_there(name)) {
+        Some(name) => {
+            let said = format!("shares_with: there is no other feed {name}");
+            Err(OperatorError::BadRequest(said))
         }
-        _ => Ok(()),
+        None => Ok(()),
+    }
+}
+
+/// Whether a feed stands in the configuration: one that left it is not polled.
+pub(crate) fn is_filed(record: &FeedRecord) -> bool {
+    record.standing == FeedStanding::Active && record.source != FeedSource::Api
+}
+
+/// A feed of the configuration is changed there.
+pub(crate) fn refuse_if_filed(record: &FeedRecord) -> Result<(), OperatorError> {
+    match is_filed(record) {
+        true => Err(OperatorError::ConfiguredByFile(record.name.clone())),
+        false => Ok(()),
     }
 }
 
@@ -261,11 +253,4 @@ pub(super) fn taken(before: &FeedRecord) -> OperatorError {
         ),
         _ => format!("there is a feed {name} already; choose another name"),
     })
-}
-
-pub(super) fn stopped(error: PollError) -> OperatorError {
-    match error {
-        PollError::OwnedElsewhere { .. } => OperatorError::Conflict(error.to_string()),
-        error => OperatorError::Internal(error.to_string()),
-    }
 }

@@ -1,0 +1,86 @@
+//! Polling that does nothing by itself, and knows of feeds what a test says.
+
+use crate::memory::Memory;
+use crate::poller::PollCommand;
+use crate::reason::PlannedPoll;
+use crate::scheduler::PollScheduler;
+use crate::*;
+use std::sync::{Arc, Mutex};
+use tidegate_core::clock::Clock;
+use tidegate_core::model::{FeedName, FeedRecord, Overlap, PollState};
+use tidegate_net::fetch::Services;
+use tidegate_status::PollStatus;
+use tidegate_store::Store;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Where hubs reach it.
+pub const CALLBACKS: &str = "https://feeds.example.org/websub/callback";
+
+/// Polling before its task runs: what it is asked to do waits until then.
+pub struct IdlePolling {
+    pub poller: Poller,
+    task: Mutex<Option<(PollScheduler, mpsc::Receiver<PollCommand>)>>,
+}
+
+impl IdlePolling {
+    pub fn new(store: &Arc<Store>, clock: &Arc<dyn Clock>, services: Services) -> Self {
+        let callbacks = CALLBACKS.to_owned();
+        let reach = Reach { callbacks, own_hosts: false, http_secrets: false };
+        let (poller, scheduler, inbox) = Poller::prepare(PollerConfig {
+            settings: PollSettings { reach: Some(reach), ..PollSettings::default() },
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            running: Arc::clone(clock),
+            services,
+            judge: Arc::new(ParseAndRecord::default()),
+            cancel: CancellationToken::new(),
+        });
+        Self { poller, task: Mutex::new(Some((scheduler, inbox))) }
+    }
+
+    /// Polls every feed that the store has.
+    pub async fn start(&self) {
+        let task = self.task.lock().unwrap().take();
+        let Some((mut scheduler, inbox)) = task else { return };
+        scheduler.load().await.unwrap();
+        tokio::spawn(scheduler.run(inbox));
+    }
+
+    /// A feed is not polled here.
+    pub fn forget(&self, feed: &FeedName) {
+        self.poller.context.table.remove(feed);
+    }
+
+    /// A feed is polled, and its polling stands so; where a poll failed, the feed was never read.
+    pub fn tell(&self, record: &FeedRecord, status: PollStatus) {
+        let context = &self.poller.context;
+        let now = context.clock.now();
+        let disbelieved = status.hub.as_ref().map(|hub| Box::new(hub.disbelieved.clone()));
+        let state = PollState {
+            failures: status.failures,
+            overlap: Overlap {
+                missed: status.gaps.count,
+                last_missed: status.gaps.last,
+                ..Overlap::default()
+            },
+            interruptions: status.interruptions,
+            moved_to: status.moved_to,
+            backfill: status.backfill.map(Box::new),
+            subscription: status.hub.map(|hub| Box::new(hub.subscription)),
+            ..PollState::new(&record.name, &record.url)
+        };
+        let cell = context.table.insert(Arc::new(record.clone()), Memory::from_stored(state, now));
+        let mut feed = cell.lock();
+        feed.begin(now);
+        let mut document = status.document;
+        for poll in status.polls.into_iter().rev() {
+            context.table.totals.lock().add(&poll);
+            feed.add(poll, document.take(), false);
+        }
+        status.probes.into_iter().rev().for_each(|probe| feed.add_probe(probe));
+        feed.probing = status.probing;
+        feed.disbelieved = disbelieved;
+        feed.next = status.next.map(|next| PlannedPoll { at: next.at, reason: next.reason.into() });
+    }
+}

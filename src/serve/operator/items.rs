@@ -1,0 +1,139 @@
+//! What an operator decides about items.
+
+use super::{Operator, OperatorError};
+use tidegate_core::model::{FeedName, FeedStanding, LedgerEntry, SyncId, Tick};
+use tidegate_judge::record::local::{self, Act, Acted};
+use tidegate_judge::record::{self as judge, DeletionError, Redaction};
+use tidegate_store::VERSIONS_LIMIT;
+use utoipa::ToSchema;
+
+/// The reason that is shown for a redaction where the operator gives none.
+const REDACTED: &str = "its text was removed by the operator";
+
+/// An item whose text was taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, ToSchema)]
+pub struct Redacted {
+    /// The id it is published with.
+    pub published_id: String,
+    /// The native id by which it is kept out.
+    pub native_id: String,
+    /// The tick of the tombstone that this made; `None` where it was deleted before.
+    pub tick: Option<Tick>,
+    /// How many kept versions lost their text.
+    pub versions: usize,
+    /// Whether it had been redacted before, so that nothing was done.
+    #[serde(rename = "was_redacted")]
+    pub before: bool,
+}
+
+impl Operator {
+    /// Makes, changes or deletes an item, or resolves what is in conflict with it. Durable on return.
+    pub async fn item(&self, feed: &FeedName, act: Act) -> Result<Acted, OperatorError> {
+        let record = self.record(feed).await?;
+        if record.standing == FeedStanding::Gone {
+            return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
+        }
+        if record.options.sharing.is_aggregate() && matches!(act, Act::Create { .. }) {
+            let said =
+                format!("the feed {feed} is an aggregate: make the item in one of its sources");
+            return Err(OperatorError::Conflict(said));
+        }
+        self.decide_and_commit(&record, &[], |round| {
+            let (verdict, acted) = local::act(round, &act).map_err(OperatorError::Item)?;
+            Ok((verdict.change, acted))
+        })
+        .await
+    }
+
+    /// Takes the text of an item out of everything that is kept, and keeps it out. `reason`: what is
+    /// shown as the reason. Durable on return.
+    pub async fn redact(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+        reason: Option<String>,
+    ) -> Result<Redacted, OperatorError> {
+        let record = self.record(feed).await?;
+        let why = reason.as_deref().unwrap_or(REDACTED);
+        // What left the complete view is in archives still.
+        let names = [item.to_string()];
+        // Nothing is read once the text is gone: a store that fails then would make that look undone.
+        let kept = self.store.versions(feed, item, VERSIONS_LIMIT).await?.len();
+        let unknown = || OperatorError::UnknownItem(feed.clone());
+        let redacted = |ledger: &[LedgerEntry], tick: Option<Tick>| {
+            let known = ledger.iter().find(|known| known.id == *item)?;
+            let (published_id, native_id) =
+                (known.published_id.clone(), known.native_shown.clone());
+            // A tombstone is a version, too.
+            let versions = kept.saturating_add(usize::from(tick.is_some())).min(VERSIONS_LIMIT);
+            Some(Redacted { published_id, native_id, tick, versions, before: false })
+        };
+        self.decide_and_commit(&record, &names, |round| match judge::redact(round, item, why) {
+            Redaction::Unknown => Err(unknown()),
+            Redaction::Before => {
+                let known = round.snapshot.and_then(|snapshot| redacted(&snapshot.known, None));
+                let known = known.ok_or_else(unknown)?;
+                Ok((None, Redacted { before: true, ..known }))
+            }
+            Redaction::Commit(verdict) => {
+                let change = verdict.change.ok_or_else(unknown)?;
+                let done = redacted(&change.known, change.tick).ok_or_else(unknown)?;
+                Ok((Some(change), done))
+            }
+        })
+        .await
+    }
+
+    /// Deletes an item of a publisher that is missing from its document. The tick of the tombstone that
+    /// this made; `None` where it was deleted before. Durable on return.
+    pub async fn delete_missing(
+        &self,
+        feed: &FeedName,
+        item: &SyncId,
+    ) -> Result<Option<Tick>, OperatorError> {
+        let record = self.record(feed).await?;
+        // What left the complete view may be deleted still.
+        let names = [item.to_string()];
+        self.decide_and_commit(&record, &names, |round| {
+            let verdict = judge::delete_missing(round, item).map_err(|error| match error {
+                DeletionError::Unknown => OperatorError::UnknownItem(feed.clone()),
+                _ => OperatorError::Conflict(error.to_string()),
+            })?;
+            let change = verdict.and_then(|verdict| verdict.change);
+            let tick = change.as_ref().and_then(|change| change.tick);
+            Ok((change, tick))
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_judge::record::local::{CheckedEntry, EntryFields};
+    use tidegate_poll::testing::double::{name, record, store_of};
+    use tidegate_poll::testing::gateway::{Gateway, Publisher};
+
+    #[tokio::test]
+    async fn what_is_stored_is_answered() {
+        let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
+        let desk = Operator::of_gateway(&gateway);
+        let mut local = record("a");
+        local.options.sharing.local = true;
+        gateway.store.put_feed(&local).await.unwrap();
+        let (title, content) = ("A secret".to_owned(), Some("It is one.".to_owned()));
+        let fields = EntryFields { title, content, ..EntryFields::default() };
+        let entry = CheckedEntry::fields(&fields).unwrap();
+        let act = Act::Create { entry, noconflicts: None };
+        let made = desk.item(&name("a"), act).await.unwrap();
+        let done = desk.redact(&name("a"), &made.id, None).await.unwrap();
+        assert!(!done.before && done.tick > Some(made.tick), "{done:?}");
+        assert_eq!(done.versions, 2);
+        let again = desk.redact(&name("a"), &made.id, None).await.unwrap();
+        let ids = |redacted: &Redacted| (redacted.published_id.clone(), redacted.native_id.clone());
+        assert!(again.before && again.tick.is_none() && ids(&again) == ids(&done), "{again:?}");
+        let nothing = SyncId::new("nothing").unwrap();
+        let unknown = desk.redact(&name("a"), &nothing, None).await.unwrap_err();
+        assert_eq!(unknown, OperatorError::UnknownItem(name("a")));
+    }
+}
