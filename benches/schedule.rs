@@ -19,8 +19,8 @@ use tidegate_core::model::*;
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{Observation, Verdict};
 use tidegate_net::fetch::{
-    AllowPrivate, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched,
-    FetchedDocument, Passing, Services, Validators,
+    AllowPrivate, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument,
+    Passing, Services, Validators,
 };
 use tidegate_poll::*;
 use tidegate_store::Store;

@@ -170,12 +170,12 @@ pub(super) struct Documents {
     kept: Cache<DocumentKey, KeptDocument>,
     limit: u64,
     flights: SingleFlight<(DocumentKey, Option<Revision>), ServedDocument>,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
 }
 
 impl Documents {
     /// None yet, and at most so many bytes.
-    pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Metrics) -> Arc<Self> {
         let kept = Cache::weighing(bytes, |kept: &KeptDocument| kept.document.weight());
         Arc::new(Self { kept, limit: bytes, flights: SingleFlight::new(admission), metrics })
     }
@@ -230,7 +230,7 @@ impl Documents {
         D: Into<ServedDocument>,
     {
         if let Some(hit) = self.kept(&key, revision) {
-            self.metrics.note_document(true);
+            self.metrics.hits.inc();
             return Ok(hit);
         }
         let (work, tells) = (request.work.clone(), request.tells);
@@ -241,10 +241,10 @@ impl Documents {
             async move {
                 // Who made it may have ended just before this began.
                 if let Some(hit) = all.kept(&key.0, key.1) {
-                    all.metrics.note_document(true);
+                    all.metrics.hits.inc();
                     return Ok(hit);
                 }
-                all.metrics.note_document(false);
+                all.metrics.misses.inc();
                 let document = Arc::new(make.await?.into());
                 if tells {
                     let bytes = u64::from(document.weight()).saturating_mul(TIMES);
@@ -256,7 +256,7 @@ impl Documents {
         });
         let made = made.await;
         if is_hit && made.is_ok() {
-            self.metrics.note_document(true);
+            self.metrics.hits.inc();
         }
         made
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     fn documents(bytes: u64) -> Arc<Documents> {
-        Documents::new(bytes, Arc::new(Admission::of(4)), Arc::new(Metrics::new()))
+        Documents::new(bytes, Arc::new(Admission::of(4)), Metrics::new())
     }
 
     async fn length(

@@ -202,7 +202,7 @@ struct AppState {
     event_streams: EventStreams,
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
     closing: CancellationToken,
 }
 
@@ -218,7 +218,7 @@ impl AppState {
         let hub = operator.hub.clone();
         let reloadable = SiteSettings::new(&config);
         let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Metrics::new();
         let config = Arc::new(config);
         let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
         let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
@@ -234,7 +234,7 @@ impl AppState {
             (Arc::clone(&asked), Arc::clone(&clock)),
         ));
         let admission = Arc::new(Admission::new(config.memory));
-        let documents = Documents::new(config.memory, Arc::clone(&admission), Arc::clone(&metrics));
+        let documents = Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
         let lists = opml::Lists::new(Arc::clone(&admission));
         let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));

@@ -8,61 +8,100 @@ mod gathered;
 
 pub(super) use gathered::FeedCounts;
 
+use super::locked;
 use super::origins::PassOutcome;
-use super::{TlsKeys, locked};
+use super::tls::TlsKeys;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet, text,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
+use std::fmt;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock};
 use tidegate_core::model::FeedName;
 use tidegate_poll::hub::SubscriptionCount;
 
-/// What is counted as it happens, and what it says.
-const COUNTED: [(&str, &str); 5] = [
-    (REQUESTS, "Answers by route and status"),
-    (SENT, "Bytes of bodies in answers, as encoded"),
-    (HITS, "Views that were answered from the cache"),
-    (MISSES, "Views that had to be rendered"),
-    (PASSED, "Requests for origins, by outcome"),
-];
-const REQUESTS: &str = "http_requests";
-const SENT: &str = "http_sent_bytes";
-const HITS: &str = "cache_hits";
-const MISSES: &str = "cache_misses";
-const PASSED: &str = "origin_requests";
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AnswerLabels {
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OriginLabels {
+    origin: String,
+    outcome: &'static str,
+}
 
 /// What is counted as it happens, and the figures that are looked at for each scrape.
+#[derive(Clone)]
 pub(super) struct Metrics {
-    /// By the name and the labels.
-    counts: Mutex<BTreeMap<(&'static str, String), u64>>,
-    /// The figures that were looked at last, by where they come from.
-    figures: Mutex<BTreeMap<&'static str, Vec<Figure>>>,
-    /// Each open connection has one more.
-    connections: Arc<()>,
+    requests: Family<AnswerLabels, Counter>,
+    sent: Counter,
+    /// Documents that were answered from the cache, and those that had to be made.
+    pub(super) hits: Counter,
+    pub(super) misses: Counter,
+    connections: Gauge,
+    passed: Family<OriginLabels, Counter>,
+    figures: Figures,
+    process: Figures,
+    registry: Arc<Registry>,
     /// The turn of who counts feeds: one count is made at a time.
     pub(super) counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.
-    keys: OnceLock<Arc<TlsKeys>>,
+    keys: Arc<OnceLock<Arc<TlsKeys>>>,
+}
+
+/// Registers a metric.
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// A connection that is open.
+pub(super) struct OpenConnectionGuard(Gauge);
+
+impl Drop for OpenConnectionGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl Metrics {
     /// Meters that stand at zero.
     pub(super) fn new() -> Self {
+        let (figures, process) = (Figures::default(), Figures::default());
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(process.clone()));
+        let own = registry.sub_registry_with_prefix("tidegate");
+        own.register_collector(Box::new(figures.clone()));
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        own.register("build", "The version that runs; 1", build);
+        let sent = Counter::default();
+        let help = "Bytes of bodies in answers, as encoded";
+        own.register_with_unit("http_sent", help, Unit::Bytes, sent.clone());
         Self {
-            counts: Mutex::new([SENT, HITS, MISSES].map(|name| ((name, String::new()), 0)).into()),
-            figures: Mutex::default(),
-            connections: Arc::default(),
+            requests: add(own, "http_requests", "Answers by route and status"),
+            sent,
+            hits: add(own, "cache_hits", "Views that were answered from the cache"),
+            misses: add(own, "cache_misses", "Views that had to be rendered"),
+            connections: add(own, "connections", "Open connections"),
+            passed: add(own, "origin_requests", "Requests for origins, by outcome"),
+            figures,
+            process,
+            registry: Arc::new(registry),
             counting: Arc::default(),
-            keys: OnceLock::new(),
+            keys: Arc::default(),
         }
-    }
-
-    fn count(&self, name: &'static str, labels: String, more: u64) {
-        *locked(&self.counts).entry((name, labels)).or_default() += more;
-    }
-
-    /// Has these figures told in the place of those that came from there before.
-    fn set(&self, source: &'static str, figures: Vec<Figure>) {
-        locked(&self.figures).insert(source, figures);
     }
 
     /// Has it shown until when the certificate of handshakes is good.
@@ -74,87 +113,69 @@ impl Metrics {
     /// Looks what the documents take that are kept, and at most, until when the certificate is good, and what the process
     /// takes.
     pub(super) async fn measure(&self, (kept, limit): (u64, u64)) {
+        let of_documents = |bytes| ByLabel("cache", vec![("documents", whole(bytes))]);
         let (about, most) = ("Bytes that a cache of answers keeps", "Bytes that it keeps at most");
-        let gauges = [("cache_bytes", about, kept), ("cache_limit_bytes", most, limit)];
-        let of_documents = |(name, help, bytes)| {
-            Figure::by_label(FigureKind::Gauge, name, help, "cache", [("documents", bytes)])
-        };
-        let mut figures: Vec<Figure> = gauges.map(of_documents).into();
+        let mut figures = vec![
+            Figure::new("cache", about, of_documents(kept)).of(Unit::Bytes),
+            Figure::new("cache_limit", most, of_documents(limit)).of(Unit::Bytes),
+        ];
         let expires = self.keys.get().and_then(|keys| keys.current().expires());
         figures.extend(expires.map(|expires| {
             let about = "When the certificate for TLS expires, since 1970. Absent without TLS";
-            gauge("certificate_expiry_seconds", about, expires.unix())
+            gauge("certificate_expiry", about, expires.unix()).of(Unit::Seconds)
         }));
-        self.set("serving", figures);
+        self.figures.set("serving", figures);
         // Where that thread broke off, the process is as it was seen last.
         if let Ok(figures) = tokio::task::spawn_blocking(gathered::process_figures).await {
-            self.set("process", figures);
+            self.process.set("process", figures);
         }
     }
 
     /// Counts a connection as open until what this returns is dropped.
-    pub(super) fn connection(&self) -> Arc<()> {
-        Arc::clone(&self.connections)
-    }
-
-    /// A document was answered from the cache, or had to be made.
-    pub(super) fn note_document(&self, is_hit: bool) {
-        self.count(if is_hit { HITS } else { MISSES }, String::new(), 1);
+    pub(super) fn connection(&self) -> OpenConnectionGuard {
+        self.connections.inc();
+        OpenConnectionGuard(self.connections.clone())
     }
 
     /// An answer went out.
     pub(super) fn answered(&self, method: &http::Method, route: &str, status: u16, bytes: u64) {
         // A client may make up methods; they must not make up label values.
         let method = crate::query::known_method(method).unwrap_or("other");
-        let status = status.to_string();
-        self.count(
-            REQUESTS,
-            labels(&[("method", method), ("route", route), ("status", &status)]),
-            1,
-        );
-        self.count(SENT, String::new(), bytes);
+        let answer = AnswerLabels { method, route: route.to_owned(), status };
+        self.requests.get_or_create(&answer).inc();
+        self.sent.inc_by(bytes);
     }
 
-    /// A request for an origin was answered.
-    pub(super) fn note_passed(&self, origin: &FeedName, outcome: PassOutcome) {
-        self.count(PASSED, labels(&[("origin", origin.as_str()), ("outcome", outcome)]), 1);
+    /// What counts the requests for an origin with an outcome.
+    pub(super) fn passed(&self, origin: &FeedName, outcome: PassOutcome) -> Counter {
+        let labels = OriginLabels { origin: origin.to_string(), outcome };
+        self.passed.get_or_create(&labels).clone()
     }
 
     /// Takes over what the hub counted.
     pub(super) fn hub(&self, totals: SubscriptionCount) {
-        let SubscriptionCount { active, pending, delivered, failed } = totals;
-        let standings = [("active", active), ("pending", pending)];
-        let outcomes = [("delivered", delivered), ("failed", failed)];
+        let standings = [("active", totals.active), ("pending", totals.pending)];
+        let standings = standings.map(|(standing, number)| (standing, whole(number)));
+        let outcomes = [("delivered", totals.delivered), ("failed", totals.failed)];
+        let outcomes = outcomes.map(|(outcome, number)| (outcome, ConstCounter::new(number)));
+        let standings = ByLabel("standing", Vec::from(standings));
+        let outcomes = ByLabel("outcome", Vec::from(outcomes));
         let about = "Subscriptions of the hub by standing";
-        let delivered = "Deliveries of the hub by outcome";
-        let (gauge, counter) = (FigureKind::Gauge, FigureKind::Counter);
         let figures = vec![
-            Figure::by_label(gauge, "websub_subscriptions", about, "standing", standings),
-            Figure::by_label(counter, "websub_deliveries", delivered, "outcome", outcomes),
+            Figure::new("websub_subscriptions", about, standings),
+            Figure::new("websub_deliveries", "Deliveries of the hub by outcome", outcomes),
         ];
-        self.set("hub", figures);
+        self.figures.set("hub", figures);
     }
 
     /// Everything.
-    pub(super) fn text(&self, format: MetricsFormat) -> String {
-        let connections = Arc::strong_count(&self.connections).saturating_sub(1);
-        let version = labels(&[("version", env!("CARGO_PKG_VERSION"))]);
-        let build = Figure::new(FigureKind::Info, "build", "The version that runs; 1");
-        let mut all =
-            vec![build.with(version, 1), gauge("connections", "Open connections", connections)];
-        let counts = locked(&self.counts).clone();
-        all.extend(COUNTED.map(|(name, help)| {
-            let its = counts.iter().filter(|((of, _), _)| *of == name);
-            its.fold(
-                Figure::new(FigureKind::Counter, name, help),
-                |figure, ((_, labels), count)| figure.with(labels.clone(), count),
-            )
-        }));
+    pub(super) fn text(&self, format: MetricsFormat) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        for figure in all.iter().chain(locked(&self.figures).values().flatten()) {
-            figure.write(&mut text, format);
-        }
-        text + if format == MetricsFormat::OpenMetrics { "# EOF\n" } else { "" }
+        text::encode(&mut text, &self.registry)?;
+        Ok(match format {
+            MetricsFormat::OpenMetrics => text,
+            MetricsFormat::Prometheus => in_prometheus_format(&text),
+        })
     }
 }
 
@@ -179,122 +200,123 @@ impl MetricsFormat {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FigureKind {
-    Gauge,
-    Counter,
-    /// What does not change while the program runs.
-    Info,
-    Histogram,
+/// OpenMetrics in Prometheus' format. There, the name of a counter ends in `_total` in its description
+/// too, an info is a gauge, and units and the end are not told.
+pub(super) fn in_prometheus_format(text: &str) -> String {
+    let mut older = String::with_capacity(text.len());
+    let mut help = None;
+    for line in text.lines() {
+        if let Some(about) = line.strip_prefix("# HELP ") {
+            help = about.split_once(' ');
+        } else if let Some((name, kind)) = described(line) {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", kind),
+                "info" => ("_info", "gauge"),
+                "unknown" => ("", "untyped"),
+                _ => ("", kind),
+            };
+            // Writing to a string cannot fail.
+            if let Some((_, help)) = help.take().filter(|(of, _)| *of == name) {
+                let _ = writeln!(older, "# HELP {name}{suffix} {help}");
+            }
+            let _ = writeln!(older, "# TYPE {name}{suffix} {kind}");
+        } else if !line.starts_with('#') {
+            older.push_str(line);
+            older.push('\n');
+        }
+    }
+    older
 }
 
-/// The units that a name may end with.
-const UNITS: [&str; 2] = ["bytes", "seconds"];
+/// The name and the type of which a line tells.
+fn described(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("# TYPE ")?.split_once(' ')
+}
 
-/// A metric as it is told.
-#[derive(Debug)]
-struct Figure {
-    kind: FigureKind,
-    /// It ends with its unit.
+/// A figure with its name and what it says.
+#[derive(Debug, Clone)]
+pub(super) struct Figure {
     name: &'static str,
     help: &'static str,
-    /// What follows the name, and the value.
-    samples: Vec<(String, String)>,
+    unit: Option<Unit>,
+    value: Arc<dyn Metric>,
 }
 
 impl Figure {
-    const fn new(kind: FigureKind, name: &'static str, help: &'static str) -> Self {
-        Self { kind, name, help, samples: Vec::new() }
+    pub(super) fn new(name: &'static str, help: &'static str, value: impl Metric) -> Self {
+        Self { name, help, unit: None, value: Arc::new(value) }
     }
 
-    /// One more sample, with what follows the name.
-    fn with(mut self, behind: String, value: impl Display) -> Self {
-        self.samples.push((behind, value.to_string()));
-        self
-    }
-
-    /// One with a sample for each value of a label.
-    fn by_label<V: Display>(
-        kind: FigureKind,
-        name: &'static str,
-        help: &'static str,
-        label: &str,
-        values: impl IntoIterator<Item = (&'static str, V)>,
-    ) -> Self {
-        values.into_iter().fold(Self::new(kind, name, help), |figure, (of, value)| {
-            figure.with(labels(&[(label, of)]), value)
-        })
-    }
-
-    /// The sum of what was measured, and how often it was up to each bound and above the one before.
-    fn histogram(
-        name: &'static str,
-        help: &'static str,
-        sum: f64,
-        buckets: impl IntoIterator<Item = (f64, u64)>,
-    ) -> Self {
-        let (mut figure, mut count) = (Self::new(FigureKind::Histogram, name, help), 0_u64);
-        for (bound, more) in buckets {
-            count = count.saturating_add(more);
-            let bound = if bound.is_finite() { float(bound) } else { "+Inf".to_owned() };
-            figure = figure.with(format!("_bucket{}", labels(&[("le", &bound)])), count);
-        }
-        figure.with("_sum".to_owned(), float(sum)).with("_count".to_owned(), count)
-    }
-
-    fn write(&self, text: &mut String, format: MetricsFormat) {
-        // What was never counted is not described.
-        if self.samples.is_empty() {
-            return;
-        }
-        let (kind, ending) = match self.kind {
-            FigureKind::Gauge => ("gauge", ""),
-            FigureKind::Counter => ("counter", "_total"),
-            FigureKind::Info => ("info", "_info"),
-            FigureKind::Histogram => ("histogram", ""),
-        };
-        let is_of_process = self.name.starts_with("process_");
-        let name = format!("{}{}", if is_of_process { "" } else { "tidegate_" }, self.name);
-        // In the older format a description names what the samples are called, and no info is known.
-        let (kind, described) = match format {
-            MetricsFormat::OpenMetrics => (kind, name.clone()),
-            MetricsFormat::Prometheus => {
-                (if kind == "info" { "gauge" } else { kind }, format!("{name}{ending}"))
-            }
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "# HELP {described} {}.\n# TYPE {described} {kind}", self.help);
-        let unit = UNITS.iter().find(|unit| name.ends_with(*unit));
-        if let Some(unit) = unit.filter(|_| format == MetricsFormat::OpenMetrics) {
-            let _ = writeln!(text, "# UNIT {described} {unit}");
-        }
-        for (behind, value) in &self.samples {
-            let _ = writeln!(text, "{name}{ending}{behind} {value}");
-        }
+    /// The same in a unit, which its name ends with.
+    pub(super) fn of(self, unit: Unit) -> Self {
+        Self { unit: Some(unit), ..self }
     }
 }
 
-/// Labels as they follow the name of a metric.
-fn labels(all: &[(&str, &str)]) -> String {
-    let escaped =
-        |value: &str| value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n");
-    let all = all.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-    format!("{{{}}}", all.collect::<Vec<_>>().join(","))
+/// A whole number; as much as fits where it is larger.
+pub(super) fn whole(number: impl TryInto<i64>) -> ConstGauge<i64> {
+    ConstGauge::new(number.try_into().unwrap_or(i64::MAX))
 }
 
-/// A figure that may go up and down.
-fn gauge(name: &'static str, help: &'static str, value: impl Display) -> Figure {
-    Figure::new(FigureKind::Gauge, name, help).with(String::new(), value)
+/// A figure that is a whole number and may go up and down.
+pub(super) fn gauge(name: &'static str, help: &'static str, number: impl TryInto<i64>) -> Figure {
+    Figure::new(name, help, whole(number))
 }
 
 /// A figure that only grows.
-fn counter(name: &'static str, help: &'static str, value: impl Display) -> Figure {
-    Figure::new(FigureKind::Counter, name, help).with(String::new(), value)
+pub(super) fn counter(name: &'static str, help: &'static str, number: u64) -> Figure {
+    Figure::new(name, help, ConstCounter::new(number))
 }
 
-/// A number with a fraction, which says so.
-fn float(number: f64) -> String {
-    format!("{number:?}")
+/// Metrics of one kind by the values of a label.
+#[derive(Debug)]
+pub(super) struct ByLabel<M>(pub(super) &'static str, pub(super) Vec<(&'static str, M)>);
+
+impl<M: EncodeMetric> EncodeMetric for ByLabel<M> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let Self(label, all) = self;
+        all.iter().try_for_each(|(of, one)| one.encode(encoder.encode_family(&[(*label, *of)])?))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        self.1.first().map_or(MetricType::Gauge, |(_, metric)| metric.metric_type())
+    }
+}
+
+/// The sum of what was measured, and how often it was up to each bound and no other below.
+#[derive(Debug)]
+pub(super) struct ConstHistogram(pub(super) f64, pub(super) Vec<(f64, u64)>);
+
+impl EncodeMetric for ConstHistogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let all = self.1.iter().map(|(_, count)| count).sum();
+        encoder.encode_histogram::<NoLabelSet>(self.0, all, &self.1, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+/// The figures that were looked at last, by where they come from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Figures(Arc<Mutex<BTreeMap<&'static str, Vec<Figure>>>>);
+
+impl Figures {
+    /// Has these figures told in the place of those that came from there before.
+    pub(super) fn set(&self, source: &'static str, figures: Vec<Figure>) {
+        locked(&self.0).insert(source, figures);
+    }
+}
+
+impl Collector for Figures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        locked(&self.0).values().flatten().try_for_each(|Figure { name, help, unit, value }| {
+            let help = format!("{help}.");
+            let kind = value.metric_type();
+            value.encode(encoder.encode_descriptor(name, &help, unit.as_ref(), kind)?)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -302,32 +324,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_has_its_own_names_and_kinds() {
-        let figures = [
-            Figure::by_label(FigureKind::Counter, "a_bytes", "What", "of", [("x # \"y\"", 3)]),
-            Figure::new(FigureKind::Info, "build", "About").with(labels(&[("version", "1")]), 1),
-            Figure::histogram("h_seconds", "How long", 1.5, [(0.5, 1), (f64::INFINITY, 2)]),
-            gauge("process_g", "Of one", 1),
-        ];
-        let text = |format| {
-            let mut text = String::new();
-            figures.iter().for_each(|figure| figure.write(&mut text, format));
-            text
-        };
-        let samples = "tidegate_h_seconds_bucket{le=\"0.5\"} 1\ntidegate_h_seconds_bucket{le=\"+Inf\"} 3\n\
-                       tidegate_h_seconds_sum 1.5\ntidegate_h_seconds_count 3\n\
-                       # HELP process_g Of one.\n# TYPE process_g gauge\nprocess_g 1\n";
-        let open = "# HELP tidegate_a_bytes What.\n# TYPE tidegate_a_bytes counter\n# UNIT tidegate_a_bytes bytes\n\
-                    tidegate_a_bytes_total{of=\"x # \\\"y\\\"\"} 3\n\
-                    # HELP tidegate_build About.\n# TYPE tidegate_build info\ntidegate_build_info{version=\"1\"} 1\n\
-                    # HELP tidegate_h_seconds How long.\n# TYPE tidegate_h_seconds histogram\n\
-                    # UNIT tidegate_h_seconds seconds\n";
-        assert_eq!(text(MetricsFormat::OpenMetrics), format!("{open}{samples}"));
-        let older = "# HELP tidegate_a_bytes_total What.\n# TYPE tidegate_a_bytes_total counter\n\
-                     tidegate_a_bytes_total{of=\"x # \\\"y\\\"\"} 3\n\
-                     # HELP tidegate_build_info About.\n# TYPE tidegate_build_info gauge\n\
-                     tidegate_build_info{version=\"1\"} 1\n\
-                     # HELP tidegate_h_seconds How long.\n# TYPE tidegate_h_seconds histogram\n";
-        assert_eq!(text(MetricsFormat::Prometheus), format!("{older}{samples}"));
+    fn counters_and_infos_are_described_by_their_whole_names() {
+        let open = "# HELP a_bytes What, in bytes.\n# TYPE a_bytes counter\n# UNIT a_bytes bytes\n\
+                    a_bytes_total{of=\"x # y\"} 3\n\
+                    # HELP build About.\n# TYPE build info\nbuild_info{version=\"1\"} 1\n\
+                    # HELP g Of \\n two lines.\n# TYPE g gauge\ng 1\n# EOF\n";
+        let older = "# HELP a_bytes_total What, in bytes.\n# TYPE a_bytes_total counter\n\
+                     a_bytes_total{of=\"x # y\"} 3\n\
+                     # HELP build_info About.\n# TYPE build_info gauge\nbuild_info{version=\"1\"} 1\n\
+                     # HELP g Of \\n two lines.\n# TYPE g gauge\ng 1\n";
+        assert_eq!(in_prometheus_format(open), older);
     }
 }

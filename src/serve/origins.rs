@@ -215,7 +215,7 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
         let answer = problem.into_response();
         (if is_page { shown_pages::show_problem(answer, None) } else { answer }, outcome)
     });
-    room.metrics.note_passed(&config.name, outcome);
+    room.metrics.passed(&config.name, outcome).inc();
     tracing::debug!(
         origin = %config.name,
         %method,

@@ -6,7 +6,7 @@ use super::negotiate::wants_open_metrics;
 use super::{AppState, Later, Listing, Problem, RETRY_SOON, Reply, SharedState, unkept};
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_status::TicksAhead;
@@ -74,7 +74,7 @@ pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
         (String = "application/openmetrics-text"),
     )),
 ))]
-pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap) -> Response {
+pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap) -> Reply {
     note_uncounted(measure_feeds(&room).await);
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.poller.totals());
@@ -86,9 +86,12 @@ pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap)
         true => MetricsFormat::OpenMetrics,
         false => MetricsFormat::Prometheus,
     };
-    let mut answer = unkept(format.media_type(), room.metrics.text(format));
+    let text = room.metrics.text(format).map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written")
+    })?;
+    let mut answer = unkept(format.media_type(), text);
     answer.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
-    answer
+    Ok(answer)
 }
 
 /// Counts feeds, where they are few. Where they are many, has them counted while this scrape and those to come are

@@ -1,8 +1,8 @@
 //! Values for tests, of this crate and of others.
 
 use super::{
-    Change, Count, FeedName, FeedState, History, IndexUpdate, Interruption, Interruptions, ItemStatus,
-    LedgerEntry, Noise, Origin, Revision, Stamp, SyncId, Tick, Time, Update,
+    Change, Count, FeedName, FeedState, History, IndexUpdate, Interruption, Interruptions,
+    ItemStatus, LedgerEntry, Noise, Origin, Revision, Stamp, SyncId, Tick, Time, Update,
 };
 
 impl LedgerEntry {

@@ -196,8 +196,10 @@ impl<'a, 'r> SyncReader<'a, 'r> {
             let error = match &entry.sync {
                 Some(EntrySync::Valid(incoming)) => self.repeated.get(incoming.id()).cloned(),
                 Some(EntrySync::Invalid(_)) => None,
-                None => self.repaired.binary_search(&at).is_ok().then(|| {
-                    SyncMarkupError { at, fault: REPAIRED.to_owned(), repeats: None }
+                None => self.repaired.binary_search(&at).is_ok().then(|| SyncMarkupError {
+                    at,
+                    fault: REPAIRED.to_owned(),
+                    repeats: None,
                 }),
             };
             if let Some(error) = error {

@@ -12,8 +12,8 @@ use crate::same_item;
 use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
-    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Origin, Seal,
-    SyncId, Tick,
+    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Origin, Seal, SyncId,
+    Tick,
 };
 use tidegate_core::sync;
 

@@ -5,8 +5,10 @@
 //! all feeds: so that the sum over them is right. What the process takes has the names that Prometheus' own clients give it.
 //! Linux says so in `/proc`; elsewhere nothing is told.
 
-use super::{Figure, FigureKind, counter, float, gauge};
-use crate::Metrics;
+use super::{ByLabel, ConstHistogram, Figure, Metrics, counter, gauge, whole};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
 use std::fs;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, FeedStanding, Time};
@@ -95,18 +97,20 @@ impl Metrics {
             gauge("polls_in_flight", "Feeds that are being polled", counts.in_flight),
             gauge("polls_waiting", "Feeds whose poll is due and has not begun", counts.waiting),
             gauge(
-                "poll_lag_seconds",
+                "poll_lag",
                 "How late the poll is that is late most; 0 where none is",
                 counts.lag.as_secs(),
-            ),
+            )
+            .of(Unit::Seconds),
             gauge(
-                "oldest_read_age_seconds",
+                "oldest_read_age",
                 "How long ago the polled feed was last read that was read longest ago; since the start \
                  where it was not",
                 counts.oldest_read.as_secs(),
-            ),
+            )
+            .of(Unit::Seconds),
         ];
-        self.set("polling", figures);
+        self.figures.set("polling", figures);
     }
 
     /// Says how feeds stand in the store, and how far ticks are ahead of the clock.
@@ -116,22 +120,22 @@ impl Metrics {
             (FeedStanding::Paused, counts.paused),
             (FeedStanding::Gone, counts.gone),
         ];
-        let standings = standings.map(|(standing, feeds)| (standing.name(), feeds));
-        let about = "Feeds by standing";
+        let standings = standings.map(|(standing, feeds)| (standing.name(), whole(feeds)));
         let figures = vec![
-            Figure::by_label(FigureKind::Gauge, "feeds", about, "standing", standings),
+            Figure::new("feeds", "Feeds by standing", ByLabel("standing", Vec::from(standings))),
             gauge(
                 "feeds_held",
                 "Feeds of which a document is held back until it is confirmed",
                 counts.held,
             ),
             gauge(
-                "tick_lead_seconds",
+                "tick_lead",
                 "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour",
                 ahead.lead().as_secs(),
-            ),
+            )
+            .of(Unit::Seconds),
         ];
-        self.set("stored", figures);
+        self.figures.set("stored", figures);
     }
 
     /// Says which feeds have items in conflict.
@@ -144,13 +148,13 @@ impl Metrics {
             ),
             gauge("items_in_conflict", "Items with unresolved conflicts", counts.items_in_conflict),
         ];
-        self.set("conflicts", figures);
+        self.figures.set("conflicts", figures);
     }
 
     /// Takes over what the operator's side counted since the start.
     pub(crate) fn totals(&self, totals: PollTotals) {
         let bounds = PollTotals::DURATIONS.iter().map(Duration::as_secs_f64);
-        let durations = bounds.chain([f64::INFINITY]).zip(totals.durations);
+        let durations = bounds.chain([f64::INFINITY]).zip(totals.durations).collect();
         let sum = Duration::from_millis(totals.millis).as_secs_f64();
         let outcomes = [
             ("changed", totals.changed),
@@ -158,28 +162,29 @@ impl Metrics {
             ("not_modified", totals.not_modified),
             ("failed", totals.failed),
         ];
-        let about = "Polls by outcome";
+        let outcomes = outcomes.map(|(outcome, polls)| (outcome, ConstCounter::new(polls)));
         let figures = vec![
-            Figure::by_label(FigureKind::Counter, "polls", about, "outcome", outcomes),
+            Figure::new("polls", "Polls by outcome", ByLabel("outcome", Vec::from(outcomes))),
             counter("commits", "Commits to the store", totals.commits),
             counter(
-                "fetched_bytes",
+                "fetched",
                 "Bytes read from upstreams, as they came over the wire",
                 totals.bytes,
-            ),
+            )
+            .of(Unit::Bytes),
             counter(
                 "feed_gaps",
                 "Documents that had no item in common with the one before: items may have been missed",
                 totals.apart,
             ),
-            Figure::histogram(
-                "poll_duration_seconds",
+            Figure::new(
+                "poll_duration",
                 "How long polls took, from the request until what came of it was durable",
-                sum,
-                durations,
-            ),
+                ConstHistogram(sum, durations),
+            )
+            .of(Unit::Seconds),
         ];
-        self.set("polls", figures);
+        self.figures.set("polls", figures);
     }
 }
 
@@ -221,10 +226,12 @@ fn parse_process(
     let about_cpu = "Time on a processor, in user and in system mode";
     let about_start = "When the process started, since 1970";
     let mut figures = vec![
-        counter("process_cpu_seconds", about_cpu, float(cpu)),
-        gauge("process_start_time_seconds", about_start, float(start)),
-        gauge("process_resident_memory_bytes", "Memory that the system gave it", resident),
-        gauge("process_virtual_memory_bytes", "Addresses that it has reserved", field(23)?),
+        Figure::new("process_cpu", about_cpu, ConstCounter::new(cpu)).of(Unit::Seconds),
+        Figure::new("process_start_time", about_start, ConstGauge::new(start)).of(Unit::Seconds),
+        gauge("process_resident_memory", "Memory that the system gave it", resident)
+            .of(Unit::Bytes),
+        gauge("process_virtual_memory", "Addresses that it has reserved", field(23)?)
+            .of(Unit::Bytes),
         gauge("process_open_fds", "Open files and connections", open_files),
     ];
     figures.extend(
@@ -246,45 +253,46 @@ impl Metrics {
             gauge(
                 "store_up",
                 "1 while the store is open, 0 while it is opened again after a failure",
-                u8::from(condition.stop.is_none()),
+                condition.stop.is_none(),
             ),
             gauge(
                 "store_takes_in",
                 "1 while new documents are taken in, 0 while the store is closed, space is low or the database silent",
-                u8::from(takes_in),
+                takes_in,
             ),
             gauge(
                 "settings_differ",
                 "Other gateways over the same store whose settings are others than this one's",
                 condition.differences().count(),
             ),
-            gauge(
-                "clock_difference_seconds",
+            Figure::new(
+                "clock_difference",
                 "How far this machine's clock is ahead of the database's, at least; below 0: behind it",
-                float(difference),
-            ),
+                ConstGauge::new(difference),
+            )
+            .of(Unit::Seconds),
+            gauge("store_free", "Bytes that are free on the file system of the data folder", free)
+                .of(Unit::Bytes),
             gauge(
-                "store_free_bytes",
-                "Bytes that are free on the file system of the data folder",
-                free,
-            ),
-            gauge(
-                "store_min_free_bytes",
+                "store_min_free",
                 "Bytes of it that must stay free for anything new to be taken in",
                 min_free,
-            ),
+            )
+            .of(Unit::Bytes),
             gauge(
-                "store_size_bytes",
+                "store_size",
                 "Bytes that the files of the data folder take on disk; counted once a minute",
                 condition.used.unwrap_or_default(),
-            ),
+            )
+            .of(Unit::Bytes),
             gauge(
-                "store_max_size_bytes",
+                "store_max_size",
                 "Bytes that they may take for anything new to be taken in; 0 where there is no limit",
                 max_size,
-            ),
+            )
+            .of(Unit::Bytes),
         ];
-        self.set("store", figures);
+        self.figures.set("store", figures);
     }
 }
 
@@ -413,8 +421,8 @@ mod tests {
     /// What is told of these texts.
     fn told(texts: [&str; 3], units: (u64, u64)) -> Option<String> {
         let metrics = Metrics::new();
-        metrics.set("process", parse_process(texts, 17, units)?);
-        Some(metrics.text(MetricsFormat::OpenMetrics))
+        metrics.process.set("process", parse_process(texts, 17, units)?);
+        metrics.text(MetricsFormat::OpenMetrics).ok()
     }
 
     #[test]

@@ -378,7 +378,11 @@ impl FeedRecords {
     }
 
     /// Plans to set a stub.
-    pub(super) fn put_stub(&self, stub: &LedgerEntry, writes: &mut Writes) -> Result<(), StoreError> {
+    pub(super) fn put_stub(
+        &self,
+        stub: &LedgerEntry,
+        writes: &mut Writes,
+    ) -> Result<(), StoreError> {
         for name in stub.names() {
             let key = keys::stub_name(&self.name, name, stub.tick, &stub.id);
             writes.insert((Class::Index, key), Some(Vec::new()));

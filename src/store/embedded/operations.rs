@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot,
-    SupIdBasis, SyncId, Time,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, SupIdBasis,
+    SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
 use tokio::sync::watch;
@@ -216,7 +216,11 @@ impl Store {
     /// What is left of items that left the ledger: those whose sync id, native id, former native ids or
     /// published id is among `names`, in the order of their sync ids. [`Store::known`], [`Store::item`] and
     /// every view answer nothing of them. A store of which nothing leaves has none.
-    pub async fn stubs(&self, feed: &FeedName, names: &[String]) -> Result<Vec<LedgerEntry>, StoreError> {
+    pub async fn stubs(
+        &self,
+        feed: &FeedName,
+        names: &[String],
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
         let names = names.to_vec();
         self.inner.of_feed(feed, move |feed, _| feed.stubs(&names)).await
     }

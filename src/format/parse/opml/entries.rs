@@ -283,7 +283,8 @@ impl<'a> EntryWriter<'a> {
         let mut text = String::new();
         sx091::sync_element(&mut text, SX, Some(SSE_091), sync, &mut |out, conflict| {
             out.push('>');
-            let entry = lost.next().flatten().and_then(|lost| self.lost(lost, place, &conflict.edit));
+            let entry =
+                lost.next().flatten().and_then(|lost| self.lost(lost, place, &conflict.edit));
             out.push_str(&entry.unwrap_or_default());
         });
         self.out.push(&text);

@@ -294,9 +294,8 @@ fn stamp(element: DocElement<'_, '_>) -> SyncResult<Stamp> {
     };
     let when = value("when")
         .map(|text| date(&text).map_err(|error| invalid(element, "when", &text, error)));
-    let by = value("by").map(|text| {
-        EndpointId::new(&text).map_err(|error| invalid(element, "by", &text, error))
-    });
+    let by = value("by")
+        .map(|text| EndpointId::new(&text).map_err(|error| invalid(element, "by", &text, error)));
     match (when.transpose()?, by.transpose()?) {
         (Some(when), Some(by)) => Ok(Stamp::Both { when, by }),
         (Some(when), None) => Ok(Stamp::When(when)),

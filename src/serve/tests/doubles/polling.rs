@@ -3,9 +3,7 @@
 use super::*;
 use bytes::Bytes;
 use tidegate_core::model::{BodyPrints, Interruption, InterruptionKind};
-use tidegate_net::fetch::{
-    Call, CallRequest, Fetch, FetchError, FetchRequest, Passing, Services,
-};
+use tidegate_net::fetch::{Call, CallRequest, Fetch, FetchError, FetchRequest, Passing, Services};
 use tidegate_poll::testing::gateway::{fetched, status_error, whole_document};
 use tidegate_poll::testing::idle::IdlePolling;
 

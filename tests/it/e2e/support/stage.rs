@@ -310,7 +310,10 @@ impl Stage {
         let gone: Vec<String> = gone.into_keys().collect();
         let name = FeedName::new(FEED).unwrap();
         let left = self.gateway().store().stubs(&name, &gone).await.unwrap();
-        assert!(left.iter().all(|stub| !stub.standing.left_alive()) && left.len() == gone.len(), "{gone:?}");
+        assert!(
+            left.iter().all(|stub| !stub.standing.left_alive()) && left.len() == gone.len(),
+            "{gone:?}"
+        );
         (Some(known), gone)
     }
 
