@@ -56,11 +56,11 @@ struct Built {
 
 /// The document of one period, as it was last made. One makes it at a time, whoever leaves meanwhile; whoever comes waits
 /// for that.
-type LastDocument = Arc<tokio::sync::Mutex<Option<Built>>>;
+type LastUpdates = Arc<tokio::sync::Mutex<Option<Built>>>;
 
 pub(super) struct SupDocuments {
     /// By the period, in seconds.
-    last: BTreeMap<u32, LastDocument>,
+    last: BTreeMap<u32, LastUpdates>,
     windows: Mutex<Windows>,
     /// One reader of the log at a time.
     reading: tokio::sync::Mutex<()>,
@@ -84,7 +84,7 @@ impl SupDocuments {
     }
 
     /// The period that a query asks for, and its document.
-    fn asked(&self, query: &str) -> Result<(u32, &LastDocument), Problem> {
+    fn asked(&self, query: &str) -> Result<(u32, &LastUpdates), Problem> {
         let written: Vec<String> = self.last.keys().map(u32::to_string).collect();
         let wrong = |said: &str| {
             let said = format!("{said}; there are documents of {} seconds", written.join(", "));
@@ -108,7 +108,7 @@ impl AppState {
     /// The document of a period, as new as it has to be.
     async fn sup_document(
         self: &Arc<Self>,
-        (period, last): (u32, &LastDocument),
+        (period, last): (u32, &LastUpdates),
     ) -> Result<Arc<Rendition>, Problem> {
         let mut last = Arc::clone(last).lock_owned().await;
         let listing = self.directory.listing().await?;

@@ -1,6 +1,6 @@
 //! The publisher's own bytes, kept so that they can stand on their own.
 
-use super::{Entry, Field, Format, Time};
+use super::{EndpointId, Entry, Field, Format, ItemStatus, Shared, SyncExtras, Tick, Time};
 use crate::xml::doc::{Doc, DocElement, NodeId};
 use crate::xml::tag;
 use serde::de::Deserializer;
@@ -205,5 +205,36 @@ impl Entry<'_> {
     /// out).
     pub fn fields(&self) -> &[Field<'_>] {
         self.projection.fields()
+    }
+}
+
+/// An item with its bytes, as views need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The current version, with the newest bytes (for a tombstone: the last ones), and conflicts.
+    pub shared: Shared<Markup>,
+    /// The id it is published with.
+    pub published_id: String,
+    /// The tick of the current version.
+    pub tick: Tick,
+    /// What it is to its upstream.
+    pub standing: ItemStatus,
+    /// As [`LedgerEntry::sse091`].
+    pub sse091: Option<bool>,
+    /// As [`LedgerEntry::extras`].
+    pub extras: Option<Box<SyncExtras>>,
+    /// The render revision since which it is shown as it is ([`LedgerEntry::touched`]).
+    pub touched: u64,
+}
+
+impl Item {
+    /// Whether it was discarded.
+    pub const fn is_discarded(&self) -> bool {
+        matches!(self.standing, ItemStatus::Discarded { .. })
+    }
+
+    /// The endpoint that made the current version, where it is known.
+    pub const fn by(&self) -> Option<&EndpointId> {
+        self.shared.winner.history.topmost().stamp.by()
     }
 }

@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Doubts, EndpointId, FeedName, FeedState, Format, FoundItems, HeldEntry, History,
-    Markup, Noise, Probe, SettledItems, Shared, SyncExtras, SyncId, Tick, Time, Version,
+    ArchiveNote, Doubts, FeedName, FeedState, Format, FoundItems, HeldEntry, History, Markup,
+    Noise, Probe, SettledItems, SyncExtras, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -474,36 +474,5 @@ impl Snapshot {
             archives: self.archives.clone(),
             conflicts: self.conflicts.clone(),
         }
-    }
-}
-
-/// An item with its bytes, as views need it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
-    /// The current version, with the newest bytes (for a tombstone: the last ones), and conflicts.
-    pub shared: Shared<Markup>,
-    /// The id it is published with.
-    pub published_id: String,
-    /// The tick of the current version.
-    pub tick: Tick,
-    /// What it is to its upstream.
-    pub standing: ItemStatus,
-    /// As [`LedgerEntry::sse091`].
-    pub sse091: Option<bool>,
-    /// As [`LedgerEntry::extras`].
-    pub extras: Option<Box<SyncExtras>>,
-    /// The render revision since which it is shown as it is ([`LedgerEntry::touched`]).
-    pub touched: u64,
-}
-
-impl Item {
-    /// Whether it was discarded.
-    pub const fn is_discarded(&self) -> bool {
-        matches!(self.standing, ItemStatus::Discarded { .. })
-    }
-
-    /// The endpoint that made the current version, where it is known.
-    pub const fn by(&self) -> Option<&EndpointId> {
-        self.shared.winner.history.topmost().stamp.by()
     }
 }

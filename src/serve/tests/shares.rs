@@ -100,7 +100,7 @@ async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave(
     let site = Arc::new(Site::over(TestStore::far()));
     site.store.feed_list().await.unwrap();
     // All feeds are looked at for conflicts once each time.
-    let looks = || site.store.reads_of("conflicts");
+    let looks = || site.store.reads_of("index");
     let ask = |number| {
         let site = Arc::clone(&site);
         tokio::spawn(async move { site.ask(of(client(number), "/")).await.status() })

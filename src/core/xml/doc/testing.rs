@@ -67,7 +67,8 @@ fn events(text: &str) -> Vec<String> {
     let (mut steps, mut piece, mut open) = (Vec::new(), String::new(), Vec::new());
     let mut classify = |resolved: ResolveResult<'_>| match resolved {
         ResolveResult::Bound(namespace) => {
-            let uri = crate::xml::plain_value(namespace.into_inner());
+            let spaced = namespace.into_inner().replace(['\t', '\n', '\r'], " ");
+            let uri = crate::xml::plain_value(&spaced);
             shown(scope.classify(&uri), &uri)
         }
         ResolveResult::Unbound => shown(Ns::None, ""),
