@@ -8,7 +8,7 @@ use super::html::{self, moment, text};
 use super::readers::PrivateReaders;
 use super::{
     DocumentKey, DocumentKind, Problem, Reply, ServedFeed, SharedState, Viewer, Work, WorkKind,
-    actions, admin, keeping, life, readers, sign_in_address,
+    actions, admin, keeping, life, make_on_thread, readers, sign_in_address,
 };
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
@@ -18,7 +18,6 @@ use tidegate_format::render::Container;
 use tidegate_status::{
     FeedStatus, FinishedPoll, GatherNote, HubNote, ListNote, MemberNote, ParsedNote, PollGaps,
 };
-use tidegate_store::StoreError;
 
 /// `GET /feeds/NAME/about`.
 pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
@@ -85,8 +84,7 @@ async fn made(
         }
     };
     let now = room.clock.now();
-    let made = tokio::task::spawn_blocking(move || content(&detail, &address, now).into_string());
-    Ok(made.await.map_err(|_| StoreError::Closed)?)
+    make_on_thread("this page", move || Ok(content(&detail, &address, now).into_string())).await
 }
 
 fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {

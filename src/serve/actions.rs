@@ -210,14 +210,17 @@ const TEXTS: [(&str, &str, &str); 3] = [
 pub(super) async fn show_form(viewer: Viewer, record: ServedFeed) -> Reply {
     let whose = "What a feed is polled for is changed by who runs this gateway.";
     let at = format!("/feeds/{}/edit", record.name);
-    let settings = put::written(&viewer.room.operator.status(&record.name).await?);
+    let settings = match viewer.is_signed_in && !is_filed(&record) {
+        true => Some(put::written(&viewer.room.operator.status(&record.name).await?)),
+        false => None,
+    };
     let content = || {
         html! {
             (html::trail(&record.name, None, "Edit"))
-            @if is_filed(&record) {
-                p.note { "The configuration names this feed: it is changed there." }
+            @if let Some(settings) = &settings {
+                (settings_form(&record, settings))
             } @else {
-                (settings_form(&record, &settings))
+                p.note { "The configuration names this feed: it is changed there." }
             }
         }
     };

@@ -14,10 +14,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use bytes::BytesMut;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, StatusCode, header};
-use http_body::Body as _;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use serde::Serialize;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time, mask_token};
@@ -335,31 +335,33 @@ async fn known(room: &SharedState, token: CallbackToken) -> Option<String> {
     (token.len() <= TOKEN_LIMIT && room.operator.poller.is_callback(&token).await).then_some(token)
 }
 
-/// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one, or does not say how long it is.
-/// Only these wait for a place: a slow sender that holds one keeps no short push out.
+/// Reads a push within [`PUSH_TIME`], with its place among the long ones where it is one. Only what
+/// is long waits for a place: a slow sender that holds one keeps no short push out.
 async fn read(places: &Semaphore, body: Body) -> Result<(Bytes, Option<Place<'_>>), Problem> {
     let until = Instant::now() + PUSH_TIME;
-    let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok());
-    let place = match most.is_some_and(|most| most <= SHORT_PUSH) {
-        true => None,
-        false => {
+    let (mut body, mut read, mut place) = (body, BytesMut::new(), None);
+    loop {
+        let frame = timeout_at(until, body.frame()).await.map_err(|_| {
+            let said = format!("a push takes {} seconds at most", PUSH_TIME.as_secs());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, said)
+        })?;
+        let Some(frame) = frame else { return Ok((read.freeze(), place)) };
+        let frame =
+            frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body broke off"))?;
+        // Trailers say nothing here.
+        let Ok(data) = frame.into_data() else { continue };
+        let length = read.len().saturating_add(data.len());
+        if length > PUSH_LIMIT {
+            let said = format!("a push has {PUSH_LIMIT} bytes at most");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said));
+        }
+        if length > SHORT_PUSH && place.is_none() {
             let free = timeout_at(until, places.acquire()).await.ok().and_then(Result::ok);
             let later = || Problem::later("too many long pushes come at once", RETRY_SOON);
-            Some(free.ok_or_else(later)?)
+            place = Some(free.ok_or_else(later)?);
         }
-    };
-    let read = timeout_at(until, Limited::new(body, PUSH_LIMIT).collect()).await.map_err(|_| {
-        let said = format!("a push takes {} seconds at most", PUSH_TIME.as_secs());
-        Problem::new(StatusCode::REQUEST_TIMEOUT, said)
-    })?;
-    let read = read.map_err(|error| match error.is::<LengthLimitError>() {
-        true => {
-            let said = format!("a push has {PUSH_LIMIT} bytes at most");
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, said)
-        }
-        false => Problem::new(StatusCode::BAD_REQUEST, "the body broke off"),
-    })?;
-    Ok((read.to_bytes(), place))
+        read.extend_from_slice(&data);
+    }
 }
 
 fn unasked() -> Problem {

@@ -1,6 +1,7 @@
 //! Everything that answers: feed views, item pages, the dashboard, administration. It reads the store and renders;
-//! it never polls. What administration asks of polling goes through [`Operator`]. Addresses and headers are
-//! those of CONTRACT, Addresses.
+//! it never polls. [`Operator`] has the `Poller`: administration asks it, and so do callbacks of hubs (`hub.rs`), probes,
+//! the dashboard and `origins/making.rs`. `hub.rs` and `webhook.rs` ask the hub. Addresses and headers are those of
+//! CONTRACT, Addresses.
 
 mod about;
 mod actions;

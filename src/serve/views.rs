@@ -4,14 +4,14 @@ use super::delta::Point;
 use super::rendition::{RestOfView, UnwrittenDocument};
 use super::{
     Admission, AppState, Client, DocumentForm, DocumentKey, DocumentKind, Problem, ProblemCause,
-    ReadPlan, Rendition, ServedFeed, Work, WorkKind, WorkRequest, feeds,
+    ReadPlan, Rendition, ServedFeed, Work, WorkKind, WorkRequest, feeds, make_on_thread,
 };
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick, Time};
 use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
-use tidegate_store::{PinnedFeed, RemainingItems, Select, StoreError, View};
+use tidegate_store::{PinnedFeed, RemainingItems, Select, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
 const BUILDS: usize = 4;
@@ -303,11 +303,11 @@ async fn publishable_tombstones(
 ) -> Result<Vec<Item>, Problem> {
     let ledger = reader.snapshot().await?.ok_or_else(Problem::unread_feed)?;
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
-    let looking = tokio::task::spawn_blocking(move || {
+    make_on_thread("this document", move || {
         let living = ledger.known.iter().filter(|known| !known.is_deleted());
         let borne: HashSet<&str> = living.map(|known| known.published_id.as_str()).collect();
         deleted.retain(|item| !borne.contains(item.published_id.as_str()));
-        deleted
-    });
-    Ok(looking.await.map_err(|_| StoreError::Closed)?)
+        Ok(deleted)
+    })
+    .await
 }

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::stream::{iter, poll_fn};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -16,10 +16,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::ClosedEpoch;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How often a silent stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client may take nothing of its stream before it is cut.
+const STALL: Duration = Duration::from_secs(30);
+/// How many pieces wait to be taken.
+const PIECES: usize = 1;
 /// How long a stream lasts; its client comes back and goes on where it was.
 const LIFE: Duration = Duration::from_secs(10 * 60);
 /// How soon a client comes back, in milliseconds.
@@ -76,17 +81,27 @@ pub(crate) async fn events(
     };
     // The client knows where it is from the first line on, should nothing happen at all.
     let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
-    let (said, now) = (log.at, Instant::now());
-    let stream = EventStream {
-        log,
-        epochs: VecDeque::new(),
-        said,
-        sent: now,
-        end: now + LIFE,
-        _place: place,
+    let (closing, revoked) = (room.closing.clone(), log.audience.ended());
+    let over = async move {
+        tokio::select! {
+            () = closing.cancelled() => {}
+            () = revoked => {}
+            () = sleep(LIFE) => {}
+        }
     };
-    let begin = stream::iter([Ok::<Bytes, Infallible>(begin.into())]);
-    Ok(streaming(Body::from_stream(begin.chain(stream::unfold(stream, EventStream::next)))))
+    let (pieces, mut written) = mpsc::channel(PIECES);
+    let (said, sent) = (log.at, Instant::now());
+    let stream = EventStream { log, epochs: VecDeque::new(), said, sent, _place: place };
+    tokio::spawn(async move {
+        tokio::select! {
+            Ended = stream.write_to(&pieces) => {}
+            () = pieces.closed() => {}
+        }
+    });
+    // Once it is over nothing more is given, not even what waits to be taken.
+    let written = poll_fn(move |context| written.poll_recv(context)).take_until(over);
+    let written = iter([Bytes::from(begin)]).chain(written);
+    Ok(streaming(Body::from_stream(written.map(Ok::<_, Infallible>))))
 }
 
 /// Whether an `EventSource` asks for a stream.
@@ -122,7 +137,7 @@ struct ChangeEvent {
     change: ChangeLine,
 }
 
-/// One stream, which is written as its client takes it.
+/// What writes one stream as its client takes it, and holds its place.
 struct EventStream {
     log: LogFollower,
     /// Epochs that were read, of which not everything was sent.
@@ -131,18 +146,25 @@ struct EventStream {
     said: Position,
     /// When something was last sent.
     sent: Instant,
-    end: Instant,
     _place: HeldBudget,
 }
 
 impl EventStream {
-    /// The next piece.
-    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+    /// Writes until there is nothing to go on with, or its client takes nothing.
+    async fn write_to(mut self, pieces: &mpsc::Sender<Bytes>) -> Ended {
         loop {
-            let piece = self.write().await.ok()?;
-            if !piece.is_empty() {
-                self.sent = Instant::now();
-                return Some((Ok(piece.into()), self));
+            let piece = match self.write().await {
+                Ok(piece) if piece.is_empty() => continue,
+                Ok(piece) => piece,
+                Err(ended) => return ended,
+            };
+            match timeout(STALL, pieces.send(piece.into())).await {
+                Ok(Ok(())) => self.sent = Instant::now(),
+                Ok(Err(_)) => return Ended,
+                Err(_) => {
+                    tracing::debug!("an event stream whose client took nothing was cut");
+                    return Ended;
+                }
             }
         }
     }
@@ -160,9 +182,6 @@ impl EventStream {
             return Ok(String::new());
         }
         tokio::select! {
-            () = self.log.room.closing.cancelled() => Err(Ended),
-            () = self.log.audience.ended() => Err(Ended),
-            () = sleep_until(self.end) => Err(Ended),
             () = sleep_until(self.sent + HEARTBEAT) => self.heartbeat().await,
             changed = self.log.newest.changed() => changed.map(|()| String::new()).map_err(|_| Ended),
         }
@@ -215,11 +234,7 @@ impl EventStream {
     /// quiet feed does not come back with one that is too old. Where the database of several gateways cannot be seen,
     /// the stream ends instead: its client goes on at a gateway that sees it.
     async fn heartbeat(&mut self) -> Result<String, Ended> {
-        let seen = tokio::select! {
-            () = self.log.room.closing.cancelled() => return Err(Ended),
-            seen = self.log.room.store.catch_up() => seen,
-        };
-        if let Err(error) = seen {
+        if let Err(error) = self.log.room.store.catch_up().await {
             tracing::debug!(%error, "an event stream ends that would not be told of changes");
             return Err(Ended);
         }

@@ -7,10 +7,10 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedSource};
-use tidegate_store::Store;
 use tidegate_store::portable::{
     ExportHead, ExportRecord, ExportTotals, ExportWriter, PortableError,
 };
+use tidegate_store::{Store, in_words};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -166,7 +166,7 @@ impl Operator {
         tokio::spawn(async move {
             let to = PieceWriter::new(sender.clone());
             if let Err(error) = write_state(store.as_ref(), to).await {
-                let error = format!("{error}: {}", error.source);
+                let error = in_words(&error);
                 tracing::warn!(error, "the export was not finished");
                 // Who takes nothing learns nothing.
                 let _ = sender.try_send(Err(io::Error::other(error)));

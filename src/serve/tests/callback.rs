@@ -152,6 +152,11 @@ async fn so_many_long_pushes_are_read_at_once_and_short_ones_beside_them() {
     assert!(poll_immediate(&mut slow).await.is_none());
     assert_eq!(site.room.pushes.available_permits(), 0);
     assert_eq!(site.ask(request("POST", KNOWN, &[], "x")).await.status(), 202);
+    // Also one that does not say how long it is.
+    let bytes = (0..SHORT_PUSH).map(|_| Ok::<_, std::io::Error>(Bytes::from_static(b"x")));
+    let body = Body::from_stream(futures_util::stream::iter(bytes));
+    let push = Request::builder().method("POST").uri(KNOWN).body(body).unwrap();
+    assert_eq!(site.ask(push).await.status(), 202);
     // A long one has its turn when the slow ones have had theirs.
     tokio::time::advance(Duration::from_secs(1)).await;
     let waits = site.ask(request("POST", KNOWN, &[], &long));

@@ -377,9 +377,11 @@ async fn one_client_has_its_share_of_the_event_streams() {
     assert_eq!(other, "retry: 2000\nid: 2");
 }
 
-#[tokio::test]
-async fn only_so_many_event_streams_are_open() {
+#[tokio::test(start_paused = true)]
+async fn who_takes_nothing_is_cut_and_only_so_many_come_in() {
     let site = site();
+    let free = || site.room.event_streams.open_streams();
+    assert_eq!(free(), 0);
     let mut readers = Vec::new();
     for number in 0..STREAMS_AT_ONCE {
         let client = u8::try_from(number / 16).unwrap();
@@ -390,6 +392,24 @@ async fn only_so_many_event_streams_are_open() {
     let said = full.block().await.unwrap();
     assert!(said.starts_with("retry: 20000\nid: 2\n: 256 event streams are open"), "{said}");
     assert_eq!(full.block().await, None);
-    drop(readers.pop());
-    assert_eq!(Reader::new(&site, "/events", "0").await.event().await, "change 1 news");
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    assert_eq!(free(), STREAMS_AT_ONCE);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(free(), 0, "each had more to take than waits for it");
+    // What was written before is still there to be taken; then the stream ends.
+    let mut blocks = 0;
+    while readers[0].block().await.is_some() {
+        blocks += 1;
+    }
+    assert!((1..5).contains(&blocks), "{blocks}");
+    Reader::new(&site, "/events", "0").await;
+}
+
+#[tokio::test]
+async fn nothing_more_comes_of_a_stream_that_is_over() {
+    let site = site();
+    let mut reader = Reader::new(&site, "/events", "0").await;
+    assert_eq!(reader.event().await, "change 1 news");
+    site.closing.cancel();
+    assert_eq!(reader.block().await, None, "though there is more to tell");
 }

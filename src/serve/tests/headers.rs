@@ -166,10 +166,14 @@ async fn other_methods_are_refused_with_what_is_allowed() {
 #[tokio::test]
 async fn sup_and_hub_are_linked_once_they_are_there() {
     let announcing = ServeSettings { periods: vec![60, 300], hub: true, ..settings() };
-    let answer = Site::with(TestStore::with_news(), announcing).get("/feeds/news").await;
-    let links = links(&answer);
-    assert!(links.contains("sup.json#") && links.contains("friendfeed.com/2008/03#sup"));
-    assert!(links.contains("<https://feeds.example.org/websub>; rel=\"hub\""));
+    let site = Site::with(TestStore::with_news(), announcing);
+    let answer = site.get("/feeds/news").await;
+    let said = links(&answer);
+    assert!(said.contains("sup.json#") && said.contains("friendfeed.com/2008/03#sup"));
+    assert!(said.contains("<https://feeds.example.org/websub>; rel=\"hub\""));
+    let known = [("if-none-match", header(&answer, "etag"))];
+    let unchanged = site.get_with("/feeds/news", &known).await;
+    assert_eq!((unchanged.status().as_u16(), links(&unchanged)), (304, said));
     let sup = header(&answer, "x-sup-id").to_owned();
     assert!(text(answer).await.contains(&format!("sup Some(\"{sup}\")")));
 }
