@@ -279,7 +279,9 @@ impl Poller {
             Ok(_) if is_marked() => PushResult::Taken,
             Ok(place) => {
                 if let Some(cell) = &cell {
-                    cell.lock().waits_for_push = true;
+                    let mut polling = cell.lock();
+                    // It may have been paused since: nobody would take the mark away.
+                    polling.waits_for_push = !polling.is_paused();
                 }
                 let token = token.to_owned();
                 place.send(Box::new(move |it| match stored {
