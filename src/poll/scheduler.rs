@@ -112,7 +112,12 @@ impl PollScheduler {
                 () = sleep_until(wake) => {}
             }
         }
-        self.stop(writer).await;
+        let context = Arc::clone(&self.context);
+        tokio::select! {
+            biased;
+            () = checkpoints::keep_looking(&context) => {}
+            () = self.stop(writer) => {}
+        }
         if let Some(owned) = &self.owned {
             owned.gateways.set_polls(false);
         }
@@ -254,7 +259,7 @@ impl PollScheduler {
         // Nothing more is committed while the store closes.
         self.context.abandon.cancel();
         let _ = timeout(Duration::from_secs(1), tasks.wait()).await;
-        if !self.context.may_poll() {
+        if self.context.writing_term().is_none() {
             return writer.abort();
         }
         // That it broke off keeps nothing from being written.
