@@ -2,6 +2,7 @@
 
 mod announced;
 mod checkpoints;
+mod documents;
 mod gaps;
 mod interruptions;
 mod leaps;
