@@ -4,6 +4,7 @@ mod announced;
 mod checkpoints;
 mod documents;
 mod gaps;
+mod hubs;
 mod interruptions;
 mod leaps;
 mod ownership;

@@ -150,6 +150,7 @@ async fn take_over_leases(
             let known = feed.memory.state.subscription.as_mut();
             if let Some(known) = known.filter(|known| is_later(&there, known)) {
                 known.clone_from(&there);
+                feed.wake_hub();
             }
         }
         *own = there;
