@@ -97,6 +97,8 @@ impl FeedPolling {
     pub(super) fn pause(&mut self) {
         (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
         (self.failure, self.live) = (None, LiveFeed::default());
+        // What is heard of a push meanwhile comes to nothing.
+        self.waits_for_push = false;
     }
 
     /// Whether it is not polled for the time being.

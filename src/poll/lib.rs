@@ -27,6 +27,7 @@ mod reason;
 mod schedule;
 mod scheduler;
 mod sharing;
+mod silence;
 mod skip;
 mod subscribe;
 mod sup;

@@ -12,6 +12,7 @@ use super::judge::DocumentJudge;
 use super::polling::PollContext;
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
+use super::silence::SilenceWatch;
 use super::subscribe::feed_of_token;
 use super::sup::READS_AT_ONCE;
 use super::turns::Turns;
@@ -29,7 +30,7 @@ use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
 use tidegate_store::Store;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -115,7 +116,7 @@ impl Poller {
                 settings: Arc::clone(&live),
             },
             cancel,
-            outdated: Notify::new(),
+            silence: SilenceWatch::default(),
             tasks: TaskTracker::new(),
             abandon: CancellationToken::new(),
             settings: live,
@@ -279,7 +280,9 @@ impl Poller {
             Ok(_) if is_marked() => PushResult::Taken,
             Ok(place) => {
                 if let Some(cell) = &cell {
-                    cell.lock().waits_for_push = true;
+                    let mut polling = cell.lock();
+                    // It may have been paused since: nobody would take the mark away.
+                    polling.waits_for_push = !polling.is_paused();
                 }
                 let token = token.to_owned();
                 place.send(Box::new(move |it| match stored {

@@ -15,6 +15,7 @@ use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
 use super::sharing;
+use super::silence::SilenceWatch;
 use super::turns::Turns;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -36,9 +37,9 @@ use tidegate_net::fetch::{
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
 use tidegate_store::Store;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -71,8 +72,8 @@ pub struct PollContext {
     pub decisions: DecisionContext,
     /// Stops polling.
     pub cancel: CancellationToken,
-    /// Other gateways may have polled the feeds that are here.
-    pub outdated: Notify,
+    /// Whether other gateways may have polled the feeds that are here.
+    pub silence: SilenceWatch,
     /// What is done aside from polls.
     pub tasks: TaskTracker,
     /// Ends that, wherever it is: polling waits for it no longer.
@@ -108,6 +109,23 @@ impl PollContext {
     /// Whether this gateway is known to live, where several poll.
     pub fn may_poll(&self) -> bool {
         self.store.gateways().is_none_or(|gateways| gateways.may_poll())
+    }
+
+    /// Looks whether this gateway was silent, where several poll: whether there is a silence to deal with. `None`: it may
+    /// not poll.
+    pub fn look(&self, now: Instant) -> Option<bool> {
+        let Some(gateways) = self.store.gateways() else { return Some(false) };
+        let may_begin = gateways.may_poll();
+        let is_outdated = self.silence.look(now, may_begin, || gateways.live().len() > 1);
+        may_begin.then_some(is_outdated)
+    }
+
+    /// What is remembered may be written down for as long as this answers the same number.
+    pub fn writing_term(&self) -> Option<u64> {
+        match self.store.gateways() {
+            Some(_) => self.silence.term().filter(|_| self.may_poll()),
+            None => Some(0),
+        }
     }
 
     /// Waits until it is open.

@@ -61,7 +61,9 @@ pub(super) struct PollScheduler {
     /// How tasks say which feeds are to be polled.
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
     news: mpsc::Receiver<Vec<AnnouncedFeed>>,
+    /// When the clocks were last looked at.
     last_now: Time,
+    last_instant: Instant,
     /// The feeds that it polls; `None`: all.
     owned: Option<Box<OwnedFeeds>>,
 }
@@ -72,6 +74,7 @@ impl PollScheduler {
         Self {
             owned: context.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             last_now: context.clock.now(),
+            last_instant: Instant::now(),
             settings,
             context,
             due: BTreeSet::new(),
@@ -112,7 +115,12 @@ impl PollScheduler {
                 () = sleep_until(wake) => {}
             }
         }
-        self.stop(writer).await;
+        let context = Arc::clone(&self.context);
+        tokio::select! {
+            biased;
+            () = checkpoints::keep_looking(&context) => {}
+            () = self.stop(writer) => {}
+        }
         if let Some(owned) = &self.owned {
             owned.gateways.set_polls(false);
         }
@@ -166,7 +174,7 @@ impl PollScheduler {
 
     fn start_what_is_due(&mut self) {
         let (now, instant) = (self.context.clock.now(), Instant::now());
-        self.follow_clock(now);
+        self.follow_clock(now, instant);
         // What is due stays where it is until the store takes in what comes of it.
         if !self.context.is_open() {
             return;
@@ -195,10 +203,14 @@ impl PollScheduler {
         }
     }
 
-    /// Moves due times along when the wall clock went back.
-    fn follow_clock(&mut self, now: Time) {
-        let back = self.last_now.since(now);
-        self.last_now = now;
+    /// Moves due times along when the wall clock went back, and wakes what waits by it when it leapt ahead.
+    fn follow_clock(&mut self, now: Time, instant: Instant) {
+        let (back, passed) = (self.last_now.since(now), instant - self.last_instant);
+        let ahead = now.since(self.last_now).saturating_sub(passed);
+        (self.last_now, self.last_instant) = (now, instant);
+        if ahead > SLICE {
+            self.context.table.all().iter().for_each(|(_, cell)| cell.lock().wake_hub());
+        }
         if back <= SLICE {
             return;
         }
@@ -217,6 +229,7 @@ impl PollScheduler {
             if let Some(subscription) = &mut feed.memory.state.subscription {
                 subscriber::set_back(subscription, back);
             }
+            feed.wake_hub();
         }
     }
 
@@ -254,7 +267,7 @@ impl PollScheduler {
         // Nothing more is committed while the store closes.
         self.context.abandon.cancel();
         let _ = timeout(Duration::from_secs(1), tasks.wait()).await;
-        if !self.context.may_poll() {
+        if self.context.writing_term().is_none() {
             return writer.abort();
         }
         // That it broke off keeps nothing from being written.

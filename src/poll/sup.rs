@@ -188,6 +188,8 @@ impl SupReader {
 const MAX_DOCUMENTS: usize = 256;
 /// The most that are asked for at once.
 pub const READS_AT_ONCE: usize = 8;
+/// How long one of these waits for its host before others have its place, whose hosts are free.
+const HOST_WAIT: Duration = Duration::from_secs(10);
 /// After so many failures in a row a document covers nothing any more. They follow each other
 /// quickly: an outage must not blind for longer than about a period.
 const FAILURES_BORNE: u32 = 3;
@@ -229,18 +231,16 @@ pub async fn follow(
 ) {
     loop {
         context.until_open().await;
-        let slot = match context.hosts.slot(&reader.address, true).await {
+        // So many at once, so that polls keep their places.
+        let Ok(reading) = context.documents.acquire().await else { return };
+        let slot = timeout(HOST_WAIT, context.hosts.slot(&reader.address, true)).await;
+        let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
             Ok(slot) => slot,
             Err(left) => {
+                drop(reading);
                 sleep(left.max(PERIOD_LEAST)).await;
                 continue;
             }
-        };
-        // So many at once, so that polls keep their places.
-        let Ok(reading) = context.documents.try_acquire() else {
-            drop(slot);
-            sleep(PERIOD_LEAST).await;
-            continue;
         };
         reader.keep_only(source.lock().feeds.keys().cloned().collect());
         let begun = Instant::now();

@@ -2,7 +2,9 @@
 
 mod announced;
 mod checkpoints;
+mod documents;
 mod gaps;
+mod hubs;
 mod interruptions;
 mod leaps;
 mod ownership;

@@ -6,7 +6,7 @@
 
 use super::body::read_some;
 use super::client::{Core, RequestWay};
-use super::clients::HttpVersions;
+use super::clients::{CODINGS, HttpVersions};
 use super::error::{FetchError, broken};
 use super::freshness;
 use super::guard::MAX_URL_BYTES;
@@ -51,7 +51,8 @@ impl CallRequest {
 
     /// Asks whether a page is there, as a browser does.
     pub fn page(url: Url, leads: LeadScope, now: Time) -> Self {
-        let headers = HeaderMap::from_iter([(ACCEPT, PAGES)]);
+        let codings = HeaderValue::from_static(CODINGS);
+        let headers = HeaderMap::from_iter([(ACCEPT, PAGES), (ACCEPT_ENCODING, codings)]);
         let sent = CallBody { headers, body: Bytes::new() };
         Self { sent, ..Self::get(url, leads, now) }
     }
@@ -247,6 +248,7 @@ mod tests {
         assert!(heads[1].starts_with("get /a http/1.1\r\n"), "{heads:?}");
         for head in heads {
             assert!(head.contains("accept: text/html"), "{head}");
+            assert!(head.contains("accept-encoding: gzip, br, zstd, deflate\r\n"), "{head}");
             assert!(head.contains("user-agent: tidegate/"), "{head}");
             assert!(!head.contains("application/rss+xml"), "{head}");
         }

@@ -22,7 +22,7 @@ use tidegate_core::trust::{ServerTrust, read_certificates};
 const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, \
      application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1";
 /// The codings that this gateway undoes.
-const CODINGS: &str = "gzip, br, zstd, deflate";
+pub(super) const CODINGS: &str = "gzip, br, zstd, deflate";
 /// The most header fields of a response.
 pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.

@@ -58,6 +58,14 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     context.table.get(&name("ash")).unwrap().lock().pause();
     assert_eq!(push("ash").await, PushResult::Unknown, "it is not polled for the time being");
     assert!(!poller.is_callback("token.ash").await);
+    // A pause between a push and its handling leaves no mark that later pushes would take for a promise.
+    assert_eq!(push("birch").await, PushResult::Taken);
+    let cell = context.table.get(&name("birch")).unwrap();
+    cell.lock().pause();
+    inbox.try_recv().unwrap()(&mut scheduler);
+    cell.lock().begin(NOW);
+    assert_eq!(push("birch").await, PushResult::Taken);
+    assert!(cell.lock().waits_for_push && inbox.try_recv().is_ok(), "it is heard of");
 }
 
 /// However many large feeds there are, ageing them takes the memory of one; others do not wait for it.

@@ -4,11 +4,13 @@ use super::ownership::OrderedStates;
 use super::{PollContext, SLICE};
 use crate::feeds::CHECKPOINT_EVERY;
 use crate::polling::unless_it_breaks;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, HubSubscription, PollState, SubscriptionStanding};
 use tidegate_store::StoreError;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 /// Writes what is due until polling stops.
 pub(super) async fn keep_written(context: Arc<PollContext>) {
@@ -16,7 +18,8 @@ pub(super) async fn keep_written(context: Arc<PollContext>) {
     while !context.cancel.is_cancelled() {
         let now = Instant::now();
         // What is to be written waits until the store is open again.
-        let is_open = context.may_poll() && context.store.condition().stop.is_none();
+        let may_write = context.writing_term().is_some();
+        let is_open = may_write && context.store.condition().stop.is_none();
         let due = context.table.unsaved().due().filter(|_| is_open).map(|at| at.max(not_before));
         let has_marks = is_open && not_before <= now && context.attempts.has_unwritten();
         if has_marks || due.is_some_and(|due| due <= now) {
@@ -57,8 +60,13 @@ pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
 /// Writes some of it, where that is due or `at_once`; `with_marks`: the marks of large documents before it. Answers
 /// whether it is stored.
 async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool) -> bool {
-    if with_marks && context.attempts.has_unwritten() && !context.attempts.flush().await {
-        return false;
+    // What is gathered from now on is not written after a silence.
+    let Some(term) = context.writing_term() else { return false };
+    if with_marks && context.attempts.has_unwritten() {
+        let flushed = while_sure(context, term, context.attempts.flush()).await;
+        if flushed != Some(true) {
+            return false;
+        }
     }
     let mut states = {
         let mut unsaved = context.table.unsaved();
@@ -74,11 +82,7 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
         }
         Ok(context.store.checkpoint(&states).await?)
     });
-    let stored = tokio::select! {
-        stored = writing => Some(stored),
-        // Another gateway may write what it remembers of these feeds.
-        () = until_others_poll(context) => None,
-    };
+    let stored = while_sure(context, term, writing).await;
     let is_stored = matches!(stored, Some(Ok(())));
     context.table.unsaved().end(is_stored);
     if let Some(Err(error)) = stored {
@@ -88,16 +92,35 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
     is_stored
 }
 
-/// Waits until this gateway is not known to live any more, or was not for a while.
-async fn until_others_poll(context: &PollContext) {
-    let unsure = async {
-        while context.may_poll() {
-            sleep(SLICE).await;
+/// Writes until this gateway is not known to live any more, or was silent: then another one may write what it remembers
+/// of these feeds. That is looked at before each step.
+async fn while_sure<T>(
+    context: &PollContext,
+    term: u64,
+    writing: impl Future<Output = T>,
+) -> Option<T> {
+    let mut look = interval(SLICE);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let unsure = poll_fn(|task| {
+        // It wakes the task for the next look.
+        while look.poll_tick(task).is_ready() {}
+        match context.writing_term() == Some(term) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
         }
-    };
+    });
     tokio::select! {
-        () = unsure => {}
-        () = context.outdated.notified() => {}
+        biased;
+        () = unsure => None,
+        written = writing => Some(written),
+    }
+}
+
+/// Looks for silences while polling stops: nobody deals with one any more, and nothing is written after it.
+pub(super) async fn keep_looking(context: &PollContext) {
+    loop {
+        context.look(Instant::now());
+        sleep(SLICE).await;
     }
 }
 
@@ -127,9 +150,56 @@ async fn take_over_leases(
             let known = feed.memory.state.subscription.as_mut();
             if let Some(known) = known.filter(|known| is_later(&there, known)) {
                 known.clone_from(&there);
+                feed.wake_hub();
             }
         }
         *own = there;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+    use crate::testing::double::{JudgeDouble, NOW, name, record, store_of};
+    use crate::testing::gateway::Publisher;
+    use crate::testing::owners::{gateway, live};
+    use crate::{PollSettings, Poller, PollerConfig};
+    use tidegate_core::clock::ManualClock;
+    use tokio::time::advance;
+    use tokio_util::sync::CancellationToken;
+
+    /// A process that was stopped goes on, and who writes is first.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_written_before_the_scheduler_has_dealt_with_a_silence() {
+        let (store, owners) = (store_of(&["a"]), [gateway(1), gateway(2)]);
+        live(&[&owners[0], &owners[1]]);
+        let clock = Arc::new(ManualClock::at(NOW));
+        let (poller, _scheduler, _inbox) = Poller::prepare(PollerConfig {
+            settings: PollSettings::default(),
+            store: store.shared_by(&owners[0]).real(),
+            clock: clock.clone(),
+            running: clock,
+            services: Publisher::new("one").services(),
+            judge: Arc::new(JudgeDouble::default()),
+            cancel: CancellationToken::new(),
+        });
+        let context = poller.context;
+        let memory = Memory::new(&record("a"), NOW);
+        let cell = context.table.insert(Arc::new(record("a")), memory);
+        context.table.remember(&name("a"), &cell, Duration::ZERO);
+        advance(Duration::from_secs(60)).await;
+        tokio::spawn(keep_written(Arc::clone(&context)));
+        let is_stored = async || {
+            sleep(SLICE * 3).await;
+            store.poll_state("a").is_some()
+        };
+        assert!(!is_stored().await, "the scheduler has not looked yet");
+        assert_eq!(context.look(Instant::now()), Some(true));
+        assert!(!is_stored().await, "it has found the silence");
+        context.look(Instant::now());
+        context.silence.deal();
+        assert!(is_stored().await);
+    }
 }

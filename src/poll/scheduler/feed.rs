@@ -1,5 +1,6 @@
 //! The feeds that are polled: how each comes, and how it leaves, for the time being or for good.
 
+use super::hub::HubTask;
 use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
 use super::pushes::PushTriggers;
 use super::{CommandReply, PollScheduler};
@@ -40,7 +41,7 @@ pub(crate) struct LiveFeed {
     /// Walks through its publisher's older documents.
     pub(crate) walking: Option<Box<TaskAside>>,
     /// Asks its hub.
-    pub(crate) subscribing: Option<Box<TaskAside>>,
+    pub(crate) subscribing: Option<Box<HubTask>>,
     /// The requests for the subscription that it had last.
     pub(crate) hub_requests: Option<Box<Requests>>,
 }

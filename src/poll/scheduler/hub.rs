@@ -4,7 +4,8 @@
 use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler};
 use crate::domains::behind_list;
 use crate::feeds::{FeedCell, FeedPolling};
-use crate::polling::{BROKE_OFF, PollContext, PollResult};
+use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
+use crate::schedule::phase;
 use crate::subscribe::{self, Failed};
 use crate::sup::AnnouncedFeed;
 use futures_util::FutureExt as _;
@@ -19,8 +20,8 @@ use tidegate_core::websub::subscriber::{self, Requests};
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
 use tidegate_net::fetch::LeadScope;
 use tidegate_store::in_words;
-use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How soon after a poll a feed may be polled again because of a push: it grows with each push after which nothing was
@@ -28,7 +29,23 @@ use tokio_util::sync::CancellationToken;
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
 
+/// How seldom it is looked whether a hub is to be asked, where nothing happens; up to twice as seldom, so that feeds do
+/// not fall into step.
+const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
+
+/// The task that asks the hub of a feed.
+pub(crate) struct HubTask {
+    aside: TaskAside,
+    /// When the hub is to be asked may be another time than before.
+    changed: Arc<Notify>,
+}
+
 impl FeedPolling {
+    /// When its hub is to be asked may be another time than before.
+    pub(super) fn wake_hub(&self) {
+        self.live.subscribing.iter().for_each(|asking| asking.changed.notify_one());
+    }
+
     fn with_hub<T>(&mut self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
         self.memory.state.subscription.as_deref_mut().map(change)
     }
@@ -133,12 +150,14 @@ impl PollScheduler {
         let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let Some(token) = feed.with_hub(|it| it.keys.token.clone()) else { return };
-        if feed.live.subscribing.as_ref().is_none_or(|asking| asking.is_over()) {
-            let (context, told) = (Arc::clone(&self.context), self.told.clone());
-            let subscriber = Subscriber { context, cell: Arc::clone(&cell), token, told };
-            let asking = self.context.spawn_aside(|cancel| subscriber.run(cancel));
-            feed.live.subscribing = Some(Box::new(asking));
+        if feed.live.subscribing.as_ref().is_some_and(|asking| !asking.aside.is_over()) {
+            return feed.wake_hub();
         }
+        let (context, told) = (Arc::clone(&self.context), self.told.clone());
+        let (cell, changed) = (Arc::clone(&cell), Arc::<Notify>::default());
+        let subscriber = Subscriber { context, cell, token, told, changed: Arc::clone(&changed) };
+        let aside = self.context.spawn_aside(|cancel| subscriber.run(cancel));
+        feed.live.subscribing = Some(Box::new(HubTask { aside, changed }));
     }
 
     /// What a hub that calls is answered: the challenge, or nothing where what it asks was not
@@ -253,6 +272,7 @@ struct Subscriber {
     cell: Arc<FeedCell>,
     token: String,
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
+    changed: Arc<Notify>,
 }
 
 impl Subscriber {
@@ -265,6 +285,8 @@ impl Subscriber {
 
     /// Asks the hub whenever that is due, for as long as there is this subscription.
     async fn run(self, cancel: CancellationToken) {
+        let spread = phase(&self.name()) % LOOK_AGAIN.as_secs();
+        let most = LOOK_AGAIN + Duration::from_secs(spread);
         let asking = async {
             while let Some(next) = self.with(|it| it.next) {
                 let left = next.since(self.context.clock.now());
@@ -273,8 +295,9 @@ impl Subscriber {
                     Box::pin(self.ask_now(&cancel)).await;
                     continue;
                 }
+                let left = left.clamp(Duration::from_secs(1), most);
                 // The wall clock may leap meanwhile, or the hub ask back.
-                sleep(left.clamp(Duration::from_secs(1), Duration::from_secs(10))).await;
+                let _ = timeout(left, self.changed.notified()).await;
             }
         };
         cancel.run_until_cancelled(asking).await;

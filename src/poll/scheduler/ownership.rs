@@ -76,10 +76,6 @@ pub(super) struct OwnedFeeds {
     compares_all: bool,
     compare_at: Instant,
     comparing: JoinSet<Result<ListComparison, StoreError>>,
-    /// When the scheduler last looked.
-    seen: Instant,
-    /// Whether others may have polled the feeds that are here.
-    is_outdated: bool,
     /// The feeds that were polled here because of pushes, though others own them, and when.
     pushed: BTreeMap<FeedName, Instant>,
 }
@@ -109,8 +105,6 @@ impl OwnedFeeds {
             compares_all: false,
             compare_at: now,
             comparing: JoinSet::new(),
-            seen: now,
-            is_outdated: false,
             pushed: BTreeMap::new(),
         }
     }
@@ -191,28 +185,21 @@ impl PollScheduler {
 
     /// Follows which gateways live, and the list of feeds.
     pub(super) fn follow_gateways(&mut self) {
-        let (now, may_begin) = (Instant::now(), self.context.may_poll());
+        let now = Instant::now();
         let Some(owned) = &mut self.owned else { return };
-        let silent_for = now.saturating_duration_since(std::mem::replace(&mut owned.seen, now));
-        let was_silent = !may_begin || silent_for > Duration::from_secs(5);
-        if was_silent && owned.gateways.live().len() > 1 {
-            owned.is_outdated = true;
-        }
-        if !may_begin {
-            return;
-        }
-        if std::mem::take(&mut owned.is_outdated) {
+        let Some(is_outdated) = self.context.look(now) else { return };
+        if is_outdated {
             tracing::warn!(
                 "this gateway was silent, and others may have polled its feeds: they are read again"
             );
             owned.compares_all = true;
             owned.compare_at = now;
             owned.comparing.abort_all();
-            self.context.outdated.notify_waiters();
             for name in self.known_here() {
                 self.depart(&name, Departure::Lost, oneshot::channel().0);
             }
             self.context.table.unsaved().clear();
+            self.context.silence.deal();
         }
         let store = Arc::clone(&self.context.store);
         let Some(owned) = &mut self.owned else { return };

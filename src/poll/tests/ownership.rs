@@ -138,7 +138,7 @@ async fn a_gateway_that_is_not_known_to_live_polls_nothing() {
 }
 
 /// A subscription of a feed at its hub, as it is stored.
-fn subscribed(feed: &str) -> (PollState, String) {
+pub(super) fn subscribed(feed: &str) -> (PollState, String) {
     let keys = crate::subscribe::mint(&name(feed)).unwrap();
     let token = keys.token.clone();
     let subscription = HubSubscription {

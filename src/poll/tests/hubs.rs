@@ -1,0 +1,36 @@
+//! When the hub of a feed is asked.
+
+use super::*;
+use crate::testing::idle::{CALLBACKS, IdlePolling};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tidegate_core::clock::{Clock, ManualClock};
+use tidegate_core::model::SubscriptionStanding;
+use tidegate_net::fetch::{Call, CallRequest, Called, Services};
+use tokio::time::sleep;
+
+/// Who waits for hours is woken when the clock leaps to the time.
+#[tokio::test(start_paused = true)]
+async fn a_hub_is_asked_soon_after_the_clock_leapt_to_its_time() {
+    let (store, clock) = (store_of(&["a"]), ManualClock::at(NOW));
+    let (mut state, _) = ownership::subscribed("a");
+    let subscription = state.subscription.as_mut().unwrap();
+    subscription.callbacks = CALLBACKS.to_owned();
+    (subscription.standing, subscription.next) = (SubscriptionStanding::Waiting, later(3 * 3600));
+    store.set_poll(&state);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    let call = Call::new(tower::service_fn(move |_: CallRequest| {
+        seen.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(Ok(Called { status: 202, ..Called::default() }))
+    }));
+    // Its poll tells nothing of hubs: it is never over.
+    let services = Services { call, ..Publisher::gated("one").services() };
+    let known: Arc<dyn Clock> = Arc::new(clock.clone());
+    let polling = IdlePolling::new(&store.real(), &known, services);
+    polling.start().await;
+    for (at, times) in [(0, 0), (3 * 3600 - 1, 0), (3 * 3600 + 1, 1)] {
+        clock.set(later(at));
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(asked.load(Ordering::Relaxed), times, "{at}");
+    }
+}
