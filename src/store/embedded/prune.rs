@@ -4,7 +4,7 @@ use super::feed::{FeedRecords, ITEMS_AT_ONCE};
 use super::read::logged;
 use super::records::Records;
 use super::{keys, open};
-use crate::engine::{Class, KeyOrder, Writes};
+use crate::engine::{Class, KeyOrder, PORTION_BYTES, Writes};
 use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::record::{ItemRecord, TextRecord};
 use crate::retention::{Succession, Thing, surplus};
@@ -38,7 +38,13 @@ pub(super) fn prune(
     let feed = near(feed, &gone)?;
     let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
     let mut items: BTreeMap<Vec<u8>, ItemRecord> = BTreeMap::new();
+    let mut bytes = 0;
     for thing in gone {
+        // Bytes that stay are written anew.
+        if bytes >= PORTION_BYTES {
+            pruned.more = true;
+            break;
+        }
         let (item_key, tick) = match thing {
             PastThing::Version(item, tick) => (item, tick),
             PastThing::Frame(since) => {
@@ -58,6 +64,7 @@ pub(super) fn prune(
         if tick == item.body {
             let text = feed.records.text(&key)?.unwrap_or_default();
             let text = TextRecord { note: None, ..text };
+            bytes += text.body.as_ref().map_or(0, |body| body.len());
             feed.records.put_text(&mut writes, key, &text)?;
         } else {
             writes.insert((Class::Texts, key), None);
