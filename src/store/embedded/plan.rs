@@ -54,7 +54,8 @@ pub(super) fn plan(
     let loaded = LoadedRecords::load(&feed, &change, before)?;
     check::check(&change, state, loaded.order(), |id| loaded.has_item(id))?;
     for seal in &change.seals {
-        if records.contains(Class::Index, &keys::archive_id(&change.feed, &seal.id))? {
+        let key = keys::archive_id(&change.feed, &seal.id);
+        if loaded.feed.records.contains(Class::Index, &key)? {
             let what = "it gives an archive an id that another has".to_owned();
             return Err(check::invalid(&change, what));
         }
