@@ -229,7 +229,7 @@ impl Draft {
     }
 
     /// A tombstone.
-    pub(super) fn tombstone(mut self, name: &str) -> Self {
+    pub(crate) fn tombstone(mut self, name: &str) -> Self {
         let mut known = self.entry(name);
         known.standing = ItemStatus::Deleted { since: self.tick.time() };
         self.version(known, None)

@@ -54,7 +54,8 @@ pub(super) fn plan(
     let loaded = LoadedRecords::load(&feed, &change, before)?;
     check::check(&change, state, loaded.order(), |id| loaded.has_item(id))?;
     for seal in &change.seals {
-        if records.contains(Class::Index, &keys::archive_id(&change.feed, &seal.id))? {
+        let key = keys::archive_id(&change.feed, &seal.id);
+        if loaded.feed.records.contains(Class::Index, &key)? {
             let what = "it gives an archive an id that another has".to_owned();
             return Err(check::invalid(&change, what));
         }
@@ -102,14 +103,13 @@ pub(super) fn plan(
 
 /// What a change is planned over: the records that it names, as they are stored.
 struct LoadedRecords {
-    /// With the texts that are superseded, where the database is reached by the network.
+    /// With the items that the change names and the texts that are superseded, where the database is reached by the
+    /// network. Each item is decoded when it is planned.
     feed: FeedRecords,
     floor: Option<FloorRecord>,
     frame: Option<FrameRecord>,
     /// The last block of events, where the change adds to it.
     events: Vec<Event>,
-    /// The items that the change changes or takes out.
-    items: HashMap<SyncId, ItemRecord>,
 }
 
 impl LoadedRecords {
@@ -125,20 +125,17 @@ impl LoadedRecords {
         let single = [floor.clone(), (Class::Frames, keys::feed(name)), block.clone()];
         let sealed = || change.seals.iter().flat_map(|seal| &seal.items);
         let evicted = change.evicted.iter().map(|stub| &stub.id);
-        let changed: Vec<_> = change.known.iter().map(|known| &known.id).chain(evicted).collect();
-        let ids = changed.iter().copied().chain(sealed());
+        let changed = change.known.iter().map(|known| &known.id).chain(evicted);
+        let ids = changed.chain(sealed());
         let ids = ids.map(|id| (Class::Items, keys::item(name, id)));
         let archives = change.seals.iter().map(|seal| keys::archive_id(name, &seal.id));
         let archives = archives.map(|key| (Class::Index, key));
         let feed = feed.ahead(single.into_iter().chain(ids).chain(archives))?;
-        let mut items = HashMap::new();
-        for id in changed {
-            items.extend(feed.item(id)?.map(|item| (id.clone(), item)));
-        }
         let mut texts = Vec::new();
         if feed.records.is_far() {
-            for (id, item) in change.versions.iter().filter_map(|it| items.get_key_value(&it.id)) {
-                texts.extend([keys::version(name, id, item.body), feed.newest_key(item)]);
+            for NewVersion { id, .. } in &change.versions {
+                let Some(item) = feed.item(id)? else { continue };
+                texts.extend([keys::version(name, id, item.body), feed.newest_key(&item)]);
             }
             for id in sealed() {
                 texts.extend(feed.item(id)?.map(|item| feed.newest_key(&item)));
@@ -151,7 +148,6 @@ impl LoadedRecords {
             floor: feed.records.record(floor.0, &floor.1)?,
             frame: feed.frame()?,
             events: events.unwrap_or_default(),
-            items,
             feed,
         })
     }
@@ -163,8 +159,7 @@ impl LoadedRecords {
 
     /// Whether an item is in the ledger.
     fn has_item(&self, id: &SyncId) -> Result<bool, StoreError> {
-        let key = || keys::item(&self.feed.name, id);
-        Ok(self.items.contains_key(id) || self.feed.records.contains(Class::Items, &key())?)
+        self.feed.records.contains(Class::Items, &keys::item(&self.feed.name, id))
     }
 }
 
@@ -278,7 +273,7 @@ impl ChangePlanner<'_> {
             change.conflicts.iter().map(|of| (&of.id, &of.versions)).collect();
         for known in &change.known {
             let id = &known.id;
-            let old = self.loaded.items.remove(id);
+            let old = self.loaded.feed.item(id)?;
             self.by_tick(known, old.as_ref());
             let is_new = old.is_none();
             let mut item = old.unwrap_or_else(|| ItemRecord::new(known.clone()));
@@ -456,7 +451,7 @@ impl ChangePlanner<'_> {
         let feed = self.loaded.feed.clone();
         for stub in &self.change.evicted {
             let id = &stub.id;
-            let item = self.loaded.items.remove(id);
+            let item = feed.item(id)?;
             let key = keys::item(&feed.name, id);
             let item =
                 item.ok_or_else(|| feed.records.damaged(Class::Items, &key, "it is missing"))?;

@@ -1,10 +1,10 @@
 //! What is taken out of the past of a feed and of the change log.
 
-use super::feed::FeedRecords;
+use super::feed::{FeedRecords, ITEMS_AT_ONCE};
 use super::read::logged;
 use super::records::Records;
 use super::{keys, open};
-use crate::engine::{Class, KeyOrder, Writes};
+use crate::engine::{Class, KeyOrder, PORTION_BYTES, Writes};
 use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::record::{ItemRecord, TextRecord};
 use crate::retention::{Succession, Thing, surplus};
@@ -15,9 +15,10 @@ use std::time::Duration;
 use tidegate_core::model::{Tick, Time};
 
 /// Something that may go.
-enum PastThing {
+#[derive(Clone, Copy)]
+enum PastThing<'a> {
     /// A version of the item at the key.
-    Version(Vec<u8>, Tick),
+    Version(&'a [u8], Tick),
     Frame(Time),
 }
 
@@ -27,11 +28,24 @@ pub(super) fn prune(
     retention: &Retention,
     now: Time,
 ) -> Result<(Writes, Pruned), StoreError> {
-    let (gone, more) = surplus(lines(feed, retention)?, retention, now);
+    let mut past = FeedPast::read(feed)?;
+    // Most often nothing goes, whichever of the texts are versions.
+    if surplus(past.lines(retention), retention, now).0.is_empty() {
+        return Ok((Writes::new(), Pruned::default()));
+    }
+    past.leave_bare_texts(feed)?;
+    let (gone, more) = surplus(past.lines(retention), retention, now);
+    let feed = near(feed, &gone)?;
     let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
     let mut items: BTreeMap<Vec<u8>, ItemRecord> = BTreeMap::new();
+    let mut bytes = 0;
     for thing in gone {
-        let (key, tick) = match thing {
+        // Bytes that stay are written anew.
+        if bytes >= PORTION_BYTES {
+            pruned.more = true;
+            break;
+        }
+        let (item_key, tick) = match thing {
             PastThing::Version(item, tick) => (item, tick),
             PastThing::Frame(since) => {
                 pruned.documents += 1;
@@ -40,16 +54,17 @@ pub(super) fn prune(
             }
         };
         pruned.versions += 1;
-        if !items.contains_key(&key) {
-            items.insert(key.clone(), feed.records.expected(Class::Items, &key)?);
+        if !items.contains_key(item_key) {
+            items.insert(item_key.to_vec(), feed.records.expected(Class::Items, item_key)?);
         }
-        let Some(item) = items.get_mut(&key) else { continue };
+        let Some(item) = items.get_mut(item_key) else { continue };
         let key = keys::version(&feed.name, &item.known.id, tick);
         item.kept = item.kept.saturating_sub(1);
         // Its bytes may still be the newest that the item has.
         if tick == item.body {
             let text = feed.records.text(&key)?.unwrap_or_default();
             let text = TextRecord { note: None, ..text };
+            bytes += text.body.as_ref().map_or(0, |body| body.len());
             feed.records.put_text(&mut writes, key, &text)?;
         } else {
             writes.insert((Class::Texts, key), None);
@@ -61,41 +76,83 @@ pub(super) fn prune(
     Ok((writes, pruned))
 }
 
-/// The versions of each item, and the frames. Of an item with one version that is in force, what is noted is not read.
-fn lines(
-    feed: &FeedRecords,
-    retention: &Retention,
-) -> Result<Vec<Succession<PastThing>>, StoreError> {
-    let mut texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>> = BTreeMap::new();
-    for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
-        let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
-        let Some(tick) = tick else { continue };
-        texts.entry(item.to_vec()).or_default().push((tick, size));
-    }
-    let key = |item: &[u8], tick| [item, &keys::tick_bytes(tick)].concat();
-    let several = texts.iter().filter(|(_, texts)| texts.len() > 1);
-    let several = several.flat_map(|(item, texts)| texts.iter().map(move |of| (item, of.0)));
-    let feed = feed.ahead(several.map(|(item, tick)| (Class::Texts, key(item, tick))))?;
-    let mut lines = Vec::new();
-    for (item, texts) in texts {
-        let (is_one, mut things) = (texts.len() == 1, Vec::new());
-        for (tick, size) in texts {
-            let key = key(&item, tick);
-            let from = match is_one {
-                true => Some(Time::MIN),
-                false => feed.records.text(&key)?.and_then(|text| text.note).map(|note| note.shown),
-            };
-            // Bytes whose version went stay.
-            let Some(from) = from else { continue };
-            things.push(Thing { key: PastThing::Version(item.clone(), tick), from, size });
+/// The feed with what is read to take these out.
+fn near(feed: &FeedRecords, gone: &[PastThing<'_>]) -> Result<FeedRecords, StoreError> {
+    let versions = || {
+        gone.iter().filter_map(|thing| match thing {
+            PastThing::Version(item, tick) => Some((*item, *tick)),
+            PastThing::Frame(_) => None,
+        })
+    };
+    let near = feed.ahead(versions().map(|(item, _)| (Class::Items, item.to_vec())))?;
+    let mut bodies = Vec::new();
+    for (item, tick) in versions().filter(|_| feed.records.is_far()) {
+        let item: ItemRecord = near.records.expected(Class::Items, item)?;
+        if tick == item.body {
+            bodies.push((Class::Texts, keys::version(&feed.name, &item.known.id, tick)));
         }
-        lines.push(Succession::of_versions(things, retention));
     }
-    let frames = feed.past_frames()?.into_iter();
-    let things = frames.map(|(from, size)| Thing { key: PastThing::Frame(from), from, size });
-    let ended = feed.frame()?.map(|present| present.since);
-    lines.push(Succession { things: things.collect(), ended, most: usize::MAX });
-    Ok(lines)
+    near.ahead(bodies)
+}
+
+/// What is kept of the past of a feed; no version is read.
+struct FeedPast {
+    /// By the keys of the items, their texts that are of a version, or were, and what these take; oldest first.
+    texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>>,
+    /// Since when each frame was in force, and what it takes; oldest first.
+    frames: Vec<(Time, u64)>,
+    /// Since when the present frame is in force.
+    present: Option<Time>,
+}
+
+impl FeedPast {
+    fn read(feed: &FeedRecords) -> Result<Self, StoreError> {
+        let mut texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>> = BTreeMap::new();
+        for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
+            let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+            let Some(tick) = tick else { continue };
+            texts.entry(item.to_vec()).or_default().push((tick, size));
+        }
+        let present = feed.frame()?.map(|present| present.since);
+        Ok(Self { texts, frames: feed.past_frames()?, present })
+    }
+
+    /// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.
+    fn leave_bare_texts(&mut self, feed: &FeedRecords) -> Result<(), StoreError> {
+        let several = self.texts.iter_mut().filter(|(_, texts)| texts.len() > 1);
+        let mut several: Vec<_> = several.collect();
+        for items in several.chunks_mut(ITEMS_AT_ONCE) {
+            let near = feed.ahead(items.iter().map(|(key, _)| (Class::Items, key.to_vec())))?;
+            for (key, texts) in items {
+                let item: ItemRecord = near.records.expected(Class::Items, key)?;
+                if texts.len() > usize::try_from(item.kept).unwrap_or(usize::MAX) {
+                    texts.retain(|(tick, _)| *tick != item.body);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The versions of each item, and the frames.
+    fn lines(&self, retention: &Retention) -> Vec<Succession<PastThing<'_>>> {
+        let lines = self.texts.iter().map(|(item, texts)| {
+            let things = texts.iter().map(|(tick, size)| Thing {
+                key: PastThing::Version(item, *tick),
+                from: tick.time(),
+                size: *size,
+            });
+            Succession::of_versions(things.collect(), retention)
+        });
+        let frames = self.frames.iter();
+        let things = frames.map(|(since, size)| Thing {
+            key: PastThing::Frame(*since),
+            from: *since,
+            size: *size,
+        });
+        let things = things.collect();
+        let frames = Succession { things, ended: self.present, most: usize::MAX };
+        lines.chain([frames]).collect()
+    }
 }
 
 /// The writes that take epochs that are at least so old out of the log, and how many go.

@@ -1,4 +1,5 @@
 mod groups;
+mod pruning;
 mod purge_marks;
 
 use super::feed::FeedRecords;

@@ -1,0 +1,79 @@
+//! What a look at the past of a feed reads, and how much one writes.
+
+use super::*;
+use crate::engine::{EngineCall, PORTION_BYTES, WatchedEngine};
+use crate::{Pruned, Retention};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tidegate_core::model::SyncId;
+
+const ALL: Retention =
+    Retention { versions: 9, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
+
+/// A store that counts how often texts are read.
+fn counting_store() -> (Store, Arc<AtomicUsize>) {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&reads);
+    let watch = Box::new(move |call: EngineCall<'_>| {
+        let is_text = matches!(call, EngineCall::Read(Class::Texts, _));
+        seen.fetch_add(usize::from(is_text), Ordering::SeqCst);
+        Ok(())
+    });
+    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false };
+    let store = Store::over_memory(
+        Records::of(Arc::new(engine)),
+        OpenRequest { endpoint: EndpointId::own("gate.example").ok(), ..OpenRequest::default() },
+        Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
+    );
+    (store.unwrap(), reads)
+}
+
+#[tokio::test]
+async fn no_version_is_read_where_none_of_its_bytes_stay() {
+    let (store, reads) = counting_store();
+    let names: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    for seconds in 1..=4 {
+        let draft = Draft::on(&store, "news", seconds).await;
+        let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
+        store.commit(draft.done()).await.unwrap();
+    }
+    let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
+    reads.store(0, Ordering::SeqCst);
+    assert_eq!(store.prune(&feed, &ALL, now).await.unwrap(), Pruned::default());
+    let two = Retention { versions: 2, ..ALL };
+    let gone = store.prune(&feed, &two, now).await.unwrap();
+    assert_eq!(gone, Pruned { versions: 40, ..Pruned::default() });
+    // What each takes is asked for.
+    assert_eq!(reads.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn bytes_that_stay_are_written_anew_a_portion_at_a_time() {
+    let (store, _) = counting_store();
+    // It is in the title as well.
+    let (names, text) = (["a", "b", "c", "d"], "x".repeat(PORTION_BYTES / 3));
+    let draft = Draft::on(&store, "news", 1).await;
+    store
+        .commit(names.iter().fold(draft, |draft, name| draft.item(name, &text)).done())
+        .await
+        .unwrap();
+    let draft = Draft::on(&store, "news", 2).await;
+    store
+        .commit(names.iter().fold(draft, |draft, name| draft.tombstone(name)).done())
+        .await
+        .unwrap();
+    let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
+    let one = Retention { versions: 1, ..ALL };
+    for more in [true, false] {
+        let gone = store.prune(&feed, &one, now).await.unwrap();
+        assert_eq!(gone, Pruned { versions: 2, documents: 0, more });
+    }
+    // Bytes without a version are none that may go.
+    let least = Retention { versions: 0, age: Duration::ZERO, bytes: 0 };
+    assert_eq!(store.prune(&feed, &least, now).await.unwrap(), Pruned::default());
+    for name in names {
+        let id = SyncId::new(name).unwrap();
+        assert_eq!(store.versions(&feed, &id, 9).await.unwrap().len(), 1);
+        let item = store.item(&feed, &id).await.unwrap().unwrap();
+        assert!(item.shared.winner.data.xml.contains(&text), "the bytes of {name}");
+    }
+}
