@@ -42,7 +42,7 @@ impl DocumentCase<'_> {
 
     /// Whether so many are more than half of the items, and enough to say something.
     const fn are_most(&self, share: usize) -> bool {
-        share * 2 > self.before && share >= LEAST_ITEMS
+        share * 2 > self.before && share >= LEAST_SHARE
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Braked {
 }
 
 /// A share of fewer items than this says nothing.
-const LEAST_ITEMS: usize = 4;
+const LEAST_SHARE: usize = 4;
 /// How often a held document must be seen before it is believed.
 const AGREEING_POLLS: u32 = 3;
 /// How long at least, where believing it takes items away.
