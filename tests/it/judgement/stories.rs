@@ -172,9 +172,16 @@ fn check_events(counts: &BTreeMap<EventKind, usize>, expected: &[&str], what: &s
     assert_eq!(compared, wanted, "{what}");
 }
 
-/// Versions have a tick, and nothing else has.
-fn check_tick(verdict: &Verdict, what: &str) {
+/// Versions have a tick, and nothing else has; a deletion in safe mode says since when the item was gone.
+fn check_tick(gate: &Gate, verdict: &Verdict, what: &str) {
     let Some(change) = &verdict.change else { return };
+    let deleted = verdict.events().iter().filter(|event| event.kind == EventKind::Deleted);
+    for event in deleted.filter(|_| gate.options.deletions == Deletions::Safe) {
+        // The answer of a page may come in the same moment.
+        let is_before =
+            |since| since < gate.now || since == gate.now && gate.options.probe == Probing::All;
+        assert!(event.seen_gone.is_some_and(is_before), "{what}: {event:?}");
+    }
     let is_quiet = |kind: &EventKind| {
         matches!(kind, EventKind::Retired | EventKind::Returned | EventKind::Rekeyed)
     };
@@ -235,7 +242,7 @@ async fn tell(
             gate.later(hours);
             gate.lead = leads.get(steps.len()).or(leads.last()).copied().unwrap_or_default();
             let Some(verdict) = perform(&mut gate, act).await else { continue };
-            check_tick(&verdict, &what);
+            check_tick(&gate, &verdict, &what);
             for kind in kinds(&verdict) {
                 *counts.entry(kind).or_insert(0) += 1;
             }
