@@ -166,6 +166,10 @@ async fn set(hub: &Hub, feed: &FeedName, webhook: Option<(Url, Secret)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::model::Time;
+    use tidegate_net::fetch::{CallRequest, FetchError, LeadScope};
+    use tidegate_net::testing::{Publisher, response};
+    use tower::ServiceExt as _;
 
     fn of(public_url: &str, subscribe: Option<bool>) -> Option<bool> {
         let mut config = Config::default();
@@ -193,6 +197,42 @@ mod tests {
             assert_eq!(of(private, Some(true)), Some(false), "{private}: the operator knows");
         }
         assert_eq!(of("https://feeds.example.org", Some(false)), None);
+    }
+
+    #[test]
+    fn the_hub_has_its_own_limits_and_its_own_leave_to_call_private_addresses() {
+        let mut config = Config::default();
+        (config.websub.subscriptions, config.websub.subscriptions_per_host) = (7, 3);
+        config.polling.allow_private = AllowPrivate::All;
+        config.websub.private_callbacks = AllowPrivate::only(["hook.example:81"]).unwrap();
+        let settings = hub(&config);
+        assert_eq!((settings.subscriptions, settings.per_host), (7, 3));
+        assert_eq!(settings.private_callbacks, config.websub.private_callbacks);
+        assert_eq!(settings.leases, config.websub.leases);
+    }
+
+    /// Polling may ask private addresses, so that the operator's webhook is one; a stranger's callback is none.
+    #[tokio::test]
+    async fn strangers_callbacks_are_called_by_another_client_than_webhooks() {
+        let publisher = Publisher::start(|_| response("204 No Content", "", b"")).await;
+        let url = Url::parse(&publisher.url("/").replace("127.0.0.1", "localhost")).unwrap();
+        assert_eq!(url.host_str(), Some("localhost"));
+        let mut config = Config::default();
+        config.polling.allow_private = AllowPrivate::All;
+        let settings = fetch_settings(&config, "https://feeds.example.org");
+        let all = services(settings.clone()).unwrap();
+        let ask = || CallRequest::get(url.clone(), LeadScope::default(), Time::from_unix(0));
+
+        let own = calling(&config, settings.clone(), &all).unwrap();
+        assert_eq!(own.webhooks.oneshot(ask()).await.unwrap().status, 204);
+        assert_eq!(own.allow_private, AllowPrivate::All);
+        let refused = own.callbacks.oneshot(ask()).await.unwrap_err();
+        assert!(matches!(refused, FetchError::Refused { hop: 0, .. }), "{refused}");
+        assert_eq!(publisher.heads().len(), 1);
+
+        config.websub.private_callbacks = AllowPrivate::All;
+        let own = calling(&config, settings, &all).unwrap();
+        assert_eq!(own.callbacks.oneshot(ask()).await.unwrap().status, 204);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl DocumentCase<'_> {
 
     /// Whether so many are more than half of the items, and enough to say something.
     const fn are_most(&self, share: usize) -> bool {
-        share * 2 > self.before && share >= LEAST_ITEMS
+        share * 2 > self.before && share >= LEAST_SHARE
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Braked {
 }
 
 /// A share of fewer items than this says nothing.
-const LEAST_ITEMS: usize = 4;
+const LEAST_SHARE: usize = 4;
 /// How often a held document must be seen before it is believed.
 const AGREEING_POLLS: u32 = 3;
 /// How long at least, where believing it takes items away.
@@ -101,16 +101,21 @@ impl HoldTerms {
         Self { least, looks: AGREEING_POLLS, most: LONGEST_HOLD, documents: None }
     }
 
+    /// Half an hour: those of a hold that no rule of this program made.
+    const fn short() -> Self {
+        Self::new(Duration::from_secs(30 * 60))
+    }
+
     /// Those of rules that a publisher who means it goes on with: half an hour, or three different documents.
     const fn insisting() -> Self {
-        Self { documents: Some(3), ..Self::new(Duration::from_secs(30 * 60)) }
+        Self { documents: Some(3), ..Self::short() }
     }
 }
 
-/// The terms of a rule.
+/// The terms of a rule; of a kind that no rule has, the shortest.
 pub fn hold_terms(kind: &str) -> HoldTerms {
     let rule = RULES.iter().find(|rule| rule.rule.name == kind);
-    rule.map_or(HoldTerms::insisting(), |rule| rule.terms)
+    rule.map_or(HoldTerms::short(), |rule| rule.terms)
 }
 
 /// Whether a hold has been confirmed: seen often enough for long enough.
@@ -125,4 +130,16 @@ pub(crate) fn hold_is_ripe(hold: &Hold, now: Time) -> bool {
 /// When a held feed is polled again.
 pub(crate) fn next_look(now: Time) -> Time {
     now.plus(HOLD_POLL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_of_an_unknown_kind_ends_by_looks_alone() {
+        let terms = hold_terms("of-a-newer-program");
+        assert_eq!((terms.least.as_secs(), terms.looks, terms.documents), (30 * 60, 3, None));
+        assert_eq!(hold_terms("mass-changed").documents, Some(3));
+    }
 }

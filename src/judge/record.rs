@@ -17,7 +17,6 @@ mod head;
 mod held;
 mod held_entries;
 mod ingest;
-mod known_names;
 mod last_changed;
 pub mod local;
 mod mint;

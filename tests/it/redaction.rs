@@ -201,3 +201,63 @@ async fn what_was_redacted_is_not_walked_into_again() {
         assert_eq!(gate.items(Select::All).await.len(), 11);
     }
 }
+
+/// Ids that are equal but for their hosts, or that are the end of another, are of other posts.
+#[tokio::test]
+async fn posts_of_other_sites_with_a_like_id_are_not_kept_out() {
+    let named = |day: u32, id: &str| Post { id: id.to_owned(), link: id.to_owned(), ..post(day) };
+    for (first, second, third) in [
+        ("http://a.example/?p=123", "http://b.example/?p=123", "http://c.example/?p=123"),
+        ("https://e.example/1234", "1234", "http://f.example/1234"),
+    ] {
+        for is_known_before in [false, true] {
+            let what = format!("{second} beside {first}, {is_known_before}");
+            let mut gate = Gate::new().await;
+            let mut posts = window();
+            posts[3] = named(5, first);
+            let other = Post { link: post(20).link, ..named(20, second) };
+            if is_known_before {
+                posts.insert(0, other.clone());
+            }
+            gate.posts(&posts).await;
+            gate.later(1);
+            gate.redact(&post(5).title).await;
+            gate.later(1);
+            if !is_known_before {
+                posts.insert(0, other.clone());
+                assert_eq!(kinds(&gate.posts(&posts).await), [EventKind::Created], "{what}");
+                gate.later(1);
+            }
+            // It is edited like any, and one more comes.
+            posts[0].text = "Told anew, and at as great a length as it was told before.".to_owned();
+            posts.insert(0, named(21, third));
+            let mut said = kinds(&gate.posts(&posts).await);
+            said.sort();
+            assert_eq!(said, [EventKind::Created, EventKind::Updated], "{what}");
+            assert_eq!(gate.reader().await.len(), 9, "{what}");
+        }
+    }
+}
+
+/// What the matching alone knows again is kept out as well: the address with another query, and the same date.
+#[tokio::test]
+async fn a_redacted_post_does_not_come_back_under_another_query() {
+    let mut gate = Gate::new().await;
+    let mut posts = window();
+    let address = |query: u32| format!("http://publisher.example/1041?s={query}");
+    let secret = Post { title: "A secret".to_owned(), ..post(5) };
+    let secret = |query| Post { id: address(query), link: address(query), ..secret.clone() };
+    posts[3] = secret(1);
+    gate.posts(&posts).await;
+    gate.later(1);
+    gate.redact("A secret").await;
+    assert!(!everything(&gate).await.contains("secret"));
+    let older: Vec<Post> = (10..=12).rev().map(post).chain([secret(2)]).collect();
+    let backfilled = gate.backfill(&atom(SITE, &older), &[]).await;
+    assert_eq!((backfilled.taken, backfilled.known), (3, 0));
+    assert!(!everything(&gate).await.contains("secret"));
+    gate.later(1);
+    posts[3] = secret(3);
+    assert!(kinds(&gate.posts(&posts).await).is_empty());
+    assert!(!everything(&gate).await.contains("secret"));
+}

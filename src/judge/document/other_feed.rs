@@ -1,6 +1,6 @@
 //! The rule `other-feed`.
 
-use super::{DocumentCase, DocumentRule, HoldTerms, LEAST_ITEMS, LONG_HOLD};
+use super::{DocumentCase, DocumentRule, HoldTerms, LEAST_SHARE, LONG_HOLD};
 use crate::JudgeInput;
 use crate::rules::Rule;
 use crate::window::{date_of, dated};
@@ -50,7 +50,7 @@ fn has_other_past(case: &DocumentCase<'_>) -> bool {
     let newest = case.window.old.iter().filter_map(known).max();
     let dates: Vec<Time> = input.document.entries.iter().filter_map(dated).collect();
     let moved_on = |newest: Time| dates.iter().filter(|date| **date > newest).count();
-    newest.is_some_and(|newest| dates.len() >= LEAST_ITEMS && moved_on(newest) * 2 < dates.len())
+    newest.is_some_and(|newest| dates.len() >= LEAST_SHARE && moved_on(newest) * 2 < dates.len())
 }
 
 /// Whether the document says that it belongs to another site than the last one.

@@ -14,7 +14,7 @@ pub(super) const RULE: HoleRule = HoleRule {
 };
 
 /// A hole above fewer items than this is near the old end, which is ragged where a list is scraped.
-const OLDER_LEAST: usize = 3;
+const LEAST_BELOW_HOLE: usize = 3;
 /// Arrivals that pushed nothing out of the middle, so that a window with room in it is believed.
 const ROOM_LEAST: u32 = 4;
 /// So many clean arrivals show that a feed loses items at its end …
@@ -58,7 +58,7 @@ fn is_above_others(case: &HoleCase<'_>, place: usize, known: &LedgerEntry) -> bo
         Some(date) => case.dates().filter(|other| *other < date).count(),
         None => case.window.older_that_stay(place).count(),
     };
-    older >= OLDER_LEAST
+    older >= LEAST_BELOW_HOLE
 }
 
 /// Whether what came to the feed has clearly pushed out nothing but what stood at its end.

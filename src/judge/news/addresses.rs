@@ -7,7 +7,7 @@ use tidegate_core::xml::plain_address::{hostless, plain_link};
 /// Elements that lead to the entry.
 pub(super) const LINKS: [&str; 3] = ["link", "atom:link", "url"];
 /// Attributes of outlines that are addresses.
-pub(super) const OF_OUTLINES: [&str; 3] = ["xmlurl", "htmlurl", "url"];
+pub(super) const OUTLINE_ADDRESSES: [&str; 3] = ["xmlurl", "htmlurl", "url"];
 /// Attributes that lead somewhere.
 pub(super) const FOLLOWED_ATTRIBUTES: [&str; 3] = ["href", "url", "src"];
 
@@ -17,7 +17,7 @@ pub(super) fn is_address(field: &FieldPath<'_>, value: &str) -> bool {
         FieldKind::Core => LINKS.contains(&field.name),
         FieldKind::Element => looks_like_address(value),
         FieldKind::Link => true,
-        FieldKind::Outline(name) => OF_OUTLINES.contains(&local_name(name).as_str()),
+        FieldKind::Outline(name) => OUTLINE_ADDRESSES.contains(&local_name(name).as_str()),
         FieldKind::Attribute(name) => FOLLOWED_ATTRIBUTES.contains(&name),
     }
 }

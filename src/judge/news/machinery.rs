@@ -14,7 +14,7 @@ pub(super) const RULE: NewsRule = NewsRule {
     class: NoiseClass::Machinery,
     is_noise: |field, _| match field.kind {
         FieldKind::Link => !FOLLOWED.contains(&field.path),
-        FieldKind::Outline(attribute) => OF_OUTLINES.contains(&local_name(attribute).as_str()),
+        FieldKind::Outline(attribute) => OUTLINE_SETTINGS.contains(&local_name(attribute).as_str()),
         FieldKind::Element if field.element.starts_with("wfw:") => true,
         _ => ELEMENTS.iter().any(|names| names.contains(&field.name)),
     },
@@ -27,4 +27,4 @@ const ELEMENTS: [&[&str]; 2] = [
 /// Relations of Atom links that a reader can follow to content.
 const FOLLOWED: [&str; 4] =
     ["link[alternate]@href", "link[enclosure]@href", "link[via]@href", "link[related]@href"];
-const OF_OUTLINES: [&str; 4] = ["isopen", "isbreakpoint", "icon", "favicon"];
+const OUTLINE_SETTINGS: [&str; 4] = ["isopen", "isbreakpoint", "icon", "favicon"];

@@ -7,12 +7,12 @@
 //! is judged, and nothing is held.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::known_names::KnownNames;
 use super::mint::NewIds;
 use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, redacted_filter};
 use crate::same_item;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry};
+use tidegate_core::xml::plain_address::{hostless, plain_link};
 
 /// What an older document brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,7 +37,7 @@ pub fn backfill(
     let rest = redacted_filter::without(snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     let names = same_item::natives(document);
-    let known = KnownNames::new(snapshot.known.iter(), |_| true);
+    let known = OlderNames::new(&snapshot.known);
     let mut seen: HashSet<&str> = HashSet::new();
     let mut fresh = Vec::new();
     let mut found = 0_u32;
@@ -47,8 +47,7 @@ pub fn backfill(
         if entry.sync.is_some() {
             continue;
         }
-        // It may name them as they were once. A link that several have says nothing.
-        if known.has_id(entry) || known.with_link(entry) == 1 {
+        if known.has(shown, entry.link.as_deref()) {
             found = found.saturating_add(1);
         } else if !is_gone(shown) && seen.insert(shown) {
             fresh.push((entry, native));
@@ -73,4 +72,38 @@ pub fn backfill(
         taken = taken.saturating_add(1);
     }
     Ok(Backfilled { verdict: draft.into_verdict(None), taken, known: found })
+}
+
+/// The names by which items are known. An older document may name them as they were once.
+struct OlderNames<'a> {
+    ids: HashSet<&'a str>,
+    hostless: HashSet<String>,
+    /// How many items have a link.
+    links: HashMap<String, u32>,
+}
+
+impl<'a> OlderNames<'a> {
+    fn new(known: &'a [LedgerEntry]) -> Self {
+        let mut index =
+            Self { ids: HashSet::new(), hostless: HashSet::new(), links: HashMap::new() };
+        for item in known {
+            let names = [&item.native_shown, &item.published_id];
+            for name in names.into_iter().chain(&item.aliases) {
+                index.ids.insert(name);
+                index.hostless.extend(hostless(name));
+            }
+            if let Some(link) = &item.link {
+                *index.links.entry(plain_link(link)).or_default() += 1;
+            }
+        }
+        index
+    }
+
+    /// Whether an entry is a known item: by its id, by its id but for scheme and host, or by a link
+    /// that only one item has.
+    fn has(&self, id: &str, link: Option<&str>) -> bool {
+        self.ids.contains(id)
+            || hostless(id).is_some_and(|id| self.hostless.contains(&id))
+            || link.is_some_and(|link| self.links.get(&plain_link(link)) == Some(&1))
+    }
 }

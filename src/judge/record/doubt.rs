@@ -7,7 +7,6 @@
 //! left out before anything is judged, those of an ill-formed complete feed as well.
 
 use super::draft::ChangeDraft;
-use super::known_names::KnownNames;
 use super::{Observation, head, shared};
 use crate::news;
 use crate::same_item;
@@ -127,22 +126,31 @@ impl DocumentDoubt {
 /// What is known of the entries that a document may list.
 struct KnownEntries<'a> {
     snapshot: &'a Snapshot,
-    names: KnownNames,
+    /// The names that they bear or bore.
+    names: HashSet<&'a str>,
+    links: HashSet<&'a str>,
     /// The names with the fingerprints of the bytes.
     bytes: HashSet<(&'a str, u64)>,
 }
 
 impl<'a> KnownEntries<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
-        let bytes = snapshot.known.iter().map(|known| (known.native_shown.as_str(), known.bytes));
-        let names = KnownNames::new(snapshot.known.iter(), |_| true);
-        Self { snapshot, names, bytes: bytes.collect() }
+        let all = || snapshot.known.iter();
+        let names = all().flat_map(|k| k.aliases.iter().chain([&k.native_shown, &k.published_id]));
+        Self {
+            snapshot,
+            names: names.map(String::as_str).collect(),
+            links: all().filter_map(|known| known.link.as_deref()).collect(),
+            bytes: all().map(|known| (known.native_shown.as_str(), known.bytes)).collect(),
+        }
     }
 
     /// Whether an entry says something else of what is known, or may be nothing that its publisher wrote.
     fn is_doubtful(&self, document: &FeedDocument<'_>, entry: &Entry<'_>) -> bool {
+        let shown = same_item::native(entry);
         // One whose id is garbled bears its link.
-        let is_known = self.names.has_id(entry) || self.names.with_link(entry) > 0;
+        let is_known = self.names.contains(shown.as_str())
+            || entry.link.as_deref().is_some_and(|link| self.links.contains(link));
         if let Some(said) = entry.shared() {
             let hurt = || document.flaws.contains(Flaw::Bytes) && is_hurt(entry);
             // Garbage in the id of a known item makes another of it.
@@ -151,7 +159,6 @@ impl<'a> KnownEntries<'a> {
                 .map_or_else(|| is_known || hurt(), |known| self.differs(known, entry, said));
         }
         if is_known {
-            let shown = same_item::native(entry);
             return !self.bytes.contains(&(shown.as_str(), news::bytes_print(entry)));
         }
         // What comes out of the ruins of a document may be no entry, or a part of one; a byte that was

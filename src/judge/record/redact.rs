@@ -1,10 +1,9 @@
 //! The operator's word that an item's text must go: a tombstone without a text, and no way back.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::known_names::{KnownNames, veiled};
-use super::redacted_filter::is_redacted;
+use super::redacted_filter::{KeptOut, veiled};
 use super::{Observation, Verdict, stand_in};
-use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, Markup, SyncId};
+use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
 
 /// What came of the wish to redact an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,13 +61,12 @@ fn forget_in_conflicts(draft: &mut ChangeDraft<'_>, redacted: &LedgerEntry) {
     }
     let others: Vec<&LedgerEntry> = draft.ledger().filter(|k| k.id != redacted.id).collect();
     let all = others.into_iter().chain([redacted]);
-    let redacted = KnownNames::new(all, |known| known.id == redacted.id);
+    let kept_out = KeptOut::new(all, |known| known.id == redacted.id);
     for at in contested {
         let Some(id) = draft.item(at).map(|known| known.id.clone()) else { continue };
         let mut versions = draft.conflicts_of(&id);
         let before = versions.len();
-        let is_it = |data: &Markup| is_redacted(&redacted, data);
-        versions.retain(|version| !version.data.as_ref().is_some_and(is_it));
+        versions.retain(|version| !version.data.as_ref().is_some_and(|data| kept_out.is(data)));
         if versions.len() < before {
             draft.set_conflicts(at, versions);
         }

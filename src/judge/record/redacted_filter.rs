@@ -1,56 +1,141 @@
 //! Entries of a document that are redacted items: they are taken out before anything is judged, as
 //! if their publisher did not list them any more.
 
-use super::known_names::KnownNames;
-use crate::news;
-use crate::same_item;
+use crate::{news, same_item};
+use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Entry, FeedDocument, Incoming, LedgerEntry, Markup, Snapshot};
+use tidegate_core::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot, Without};
+use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::xml::plain_address::plain_link;
+
+/// A name that tells nothing of the one it stands for, and is always the same for it.
+pub(super) fn veiled(name: &str) -> String {
+    format!("redacted:{}", base32(Sha256::new_with_prefix(name), ID_BYTES))
+}
 
 /// The document without the entries that are redacted items; `None` where it has none.
 ///
 /// Such an entry bears the item's id, or one that it had before, or differs from it in scheme and
 /// host only; or its link, which no other item and no other entry bears; or it repeats such an entry
-/// byte for byte. One that bears the id of another item too is told apart when it is matched.
+/// byte for byte.
 pub(super) fn without<'a>(
     snapshot: &Snapshot,
     document: &FeedDocument<'a>,
 ) -> Option<FeedDocument<'a>> {
-    let redacted = KnownNames::new(snapshot.known.iter(), LedgerEntry::is_redacted);
-    if redacted.is_empty() {
+    if !snapshot.known.iter().any(LedgerEntry::is_redacted) {
         return None;
     }
-    let others = snapshot.known.iter().filter(|known| !known.is_redacted());
-    let others: HashSet<&str> = others.map(|known| known.native_shown.as_str()).collect();
-    let mut links: HashMap<String, usize> = HashMap::new();
-    for link in document.entries.iter().filter_map(|entry| entry.link.as_deref()) {
-        *links.entry(plain_link(link)).or_default() += 1;
+    let matching = same_item::matching(snapshot, document, &Without::default());
+    let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
+    let mut out: HashSet<usize> =
+        matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();
+    let links = links(snapshot, document);
+    let redacted: HashSet<&str> = snapshot
+        .known
+        .iter()
+        .filter(|known| known.is_redacted())
+        .flat_map(|known| known.aliases.iter().chain([&known.native_shown]))
+        .map(String::as_str)
+        .collect();
+    for at in &matching.fresh {
+        let (Some(entry), Some(name)) = (document.entries.get(*at), matching.names.get(*at)) else {
+            continue;
+        };
+        let link = entry.link.as_deref().map(plain_link);
+        let by_title = name.starts_with("title:") && redacted.contains(veiled(name).as_str());
+        if by_title || link.is_some_and(|link| links.contains(&link)) {
+            out.insert(*at);
+        }
     }
-    let has_link_alone = |entry: &Entry<'_>| {
-        let link = entry.link.as_deref().and_then(|link| links.get(&plain_link(link)));
-        link == Some(&1) && redacted.with_link(entry) == 1
-    };
-    let is_out = |entry: &&Entry<'a>| {
-        (redacted.has_id(entry) || has_link_alone(entry))
-            && !others.contains(same_item::native(entry).as_str())
-    };
-    let out: HashSet<u64> = document.entries.iter().filter(is_out).map(news::bytes_print).collect();
-    let rest = document.entries.iter().filter(|entry| !out.contains(&news::bytes_print(entry)));
-    (!out.is_empty()).then(|| document.with_entries(rest.cloned().collect()))
+    if out.is_empty() {
+        return None;
+    }
+    let print = |at: &usize| document.entries.get(*at).map(news::bytes_print);
+    let prints: HashSet<u64> = out.iter().filter_map(print).collect();
+    let rest = document.entries.iter().enumerate();
+    let rest =
+        rest.filter(|(at, entry)| !out.contains(at) && !prints.contains(&news::bytes_print(entry)));
+    Some(document.with_entries(rest.map(|(_, entry)| entry.clone()).collect()))
 }
 
-/// Whether a version's entry is one of the redacted items. What cannot be read says nothing of it.
-pub(super) fn is_redacted(redacted: &KnownNames, markup: &Markup) -> bool {
-    let entry = || tidegate_format::parse::entry_again(markup);
-    !redacted.is_empty()
-        && entry().is_some_and(|entry| redacted.has_id(&entry) || redacted.with_link(&entry) > 0)
+/// By what redacted items are known in a version that is in conflict with another item.
+#[derive(Debug, Default)]
+pub(super) struct KeptOut {
+    /// The ids that they bear or bore, and these without what changes while a page stays.
+    names: HashSet<String>,
+    /// Their links, where no other item bears them.
+    links: HashSet<String>,
 }
 
-/// What an entry says of its item, without the conflicts that are redacted items; `None` where it has
-/// none of these.
-pub(super) fn without_redacted(redacted: &KnownNames, said: &Incoming) -> Option<Incoming> {
-    let mut conflicts = said.conflicts.clone();
-    conflicts.retain(|version| !is_redacted(redacted, &version.data));
-    (conflicts.len() < said.conflicts.len()).then(|| Incoming { conflicts, ..said.clone() })
+impl KeptOut {
+    /// The items of a ledger for which `wanted` holds.
+    pub(super) fn new<'a>(
+        ledger: impl Iterator<Item = &'a LedgerEntry> + Clone,
+        wanted: impl Fn(&LedgerEntry) -> bool,
+    ) -> Self {
+        let mut all = Self::default();
+        for known in ledger.clone().filter(|known| wanted(known)) {
+            let names = known.aliases.iter().chain([&known.native_shown, &known.published_id]);
+            all.names.extend(names.flat_map(|name| spellings(name)));
+            all.links.extend(known.link.as_deref().map(plain_link));
+        }
+        if !all.links.is_empty() {
+            for known in ledger.filter(|known| !wanted(known)) {
+                let link = known.link.as_deref().map(plain_link);
+                link.map(|link| all.links.remove(&link));
+            }
+        }
+        all
+    }
+
+    /// Whether a version's entry is one of them. What cannot be read says nothing of it.
+    pub(super) fn is(&self, markup: &Markup) -> bool {
+        if self.names.is_empty() {
+            return false;
+        }
+        let Some(entry) = tidegate_format::parse::entry_again(markup) else { return false };
+        let shown = same_item::native(&entry);
+        let is_named = spellings(&shown).any(|name| self.names.contains(&name));
+        let link = entry.link.as_deref().map(plain_link);
+        is_named || link.is_some_and(|link| self.links.contains(&link))
+    }
+
+    /// What an entry says of its item, without the conflicts that are one of them; `None` where it has
+    /// none of these.
+    pub(super) fn out_of(&self, said: &Incoming) -> Option<Incoming> {
+        if !said.conflicts.iter().any(|version| self.is(&version.data)) {
+            return None;
+        }
+        let kept = said.conflicts.iter().filter(|version| !self.is(&version.data));
+        Some(Incoming {
+            version: said.version.clone(),
+            conflicts: kept.cloned().collect(),
+            sse091: said.sse091,
+            extras: said.extras.clone(),
+        })
+    }
+}
+
+/// A name as it is, without scheme and the like, and, where it is made of a title, veiled.
+fn spellings(name: &str) -> impl Iterator<Item = String> {
+    let veiled = name.starts_with("title:").then(|| veiled(name));
+    [Some(name.to_owned()), Some(plain_link(name)), veiled].into_iter().flatten()
+}
+
+/// Links that one redacted item bears, no other item, and at most one entry.
+fn links(snapshot: &Snapshot, document: &FeedDocument<'_>) -> HashSet<String> {
+    let mut bearers: HashMap<String, (usize, usize)> = HashMap::new();
+    for known in &snapshot.known {
+        let Some(link) = &known.link else { continue };
+        let (redacted, others) = bearers.entry(plain_link(link)).or_default();
+        *(if known.is_redacted() { redacted } else { others }) += 1;
+    }
+    let mut entries: HashMap<String, usize> = HashMap::new();
+    for link in document.entries.iter().filter_map(|entry| entry.link.as_deref()) {
+        *entries.entry(plain_link(link)).or_default() += 1;
+    }
+    bearers.retain(|link, (redacted, others)| {
+        *redacted == 1 && *others == 0 && entries.get(link).copied() == Some(1)
+    });
+    bearers.into_keys().collect()
 }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Completeness, Format, ItemStatus, LedgerEntry, Time};
 
 /// So many unknown entries that come in at once below the old end were always there; fewer are new.
-const OLDER_LEAST: usize = 5;
+const LEAST_BACKFILLED: usize = 5;
 
 /// An item that is listed below what readers are shown.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl WindowShift<'_> {
         let run = self.entries_upward(document.entries.len());
         let run: HashSet<usize> =
             run.take_while(|at| unknown.contains(at) && is_older(*at)).collect();
-        if run.len() < OLDER_LEAST { HashSet::new() } else { run }
+        if run.len() < LEAST_BACKFILLED { HashSet::new() } else { run }
     }
 
     /// Whether an entry is of an item that readers are not shown: it stands below the old end, and always did.

@@ -1,5 +1,6 @@
-//! Stories of plain posts: what a publisher lists hour by hour, and what the gateway says of it. `stories.txt` has
-//! them, and says how they are written. Each comes out alike in Atom and in RSS, and whatever the wall clock does.
+//! Stories of plain posts: what a publisher lists hour by hour, and what the gateway says of it. `stories.txt`
+//! and `held_stories.txt` have them, and the first says how they are written. Each comes out alike in Atom and in RSS,
+//! and whatever the wall clock does.
 
 use super::probe::answer;
 use crate::history::publisher::rss;
@@ -9,7 +10,8 @@ use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing};
 use tidegate_judge::record::Verdict;
 use tidegate_store::Select;
 
-const STORIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/judgement/stories.txt");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/judgement/");
+const STORIES: [&str; 2] = ["stories.txt", "held_stories.txt"];
 const YEAR: i64 = 365 * 86_400;
 /// How far the wall clock is ahead at each poll; beyond the last one it stays.
 const LEADS: [&[i64]; 5] = [
@@ -158,23 +160,28 @@ fn check_events(counts: &BTreeMap<EventKind, usize>, expected: &[&str], what: &s
     let mut wanted = BTreeMap::new();
     for said in expected.iter().filter(|said| **said != "*") {
         let (kind, count) = said.split_once(' ').unwrap_or((said, "1"));
-        let (kind, count) = if kind == "no" { (count, "0") } else { (kind, count) };
         let mut all = EventKind::ALL.into_iter().chain([EventKind::Backfilled]);
         let kind = all.find(|known| known.name() == kind);
         let count = count.parse::<usize>().unwrap_or_else(|_| panic!("{what}: {said}"));
         wanted.insert(kind.unwrap_or_else(|| panic!("{what}: {said}")), count);
     }
-    let is_open = expected.iter().any(|said| *said == "*" || said.starts_with("no "));
-    let compared: BTreeMap<EventKind, usize> = match is_open {
+    let compared: BTreeMap<EventKind, usize> = match expected.contains(&"*") {
         true => wanted.keys().map(|kind| (*kind, counts.get(kind).copied().unwrap_or(0))).collect(),
         false => counts.clone(),
     };
     assert_eq!(compared, wanted, "{what}");
 }
 
-/// Versions have a tick, and nothing else has.
-fn check_tick(verdict: &Verdict, what: &str) {
+/// Versions have a tick, and nothing else has; a deletion in safe mode says since when the item was gone.
+fn check_tick(gate: &Gate, verdict: &Verdict, what: &str) {
     let Some(change) = &verdict.change else { return };
+    let deleted = verdict.events().iter().filter(|event| event.kind == EventKind::Deleted);
+    for event in deleted.filter(|_| gate.options.deletions == Deletions::Safe) {
+        // The answer of a page may come in the same moment.
+        let is_before =
+            |since| since < gate.now || since == gate.now && gate.options.probe == Probing::All;
+        assert!(event.seen_gone.is_some_and(is_before), "{what}: {event:?}");
+    }
     let is_quiet = |kind: &EventKind| {
         matches!(kind, EventKind::Retired | EventKind::Returned | EventKind::Rekeyed)
     };
@@ -182,19 +189,25 @@ fn check_tick(verdict: &Verdict, what: &str) {
     assert!(change.tick.is_none() || !kinds(verdict).iter().all(is_quiet), "{what}: {change:?}");
 }
 
-/// Whether a line came out as it is written; `held`: what was said of the last act.
+/// Whether a line came out as it is written; `holds`: what was said of each act since the last line that was checked.
 async fn check(
     gate: &Gate,
     expected: &str,
     counts: &BTreeMap<EventKind, usize>,
-    held: Option<&str>,
+    holds: &[Option<String>],
     what: &str,
 ) {
-    let (mut events, mut is_held) = (Vec::new(), false);
+    let (last, earlier) =
+        holds.split_last().map_or((None, holds), |(last, rest)| (last.as_deref(), rest));
+    let (mut events, mut says_held, mut was_held) = (Vec::new(), false, false);
     for said in expected.split(',').map(str::trim).filter(|said| !said.is_empty()) {
         if let Some(reason) = said.strip_prefix("held") {
-            is_held = held.is_some_and(|held| held.contains(reason.trim()));
-            assert!(is_held, "{what}: {held:?}");
+            says_held = true;
+            assert!(last.is_some_and(|held| held.contains(reason.trim())), "{what}: {last:?}");
+        } else if let Some(reason) = said.strip_prefix("was held") {
+            was_held = true;
+            let mut earlier = earlier.iter().flatten();
+            assert!(earlier.any(|held| held.contains(reason.trim())), "{what}: {holds:?}");
         } else if let Some((shown, all)) = said.split_once(" shown of ") {
             let found = (gate.reader().await.len(), gate.items(Select::All).await.len());
             assert_eq!(found, (shown.parse().unwrap(), all.parse().unwrap()), "{what}");
@@ -204,7 +217,8 @@ async fn check(
             events.push(said);
         }
     }
-    assert!(is_held || held.is_none(), "{what}: {held:?}");
+    assert_eq!(last.is_some(), says_held, "{what}: {holds:?}");
+    assert!(says_held || was_held || earlier.iter().all(Option::is_none), "{what}: {holds:?}");
     check_events(counts, &events, what);
 }
 
@@ -222,7 +236,7 @@ async fn tell(
     if !key.is_empty() {
         set(&mut gate, key, value);
     }
-    let (mut steps, mut counts) = (Vec::new(), BTreeMap::new());
+    let (mut steps, mut counts, mut holds) = (Vec::new(), BTreeMap::new(), Vec::new());
     for line in lines {
         let what = format!("{title}, with {key} {value}, by {leads:?}: {line}");
         let (told, expected) = match line.strip_prefix("url ") {
@@ -230,21 +244,21 @@ async fn tell(
             None => line.split_once(':').map_or((*line, None), |(told, said)| (told, Some(said))),
         };
         let (hours, acts) = acts(told, write);
-        let mut held = None;
         for act in &acts {
             gate.later(hours);
             gate.lead = leads.get(steps.len()).or(leads.last()).copied().unwrap_or_default();
             let Some(verdict) = perform(&mut gate, act).await else { continue };
-            check_tick(&verdict, &what);
+            check_tick(&gate, &verdict, &what);
             for kind in kinds(&verdict) {
                 *counts.entry(kind).or_insert(0) += 1;
             }
             let soon = verdict.look_again.map(|at| at.unix() - gate.wall().unix());
             steps.push((kinds(&verdict), verdict.held.is_some(), soon));
-            held = verdict.held;
+            holds.push(verdict.held);
         }
         if let Some(expected) = expected {
-            check(&gate, expected, &std::mem::take(&mut counts), held.as_deref(), &what).await;
+            check(&gate, expected, &counts, &holds, &what).await;
+            (counts, holds) = (BTreeMap::new(), Vec::new());
         }
     }
     steps
@@ -252,8 +266,9 @@ async fn tell(
 
 #[tokio::test]
 async fn each_story_of_plain_posts_comes_out_as_it_is_written() {
-    let stories = std::fs::read_to_string(STORIES).unwrap();
-    let stories: Vec<&str> = stories.split("\n== ").skip(1).collect();
+    let stories = STORIES.map(|file| std::fs::read_to_string(format!("{FOLDER}{file}")).unwrap());
+    let stories = stories.iter().flat_map(|file| file.split("\n== ").skip(1));
+    let stories: Vec<&str> = stories.collect();
     assert!(stories.len() > 70, "{}", stories.len());
     let in_atom = |posts: &[Post]| atom(SITE, posts);
     for story in stories {

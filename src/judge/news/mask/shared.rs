@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::model::{FeedNoise, SharedSpan, Time};
 
 /// A share of fewer items than this says nothing.
-const LEAST_ITEMS: usize = 4;
+const LEAST_WITH_SPAN: usize = 4;
 
 /// A place between words in which a span of an item changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +110,7 @@ pub fn sweep_spans(
             *places.entry(place).or_default() += 1;
         }
     }
-    places.retain(|_, count| *count >= LEAST_ITEMS && *count * 2 > items);
+    places.retain(|_, count| *count >= LEAST_WITH_SPAN && *count * 2 > items);
     let mut is_new = false;
     for (path, words) in places.keys() {
         // Words on both sides say more than those on one.

@@ -18,7 +18,7 @@ use tidegate_core::model::{
 };
 
 /// Of fewer items than this, what a complete feed does not list is no share worth holding it for.
-const LEAST_ITEMS: usize = 3;
+const LEAST_BEFORE_DISCARD: usize = 3;
 
 /// What is to be discarded.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ pub(in crate::record) fn discarded(
 /// Why a complete feed is held first, where it lists nothing or little of what its publisher had.
 fn braked(draft: &ChangeDraft<'_>, gone: usize, all: usize, empty: bool) -> Option<Braked> {
     let is_on = |kind: &str| !draft.round.options.without.has(kind);
-    let is_much = gone * 2 > all && all >= LEAST_ITEMS;
+    let is_much = gone * 2 > all && all >= LEAST_BEFORE_DISCARD;
     if gone == 0 || !(is_much || gone == all) {
         return None;
     }

@@ -9,9 +9,8 @@ use super::order::{is_first_of_changes, newest};
 use super::{Issued, LEAP_LIMIT, Peers, SharedSplit};
 use crate::record::ITEMS_LIMIT;
 use crate::record::doubt::DocumentDoubt;
-use crate::record::known_names::KnownNames;
 use crate::record::local::{self, PolicyResult};
-use crate::record::redacted_filter::without_redacted;
+use crate::record::redacted_filter::KeptOut;
 use crate::same_item;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
@@ -90,7 +89,7 @@ pub(in crate::record) struct Merging<'m, 'd> {
     /// What other feeds know of items that bear this gateway's name.
     issued: Option<&'m Issued>,
     /// What was redacted, which must not come back in a conflict of another item.
-    redacted: KnownNames,
+    kept_out: KeptOut,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
     /// Whether items are made here as well: then all that live are shown.
@@ -117,7 +116,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             whole,
             places,
             issued: None,
-            redacted: KnownNames::new(whole.known.iter(), LedgerEntry::is_redacted),
+            kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
             is_local,
             is_ours: false,
@@ -135,7 +134,7 @@ impl<'m, 'd> Merging<'m, 'd> {
 
     /// Merges what is offered into the item of its id (section 3.3).
     pub(in crate::record) fn merge_offer(&mut self, offer: &Offer<'_>) {
-        if let Some(said) = without_redacted(&self.redacted, offer.said) {
+        if let Some(said) = self.kept_out.out_of(offer.said) {
             return self.merge_offer(&Offer { said: &said, ..offer.clone() });
         }
         let found = self.known(offer.said.id()).map(|(index, known)| (index, known.clone()));
