@@ -12,6 +12,9 @@ use tidegate_core::pause::GrowingPause;
 use tidegate_net::fetch::Retry;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Makes the reason of an interval from the seconds that a publisher asks for.
+type ReasonOfSeconds = fn(u32) -> IntervalReason;
+
 /// How many polls there are to one change.
 pub const POLLS_PER_CHANGE: u32 = 4;
 /// The shortest interval that can be configured.
@@ -226,8 +229,8 @@ impl FeedSchedule<'_> {
     }
 
     /// The longest pause that the publisher asks for, and where.
-    fn wish(&self) -> Option<(Duration, fn(u32) -> IntervalReason)> {
-        let wishes: [(_, fn(u32) -> IntervalReason); 3] = [
+    fn wish(&self) -> Option<(Duration, ReasonOfSeconds)> {
+        let wishes: [(_, ReasonOfSeconds); 3] = [
             (self.hints.ttl, IntervalReason::Ttl),
             (self.hints.period, IntervalReason::UpdatePeriod),
             (self.freshness, IntervalReason::Freshness),

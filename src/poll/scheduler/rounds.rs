@@ -78,7 +78,7 @@ impl PollScheduler {
             };
             let polled = AssertUnwindSafe(polled).catch_unwind().await;
             let (result, plan) = polled.unwrap_or_else(|_| {
-                memory = Box::new(Memory::new(&record, at));
+                *memory = Memory::new(&record, at);
                 (Err(RoundError::Defect(BROKE_OFF.to_owned())), None)
             });
             (record.name.clone(), Box::new(Done { memory, result, plan }))

@@ -357,7 +357,7 @@ impl ChangePlanner<'_> {
         if let Some(body) = &body {
             let old = if is_new { None } else { feed.records.text(&key(item.body))? };
             let is_difference = new.markup.is_some()
-                && item.known.updates.value() % WHOLE_EVERY != 0
+                && !item.known.updates.value().is_multiple_of(WHOLE_EVERY)
                 && !change.redacted.contains(id);
             match old {
                 // Its version was dropped.

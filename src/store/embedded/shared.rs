@@ -130,9 +130,8 @@ impl StoreShared {
 
     /// The revision of each feed, and the number of its last write.
     pub(super) fn heads(&self) -> BTreeMap<FeedName, (Revision, u64)> {
-        let head =
-            |(feed, of): (&FeedName, &Box<Published>)| (feed.clone(), (of.revision, of.write));
-        self.feeds().iter().map(head).collect()
+        let feeds = self.feeds();
+        feeds.iter().map(|(feed, of)| (feed.clone(), (of.revision, of.write))).collect()
     }
 
     /// Shows what was found when the store was opened again, or read anew; `feeds`: the records of all feeds, where they
