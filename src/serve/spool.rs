@@ -180,7 +180,7 @@ impl SpoolingText {
             let gzip = gzip.finish()?.finish(token)?;
             Ok(WrittenDocument::InFiles { identity: identity.finish(token)?, gzip })
         };
-        finish().map_err(unwritten)
+        finish().map_err(|error| unwritten(&error))
     }
 
     /// Writes what there is to the files.
@@ -208,12 +208,12 @@ impl TextSink<Problem> for SpoolingText {
         let is_large = self.files.is_some() || self.text.len() > LARGE;
         let Some(folder) = self.spool.folder.clone().filter(|_| is_large) else { return Ok(()) };
         self.spool.check_space()?;
-        self.write_to_files(&folder).map_err(unwritten)
+        self.write_to_files(&folder).map_err(|error| unwritten(&error))
     }
 }
 
 /// No file took a document.
-fn unwritten(error: io::Error) -> Problem {
+fn unwritten(error: &io::Error) -> Problem {
     // Not what was made before: the feed may have moved on, and was said to have.
     tracing::error!(%error, "a document could not be written to a file of the data folder");
     let said = format!("the document is too large for memory, and no file took it: {error}");
