@@ -219,11 +219,11 @@ pub struct Item {
     pub tick: Tick,
     /// What it is to its upstream.
     pub standing: ItemStatus,
-    /// As [`LedgerEntry::sse091`].
+    /// As [`super::LedgerEntry::sse091`].
     pub sse091: Option<bool>,
-    /// As [`LedgerEntry::extras`].
+    /// As [`super::LedgerEntry::extras`].
     pub extras: Option<Box<SyncExtras>>,
-    /// The render revision since which it is shown as it is ([`LedgerEntry::touched`]).
+    /// The render revision since which it is shown as it is ([`super::LedgerEntry::touched`]).
     pub touched: u64,
 }
 
