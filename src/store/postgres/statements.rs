@@ -88,7 +88,7 @@ pub(super) const NUMBER: &str = "BEGIN; \
         FROM tidegate_counter c JOIN tidegate_change n ON n.position = c.position + 1 \
         WHERE n.logged IS NOT NULL; \
     UPDATE tidegate_counter c SET position = c.position + 1, epoch = c.epoch + sign(of.logged)::bigint, \
-        closed_at = greatest(c.closed_at, of.at) \
+        closed_at = CASE WHEN of.logged > 0 THEN greatest(c.closed_at, of.at) ELSE c.closed_at END \
         FROM (SELECT count(n.logged) AS logged, \
             least(max(n.at) FILTER (WHERE n.logged IS NOT NULL), extract(epoch FROM now())::bigint + 1) AS at, \
             count(*) AS notes FROM tidegate_change n \
