@@ -9,9 +9,9 @@ use tokio::time::Instant;
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
 /// When the scheduler last looked, and what it has found.
-pub struct SilenceWatch(Mutex<Looks>);
+pub struct SilenceWatch(Mutex<SchedulerLooks>);
 
-struct Looks {
+struct SchedulerLooks {
     last: Instant,
     /// Others may have polled the feeds that are here.
     is_outdated: bool,
@@ -21,7 +21,7 @@ struct Looks {
 
 impl Default for SilenceWatch {
     fn default() -> Self {
-        Self(Mutex::new(Looks { last: Instant::now(), is_outdated: false, term: 0 }))
+        Self(Mutex::new(SchedulerLooks { last: Instant::now(), is_outdated: false, term: 0 }))
     }
 }
 
