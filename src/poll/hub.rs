@@ -221,7 +221,7 @@ impl Hub {
         self.0.ledger.lock().count()
     }
 
-    /// SchedulerLooks whether all topics are still there, soon.
+    /// Looks whether all topics are still there, soon.
     pub fn check_topics(&self) {
         self.0.look.notify_one();
     }

@@ -146,7 +146,7 @@ pub trait DocumentJudge: Send + Sync + 'static {
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
 
-    /// SchedulerLooks at what is pending when the document is the same for the `same`th time since the last
+    /// Looks at what is pending when the document is the same for the `same`th time since the last
     /// commit.
     fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
 

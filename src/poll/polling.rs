@@ -111,7 +111,7 @@ impl PollContext {
         self.store.gateways().is_none_or(|gateways| gateways.may_poll())
     }
 
-    /// SchedulerLooks whether this gateway was silent, where several poll: whether there is a silence to deal with. `None`: it may
+    /// Looks whether this gateway was silent, where several poll: whether there is a silence to deal with. `None`: it may
     /// not poll.
     pub fn look(&self, now: Instant) -> Option<bool> {
         let Some(gateways) = self.store.gateways() else { return Some(false) };

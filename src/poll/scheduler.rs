@@ -133,7 +133,7 @@ impl PollScheduler {
         }
     }
 
-    /// SchedulerLooks at a feed that is polled, or changes it; `None` where it is not.
+    /// Looks at a feed that is polled, or changes it; `None` where it is not.
     fn with_feed<T>(
         &self,
         name: &FeedName,

@@ -116,7 +116,7 @@ async fn while_sure<T>(
     }
 }
 
-/// SchedulerLooks for silences while polling stops: nobody deals with one any more, and nothing is written after it.
+/// Looks for silences while polling stops: nobody deals with one any more, and nothing is written after it.
 pub(super) async fn keep_looking(context: &PollContext) {
     loop {
         context.look(Instant::now());

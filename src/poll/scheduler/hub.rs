@@ -64,7 +64,7 @@ impl FeedPolling {
 }
 
 impl PollScheduler {
-    /// SchedulerLooks at the subscription of a feed to its hub, or changes it; `None` where there is none.
+    /// Looks at the subscription of a feed to its hub, or changes it; `None` where there is none.
     fn with_hub<T>(
         &self,
         name: &FeedName,
@@ -276,7 +276,7 @@ struct Subscriber {
 }
 
 impl Subscriber {
-    /// SchedulerLooks at the subscription, or changes it; `None` where that is another one by now.
+    /// Looks at the subscription, or changes it; `None` where that is another one by now.
     fn with<T>(&self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
         let mut feed = self.cell.lock();
         let subscription = feed.memory.state.subscription.as_deref_mut();
