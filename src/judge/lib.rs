@@ -3,8 +3,8 @@
 //! Four questions are asked of a document, each with a table of small, named rules, a file each:
 //!
 //! - [`same_item`]: which entry is which known item?
-//! - [`document`]: is the document believed, or held until it is confirmed or heals?
-//! - [`hole`]: what does it mean that an item is missing?
+//! - `document`: is the document believed, or held until it is confirmed or heals?
+//! - `hole`: what does it mean that an item is missing?
 //! - [`news`]: which change of an item does a reader see?
 //!
 //! Absence is evidence with a type, never a conclusion by itself. docs/design/judgement.md has the rules in full. Pure.

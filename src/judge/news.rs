@@ -1,6 +1,6 @@
 //! Is the change news? What differs between an entry and the item that it is: a fingerprint of what a reader would see.
 //!
-//! Every field of the entry's canonical projection is either noise, by the fixed list ([`RULES`]) or the operator's
+//! Every field of the entry's canonical projection is either noise, by the fixed list (`RULES`) or the operator's
 //! own, or counts with the text that a reader would see of it (`visible`). What of that never rests is learned
 //! (`mask`). Pure.
 

@@ -1,7 +1,7 @@
 //! Is it the same item? Which entry of a document is which known item: the ledger of identities.
 //!
-//! Matching goes in two rounds. The first pairs what bears the same native id ([`same_id`]). The second looks at
-//! what stayed unmatched on both sides and pairs what has the most in common, if that is enough ([`pairs`]);
+//! Matching goes in two rounds. The first pairs what bears the same native id (`same_id`). The second looks at
+//! what stayed unmatched on both sides and pairs what has the most in common, if that is enough (`pairs`);
 //! such a pair keeps its sync id and goes by the new native id from then on (`rekeyed`). Each rule of the second
 //! round is a file of its own. Pure: no clock, no I/O.
 
