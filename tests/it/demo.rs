@@ -8,7 +8,6 @@ use tidegate::app::{Demo, DemoOptions, Outside};
 use tidegate::demo::{ALL_SHOWN_AT, StoryKind, StoryLine};
 use tidegate_core::clock::{Clock as _, ManualClock};
 use tidegate_core::model::{Decision, FeedName, Time};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 const START: Time = Time::from_unix(1_795_191_605);
 const EVERY: Duration = Duration::from_secs(4);
@@ -152,44 +151,4 @@ async fn a_visitor_releases_what_is_held() {
     assert!(!told.iter().filter(is_edit).any(|line| line.address.contains("harbour")), "{told:?}");
     assert!(stage.reader("harbour").await.contains("enable JavaScript"));
     stage.demo.stop().await.unwrap();
-}
-
-/// The program in a pipe: the start, then lines without colours, and an end when it is told to.
-#[tokio::test]
-async fn the_program_says_where_to_look_and_tells_what_happens() {
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.args(["demo", "--listen", "127.0.0.1:0", "--every", "1s"]);
-    command.env_remove("TIDEGATE_ADMIN_TOKEN").kill_on_drop(true);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next = async || {
-        let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await;
-        line.expect("it says something every minute").unwrap().expect("it goes on")
-    };
-    let first = next().await;
-    let address = first.strip_prefix("listening on ").expect("the contract's line").to_owned();
-    let mut start = Vec::new();
-    while start.len() < 2 || start.last().is_some_and(|line: &String| !line.is_empty()) {
-        start.push(next().await);
-    }
-    assert!(start.len() <= 8, "{start:?}");
-    assert!(start[1].starts_with(&format!("Open {address}/ ")), "{start:?}");
-    let curl = start.iter().find(|line| line.contains("Bearer ")).unwrap();
-    let token = curl.split("Bearer ").nth(1).unwrap().split('"').next().unwrap();
-    // What the example does, with the token that was told and with another.
-    let poll = curl.rsplit(' ').next().unwrap();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    for (token, status) in [(token, 200), ("another", 401)] {
-        let answer = client.post(poll).bearer_auth(token).send().await.unwrap();
-        assert_eq!(answer.status(), status, "{poll}");
-    }
-    let mut told = Vec::new();
-    while !told.iter().any(|line: &String| line.contains("  new  ")) {
-        told.push(next().await);
-    }
-    assert!(told.iter().all(|line| !line.contains('\u{1b}')), "{told:?}");
-    let id = child.id().unwrap().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    assert!(child.wait().await.unwrap().success());
 }

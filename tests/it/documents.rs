@@ -179,54 +179,6 @@ fn every_command_of_the_deployment_is_one() {
     }
 }
 
-/// The words in the first column of the tables of a text, where they are code.
-fn first_columns(text: &str) -> Vec<String> {
-    let cells = text.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
-    let words = cells.flat_map(|cell| cell.split(['`', ',', ' ']));
-    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
-#[test]
-fn every_key_of_the_configuration_is_described() {
-    let is_key = |key: &&str| key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    let file = read("config/tidegate.toml");
-    let lines = file.lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
-    let written: BTreeSet<&str> = lines
-        .filter_map(|line| line.split_once(" = "))
-        .map(|(key, _)| key)
-        .filter(is_key)
-        .collect();
-    let text = read("docs/operators/configuration.md");
-    let described = first_columns(&text);
-    let described: BTreeSet<&str> = described.iter().map(String::as_str).collect();
-    assert_eq!(described, written);
-}
-
-/// What the table of a key says of it holds the value that the annotated file has.
-#[test]
-fn every_default_is_the_one_of_the_annotated_file() {
-    let text = read("docs/operators/configuration.md");
-    let file = read("config/tidegate.toml");
-    let mut table = "";
-    let mut count = 0;
-    for line in file.lines() {
-        if let Some(found) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            table = found;
-        }
-        let Some((key, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) else {
-            continue;
-        };
-        let section = text.split(&format!("\n## {table}\n")).nth(1).unwrap();
-        let section = section.split("\n## ").next().unwrap();
-        let word = format!("`{key}`");
-        let row = section.lines().find(|row| row.starts_with("| ") && row.contains(&word));
-        let row = row.unwrap_or_else(|| panic!("{table}.{key} has no row"));
-        assert!(row.contains(&format!("`{value}`")), "{table}.{key} = {value}: {row}");
-        count += 1;
-    }
-    assert!(count >= 20, "{count} defaults");
-}
-
 /// Files and folders that documents name as code, from the root of the repository.
 #[test]
 fn every_path_that_a_document_names_is_there() {

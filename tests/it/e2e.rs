@@ -12,7 +12,6 @@ mod announced;
 mod api;
 mod backfill;
 mod change_feed;
-mod deletions;
 mod deltas;
 mod formats;
 mod hub;

@@ -27,34 +27,6 @@ async fn shown(gate: &Gate, post: &Post) -> String {
 }
 
 #[tokio::test]
-async fn a_view_counter_in_a_title_goes_out_twice() {
-    let (mut gate, mut posts) = begun().await;
-    let mut updates = Vec::new();
-    for views in 1..12 {
-        gate.later(2);
-        posts[3].title = format!("The story of day 5 ({views} views)");
-        let verdict = gate.posts(&posts).await;
-        updates.push(verdict.events().len());
-        assert!(shown(&gate, &posts[3]).await.contains(&posts[3].title), "the newest is shown");
-    }
-    // With the words it is an edit; then the number goes out twice.
-    assert_eq!(updates, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let noise = gate.known(&posts[3].id).await.noise;
-    let unseen = noise.unseen.unwrap();
-    assert!(unseen.classes.contains(NoiseClass::Span) && unseen.count == 8, "{unseen:?}");
-    let words = noise.describe().join("; ");
-    assert!(words.contains("in a span that keeps changing, which is no news"), "{words}");
-    assert!(words.contains("title never rests; since "), "{words}");
-    // A real edit in the masked title comes out at once.
-    gate.later(2);
-    posts[3].title = "The true story of day 5 (12 views)".to_owned();
-    assert_eq!(kinds(&gate.posts(&posts).await), [Updated]);
-    gate.later(2);
-    posts[3].title = "The true story of day 5 (13 views)".to_owned();
-    assert_eq!(kinds(&gate.posts(&posts).await), []);
-}
-
-#[tokio::test]
 async fn a_breaking_story_is_never_silenced() {
     let (mut gate, mut posts) = begun().await;
     for title in ["Two dead", "Three dead", "Three dead, one missing", "Four dead", "All found"] {
@@ -147,45 +119,6 @@ async fn counters_in_every_title_that_has_no_other_number_make_no_version() {
 }
 
 #[tokio::test]
-async fn the_cap_on_versions_a_day_loses_nothing() {
-    let (mut gate, mut posts) = begun().await;
-    gate.versions_per_day = 3;
-    let name = |n: usize| ["one", "two", "three", "four", "five", "six"][n].to_owned();
-    let mut seen = Vec::new();
-    for n in 0..6 {
-        gate.later(2);
-        posts[2].title = name(n);
-        let verdict = gate.posts(&posts).await;
-        seen.push((verdict.events().len(), verdict.change.unwrap().tick.is_some()));
-        assert!(shown(&gate, &posts[2]).await.contains(&name(n)), "the newest is shown");
-    }
-    let versions = (1, true);
-    assert_eq!(seen, [versions, versions, versions, (1, false), (0, false), (0, false)]);
-    let said = &gate.store.events(&gate.feed, 1).await.unwrap()[0];
-    assert_eq!((said.kind, said.tick), (Updated, None));
-    assert!(said.reason.contains("it made 3 versions since "), "{}", said.reason);
-    let words = gate.known(&posts[2].id).await.noise.describe();
-    assert!(words[0].contains("as many versions were made as a day may have"), "{words:?}");
-    // The first of them was made ten hours ago.
-    gate.later(13);
-    assert_eq!(kinds(&gate.same().await), []);
-    gate.later(1);
-    let verdict = gate.same().await;
-    assert_eq!(kinds(&verdict), [Updated]);
-    assert_eq!(verdict.events()[0].title, "six");
-    let items = gate.items(Select::After(verdict.change.unwrap().tick.unwrap())).await;
-    assert!(items.is_empty());
-    assert!(shown(&gate, &posts[2]).await.contains("six"));
-    let known = gate.known(&posts[2].id).await;
-    assert_eq!((known.updates.value(), known.noise.waiting), (5, None));
-    // A new day.
-    for n in 0..2 {
-        posts[2].title = name(n);
-        assert_eq!(kinds(&gate.posts(&posts).await), [Updated]);
-    }
-}
-
-#[tokio::test]
 async fn what_waits_comes_out_with_a_document_and_before_an_item_leaves() {
     let (mut gate, mut posts) = begun().await;
     gate.versions_per_day = 1;
@@ -211,28 +144,6 @@ async fn what_waits_comes_out_with_a_document_and_before_an_item_leaves() {
     let known = gate.known(&oldest.id).await;
     assert_eq!((known.updates.value(), known.title.as_str()), (3, "two"));
     assert!(matches!(known.standing, tidegate_core::model::ItemStatus::Retired { .. }));
-}
-
-#[tokio::test]
-async fn what_the_operator_ignores_makes_no_version() {
-    let (mut gate, mut posts) = begun().await;
-    gate.options.ignore = vec![
-        Ignore::new("category", None).unwrap(),
-        Ignore::new("content", Some("Read by [a-z]+\\.")).unwrap(),
-    ];
-    let text = posts[1].text.clone();
-    for who in ["nobody", "few", "many", "all"] {
-        posts[1].text = format!("{text} Read by {who}.");
-        posts[1].extra = format!("<category term=\"{who}\"/>");
-        gate.later(1);
-        assert_eq!(kinds(&gate.posts(&posts).await), [], "{who}");
-        assert!(shown(&gate, &posts[1]).await.contains(who));
-    }
-    let unseen = gate.known(&posts[1].id).await.noise.unseen.unwrap();
-    assert!(unseen.classes.contains(NoiseClass::Ignored), "{unseen:?}");
-    posts[1].text = format!("{text} Read by all. And more.");
-    gate.later(1);
-    assert_eq!(kinds(&gate.posts(&posts).await), [Updated]);
 }
 
 #[tokio::test]
@@ -305,57 +216,6 @@ async fn a_held_edit_that_is_taken_back_leaves_no_trace() {
     edited[0].title.push_str(" (1 view)");
     gate.later(1);
     assert_eq!(kinds(&gate.posts(&edited).await), [Updated]);
-}
-
-#[tokio::test]
-async fn a_preview_that_comes_and_goes_makes_no_version() {
-    let (mut gate, mut posts) = begun().await;
-    let text = posts[2].text.clone();
-    let picture = "&lt;p&gt;&lt;img src=\"/a\"&gt;&lt;/p&gt;";
-    let summary = |html: &str| format!("<summary type=\"html\">{html}</summary>");
-    for (text, extra) in [
-        (format!("{picture}{text}"), String::new()),
-        (text.clone(), String::new()),
-        (format!("{text}{picture}"), summary(picture)),
-        (text.clone(), summary("")),
-    ] {
-        (posts[2].text, posts[2].extra) = (text, extra);
-        gate.later(1);
-        assert_eq!(kinds(&gate.posts(&posts).await), [], "{:?}", posts[2]);
-    }
-    // With words before and behind it, it is part of the text; words with it are an edit.
-    for edited in [format!("{text}{picture}And more."), format!("{picture}Other words.")] {
-        posts[2].text = edited;
-        gate.later(1);
-        assert_eq!(kinds(&gate.posts(&posts).await), [Updated], "{:?}", posts[2]);
-    }
-}
-
-#[tokio::test]
-async fn every_class_of_noise_is_told_apart() {
-    let (mut gate, mut posts) = begun().await;
-    let mut expect = async |posts: &[Post], class: NoiseClass| {
-        gate.later(1);
-        let before = gate.known(&posts[0].id).await.noise.unseen.map_or(0, |unseen| unseen.count);
-        let verdict = gate.posts(posts).await;
-        assert_eq!(kinds(&verdict), [], "{class:?}");
-        let unseen = gate.known(&posts[0].id).await.noise.unseen.unwrap();
-        assert!(unseen.classes.contains(class), "{class:?} in {unseen:?}");
-        assert_eq!(unseen.count, before + 1);
-    };
-    posts[0].link = posts[0].link.replace("http://", "https://");
-    expect(&posts, NoiseClass::Addresses).await;
-    posts[0].text = format!("&lt;b&gt;{}&lt;/b&gt;", posts[0].text);
-    expect(&posts, NoiseClass::Markup).await;
-    let counter = |n: u32| {
-        format!("<c:views xmlns:c=\"urn:c\">{n}</c:views><c:image xmlns:c=\"urn:c\" url=\"{n}\"/>")
-    };
-    posts[0].extra = counter(1);
-    expect(&posts, NoiseClass::Counters).await;
-    posts[0].extra = counter(2);
-    expect(&posts, NoiseClass::Images).await;
-    posts[0].extra.push_str("<d:date xmlns:d=\"http://purl.org/dc/terms/\">now</d:date>");
-    expect(&posts, NoiseClass::Dates).await;
 }
 
 proptest! {

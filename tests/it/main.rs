@@ -6,9 +6,8 @@
 
 mod aggregates;
 mod as_of;
+mod backup;
 mod chain;
-mod cli;
-mod client;
 mod compact;
 mod conformance_merge;
 mod conformance_sse091;
@@ -47,6 +46,7 @@ mod spec;
 mod store_crash;
 mod sup_watch;
 mod support;
+mod terminal;
 mod tombstones;
 mod views;
 mod views_corpus;

@@ -92,55 +92,6 @@ async fn the_start_is_one_line_and_a_reload_says_what_needs_a_restart() {
     process.stop().await;
 }
 
-#[tokio::test]
-async fn the_environment_wins_over_the_file_and_its_faults_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write(folder, "public_url = \"https://file.example\"\n[store]\nkind = \"tape\"\n");
-    let output = |variables: &[(&str, &str)]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.args(["check", "-c", "t.toml"]).envs(variables.iter().copied()).current_dir(folder);
-        let output = command.output().unwrap();
-        let all = [output.stdout, output.stderr].concat();
-        (output.status.code(), String::from_utf8(all).unwrap())
-    };
-    let (status, said) = output(&[("TIDEGATE_POLLING_MIN_INTERVAL", "often")]);
-    assert_eq!(status, Some(2));
-    assert!(said.contains("t.toml:5: store.kind: \"tape\" is unknown"), "{said}");
-    assert!(
-        said.contains("TIDEGATE_POLLING_MIN_INTERVAL: polling.min_interval: \"often\""),
-        "{said}"
-    );
-
-    write(folder, "public_url = \"https://file.example\"\n[store]\nkind = \"memory\"\n");
-    let address = ("TIDEGATE_SERVER_PUBLIC_URL", "https://variable.example");
-    let (status, said) = output(&[
-        address,
-        ("TIDEGATE_SERVER_PUBLIC_URI", "x"),
-        ("TIDEGATE_PUBLIC_URL", "https://other.example"),
-    ]);
-    assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("known as https://variable.example"), "{said}");
-    for other in ["TIDEGATE_SERVER_PUBLIC_URI", "TIDEGATE_PUBLIC_URL"] {
-        let warning = "no key has this variable; did you mean TIDEGATE_SERVER_PUBLIC_URL?";
-        assert!(said.contains(&format!("warning: {other}: {warning}")), "{said}");
-    }
-
-    // The command line wins over both.
-    let logs = std::fs::File::create(folder.join("log")).unwrap();
-    let arguments: &[&OsStr] = &[
-        "-c".as_ref(),
-        "t.toml".as_ref(),
-        "--public-url".as_ref(),
-        "https://typed.example".as_ref(),
-    ];
-    let environment = [(address.0, OsStr::new(address.1))];
-    let process = Process::start_in(folder, arguments, &environment, Stdio::from(logs)).await;
-    let list = process.get("/sup.json").await;
-    assert!(list.contains("https://typed.example") && !list.contains("variable.example"), "{list}");
-    process.stop().await;
-}
-
 /// What a service manager hears.
 struct Manager(UnixDatagram);
 

@@ -110,24 +110,3 @@ async fn an_address_with_a_key_makes_no_feed() {
         front.gateway.stop().await;
     }
 }
-
-/// The gateway looks by itself, so that what a client says of himself is in no feed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_header_of_a_client_is_told_to_the_site_for_a_feed() {
-    let site = ManyFeeds::start().await;
-    let front = site.front("true").await;
-    for (number, header) in
-        ["x-original-url", "x-remote-user", "cf-connecting-ip", "accept-language", "x-strange"]
-            .into_iter()
-            .enumerate()
-    {
-        let path = format!("/{number}.xml");
-        let first = front.get(&path).header(header, "/ann").send().await.unwrap();
-        assert!(!first.text().await.unwrap().contains("sx:sync"), "{header}");
-        assert!(front.made(&path).await.contains("sx:sync"), "{header}");
-        let told = site.headers(&path);
-        assert!(told[0].contains_key(header), "it is passed on");
-        assert!(!told[1].contains_key(header), "{header}");
-    }
-    front.gateway.stop().await;
-}

@@ -1,14 +1,13 @@
 //! A gateway with a private feed, as a process: nothing public names it, its readers are led on below their
-//! token, and a revoked token ends what is open.
+//! token.
 
-use crate::support::gateways::{Paper, until};
+use crate::support::gateways::Paper;
 use crate::support::process::{Process, TOKEN};
 use crate::support::{self, post};
 use reqwest::{Client, StatusCode};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 pub const ANN: &str = "0123456789abcdef0123456789abcdef";
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
@@ -122,15 +121,6 @@ impl Gate {
         let answer = ask.send().await.unwrap();
         let head = format!("{} {:?}\n", answer.status(), answer.headers());
         head + &answer.text().await.unwrap()
-    }
-
-    /// Makes it read another configuration, and waits until it has said so.
-    async fn reload(&self, text: &str, said: &str) {
-        let read = || self.log().matches(said).count();
-        let before = read();
-        write(self.folder.path(), text);
-        self.process.signal("HUP").await;
-        until(said, async || read() > before).await;
     }
 
     pub fn log(&self) -> String {
@@ -248,35 +238,4 @@ async fn a_walk_over_all_that_is_public_meets_no_private_feed() {
         let strays = text.matches(&gate.public).count() - text.matches(&base).count();
         assert_eq!(strays, 0, "{text}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_token_ends_streams_polls_and_documents() {
-    let urls = [&*publisher("Open title").await, &*publisher(TITLE).await];
-    let gate = Gate::start(&configuration(urls, &reader(ANN))).await;
-    let own = format!("/t/{ANN}");
-    let before = gate.get(&format!("{own}/feeds/{NAME}")).await;
-    let tag = before.headers()["etag"].clone();
-    let again = gate.client.get(format!("{}{own}/feeds/{NAME}", gate.public));
-    let again = again.header("if-none-match", tag).send().await.unwrap();
-    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
-    assert_eq!(again.headers()["cache-control"], "private, no-cache");
-    let mut stream = gate.get(&format!("{own}/events")).await;
-    assert_eq!(stream.status(), 200);
-    let place = gate.get(&format!("{own}/changes")).await.headers()["x-tidegate-after"].clone();
-    let place = place.to_str().unwrap().to_owned();
-    let poll = format!("{}{own}/changes?after={place}&wait=25", gate.public);
-    let poll = tokio::spawn(gate.client.get(poll).send());
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    gate.reload(&configuration(urls, &reader(WRONG)), "the configuration was read again").await;
-    let ended = async { while stream.chunk().await.unwrap().is_some() {} };
-    tokio::time::timeout(Duration::from_secs(5), ended).await.expect("the stream ends");
-    let poll = tokio::time::timeout(Duration::from_secs(5), poll).await.expect("the poll ends");
-    assert_eq!(poll.unwrap().unwrap().status(), StatusCode::NOT_FOUND);
-    assert_eq!(gate.status(&format!("{own}/feeds/{NAME}")).await, 404);
-    assert_eq!(gate.status(&format!("/t/{WRONG}/feeds/{NAME}")).await, 200);
-    // A token that cannot be read leaves all as it was.
-    gate.reload(&configuration(urls, &reader("short")), "the configuration was not taken").await;
-    assert_eq!(gate.status(&format!("/t/{WRONG}/feeds/{NAME}")).await, 200);
-    assert!(gate.log().contains("openssl rand -hex 16"), "{}", gate.log());
 }

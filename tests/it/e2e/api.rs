@@ -1,56 +1,8 @@
-//! Administration as programs use it: each answer is as it is described (the stage checks that), lists are
-//! filtered and cut into pages, and a feed is added by the address of its site.
+//! Administration as programs use it: each answer is as it is described (the stage checks that), and a feed is added
+//! by the address of its site.
 
 use crate::e2e::support::{Answer, FEED, Format, PUBLIC, Stage, described, posts};
 use serde_json::{Value, json};
-
-async fn names(stage: &Stage, query: &str) -> Vec<String> {
-    let (status, list) = stage.admin("GET", &format!("/feeds?{query}"), None).await;
-    assert_eq!(status, 200, "{list}");
-    let name = |feed: &Value| feed["name"].as_str().unwrap().to_owned();
-    list["feeds"].as_array().unwrap().iter().map(name).collect()
-}
-
-#[tokio::test]
-async fn feeds_are_found_by_what_the_overview_finds_them_by() {
-    let mut stage = Stage::new(Format::Atom10).await;
-    stage.posts(&posts(1..=6)).await;
-    let upstream = stage.publisher.address("/other");
-    for name in ["b-failing", "c-paused", "d-gone", "e-quiet"] {
-        let body = json!({ "url": upstream });
-        let (status, _) = stage.admin("PUT", &format!("/feeds/{name}"), Some(body)).await;
-        assert_eq!(status, 201);
-    }
-    stage.publisher.set("/other", Answer::status(503));
-    assert_eq!(stage.admin("POST", "/feeds/b-failing/poll", None).await.1["outcome"], "failed");
-    stage.admin("POST", "/feeds/c-paused/pause", None).await;
-    assert_eq!(stage.admin("DELETE", "/feeds/d-gone", None).await, (204, Value::Null));
-    stage.publishes_text(&Format::Atom10.document(&[]));
-    assert!(stage.poll_alone().await.held.is_some());
-
-    assert_eq!(names(&stage, "").await, ["b-failing", "c-paused", "d-gone", "e-quiet", FEED]);
-    assert_eq!(names(&stage, "show=all").await, ["b-failing", "c-paused", "e-quiet", FEED]);
-    assert_eq!(names(&stage, "show=held").await, [FEED]);
-    assert_eq!(names(&stage, "show=paused").await, ["c-paused"]);
-    assert_eq!(names(&stage, "show=gone").await, ["d-gone"]);
-    assert_eq!(names(&stage, "q=QUIET").await, ["e-quiet"]);
-    assert!(names(&stage, "show=failing").await.contains(&"b-failing".to_owned()));
-    assert!(names(&stage, "show=problems&q=new").await.contains(&FEED.to_owned()));
-
-    // Page by page, each feed once.
-    let (mut address, mut seen) = ("/feeds?limit=2".to_owned(), Vec::new());
-    for _ in 0..5 {
-        let (_, page) = stage.admin("GET", &address, None).await;
-        assert_eq!(page["matches"], 5);
-        let feeds = page["feeds"].as_array().unwrap();
-        assert!((1..=2).contains(&feeds.len()));
-        seen.extend(feeds.iter().map(|feed| feed["name"].as_str().unwrap().to_owned()));
-        let Some(next) = page["next"].as_str() else { break };
-        address = next.strip_prefix(&format!("{PUBLIC}/api/v1")).unwrap().to_owned();
-    }
-    assert_eq!(seen, ["b-failing", "c-paused", "d-gone", "e-quiet", FEED]);
-    stage.stop().await;
-}
 
 #[tokio::test]
 async fn a_feed_is_added_by_the_address_of_its_site() {

@@ -1,0 +1,102 @@
+//! A gateway is backed up while it runs and its feeds change: the file has every feed whole.
+
+use crate::support::gateways::Paper;
+use crate::support::process::{Process, TOKEN};
+use reqwest::Method;
+use std::path::Path;
+use std::time::Duration;
+use tokio::process::Command;
+
+/// What a command says; the gateway is that of the configuration, or the one that is named.
+async fn tidegate(folder: &Path, args: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.current_dir(folder).args(args).env("TIDEGATE_ADMIN_TOKEN", TOKEN);
+    let output = command.env_remove("TIDEGATE_URL").output().await.unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.code().unwrap(), said)
+}
+
+fn rss(posts: u32) -> String {
+    let item = |n| format!("<item><guid>{n}</guid><title>Post {n}</title></item>");
+    let items: String = (1..=posts).rev().map(item).collect();
+    format!("<rss version=\"2.0\"><channel><title>The news</title>{items}</channel></rss>")
+}
+
+fn configure(folder: &Path, store: &str, feeds: &str) {
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\n{store}\n[polling]\nallow_private = true\n\
+         host_spacing = \"0s\"\nmin_interval = \"1d\"\n[websub]\nhub = false\nsubscribe = false\n{feeds}"
+    );
+    std::fs::write(folder.join("t.toml"), text).unwrap();
+}
+
+async fn check_backups(store: &str) {
+    let paper = Paper::start("application/rss+xml", &rss(8)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let names = ["f0", "f1", "f2", "f3", "f4", "f5"];
+    let feed = |name| format!("[[feed]]\nname = \"{name}\"\nurl = \"{}{name}\"\n", paper.url);
+    let feeds: String = names.map(feed).concat();
+    configure(folder, store, &feeds);
+    let gateway = Process::configured(folder).await;
+    for name in names {
+        gateway.poll(name).await;
+    }
+    let polling = async {
+        for round in 0..12 {
+            paper.print(&rss(9 + round));
+            for name in names {
+                gateway.poll(name).await;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let files = ["b0.tg", "b1.tg", "b2.tg"];
+    let exporting = async {
+        for file in files {
+            let (status, said) =
+                tidegate(folder, &["export", file, "--gateway", &gateway.address]).await;
+            assert!(status == 0 && said.contains(&format!("written to {file}")), "{said}");
+        }
+    };
+    tokio::join!(polling, exporting);
+    if !store.contains("memory") {
+        // Where the folder is in use, its gateway is asked, as far as it is known where that listens.
+        let (status, said) = tidegate(folder, &["export", "y.tg", "-c", "t.toml"]).await;
+        assert!(status == 1 && said.contains("was asked for it"), "{said}");
+        assert!(said.contains("--gateway"), "{said}");
+    }
+    let left = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!left.map(|name| name.into_string().unwrap()).any(|name| name.ends_with(".new")));
+    gateway.stop().await;
+
+    // No feed: copies that poll take in nothing.
+    paper.print("");
+    for file in files {
+        let there = tempfile::tempdir().unwrap();
+        let there = there.path();
+        std::fs::copy(folder.join(file), there.join(file)).unwrap();
+        configure(there, "kind = \"sled\"\npath = \"copy\"", &feeds);
+        let (status, said) = tidegate(there, &["import", file, "-c", "t.toml"]).await;
+        assert!(status == 0 && said.starts_with("6 feeds with "), "{said}");
+        let copy = Process::configured(there).await;
+        for name in names {
+            let shown = copy.call(Method::GET, &format!("/feeds/{name}"), None).await;
+            let living = shown["state"]["counts"]["living"].as_u64().unwrap();
+            assert!((8..=20).contains(&living), "{file} {name}: {living}");
+            let complete = copy.get(&format!("/feeds/{name}/complete")).await;
+            assert_eq!(complete.matches("<guid").count() as u64, living, "{file} {name}");
+        }
+        copy.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_on_sled_is_backed_up_while_it_runs() {
+    check_backups("kind = \"sled\"\npath = \"data\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_in_memory_is_backed_up_while_it_runs() {
+    check_backups("kind = \"memory\"").await;
+}

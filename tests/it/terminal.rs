@@ -1,0 +1,268 @@
+//! The commands as they are typed: each session of `terminal/` is what a person types and sees.
+//!
+//! A line `$ …` is a command of `tidegate`, with variables of the environment before it (`NAME=` takes one away) and
+//! behind it its status, `[0]` where none stands there. The lines below it are what it prints, on standard output and
+//! then on standard error; `…` stands for any text, and alone in its line for any lines. Lines `> …` are what happens
+//! elsewhere ([`Terminal::act`]), with the lines below them. `{KEY}` is a value of the session.
+
+use crate::support::gateways::Paper;
+use crate::support::process::{Process, TOKEN};
+use crate::support::sharing::{document, sync};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tokio::process::Command;
+
+/// The token of a reader in the sessions, and part of a secret. No command says any of these.
+const HIDDEN: [&str; 3] = [TOKEN, "0123456789abcdef", "of mine"];
+
+struct Terminal {
+    folder: tempfile::TempDir,
+    paper: Paper,
+    gateway: Option<Process>,
+    values: BTreeMap<String, String>,
+}
+
+impl Terminal {
+    async fn new() -> Self {
+        let paper = Paper::start("application/xml", &posts(1..=6, 0)).await;
+        let root = env!("CARGO_MANIFEST_DIR").to_owned();
+        let values = [("root".to_owned(), root), ("url".to_owned(), paper.url.clone())];
+        Self { folder: tempfile::tempdir().unwrap(), paper, gateway: None, values: values.into() }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let fill = |text: String, (key, value): (&String, &String)| {
+            text.replace(&format!("{{{key}}}"), value)
+        };
+        self.values.iter().fold(text.to_owned(), fill)
+    }
+
+    async fn run(&self, typed: &str, expected: &[&str]) {
+        let (command, status) = match typed.strip_suffix(']').and_then(|it| it.rsplit_once(" [")) {
+            Some((command, status)) => (command, status.parse().unwrap()),
+            None => (typed, 0),
+        };
+        let words: Vec<String> = words(command).iter().map(|word| self.fill(word)).collect();
+        let is_variable = |word: &&String| word.starts_with("TIDEGATE_");
+        let (variables, arguments) = words.split_at(words.iter().take_while(is_variable).count());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.current_dir(self.folder.path()).args(arguments).stdin(std::process::Stdio::null());
+        if let Some(gateway) = &self.gateway {
+            command.env("TIDEGATE_URL", &gateway.address).env("TIDEGATE_ADMIN_TOKEN", TOKEN);
+        }
+        for (name, value) in variables.iter().map(|said| said.split_once('=').unwrap()) {
+            match value {
+                "" => command.env_remove(name),
+                value => command.env(name, value),
+            };
+        }
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_eq!(output.status.code(), Some(status), "$ {typed}\n{said}");
+        self.compare(&format!("$ {typed}"), &said, expected);
+        assert!(HIDDEN.iter().all(|hidden| !said.contains(hidden)), "$ {typed}\n{said}");
+    }
+
+    fn compare(&self, what: &str, said: &str, expected: &[&str]) {
+        let expected: Vec<String> = expected.iter().map(|line| self.fill(line)).collect();
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(are(&lines, &expected), "{what}\n{said}\nis not\n{}", expected.join("\n"));
+    }
+
+    /// What happens beside the commands.
+    async fn act(&mut self, act: &str, block: &[&str]) {
+        let text: String = block.iter().map(|line| format!("{}\n", self.fill(line))).collect();
+        let folder = self.folder.path().to_owned();
+        let gateway = self.gateway.as_ref();
+        match *words(act) {
+            // A gateway runs with these lines in its configuration.
+            ["serve"] => {
+                let text = format!(
+                    "[server]\nlisten = \"127.0.0.1:0\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+                     min_interval = \"1d\"\n{text}"
+                );
+                std::fs::write(folder.join("t.toml"), text).unwrap();
+                let gateway = Process::configured(&folder).await;
+                let listens = gateway.address.trim_start_matches("http://").to_owned();
+                self.values.insert("listens".to_owned(), listens);
+                self.gateway = Some(gateway);
+            }
+            ["stop"] => self.gateway.take().unwrap().stop().await,
+            // The publisher has these posts, or this document.
+            ["posts", first, last] => {
+                self.paper.print(&posts(first.parse().unwrap()..=last.parse().unwrap(), 0));
+            }
+            ["posts", first, last, "without", one] => {
+                let range = first.parse().unwrap()..=last.parse().unwrap();
+                self.paper.print(&posts(range, one.parse().unwrap()));
+            }
+            ["conflicts"] => {
+                self.paper.print(&document("", &["x.a", "x.b", "x.c"].map(in_conflict)));
+            }
+            ["document"] => self.paper.print(&text),
+            ["write", file] => {
+                let file = folder.join(file);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, text).unwrap();
+            }
+            ["move", from, to] => std::fs::rename(folder.join(from), folder.join(to)).unwrap(),
+            // A copy of a file but for its end, or with another byte in the middle.
+            ["break", file, to, left] => {
+                let mut bytes = std::fs::read(folder.join(file)).unwrap();
+                let middle = bytes.len() / 2;
+                match left.parse() {
+                    Ok(left) => bytes.truncate(bytes.len() - usize::min(left, middle)),
+                    Err(_) => bytes[middle] ^= 0x40,
+                }
+                std::fs::write(folder.join(to), bytes).unwrap();
+            }
+            ["none", path] => assert!(!folder.join(path).exists(), "{path} is there"),
+            ["see", path] => {
+                let said = gateway.unwrap().get(path).await;
+                self.compare(path, &said, block);
+            }
+            // A key of the session is the value at a place of what the API says.
+            [key, "is", at, "of", path] => {
+                let said = gateway.unwrap().call(reqwest::Method::GET, path, None).await;
+                let found =
+                    said.pointer(at).and_then(Value::as_str).unwrap_or_else(|| panic!("{said}"));
+                self.values.insert(key.to_owned(), found.to_owned());
+            }
+            [key, "is", "made", "in", feed] => {
+                let (path, entry) =
+                    (format!("/feeds/{feed}/items"), json!({ "title": "Dear diary" }));
+                let made = gateway.unwrap().call(reqwest::Method::POST, &path, Some(entry)).await;
+                self.values.insert(key.to_owned(), made["sync_id"].as_str().unwrap().to_owned());
+            }
+            _ => panic!("{act} is not known"),
+        }
+    }
+
+    async fn play(&mut self, session: &str) {
+        let mut lines = session.lines().filter(|line| !line.starts_with('#')).peekable();
+        while let Some(line) = lines.next() {
+            let mut block = Vec::new();
+            while let Some(next) = lines.next_if(|next| !next.starts_with(['$', '>'])) {
+                block.push(next);
+            }
+            while block.last() == Some(&"") {
+                block.pop();
+            }
+            match line.split_at_checked(2) {
+                Some(("$ ", typed)) => self.run(typed, &block).await,
+                Some(("> ", act)) => self.act(act, &block).await,
+                _ => assert_eq!(line, ""),
+            }
+        }
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await;
+        }
+    }
+}
+
+/// The words of a line; what stands between `'` is one.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.flat_map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().collect(),
+        _ => vec![part],
+    });
+    words.collect()
+}
+
+/// Whether lines are as expected.
+fn are(lines: &[&str], expected: &[String]) -> bool {
+    match (lines, expected) {
+        ([], []) => true,
+        (_, [any, rest @ ..]) if any == "…" => {
+            are(lines, rest) || !lines.is_empty() && are(&lines[1..], expected)
+        }
+        ([line, lines @ ..], [one, rest @ ..]) => is(line, one) && are(lines, rest),
+        _ => false,
+    }
+}
+
+fn is(line: &str, expected: &str) -> bool {
+    let mut parts = expected.split('…');
+    let Some(mut line) = line.strip_prefix(parts.next().unwrap()) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(end) = parts.pop() else { return line.is_empty() };
+    for part in parts {
+        let Some((_, behind)) = line.split_once(part) else { return false };
+        line = behind;
+    }
+    line.ends_with(end)
+}
+
+/// A feed of posts, but for one of them.
+fn posts(numbers: std::ops::RangeInclusive<u32>, without: u32) -> String {
+    let item = |n| {
+        format!(
+            "<item><guid>{n}</guid><title>Post {n}</title><link>https://e.org/{n}</link></item>"
+        )
+    };
+    let items: String = numbers.rev().filter(|n| *n != without).map(item).collect();
+    format!(
+        "<rss version=\"2.0\"><channel><title>The news</title><link>https://e.org/</link>\
+         <description>d</description>{items}</channel></rss>"
+    )
+}
+
+/// An item with a version in conflict with it.
+fn in_conflict(name: &str) -> String {
+    let lost = sync(name, 2, "", &[(2, "GPM", 0)], "");
+    let lost = format!(
+        "<sx:conflicts><entry>{lost}<id>urn:{name}</id><title>Lost {name}</title></entry></sx:conflicts>"
+    );
+    let sync = sync(name, 2, "", &[(2, "REO", 2)], &lost);
+    format!(
+        "<entry>{sync}<id>urn:{name}</id><title>Won {name}</title>\
+         <updated>2026-01-01T00:00:00Z</updated></entry>"
+    )
+}
+
+/// Plays a session of `terminal/`.
+async fn play(name: &str) {
+    let path = format!("{}/tests/it/terminal/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    Terminal::new().await.play(&std::fs::read_to_string(path).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments() {
+    play("arguments").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn configuration() {
+    play("configuration").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicts() {
+    play("conflicts").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn feeds() {
+    play("feeds").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files() {
+    play("files").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items() {
+    play("items").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists() {
+    play("lists").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings() {
+    play("settings").await;
+}
