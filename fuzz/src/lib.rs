@@ -93,9 +93,22 @@ pub fn document(data: &[u8]) {
             assert!(markup.xml.get(range.clone()).is_some());
         }
     }
+    if feed.format != Format::JsonFeed {
+        mended(&feed);
+    }
     if feed.entries.len() <= ENTRIES_TAKEN {
         taken(&feed);
     }
+}
+
+/// Repaired entries in the repaired skeleton are a document that is whole.
+fn mended(feed: &FeedDocument<'_>) {
+    let (before, behind) = feed.skeleton.text.split_at(feed.skeleton.slots.entries);
+    let entries: String = feed.entries.iter().map(|entry| entry.markup.as_ref()).collect();
+    let text = format!("{before}{entries}{behind}");
+    let again = parse::document(&text, None, &Limits::default()).unwrap();
+    assert_eq!(again.completeness, Completeness::Full);
+    assert_eq!(again.entries.len(), feed.entries.len());
 }
 
 /// Nothing in memory has to be waited for.

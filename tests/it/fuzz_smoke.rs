@@ -2,7 +2,7 @@
 //! does for hours (`fuzz/README.md`) begins here for some seconds.
 
 #[path = "../../fuzz/src/lib.rs"]
-mod targets;
+pub mod targets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -141,56 +141,11 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
 }
 
 #[test]
-fn documents() {
-    run(targets::document, &files("tests/fixtures/feeds"), 1);
-}
-
-#[test]
-fn trees() {
-    run(targets::tree, &files("tests/fixtures/feeds"), 10);
-}
-
-#[test]
-fn documents_with_sync_markup() {
-    run(targets::document, &files("tests/fixtures/merge"), 2);
-}
-
-#[test]
-fn merges() {
-    run(targets::merge, &pairs(), 3);
-}
-
-#[test]
-fn collections() {
-    run(targets::document, &files("fuzz/seeds/collection"), 8);
-}
-
-#[test]
-fn subscription_lists() {
-    run(targets::opml, &files("fuzz/seeds/opml"), 9);
-}
-
-#[test]
-fn configurations() {
-    let mut seeds = files("src/config/tests");
-    seeds.retain(|seed| !seed.starts_with(b"//"));
-    seeds.extend(files("config"));
-    run(targets::config, &seeds, 4);
-}
-
-#[test]
-fn sup_documents() {
-    run(targets::sup, &files("fuzz/seeds/sup"), 6);
-}
-
-#[test]
-fn requests_to_a_hub() {
-    run(targets::websub, &files("fuzz/seeds/websub"), 7);
-}
-
-#[test]
-fn texts() {
-    let mut seeds = files("tests/fixtures/feeds");
+fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
+    let feeds = || files("tests/fixtures/feeds");
+    let mut configurations = files("src/config/tests");
+    configurations.retain(|seed| !seed.starts_with(b"//"));
+    configurations.extend(files("config"));
     let short = [
         "<p>Some &amp; more <a href=\"http://a.example/?utm_source=x&amp;b=1#c\">link</a>.</p>",
         "https://www.publisher.example/2026/01/a-long-name-of-a-post.html?utm_source=rss&id=3#c",
@@ -198,6 +153,23 @@ fn texts() {
         "2026-11-20T16:20:05.123+01:00",
         "2026-11-20T16:20:05Z",
     ];
-    seeds.extend(short.map(|text| text.as_bytes().to_vec()));
-    run(targets::text, &seeds, 5);
+    let mut texts = feeds();
+    texts.extend(short.map(|text| text.as_bytes().to_vec()));
+    let targets: [(fn(&[u8]), Vec<Vec<u8>>); 10] = [
+        (targets::document, feeds()),
+        (targets::document, files("tests/fixtures/merge")),
+        (targets::document, files("fuzz/seeds/collection")),
+        (targets::tree, feeds()),
+        (targets::merge, pairs()),
+        (targets::opml, files("fuzz/seeds/opml")),
+        (targets::config, configurations),
+        (targets::sup, files("fuzz/seeds/sup")),
+        (targets::websub, files("fuzz/seeds/websub")),
+        (targets::text, texts),
+    ];
+    std::thread::scope(|threads| {
+        for (salt, (target, seeds)) in (1..).zip(&targets) {
+            threads.spawn(move || run(*target, seeds, salt));
+        }
+    });
 }

@@ -1,9 +1,8 @@
 //! Broken and hostile documents: what is whole is kept, nothing fails, and everything ends.
 
-use proptest::prelude::*;
-use tidegate_core::model::{Completeness, FeedDocument, Format};
+use tidegate_core::model::{Completeness, FeedDocument};
 use tidegate_core::xml::doc::DocLimits;
-use tidegate_format::parse::{Limits, ParseError, decode, document, own};
+use tidegate_format::parse::{Limits, ParseError, document};
 
 fn read(text: &str) -> Result<FeedDocument<'_>, ParseError> {
     document(text, None, &Limits::default())
@@ -17,34 +16,9 @@ fn rss(items: &str) -> String {
     format!("<rss version='2.0'><channel><title>c</title>{items}</channel></rss>")
 }
 
-/// What holds for every document that parses, whatever it is.
+/// What holds for every document, whatever it is: the target of the fuzzer says it.
 fn check(text: &str) {
-    let Ok(feed) = read(text) else { return };
-    let mut reached = 0;
-    for entry in &feed.entries {
-        assert!(entry.span.start >= reached && entry.span.end > entry.span.start);
-        reached = entry.span.end;
-        let markup = own(&feed, entry);
-        assert!(markup.xml.get(..markup.slots.attributes).is_some());
-        if let Some(id) = &markup.slots.id {
-            assert!(markup.xml.get(id.clone()).is_some());
-        }
-        assert!(entry.native_id.as_ref().is_none_or(|id| !id.trim().is_empty()));
-    }
-    let slots = &feed.skeleton.slots;
-    let (before, behind) = feed.skeleton.text.split_at(slots.entries);
-    for range in [&slots.id, &slots.updated, &slots.version].into_iter().flatten() {
-        assert!(feed.skeleton.text.get(range.clone()).is_some());
-    }
-    if feed.format == Format::JsonFeed {
-        return;
-    }
-    // Repaired entries in the repaired skeleton are a document that is whole.
-    let entries: String = feed.entries.iter().map(|e| e.markup.as_ref()).collect();
-    let again = format!("{before}{entries}{behind}");
-    let again = read(&again).unwrap_or_else(|e| panic!("{e} in {again:?} from {text:?}"));
-    assert_eq!(again.completeness, Completeness::Full, "{:?} from {text:?}", again.text);
-    assert_eq!(again.entries.len(), feed.entries.len(), "{:?} from {text:?}", again.text);
+    crate::fuzz_smoke::targets::document(text.as_bytes());
 }
 
 fn salvaged(text: &str) -> (Vec<String>, String) {
@@ -141,25 +115,6 @@ fn a_broken_entry_costs_no_other() {
     ] {
         let (found, reason) = salvaged(&rss(&format!("{bad}{good}")));
         assert_eq!(found, expected, "{bad}: {reason}");
-    }
-}
-
-/// Where a tag is missing an entry inside an entry is one that was not closed; within markup of another
-/// namespace it is markup of that, however deep and though it stands in an element that holds text.
-#[test]
-fn an_entry_of_another_namespace_is_markup() {
-    let document = |inner: &str| {
-        format!(
-            "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>a</id>{inner}</entry>\
-             <entry><id>b</id></entry><rights>c</feed>"
-        )
-    };
-    let other = "<feed xmlns='http://purl.org/atom/ns#'><id>x<entry><id>y</id></entry></id></feed>";
-    for (inner, ids) in [(other, ["a", "b"]), ("<title>x<entry><id>y</id></entry>", ["y", "b"])] {
-        let text = document(inner);
-        let feed = read(&text).unwrap();
-        let found: Vec<_> = feed.entries.iter().map(|entry| entry.native_id.as_deref()).collect();
-        assert_eq!(found, ids.map(Some), "{inner}");
     }
 }
 
@@ -378,49 +333,4 @@ fn repeated_breaks_are_read_once() {
         "[".repeat(1 << 20)
     );
     assert!(read(&text).is_err());
-}
-
-fn fixture() -> impl Strategy<Value = String> {
-    let names = "atom10.xml atom03.xml rss20.xml rss091.xml rss10.xml rss090.xml feed11.json";
-    prop::sample::select(names.split(' ').collect::<Vec<_>>())
-        .prop_map(|name| std::fs::read_to_string(format!("tests/fixtures/feeds/{name}")).unwrap())
-}
-
-/// Pieces that put structure in doubt, and the empty one.
-fn piece() -> impl Strategy<Value = &'static str> {
-    let pieces = "|<|>|&|\"|'|/|</|/>|<item>|</item>|<entry>|</entry>|</channel>|</feed>|</rss>|<title>|\
-        </title>|<![CDATA[|]]>|<!--|-->|--|<?|?>|&nbsp;|&#0;|\0|\u{FEFF}|\u{FFFF}|xmlns:a=''| a=1|\
-        <x:y>|</guid>|<guid>|<guid/>|<item/>|<br>|=|<!DOCTYPE x>|{|}|[|]|,|é|\
-        <?xml version='1.0'?>|<sx:sync>|<id/>|<channel/>|x:";
-    prop::sample::select(pieces.split('|').collect::<Vec<_>>())
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn mutated_feeds_come_back_whole(
-        text in fixture(),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), 0usize..30, piece()), 1..6),
-    ) {
-        let mut text = text;
-        for (at, cut, piece) in changes {
-            let ceil = |mut at: usize| {
-                while !text.is_char_boundary(at) { at += 1; }
-                at
-            };
-            let start = ceil(at.index(text.len() + 1).min(text.len()));
-            let end = ceil((start + cut).min(text.len()));
-            text.replace_range(start..end, piece);
-        }
-        check(&text);
-    }
-
-    #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let limits = Limits::default();
-        if let Ok(decoded) = decode(&bytes, None, &limits) {
-            check(&decoded.text);
-        }
-    }
 }

@@ -24,8 +24,6 @@ class Publisher(stage.Handler):
     """Has one document, and none at first."""
 
     document = ""
-    # What was asked for beside the feed.
-    asked = []
 
     @classmethod
     def open(cls):
@@ -33,8 +31,6 @@ class Publisher(stage.Handler):
         return stage.Server(cls).base
 
     def do_GET(self):
-        if self.path != "/feed":
-            Publisher.asked.append(self.path)
         body = Publisher.document.encode()
         self.answer(200 if body else 404, body, [("content-type", "application/atom+xml; charset=utf-8")])
 

@@ -1,6 +1,7 @@
 """Uses every form of every page with a real browser, as a person does: types, chooses, clicks; and looks at each page,
 and at those that the demonstration tells of, with axe-core. Standard library only; exit status 1 where a form does
-nothing, a button was seen and not used, or axe-core finds something. Prints the forms.
+nothing, a button was seen and not used, axe-core finds something, or hostile markup of a publisher is more than text.
+Prints the forms.
 
     forms.py --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
 """
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from urllib.parse import quote
 
 from browser_pipe import Browser, free_the_pipe
 from browser_stage import MARK, TOKEN, WAIT, Gateway, Publisher, given, status
@@ -29,6 +31,17 @@ AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz"
 AXE_SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 # The ways in which each page is looked at: its width, and whether it is dark.
 WAYS = [(1180, False), (1180, True), (500, False), (500, True)]
+# What the publisher writes in a title and a text. Whatever of it comes to be tells the console, which has its mark.
+HOSTILE = f"""<script>console.log('{MARK}');alert(1);fetch('//harbour.example/{MARK}')</script>
+<img src=//harbour.example/{MARK} onerror="console.log('{MARK}')"><svg onload="console.log('{MARK}')"></svg>
+<iframe srcdoc="<script>parent.console.log('{MARK}')</script>"></iframe><a href="javascript:console.log('{MARK}')">a</a>
+</style><style>body{{--{MARK}:1;display:none}}</style><link rel=stylesheet href='//harbour.example/{MARK}'>
+</textarea></title></pre></ins></del><base href='//harbour.example/{MARK}/'>
+<meta http-equiv=refresh content='0;url=//harbour.example/{MARK}'>"""
+# The elements of a page that came to be of it.
+CAME_TO_BE = f"""[...document.querySelectorAll(
+    'script, iframe, base, img, style, link, meta[http-equiv], [onload], [onerror], a[href^=javascript]'
+)].map(element => element.outerHTML).filter(text => text.includes('{MARK}'))"""
 # How long the demonstration may take to tell its stories, in seconds, and what their pages must say.
 STORY_WAIT = 180
 STORIES = {
@@ -98,6 +111,7 @@ class Look:
 
     def __call__(self, name, *words):
         """Looks at the page that the browser has, in all ways; it must have these words."""
+        self.faults += [f"{name}: this came to be: {element}" for element in self.browser.value(CAME_TO_BE)]
         for width, dark in WAYS:
             way = f"{name}{'-phone' if width < 1000 else ''}{'-dark' if dark else ''}"
             self.browser.picture(self.out / f"{way}.png", width, 1300, dark)
@@ -136,9 +150,10 @@ def demonstration(program, look):
 
 
 def document(entries):
-    """A feed of these numbers and texts, newest first."""
+    """A feed of these numbers and texts, newest first, of which the oldest is hostile."""
+    entries = [(number, text + HOSTILE * (number == 1)) for number, text in entries]
     texts = "".join(
-        f"<entry><id>urn:example:{number}</id><title>Notice {number}</title>"
+        f"<entry><id>urn:example:{number}</id><title>Notice {number}{html.escape(HOSTILE) * (number == 1)}</title>"
         f"<link href='https://harbour.example/{number}'/><updated>2026-05-0{number}T08:00:00Z</updated>"
         f"<author><name>The harbour office</name></author><content type='html'>{html.escape(text)}</content></entry>"
         for number, text in entries
@@ -313,17 +328,18 @@ def sign_out(gateway, browser):
 def visit(gateway, browser, look):
     """The pages that have no form of their own, or another one."""
     listed = json.loads(gateway.ask("/feeds/notices/items?show=edited", accept="application/json"))
-    item = f"/feeds/notices/items/{listed['items'][0]['sync_id']}"
-    for name, path in [
-        ("overview", "/"), ("overview-search", "/?q=nothing&show=problems"), ("recent", "/recent"),
-        ("items", "/feeds/notices/items"), ("item", item), ("difference", f"{item}?diff=1..2"),
-        ("changes", "/feeds/notices/changes?as=html"), ("conflicts", "/feeds/notices/conflicts"),
-        ("not-found", "/feeds/nobody"), ("bad-query", "/?page=x"), ("about", "/feeds/notices/about"),
+    item, as_text, asked = f"/feeds/notices/items/{listed['items'][0]['sync_id']}", f"<script>console.log('{MARK}')", quote(HOSTILE)
+    for name, path, *words in [
+        ("overview", "/"), ("overview-search", f"/?q={asked}&show=problems"), ("recent", "/recent", as_text),
+        ("items", "/feeds/notices/items", as_text), ("found-items", f"/feeds/notices/items?q={asked}"),
+        ("item", item, as_text), ("difference", f"{item}?diff=1..2", as_text),
+        ("changes", "/feeds/notices/changes?as=html", as_text), ("conflicts", "/feeds/notices/conflicts"),
+        ("not-found", f"/feeds/{quote('<script>', safe='')}"), ("bad-query", "/?page=x"), ("about", "/feeds/notices/about"),
         # Who opens a feed in a browser gets a page.
         ("feed", "/feeds/notices"),
     ]:
         browser.go(gateway.base + path)
-        look(name)
+        look(name, *words)
     if browser.value("document.contentType") != "text/html":
         yield "a browser that goes to a feed gets no page"
 
@@ -347,6 +363,10 @@ def walk(gateway, browser, origin, out, look):
     browser.go(gateway.base + "/session")
     look("session")
     yield from sign_out(gateway, browser)
+    browser.value("console.log('heard')")
+    if "heard" not in str(browser.console):
+        yield "the console of the browser is not heard"
+    yield from (f"the console says {line}" for line in browser.console if MARK in line)
     for button in sorted(browser.seen):
         print(f"{'used' if button in browser.used else 'NOT USED':8} {button}    first seen at {browser.seen[button]}")
         if button not in browser.used:

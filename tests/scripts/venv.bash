@@ -23,7 +23,7 @@ pinned_python() {
         "$package==$version"
 }
 
-# The reader that two scripts read with.
+# The reader that is a library.
 feedparser_python() {
     venv_python feedparser 'import feedparser' 'feedparser>=6.0.11,<7'
 }

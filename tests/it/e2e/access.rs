@@ -1,7 +1,7 @@
 //! Publishers that want to know who asks: credentials reach them and nobody else. That nothing shows any is
 //! `secrets.rs`.
 
-use crate::e2e::support::{Answer, Format, Publisher, Stage, Step, TOKEN, on_disk, posts};
+use crate::e2e::support::{Answer, Format, Publisher, Stage, TOKEN, on_disk, posts};
 use serde_json::{Value, json};
 use std::path::Path;
 use tidegate::app::{ConfigSource, Imported, export, import};
@@ -21,35 +21,6 @@ fn secrets() -> String {
 fn sent(publisher: &Publisher, name: &str) -> Option<String> {
     let (_, headers) = publisher.last();
     headers.get(name).map(|value| value.to_str().unwrap().to_owned())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credentials_reach_the_publisher() {
-    let mut stage = Stage::with(Format::Rss20, &secrets(), "").await;
-    assert_eq!(stage.posts(&posts(1..=5)).await.events, "created 5");
-    assert_eq!(sent(&stage.publisher, "x-api-key"), Some(format!("key-{HUSH}")));
-    assert_eq!(sent(&stage.publisher, "cookie"), Some(format!("session={HUSH}")));
-    assert!(sent(&stage.publisher, "authorization").unwrap().starts_with("Basic "));
-    assert_eq!(sent(&stage.publisher, "user-agent").as_deref(), Some("our reader"));
-    // Failures show none either.
-    stage.answers(Answer::status(401));
-    let failed = stage.poll().await;
-    let said = failed.error.unwrap();
-    assert!(
-        said.starts_with("the publisher answered 401 to the credentials of this feed"),
-        "{said}"
-    );
-    let options = &stage.status().await["options"];
-    let stored = json!({ "stored": true, "from": "literal" });
-    assert_eq!(options["headers"], json!({ "X-Api-Key": stored }));
-    assert_eq!(options["basic"], json!({ "user": stored, "password": stored }));
-    assert_eq!((&options["cookie"], &options["bearer"]), (&stored, &Value::Null));
-    let about = stage.net.get("http://gateway.example/feeds/news/about").send().await.unwrap();
-    let about = about.text().await.unwrap();
-    let words = "Its publisher is asked with 1 header of its own, a cookie, a user and a password";
-    assert!(about.contains(words), "{about}");
-    assert!(!format!("{:?}", stage.config()).contains(HUSH));
-    stage.stop().await;
 }
 
 /// A feed beside the first one, at the same address.
@@ -156,27 +127,6 @@ async fn the_api_names_no_private_proxy() {
         let body = second(&stage, &json!({ "proxy": proxy }));
         assert!(stage.admin("PUT", "/feeds/other", Some(body)).await.0 < 300, "{proxy}");
     }
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_secret_in_a_file_is_read_at_each_poll() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("token");
-    std::fs::write(&path, "one\n").unwrap();
-    let keys = format!("bearer = {{ file = \"{}\" }}\n", path.display());
-    let mut stage = Stage::with(Format::Rss20, &keys, "").await;
-    stage.posts(&posts(1..=5)).await;
-    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer one"));
-    std::fs::write(&path, "two\n").unwrap();
-    stage.poll().await;
-    assert_eq!(sent(&stage.publisher, "authorization").as_deref(), Some("Bearer two"));
-    std::fs::remove_file(&path).unwrap();
-    let asked = stage.publisher.requests();
-    let Step { error, .. } = stage.poll().await;
-    let said = error.unwrap();
-    assert!(said.starts_with("the secret bearer of the feed cannot be used: the file "), "{said}");
-    assert_eq!(stage.publisher.requests(), asked, "nothing is asked without it");
     stage.stop().await;
 }
 

@@ -1,11 +1,9 @@
-//! Feeds of the gateway's own: items made, changed and deleted through the API, and a conflict from
-//! its beginning to its end.
+//! Feeds of the gateway's own: items made, changed and deleted through the API.
 
-use crate::e2e::support::{Answer, Format, Stage, Subscriber, TOKEN};
-use serde_json::{Value, json};
+use crate::e2e::support::{Format, Stage, Subscriber};
+use serde_json::json;
 
 const NOTES: &str = "http://gateway.example/feeds/notes";
-const FORM: &str = "application/x-www-form-urlencoded";
 
 async fn titles(stage: &Stage, feed: &str) -> Vec<String> {
     let address = format!("http://gateway.example/feeds/{feed}");
@@ -99,90 +97,4 @@ async fn a_local_feed_lives_through_the_api_alone() {
         assert!(status == 400 && said.to_string().contains(&there_is), "{said}");
     }
     stage.stop().await;
-}
-
-/// A local feed whose address another endpoint answers. Both change one item without knowing of each
-/// other; a person decides on the page, and the other endpoint is not asked again.
-async fn contested(stage: &mut Stage) -> (String, String) {
-    let id = create(stage, "news", "The beginning").await;
-    let document = stage.net.text("http://gateway.example/feeds/news/complete").await;
-    stage.hours(1);
-    let theirs = document.replacen("updates=\"1\"", "updates=\"2\"", 1);
-    let (before, behind) = theirs.split_once("<sx:history").expect("the dialect is SSE's");
-    let theirs = format!(
-        "{before}<sx:history sequence=\"2\" when=\"{}\" by=\"other.example\"/><sx:history{behind}",
-        stage.now()
-    );
-    let theirs = theirs.replace("The beginning", "What they wrote");
-    stage.hours(1);
-    let body = Some(json!({ "title": "What we wrote" }));
-    let (status, _) = stage.admin("PUT", &format!("/feeds/news/items/{id}"), body).await;
-    assert_eq!(status, 200);
-    stage.answers(Answer::document("application/atom+xml", theirs.as_str()));
-    let step = stage.poll_alone().await;
-    assert_eq!(step.outcome, "changed", "{step:?}");
-    (id, theirs)
-}
-
-async fn conflicts(stage: &Stage) -> Value {
-    stage.admin("GET", "/feeds/news/conflicts", None).await.1
-}
-
-#[tokio::test]
-async fn a_conflict_is_shown_and_resolved_for_good() {
-    let mut stage = Stage::with(Format::Atom10, "local = true", "").await;
-    let (id, theirs) = contested(&mut stage).await;
-    let listed = conflicts(&stage).await;
-    assert_eq!(listed["count"], 1, "{listed}");
-    let contest = &listed["conflicts"][0];
-    assert_eq!(contest["winner"]["title"], "What we wrote");
-    assert_eq!(contest["conflicts"][0]["title"], "What they wrote");
-    assert_eq!(contest["conflicts"][0]["by"], "other.example");
-    let page = stage.net.text("http://gateway.example/feeds/news/conflicts").await;
-    assert!(page.contains("<del>we</del>") && page.contains("<ins>they</ins>"), "{page}");
-
-    let etag = contest["etag"].as_str().unwrap();
-    let form = |token: &str| format!("token={token}&item={id}&etag={etag}&keep=0");
-    let post = |body: String, site: &'static str| {
-        let address = "http://gateway.example/feeds/news/conflicts";
-        let request = stage.net.request(reqwest::Method::POST, address);
-        request.header("content-type", FORM).header("sec-fetch-site", site).body(body).send()
-    };
-    let token = TOKEN;
-    assert_eq!(post(form("wrong"), "same-origin").await.unwrap().status(), 403);
-    assert_eq!(post(form(token), "cross-site").await.unwrap().status(), 403);
-    assert_eq!(conflicts(&stage).await["count"], 1);
-    // The client follows back to the page.
-    let done = post(form(token), "same-origin").await;
-    assert!(done.is_ok() || done.is_err_and(|error| error.is_redirect()));
-    assert_eq!(conflicts(&stage).await["count"], 0);
-    assert_eq!(titles(&stage, "news").await, ["What they wrote"]);
-    let stale = json!({ "keep": "winner", "etag": etag });
-    let (status, _) =
-        stage.admin("POST", &format!("/feeds/news/items/{id}/resolve"), Some(stale)).await;
-    assert_eq!(status, 409);
-
-    // What the other endpoint goes on saying is known, so that nobody is asked twice.
-    stage.hours(1);
-    stage.answers(Answer::document("application/atom+xml", theirs.replace("</feed>", "\n</feed>")));
-    stage.poll_alone().await;
-    assert_eq!(conflicts(&stage).await["count"], 0);
-    let item = stage.admin("GET", &format!("/feeds/news/items/{id}"), None).await.1;
-    assert_eq!((&item["updates"], &item["title"]), (&json!(3), &json!("What they wrote")));
-    stage.stop().await;
-}
-
-#[tokio::test]
-async fn what_the_operator_prefers_is_kept_without_asking() {
-    for (policy, kept) in [("winner", "What we wrote"), ("prefer:other.example", "What they wrote")]
-    {
-        let options = format!("local = true\nconflicts = \"{policy}\"");
-        let mut stage = Stage::with(Format::Atom10, &options, "").await;
-        let (id, _) = contested(&mut stage).await;
-        assert_eq!(conflicts(&stage).await["count"], 0, "{policy}");
-        assert_eq!(titles(&stage, "news").await, [kept], "{policy}");
-        let item = stage.admin("GET", &format!("/feeds/news/items/{id}"), None).await.1;
-        assert_eq!(item["updates"], 3, "{policy}: an update that knows of both");
-        stage.stop().await;
-    }
 }

@@ -51,14 +51,11 @@ pub fn posts(days: RangeInclusive<u32>) -> Vec<Post> {
     days.rev().map(post).collect()
 }
 
-/// What a publisher writes its posts in.
+/// What a publisher writes its posts in. Others are those of `views_corpus.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Rss20,
-    Rss091,
-    Rss10,
     Atom10,
-    Atom03,
     Json,
 }
 
@@ -68,35 +65,26 @@ impl Format {
 
     pub const fn media_type(self) -> &'static str {
         match self {
-            Self::Rss20 | Self::Rss091 => "application/rss+xml",
-            Self::Rss10 => "application/rdf+xml",
-            Self::Atom10 | Self::Atom03 => "application/atom+xml",
+            Self::Rss20 => "application/rss+xml",
+            Self::Atom10 => "application/atom+xml",
             Self::Json => "application/feed+json",
         }
     }
 
     /// A whole document.
     pub fn document(self, posts: &[Post]) -> String {
-        self.of_site(SITE, posts)
-    }
-
-    /// A whole document of another site.
-    pub fn of_site(self, site: &str, posts: &[Post]) -> String {
         match self {
-            Self::Rss20 => rss(site, posts),
-            Self::Rss091 => rss091(site, posts),
-            Self::Rss10 => rdf(site, posts),
-            Self::Atom10 => atom(site, posts),
-            Self::Atom03 => atom03(site, posts),
-            Self::Json => json(site, posts),
+            Self::Rss20 => rss(posts),
+            Self::Atom10 => atom(posts),
+            Self::Json => json(posts),
         }
     }
 }
 
-fn rss(site: &str, posts: &[Post]) -> String {
+fn rss(posts: &[Post]) -> String {
     let mut xml = format!(
         "<?xml version=\"1.0\"?>\n<rss version=\"2.0\"><channel><title>News</title>\
-         <link>{site}</link><description>What is new</description>\n"
+         <link>{SITE}</link><description>What is new</description>\n"
     );
     for p in posts {
         let guid = p.id.iter().map(|id| format!("<guid isPermaLink=\"false\">{id}</guid>"));
@@ -115,50 +103,10 @@ fn rss(site: &str, posts: &[Post]) -> String {
     xml + "</channel></rss>\n"
 }
 
-fn rss091(site: &str, posts: &[Post]) -> String {
-    let mut xml = format!(
-        "<rss version=\"0.91\"><channel><title>News</title><link>{site}</link>\
-         <description>What is new</description><language>en</language>"
-    );
-    for p in posts {
-        let _ = write!(
-            xml,
-            "<item><title>{}</title><link>{}</link><description>{}</description></item>",
-            p.title, p.link, p.text
-        );
-    }
-    xml + "</channel></rss>"
-}
-
-fn rdf(site: &str, posts: &[Post]) -> String {
-    let mut list = String::new();
-    let mut items = String::new();
-    for p in posts {
-        let about = p.id.as_deref().unwrap_or(&p.link);
-        let _ = write!(list, "<rdf:li rdf:resource=\"{about}\"/>");
-        let _ = write!(
-            items,
-            "<item rdf:about=\"{about}\"><title>{}</title><link>{}</link>\
-             <description>{}</description><dc:date>{}</dc:date></item>",
-            p.title,
-            p.link,
-            p.text,
-            p.date()
-        );
-    }
-    format!(
-        "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" \
-         xmlns=\"http://purl.org/rss/1.0/\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\
-         <channel rdf:about=\"{site}\"><title>News</title><link>{site}</link>\
-         <description>What is new</description><items><rdf:Seq>{list}</rdf:Seq></items></channel>\
-         {items}</rdf:RDF>"
-    )
-}
-
-fn atom(site: &str, posts: &[Post]) -> String {
+fn atom(posts: &[Post]) -> String {
     let mut xml = format!(
         "<?xml version=\"1.0\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title>\
-         <id>{site}</id><link href=\"{site}\"/><updated>2026-01-01T00:00:00Z</updated>\
+         <id>{SITE}</id><link href=\"{SITE}\"/><updated>2026-01-01T00:00:00Z</updated>\
          <author><name>The publisher</name></author>\n"
     );
     for p in posts {
@@ -174,27 +122,7 @@ fn atom(site: &str, posts: &[Post]) -> String {
     xml + "</feed>\n"
 }
 
-fn atom03(site: &str, posts: &[Post]) -> String {
-    let mut xml = format!(
-        "<feed version=\"0.3\" xmlns=\"http://purl.org/atom/ns#\"><title>News</title>\
-         <link rel=\"alternate\" type=\"text/html\" href=\"{site}\"/>\
-         <modified>2026-01-01T00:00:00Z</modified>"
-    );
-    for p in posts {
-        let id = p.id.iter().map(|id| format!("<id>{id}</id>")).collect::<String>();
-        let date = p.date();
-        let _ = write!(
-            xml,
-            "<entry>{id}<title>{}</title><link rel=\"alternate\" type=\"text/html\" href=\"{}\"/>\
-             <issued>{date}</issued><modified>{date}</modified>\
-             <content type=\"text/html\" mode=\"escaped\">{}</content></entry>",
-            p.title, p.link, p.text
-        );
-    }
-    xml + "</feed>"
-}
-
-fn json(site: &str, posts: &[Post]) -> String {
+fn json(posts: &[Post]) -> String {
     let items: Vec<_> = posts
         .iter()
         .map(|p| {
@@ -206,7 +134,7 @@ fn json(site: &str, posts: &[Post]) -> String {
         .collect();
     serde_json::json!({
         "version": "https://jsonfeed.org/version/1.1",
-        "title": "News", "home_page_url": site, "items": items,
+        "title": "News", "home_page_url": SITE, "items": items,
     })
     .to_string()
 }
