@@ -5,6 +5,7 @@
 
 use crate::e2e::support::{Answer, Publisher};
 use crate::support::gateways::{Running, until};
+use crate::support::{SITE, atom, post};
 use std::time::Duration;
 use tidegate::app::Gateway;
 use tidegate_core::model::FeedName;
@@ -16,18 +17,9 @@ const LEFT: &str = "its SUP document tells of changes";
 
 /// A feed of ten posts, with this text in the newest.
 fn document(text: &str) -> String {
-    let mut xml = "<rss version=\"2.0\"><channel><title>News</title>\
-         <link>http://news.example/</link><description>d</description>"
-        .to_owned();
-    for n in (1..=10).rev() {
-        let text = if n == 10 { text } else { "as ever" };
-        xml.push_str(&format!(
-            "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
-             <pubDate>{n:02} Jan 2026 12:00:00 GMT</pubDate>\
-             <description>{text}</description></item>"
-        ));
-    }
-    xml + "</channel></rss>"
+    let mut posts: Vec<_> = (1..=10).rev().map(post).collect();
+    text.clone_into(&mut posts[0].text);
+    atom(SITE, &posts)
 }
 
 /// A publisher of these feeds, whose newest post says what is set here.
@@ -40,7 +32,7 @@ async fn publisher(feeds: &[String]) -> Publisher {
 }
 
 fn says(publisher: &Publisher, feed: &str, text: &str) {
-    publisher.set(&format!("/{feed}"), Answer::document("application/rss+xml", document(text)));
+    publisher.set(&format!("/{feed}"), Answer::document("application/atom+xml", document(text)));
 }
 
 async fn gateway(feeds: &[String], address: impl Fn(&str) -> String, tables: &str) -> Running {

@@ -3,16 +3,13 @@
 //!
 //! `TIDEGATE_KILLS` sets how many times; a few where it is not set.
 
-use crate::support::process;
-
-use process::Process;
+use crate::support::gateways::Paper;
+use crate::support::process::Process;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A feed that is different at every request: posts are added, edited and lost.
+/// A feed that is different at every step: posts are added, edited and lost.
 fn document(step: u64) -> String {
     let newest = 20 + step / 3;
     let mut xml = String::from(
@@ -33,21 +30,6 @@ fn document(step: u64) -> String {
         ));
     }
     xml + "</channel></rss>"
-}
-
-async fn publisher() -> u16 {
-    let step = Arc::new(AtomicU64::new(0));
-    let app = axum::Router::new().route(
-        "/feed.xml",
-        axum::routing::get(move || {
-            let step = step.fetch_add(1, Ordering::SeqCst);
-            async move { ([("content-type", "application/rss+xml")], document(step)) }
-        }),
-    );
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    port
 }
 
 /// What one gateway has shown or acknowledged so far; nothing of it may go back.
@@ -141,16 +123,17 @@ async fn listen(process: &Process, most: usize, (last, read): &mut (String, Vec<
 async fn nothing_goes_back_when_it_is_killed() {
     let kills: u32 = std::env::var("TIDEGATE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
     let folder = tempfile::tempdir().unwrap();
+    let paper = Paper::start("application/rss+xml", &document(0)).await;
     let config = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n[polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         [[feed]]\nname = \"churn\"\nurl = \"http://127.0.0.1:{}/feed.xml\"\n",
-        publisher().await
+         [[feed]]\nname = \"churn\"\nurl = \"{}\"\n",
+        paper.url
     );
     std::fs::write(folder.path().join("t.toml"), config).unwrap();
     let mut shown = Shown::default();
     let begin = || ("0".to_owned(), Vec::new());
     let (mut polled, mut streamed) = (begin(), begin());
-    let mut acknowledged = 0;
+    let (mut acknowledged, mut step) = (0, 0);
     let mut seed = u64::from(std::process::id());
     for round in 0..kills {
         let mut process = Process::configured(folder.path()).await;
@@ -161,6 +144,8 @@ async fn nothing_goes_back_when_it_is_killed() {
         let pause = Duration::from_millis(150 + (seed >> 33) % 700);
         let churn = async {
             loop {
+                step += 1;
+                paper.print(&document(step));
                 let report = process.poll("churn").await;
                 let until = report["until"].as_str().unwrap().to_owned();
                 assert!(until >= shown.until, "until went from {} to {until}", shown.until);

@@ -1,32 +1,22 @@
 //! `tidegate sup` in front of a scripted publisher of SUP documents.
 
-use std::process::Stdio;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use crate::support::gateways::until;
+use crate::support::publisher::{Answer, Publisher};
+use serde_json::Value;
+use std::process::{Output, Stdio};
 use tokio::process::Command;
 
-/// What the publisher says, and the address that it says it at.
-async fn publisher(documents: Arc<Mutex<Vec<String>>>) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let own = format!("http://{}", listener.local_addr().unwrap());
-    let base = own.clone();
-    let none = || async { axum::http::StatusCode::NOT_FOUND };
-    let app = axum::Router::new().route("/subscriptions.opml", axum::routing::get(none));
-    let app = app.fallback(move |uri: axum::http::Uri| {
-        let mut documents = documents.lock().unwrap();
-        let long = uri.query() == Some("seconds=300");
-        let of = |period: u32| format!("\"period\":{period},");
-        let is_wanted = |text: &String| text.contains(&of(if long { 300 } else { 60 }));
-        let at = documents.iter().position(is_wanted).unwrap_or(0);
-        // The last one stays.
-        let last = documents.iter().filter(|text| is_wanted(text)).count() <= 1;
-        let next = if last { documents[at].clone() } else { documents.remove(at) };
-        let body = next.replace("BASE", &base);
-        async move { ([("content-type", "application/json")], body) }
-    });
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    own
+/// Has these documents at every address of a publisher, without a list of its feeds.
+async fn publisher(document: &str) -> Publisher {
+    let publisher = Publisher::start().await;
+    publisher.set("/subscriptions.opml", Answer::status(404));
+    says(&publisher, document);
+    publisher
+}
+
+fn says(publisher: &Publisher, document: &str) {
+    let document = document.replace("BASE", &publisher.address(""));
+    publisher.set_all(Answer::document("application/json", document));
 }
 
 fn document(period: u32, since: &str, updated: &str, updates: &str) -> String {
@@ -43,83 +33,70 @@ fn tidegate(args: &[&str]) -> Command {
     command
 }
 
+/// The status of a command that ends, and what it prints.
+async fn told(args: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = tidegate(args).output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 #[tokio::test]
 async fn a_document_is_read_once_or_refused() {
     let good = document(60, "10:00:00", "10:01:10", "[\"b\",\"2\"],[\"a\",\"1\"]");
-    let says = Arc::new(Mutex::new(vec![good.clone()]));
-    let address = publisher(Arc::clone(&says)).await;
-    let out = tidegate(&["--once", &address]).output().await.unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
+    let publisher = publisher(&good).await;
+    let address = publisher.address("");
+    let (status, text, _) = told(&["--once", &address]).await;
     assert_eq!(text, "2026-11-20T10:01:10Z a 1\n2026-11-20T10:01:10Z b 2\n");
-    assert_eq!(out.status.code(), Some(0));
-    let out = tidegate(&["--once", "--json", &address]).output().await.unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines[1]["sup_id"], "b");
-    assert_eq!((lines.len(), lines[1]["update_id"].as_str()), (2, Some("2")));
+    assert_eq!(status, Some(0));
+    let all = lines(&told(&["--once", "--json", &address]).await.1);
+    assert_eq!((all.len(), &all[1]["sup_id"], &all[1]["update_id"]), (2, &"b".into(), &"2".into()));
 
-    says.lock().unwrap()[0] = good.replace("\"period\":60", "\"period\":71");
-    let out = tidegate(&[&address]).output().await.unwrap();
-    assert_eq!((out.status.code(), out.stdout.len()), (Some(1), 0));
-    let said = String::from_utf8(out.stderr).unwrap();
+    says(&publisher, &good.replace("\"period\":60", "\"period\":71"));
+    let (status, text, said) = told(&[&address]).await;
+    assert_eq!((status, text.as_str()), (Some(1), ""));
     assert!(said.contains("has period 71 but covers only 70 s"), "{said}");
 }
 
 /// The list beside the document says which feeds the ids of a gateway mean.
 #[tokio::test]
 async fn ids_are_named_where_a_list_says_what_they_mean() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/below/sup.json", listener.local_addr().unwrap());
-    let asked = Arc::new(Mutex::new(0));
-    let count = Arc::clone(&asked);
-    let list = move || {
-        *count.lock().unwrap() += 1;
-        async {
-            "<opml version='2.0' xmlns:o='urn:tidegate:outline'><body><outline text='F'>\
-             <outline text='My &lt;news&gt;&#27;[2J' xmlUrl='http://gate.example/feeds/news' o:sup='a'/>\
-             <outline text='other' xmlUrl='http://gate.example/feeds/b' sup='b'/></outline></body></opml>"
-        }
-    };
+    const LIST: &str = "<opml version='2.0' xmlns:o='urn:tidegate:outline'><body><outline text='F'>\
+        <outline text='My &lt;news&gt;&#27;[2J' xmlUrl='http://gate.example/feeds/news' o:sup='a'/>\
+        <outline text='other' xmlUrl='http://gate.example/feeds/b' sup='b'/></outline></body></opml>";
     let says = document(60, "10:00:00", "10:01:10", "[\"b\",\"2\"],[\"a\",\"1\"]");
-    let says = says.replace("BASE", "http://127.0.0.1:1");
-    let sup = move || async move { ([("content-type", "application/json")], says.clone()) };
-    let app = axum::Router::new()
-        .route("/below/subscriptions.opml", axum::routing::get(list))
-        .route("/below/sup.json", axum::routing::get(sup));
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let out = tidegate(&["--once", &address]).output().await.unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
+    let publisher = publisher(&says).await;
+    publisher.set("/below/subscriptions.opml", Answer::document("text/x-opml", LIST));
+    let address = publisher.address("/below/sup.json");
+    let (_, text, _) = told(&["--once", &address]).await;
     assert_eq!(text, "2026-11-20T10:01:10Z a 1 My <news>[2J\n2026-11-20T10:01:10Z b 2\n");
-    let out = tidegate(&["--once", "--json", &address]).output().await.unwrap();
-    let first = String::from_utf8(out.stdout).unwrap().lines().next().unwrap().to_owned();
-    let first: serde_json::Value = serde_json::from_str(&first).unwrap();
-    assert_eq!(first["feed"], "http://gate.example/feeds/news");
-    assert_eq!(*asked.lock().unwrap(), 2, "once each time");
+    let all = lines(&told(&["--once", "--json", &address]).await.1);
+    assert_eq!(all[0]["feed"], "http://gate.example/feeds/news");
+    assert_eq!(publisher.asked("/below/subscriptions.opml"), 2, "once each time");
 }
 
 #[tokio::test]
 async fn a_document_leads_to_no_private_address_but_its_own() {
-    let says = |text: String| Arc::new(Mutex::new(vec![text]));
-    let away = publisher(says(document(300, "10:00:00", "10:05:10", "[\"secret\",\"1\"]"))).await;
+    let away = publisher(&document(300, "10:00:00", "10:05:10", "[\"secret\",\"1\"]")).await;
+    let publisher = publisher(&document(60, "10:00:00", "10:01:10", "[\"a\",\"1\"]")).await;
+    let mut command = tidegate(&["--every", "1s", &publisher.address("")]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("it is read", async || publisher.requests() > 1).await;
     let gap = document(60, "10:04:00", "10:05:10", "[\"b\",\"1\"]");
-    let documents = vec![
-        document(60, "10:00:00", "10:01:10", "[\"a\",\"1\"]"),
-        gap.replace("BASE/?seconds=300", &format!("{away}/?seconds=300")),
-    ];
-    let address = publisher(Arc::new(Mutex::new(documents))).await;
-    let mut child = tidegate(&["--every", "1s", &address])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = tokio::time::timeout(Duration::from_secs(60), said.next_line()).await;
-    let line = line.expect("it complains").unwrap().unwrap();
-    assert!(line.contains("the document of a longer period is missing"), "{line}");
-    assert!(line.contains("127.0.0.1"), "{line}");
-    child.start_kill().unwrap();
+    says(&publisher, &gap.replace("BASE/?seconds=300", &away.address("/?seconds=300")));
+    // Two documents later it has said what it misses.
+    let read = publisher.requests();
+    until("it is read again", async || publisher.requests() > read + 2).await;
+    let process = child.id().unwrap().to_string();
+    assert!(Command::new("kill").arg(process).status().await.unwrap().success());
     let out = child.wait_with_output().await.unwrap();
-    let told = String::from_utf8(out.stdout).unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (told, said) = (text(out.stdout), text(out.stderr));
+    let missing = "the document of a longer period is missing";
+    assert!(said.contains(missing) && said.contains("127.0.0.1"), "{said}");
     assert!(told.contains(" b 1") && !told.contains("secret"), "{told}");
+    assert_eq!(away.requests(), 0);
 }

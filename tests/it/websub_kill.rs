@@ -3,26 +3,19 @@
 
 use crate::support::gateways::{Paper, until};
 use crate::support::process::{Process, TOKEN};
+use crate::support::{SITE, atom, post};
 use crate::websub::callback::{Agrees, Callback, Takes};
 use tidegate_core::websub::Secret;
 
 /// A document with so many posts.
 fn document(posts: u32) -> String {
-    let item = |n| {
-        format!(
-            "<item><title>Post {n}</title><guid isPermaLink=\"false\">post-{n}</guid>\
-             <pubDate>01 Jan 2026 {n:02}:00:00 GMT</pubDate></item>"
-        )
-    };
-    let items: String = (1..=posts).rev().map(item).collect();
-    let channel = "<title>Churn</title><link>http://churn.example/</link>";
-    format!("<rss version=\"2.0\"><channel>{channel}{items}</channel></rss>")
+    atom(SITE, &(1..=posts).rev().map(post).collect::<Vec<_>>())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
-    let paper = Paper::start("application/rss+xml", &document(1)).await;
+    let paper = Paper::start("application/atom+xml", &document(1)).await;
     let config = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"https://gate.example\"\n\
          [polling]\nallow_private = true\nhost_spacing = \"0s\"\nmin_interval = \"1d\"\n\
@@ -61,7 +54,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     let gateway = Process::configured(folder.path()).await;
     until("it was delivered again", async || callback.deliveries().len() == 2).await;
     for pushed in callback.deliveries() {
-        assert!(pushed.text().contains("Post 2"), "{}", pushed.text());
+        assert!(pushed.text().contains("The story of day 2"), "{}", pushed.text());
         let signature = pushed.header("x-hub-signature");
         Secret::new("hush").unwrap().verify(&signature, &pushed.body).unwrap();
     }
@@ -76,7 +69,7 @@ async fn what_was_taken_is_verified_and_delivered_after_a_kill() {
     paper.print(&document(3));
     gateway.poll("news").await;
     until("the next change has come", async || callback.deliveries().len() == 3).await;
-    assert!(callback.deliveries()[2].text().contains("Post 3"));
+    assert!(callback.deliveries()[2].text().contains("The story of day 3"));
     assert_eq!(callback.verifications().len(), 2);
     gateway.kill().await;
 }

@@ -1,9 +1,12 @@
 """One hostile client of each kind and a good one, at different loopback addresses.
 
     hostile_clients.py --bin PATH/TO/tidegate [--nginx PATH/TO/nginx] [--seconds N] [KIND…]
+    hostile_clients.py --bin PATH/TO/tidegate --reads
 
 Directly, and where nginx is given both through it as a trusted proxy. The good client's p99 is
-printed and must stay below half a second. Exit status 1 where it does not.
+printed and must stay below half a second. With `--reads`, public addresses that read much are asked for, 300 at once,
+of the largest item and the largest feed: the peak of resident memory must stay below 600 MB, and most of what the reads
+took must be given back within a minute. Exit status 1 where one of that is not so.
 """
 
 import argparse
@@ -29,6 +32,9 @@ GOOD, HOSTILE = "127.0.0.77", "127.0.0.66"
 ENTRIES, LARGE = 49_000, 4_700_000
 # How long the large feed may take to be taken in, in seconds.
 TAKEN_IN = 300
+# Reads at once, from how many addresses (one alone gets no more than its share), the memory that they may take in
+# megabytes, and after how many seconds most of it is given back.
+AT_ONCE, CLIENTS, PEAK, GIVEN_BACK = 300, 6, 600, 60
 
 
 def kinds(item):
@@ -94,11 +100,63 @@ def start(program, folder, site, server):
     return gateway
 
 
+async def flood(place, path, headers):
+    async def one(number):
+        try:
+            async with asyncio.timeout(120):
+                return (await place.get(f"127.0.1.{1 + number % CLIENTS}", path, headers))[0]
+        except (OSError, TimeoutError, ValueError, IndexError) as error:
+            return type(error).__name__
+
+    return await asyncio.gather(*(one(number) for number in range(AT_ONCE)))
+
+
+def many_reads(gateway, item):
+    """What each of the large addresses takes; yields what takes too much."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    # What taking the feeds in took is no business of the reads.
+    time.sleep(GIVEN_BACK)
+    for path, headers in (
+        (f"{item}?diff=1..2", ""), (item, ""), (item, "accept: application/json\r\n"), (f"{item}?version=1", ""),
+        ("/feeds/large/about", ""), ("/feeds/large/complete", ""), ("/feeds/large/complete?as=jsonfeed", ""),
+        (f"/feeds/large?as-of={now}", ""),
+    ):
+        before, _ = process.memory(gateway.process)
+        process.reset_peak(gateway.process)
+        answers = asyncio.run(flood(clients.Place(gateway.base), path, headers))
+        _, peak = process.memory(gateway.process)
+        time.sleep(GIVEN_BACK)
+        after, _ = process.memory(gateway.process)
+        found = {str(answer): answers.count(answer) for answer in set(answers)}
+        line = f"{path}: before {before} MB, peak {peak} MB, after {after} MB, {found}"
+        print(line, flush=True)
+        if peak > PEAK or after > before + (peak - before) // 2 + 16:
+            yield line
+
+
+def hostile(given, gateway, item, places):
+    """The good client beside each kind; yields where it waits too long."""
+    for kind, attack in kinds(item).items():
+        if given.kinds and kind not in given.kinds:
+            continue
+        for way, place in places.items():
+            good = measure(place, attack, given.seconds)
+            now, peak = process.memory(gateway.process)
+            line = (
+                f"{kind}, {way}: p99 {good.p99() * 1000:.0f} ms of {len(good.times)}, "
+                f"{len(good.faults)} failed, memory {now} MB, peak {peak} MB"
+            )
+            print(line, flush=True)
+            if good.p99() > P99 or good.faults:
+                yield f"{line} {sorted(set(map(str, good.faults)))}"
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--bin", required=True)
     arguments.add_argument("--nginx")
     arguments.add_argument("--seconds", type=float, default=20)
+    arguments.add_argument("--reads", action="store_true")
     arguments.add_argument("kinds", nargs="*")
     given = arguments.parse_args()
 
@@ -109,10 +167,9 @@ def main():
     with tempfile.TemporaryDirectory() as root:
         folder = pathlib.Path(root)
         port = stage.free_port()
-        gateway = start(
-            given.bin, folder, site,
-            f'trusted_proxies = ["127.0.0.1"]\npublic_url = "http://127.0.0.1:{port}"\n',
-        )
+        # Each address is a client of its own, unless a proxy speaks for all.
+        server = "" if given.reads else f'trusted_proxies = ["127.0.0.1"]\npublic_url = "http://127.0.0.1:{port}"\n'
+        gateway = start(given.bin, folder, site, server)
         nginx = None
         try:
             site.documents["/item.xml"] = feeds.one_large("item", LARGE, turn=1)
@@ -124,19 +181,7 @@ def main():
             if given.nginx:
                 nginx = nginx_stage.Nginx(given.nginx, folder / "nginx", port, gateway.base)
                 places["through nginx"] = clients.Place(nginx.base)
-            for kind, attack in kinds(item).items():
-                if given.kinds and kind not in given.kinds:
-                    continue
-                for way, place in places.items():
-                    good = measure(place, attack, given.seconds)
-                    now, peak = process.memory(gateway.process)
-                    line = (
-                        f"{kind}, {way}: p99 {good.p99() * 1000:.0f} ms of {len(good.times)}, "
-                        f"{len(good.faults)} failed, memory {now} MB, peak {peak} MB"
-                    )
-                    print(line, flush=True)
-                    if good.p99() > P99 or good.faults:
-                        faults.append(f"{line} {sorted(set(map(str, good.faults)))}")
+            faults += many_reads(gateway, item) if given.reads else hostile(given, gateway, item, places)
         finally:
             if nginx:
                 nginx.end()

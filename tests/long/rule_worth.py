@@ -1,21 +1,18 @@
 """What each rule of judgement gains and costs: recorded feeds are replayed with and without it.
 
     rule_worth.py --bin PATH/TO/tidegate --corpus DIR --scorers DIR
-                  [--work DIR] [--jobs N] [--rules NAME,NAME] [--no-alone] [--publishers N] [--page FILE]
+                  [--work DIR] [--jobs N] [--rules NAME,NAME] [--page FILE]
 
 The corpus has the folders `replay`, `more` and `cases`; the scorers are `score.py` and `alone.py`. Every
 run leaves its figures in the work folder, where the next call finds them, so that a call can be broken off.
-With `--publishers` the generated publishers of `tests/it/publishers.rs` are told N times as well. With `--page`
-the figures in the table of that page are written anew; the last column, the reason, is left alone. With
-`--no-alone` single deletions, which take minutes for each rule, are not measured, and their columns are
-left alone. Exit status 1 where a case fails with all rules.
+With `--page` the figures in the table of that page are written anew; the last column, the reason, is left alone.
+Exit status 1 where a case fails with all rules.
 """
 
 import argparse
 import concurrent.futures
 import hashlib
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -72,8 +69,6 @@ SCORES = {
     "noise_published_pct": "noise",
 }
 ALONE = {"found": "found", "tombstones_beside": "beside", "hours_median": "median h", "hours_p90": "p90 h"}
-
-
 # How many cases a row names.
 CASES_NAMED = 2
 
@@ -140,22 +135,6 @@ def failing_cases(program, corpus):
     return failing
 
 
-def publishers(rule, count):
-    """In how many generated histories each kind of fault comes first."""
-    settings = {"TIDEGATE_PUBLISHERS": str(count), "TIDEGATE_PUBLISHERS_SHRINKS": "0"}
-    if rule != ALL:
-        settings["TIDEGATE_PUBLISHERS_WITHOUT"] = rule
-    run = ["cargo", "test", "--locked", "--test", "it", "--", "publishers::", "--nocapture"]
-    output = subprocess.run(run, capture_output=True, text=True, env={**os.environ, **settings}).stdout
-    faults = {}
-    # Faults of one kind are counted by what surrounds them.
-    for kind, failing in re.findall(r"^(\w+(?:\(\w+\))?) .*\bin (\d+) of \d+: \[", output, re.MULTILINE):
-        faults[kind] = faults.get(kind, 0) + int(failing)
-    if "what_is_said_of_generated_publishers_is_so" not in output:
-        raise SystemExit(f"the generated publishers did not run: {output[-300:]}")
-    return faults
-
-
 def measured(work, name, measure):
     """The figures of a run, from the work folder where they are there."""
     path = work / f"{name}.json"
@@ -171,9 +150,8 @@ def figures(rule, o):
     found = {}
     for name in SETS:
         found[name] = measured(o.work, f"{rule}.{name}", lambda: score(program, o.corpus / name, o.scorers))
-        if not o.no_alone:
-            run = lambda: alone(program, o.corpus / name, o.scorers, o.copies / name)
-            found[f"alone-{name}"] = measured(o.work, f"{rule}.alone-{name}", run)
+        run = lambda: alone(program, o.corpus / name, o.scorers, o.copies / name)
+        found[f"alone-{name}"] = measured(o.work, f"{rule}.alone-{name}", run)
     found["cases"] = measured(o.work, f"{rule}.cases", lambda: failing_cases(program, o.corpus / "cases"))
     print(f"{rule}: {json.dumps(found)}", file=sys.stderr, flush=True)
     return found
@@ -189,12 +167,10 @@ def moved(base, found, names):
     return ", ".join(parts) or "·"
 
 
-def row(rule, base, found, before, o):
-    """The cells of a rule's row. What is not measured is as it was."""
+def row(rule, base, found, before):
+    """The cells of a rule's row; the last is as it was."""
     scores = [moved(base[name], found[name], SCORES) for name in SETS]
-    alone = before[3:5] or ["–", "–"]
-    if not o.no_alone:
-        alone = [moved(base[f"alone-{name}"], found[f"alone-{name}"], ALONE) for name in SETS]
+    alone = [moved(base[f"alone-{name}"], found[f"alone-{name}"], ALONE) for name in SETS]
     cases = [name for name in found["cases"] if name not in base["cases"]]
     if len(cases) > CASES_NAMED:
         cases = [*cases[:CASES_NAMED], f"{len(cases) - CASES_NAMED} more"]
@@ -215,8 +191,6 @@ def main():
     a.add_argument("--work", type=pathlib.Path)
     a.add_argument("--jobs", type=int, default=2)
     a.add_argument("--rules")
-    a.add_argument("--no-alone", action="store_true")
-    a.add_argument("--publishers", type=int, default=0)
     a.add_argument("--page", type=pathlib.Path)
     o = a.parse_args()
     o.bin = o.bin.resolve()
@@ -228,20 +202,14 @@ def main():
     rules = o.rules.split(",") if o.rules else rule_names(o.bin)
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         found = dict(zip([ALL, *rules], pool.map(lambda rule: figures(rule, o), [ALL, *rules])))
-    for rule in [ALL, *rules] if o.publishers else []:
-        run = lambda: publishers(rule, o.publishers)
-        found[rule]["publishers"] = measured(o.work, f"{rule}.publishers-{o.publishers}", run)
     base = found[ALL]
     print(json.dumps(base, indent=2))
     page = o.page.read_text() if o.page else ""
     before = rows_of(page)
     rows = {}
     for rule in rules:
-        rows[rule] = f"| {' | '.join(row(rule, base, found[rule], before.get(rule, []), o))} |"
+        rows[rule] = f"| {' | '.join(row(rule, base, found[rule], before.get(rule, [])))} |"
     print("\n".join(rows.values()))
-    for rule in rules if o.publishers else []:
-        kinds = {kind: kind for kind in {**base["publishers"], **found[rule]["publishers"]}}
-        print(f"{rule}, generated publishers: {moved(base['publishers'], found[rule]['publishers'], kinds)}")
     if o.page:
         replace = lambda line: rows.get(line.group(1), line.group(0))
         o.page.write_text(re.sub(r"^\| `([a-z-]+)` \|.*\|$", replace, page, flags=re.MULTILINE))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The gateway behind nginx: a shared cache must hide no change that SUP told of, and below a path of
-# another site every link of every page must lead somewhere.
+# The gateway behind nginx: a shared cache must hide no change that SUP told of, and what is passed on to a site arrives
+# as it came.
 #
 # Needs nginx (in CI it is installed, elsewhere the script passes without), python3 and TIDEGATE_BIN
 # (default: the release build).

@@ -1,12 +1,11 @@
-"""Follows SUP through nginx's cache, and every link of every page below a path of another site.
+"""Follows SUP through nginx's cache, and passes on what a gateway in front of a site gets through nginx.
 
     nginx_follow.py --bin PATH/TO/tidegate --nginx PATH/TO/nginx [--rounds N]
 
-Exit status 1 where a change is missed, or a link leads out of the path or to nothing.
+Exit status 1 where a change is missed, or the site is told another address than the client's.
 """
 
 import argparse
-import html.parser
 import json
 import pathlib
 import random
@@ -26,8 +25,6 @@ FEEDS = 20
 CHANGED = 5
 # How long a change may take until the SUP document lists it: two seconds, and a slow machine.
 LISTED_WITHIN = 20
-# The most pages that are followed.
-PAGES = 400
 
 
 def document(name, posts):
@@ -117,78 +114,6 @@ def follow_sup(given, folder):
     return faults
 
 
-class Links(html.parser.HTMLParser):
-    """Where a page leads, its forms that ask (and change nothing) included."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.places = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        if tag == "form" and (found.get("method") or "get").lower() != "get":
-            return
-        self.places += [found[key] for key in ("href", "src", "action") if found.get(key)]
-
-
-def follow_links(given, folder):
-    """Every page below a path, from the dashboard on."""
-    site = stage.Site()
-    site.documents["/news.xml"] = document("news", 4)
-    port = stage.free_port()
-    root = f"http://127.0.0.1:{port}/below/"
-    gateway = stage.Gateway(
-        given.bin, folder, configuration(site, ["news"]), f'public_url = "{root.rstrip("/")}"'
-    )
-    nginx, faults, seen, hubs = None, [], set(), set()
-    try:
-        gateway.poll("news")
-        site.documents["/news.xml"] = document("news", 5).replace(b"Text 4.", b"Other words, 4.")
-        gateway.poll("news")
-        nginx = nginx_stage.Nginx(given.nginx, folder / "nginx", port, gateway.base, "/below/")
-        ahead = [root]
-        while ahead and len(seen) < PAGES:
-            place = ahead.pop(0)
-            if place in seen:
-                continue
-            seen.add(place)
-            try:
-                request = urllib.request.Request(place, headers={"accept": "text/html, */*;q=0.5"})
-                with urllib.request.urlopen(request, timeout=5) as answer:
-                    kind, text = answer.headers.get_content_type(), ""
-                    if kind != "text/event-stream":
-                        text = answer.read().decode("utf-8", "replace")
-                    linked = answer.headers.get("link", "")
-            except urllib.error.HTTPError as error:
-                # A hub is there, and takes nothing but POST.
-                if place not in hubs or error.code != 405:
-                    faults.append(f"{place} is {error.code}")
-                continue
-            found = Links(text).places if kind == "text/html" else []
-            for part in linked.split("<")[1:]:
-                address, _, words = part.partition(">")
-                found.append(address)
-                if 'rel="hub"' in words:
-                    hubs.add(urllib.parse.urljoin(place, address))
-            for link in found:
-                target = urllib.parse.urljoin(place, link).partition("#")[0]
-                if not target.startswith(f"http://127.0.0.1:{port}/"):
-                    continue
-                if target.startswith(root) or target == root.rstrip("/"):
-                    ahead.append(target)
-                else:
-                    faults.append(f"{place} leads out of the path: {link}")
-        print(f"below a path: {len(seen)} addresses followed, {len(faults)} faults")
-        if len(seen) < 10:
-            faults.append(f"only {len(seen)} addresses were found below the path: {sorted(seen)}")
-    finally:
-        if nginx:
-            nginx.end()
-        gateway.end()
-    return sorted(set(faults))
-
-
 def pass_on(given, folder):
     """A whole site by its own server: it gets what the client wrote."""
     site, gateway, nginx, faults = lab.Origin(), None, None, []
@@ -229,7 +154,7 @@ def main():
     arguments.add_argument("--rounds", type=int, default=15)
     given = arguments.parse_args()
     faults = []
-    for look in (follow_sup, follow_links, pass_on):
+    for look in (follow_sup, pass_on):
         with tempfile.TemporaryDirectory() as folder:
             faults += look(given, pathlib.Path(folder))
     return stage.status(faults)

@@ -34,13 +34,11 @@ CACHE = """
 """
 
 
-def server(address, gateway, path="/", more="", tls=None):
+def server(address, gateway, more="", tls=None):
     """The server that is handed out, at another address, in front of this gateway. `tls`: a certificate and its
     key; without them it speaks plain HTTP."""
-    # nginx takes the path off where `proxy_pass` has one.
-    to = gateway if path == "/" else f"{gateway}/"
     handed_out = "location / {\n        proxy_pass http://127.0.0.1:8080;"
-    changes = [(handed_out, f"location {path} {{ {more}\n        proxy_pass {to};")]
+    changes = [(handed_out, f"location / {{ {more}\n        proxy_pass {gateway};")]
     return changed(SERVER, "feeds.example.org", changes, address, tls)
 
 
@@ -88,9 +86,9 @@ class Server:
 
 
 class Nginx(Server):
-    """Hands `path` of its own address on to a gateway."""
+    """Hands its own address on to a gateway."""
 
-    def __init__(self, program, folder, port, gateway, path="/", more=""):
+    def __init__(self, program, folder, port, gateway, more=""):
         self.base = f"http://127.0.0.1:{port}"
-        text = server(f"127.0.0.1:{port}", gateway, path, more)
-        super().__init__(program, folder, text, f"{self.base}{path}healthz")
+        text = server(f"127.0.0.1:{port}", gateway, more)
+        super().__init__(program, folder, text, f"{self.base}/healthz")
