@@ -22,24 +22,8 @@ use support::{Gate, Post, SITE, atom, kinds, post};
 use tidegate_core::model::EventKind::*;
 use tidegate_store::Select;
 
-fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
+pub fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
     range.rev().map(post).collect()
-}
-
-#[tokio::test]
-async fn a_merged_feed_with_a_window_per_source_deletes_nothing() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=10)).await;
-    for day in 11..16 {
-        gate.later(24);
-        let mut next = days(1..=day);
-        // The new item pushes out one of its own source from the middle.
-        next.retain(|p| p.day > 10 || p.day + 10 > day + 5 || p.day < 3);
-        let verdict = gate.posts(&next).await;
-        assert!(!kinds(&verdict).contains(&Deleted), "{:?}", verdict.events());
-    }
-    gate.later(100);
-    assert!(!kinds(&gate.same().await).contains(&Deleted));
 }
 
 #[tokio::test]
@@ -69,82 +53,6 @@ async fn http_to_https_is_no_news_to_readers() {
     assert_eq!(events.iter().filter(|e| **e == Created).count(), 8);
     assert!(!events.contains(&Deleted) && !events.contains(&Updated));
     assert_eq!(gate.reader().await, before, "the published ids stay");
-}
-
-#[tokio::test]
-async fn a_retitled_post_with_a_title_made_id_is_one_item() {
-    let mut gate = Gate::new().await;
-    let mut posts = days(1..=6);
-    gate.posts(&posts).await;
-    let id = posts[0].id.clone();
-    posts[0].title = "The story of day 6, corrected".to_owned();
-    posts[0].id = "http://publisher.example/2026/the-story-of-day-6-corrected".to_owned();
-    gate.later(1);
-    let verdict = gate.posts(&posts).await;
-    assert_eq!(kinds(&verdict), [Rekeyed, Updated]);
-    assert_eq!(gate.reader().await[0].0, id);
-    assert_eq!(verdict.events()[0].old_native_id.as_deref(), Some(id.as_str()));
-}
-
-#[tokio::test]
-async fn another_sites_feed_is_a_new_base_line() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=6)).await;
-    let other: Vec<Post> = (20..26)
-        .map(|day| Post {
-            id: format!("tag:elsewhere.example,2026:{day}"),
-            title: format!("Elsewhere {day}"),
-            link: format!("http://elsewhere.example/{day}"),
-            text: "Nothing of it was ever in the other feed, and it is long enough to be a text."
-                .into(),
-            ..post(day)
-        })
-        .collect();
-    let document = atom("http://elsewhere.example/", &other);
-    gate.later(1);
-    assert!(gate.take(&document).await.held.is_some());
-    for _ in 0..10 {
-        gate.later(1);
-        gate.take(&document).await;
-    }
-    let events = gate.store_events().await;
-    assert_eq!(events.iter().filter(|e| **e == Retired).count(), 6);
-    assert!(!events.contains(&Deleted));
-    assert_eq!(gate.reader().await.len(), 6);
-}
-
-#[tokio::test]
-async fn counters_and_stamps_make_no_version_but_are_served() {
-    let mut gate = Gate::new().await;
-    let mut posts = days(1..=4);
-    let counted = |n: u32| {
-        format!(
-            "<slash:comments xmlns:slash=\"http://purl.org/rss/1.0/modules/slash/\">{n}</slash:comments>"
-        )
-    };
-    posts[0].extra = counted(1);
-    gate.posts(&posts).await;
-    posts[0].extra = counted(2);
-    gate.later(1);
-    let verdict = gate.posts(&posts).await;
-    assert_eq!(kinds(&verdict), []);
-    let items = gate.items(Select::Current).await;
-    assert!(items[0].shared.winner.data.xml.contains(">2</slash:comments>"));
-    assert_eq!(items[0].shared.winner.updates.value(), 1);
-}
-
-#[tokio::test]
-async fn a_cut_document_adds_and_takes_nothing_away() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=6)).await;
-    let whole = atom(SITE, &days(1..=7));
-    let cut = &whole[..whole.len() * 2 / 5];
-    gate.later(1);
-    // What comes out of its ruins may be no entry.
-    assert_eq!(kinds(&gate.take(cut).await), []);
-    gate.later(1);
-    assert_eq!(kinds(&gate.take(cut).await), [Created]);
-    assert_eq!(gate.reader().await.len(), 7);
 }
 
 #[tokio::test]

@@ -2,14 +2,11 @@
 
 use crate::support;
 
+use crate::judgement::days;
 use proptest::prelude::*;
 use support::{Gate, Post, kinds, post};
-use tidegate_core::model::{EventKind::*, FeedNoise, Ignore, NoiseClass};
+use tidegate_core::model::{EventKind::*, Ignore, NoiseClass};
 use tidegate_store::Select;
-
-fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
-    range.rev().map(post).collect()
-}
 
 /// A feed of eight posts that was seen once.
 async fn begun() -> (Gate, Vec<Post>) {
@@ -54,68 +51,6 @@ async fn a_breaking_story_is_never_silenced() {
     assert_eq!(kinds(&gate.same().await), [], "once");
     posts[0].title = "16 dead".to_owned();
     assert_eq!(kinds(&gate.posts(&posts).await), [Updated], "and then it is news again");
-}
-
-#[tokio::test]
-async fn counters_in_every_title_are_learned_though_the_feed_is_held() {
-    let (mut gate, posts) = begun().await;
-    let counted = |n: u32| -> Vec<Post> {
-        let titled = |p: &Post| Post { title: format!("{} ({n} views)", p.title), ..p.clone() };
-        posts.iter().map(titled).collect()
-    };
-    let mut updates = Vec::new();
-    for n in 0..20 {
-        gate.later(1);
-        updates.push(gate.posts(&counted(n)).await.events().len());
-    }
-    assert!(updates.iter().sum::<usize>() <= 3 * 8, "{updates:?}");
-    assert_eq!(updates[12..], [0; 8], "{updates:?}");
-    assert_eq!(gate.store_state().await.hold, None);
-    let noise = gate.store_state().await.noise;
-    assert!(noise.spans[0].items >= FeedNoise::ITEMS, "{noise:?}");
-    // A new post's counter is noise from its first change on.
-    let with_new = |n: u32| {
-        let mut all = counted(n);
-        all.insert(0, Post { title: format!("The story of day 9 ({n} views)"), ..post(9) });
-        all
-    };
-    gate.later(1);
-    assert_eq!(kinds(&gate.posts(&with_new(21)).await), [Created]);
-    gate.later(1);
-    assert_eq!(kinds(&gate.posts(&with_new(22)).await), []);
-    assert_eq!(gate.known(&post(9).id).await.noise.waiting, None);
-    // A real edit among the noise comes out at once, and alone.
-    let mut edited = with_new(23);
-    edited[4].text.push_str(" Corrected.");
-    gate.later(1);
-    let verdict = gate.posts(&edited).await;
-    assert_eq!((kinds(&verdict), verdict.held), (vec![Updated], None));
-}
-
-#[tokio::test]
-async fn counters_in_every_title_that_has_no_other_number_make_no_version() {
-    let mut gate = Gate::new().await;
-    let names = ["keeper", "lamp", "ship", "storm", "clock", "log"];
-    let counted = |n: u32| -> Vec<Post> {
-        let titled = |(at, p): (usize, Post)| Post {
-            title: format!("About the {} ({n} views)", names[at]),
-            ..p
-        };
-        days(1..=6).into_iter().enumerate().map(titled).collect()
-    };
-    let mut held = Vec::new();
-    for n in 0..9 {
-        gate.later(1);
-        let verdict = gate.posts(&counted(n)).await;
-        assert_eq!(kinds(&verdict).len(), if n == 0 { 6 } else { 0 });
-        held.push(verdict.held.is_some());
-    }
-    // Two documents were held for changing everything; the third shows what it is.
-    assert_eq!(held[..4], [false, true, true, false]);
-    assert!(held[4..].iter().all(|held| !held));
-    assert_eq!(gate.known(&post(3).id).await.noise.waiting, None);
-    gate.later(24 * 40);
-    assert_eq!(kinds(&gate.same().await), []);
 }
 
 #[tokio::test]
@@ -196,26 +131,6 @@ async fn a_template_change_with_one_real_edit_inside() {
     }
     assert!(shown(&gate, &posts[4]).await.contains(", corrected"));
     assert_eq!(gate.known(&posts[0].id).await.updates.value(), 1);
-}
-
-#[tokio::test]
-async fn a_held_edit_that_is_taken_back_leaves_no_trace() {
-    let (mut gate, posts) = begun().await;
-    let mut other = posts.clone();
-    for p in &mut other {
-        p.title.push_str(" (1 view)");
-    }
-    gate.later(1);
-    assert!(gate.posts(&other).await.held.is_some());
-    assert!(gate.known(&posts[0].id).await.noise.held);
-    gate.later(1);
-    let healed = gate.posts(&posts).await;
-    assert_eq!((kinds(&healed), healed.held), (vec![], None));
-    assert!(!gate.known(&posts[0].id).await.noise.held);
-    let mut edited = posts.clone();
-    edited[0].title.push_str(" (1 view)");
-    gate.later(1);
-    assert_eq!(kinds(&gate.posts(&edited).await), [Updated]);
 }
 
 proptest! {

@@ -48,17 +48,6 @@ async fn ids_and_histories_stay_the_publishers() {
     assert_eq!(sequences(&item(&gate, "x.b").await), owned(&[(6, "JEO"), (1, "REO")]));
 }
 
-#[tokio::test]
-async fn an_older_version_and_the_same_one_change_nothing() {
-    let mut gate = Gate::new().await;
-    gate.take(&shared(&[entry("a", "A2", 2, &[(2, "REO", 2), (1, "REO", 1)])])).await;
-    gate.later(1);
-    let verdict = gate.take(&shared(&[entry("a", "A1", 1, &[(1, "REO", 1)])])).await;
-    assert_eq!(kinds(&verdict), []);
-    assert_eq!(verdict.change.map(|change| change.versions.len()).unwrap_or(0), 0);
-    assert_eq!(titles(&gate.reader().await), ["A2"]);
-}
-
 /// Other bytes of the version that is known are served, and are no version of their own.
 #[tokio::test]
 async fn newer_bytes_of_a_version_are_served_without_one() {
@@ -231,34 +220,6 @@ async fn a_publisher_that_shares_no_more_is_compared() {
     assert_eq!(titles(&gate.reader().await), ["A, edited"]);
 }
 
-/// READINGS 1, row 18: broken sync markup costs that item its sync, not the feed.
-#[tokio::test]
-async fn broken_sync_markup_costs_one_item_its_sync() {
-    let mut gate = Gate::new().await;
-    let broken =
-        Shared { sync: sync("x.b", 0, "", &[(1, "REO", 1)], ""), ..entry("b", "B", 1, &[]) };
-    let text = shared(&[entry("a", "A", 1, &[(1, "REO", 1)]), broken.clone()]);
-    let read = parse::document(&text, None, &Limits::default()).unwrap();
-    assert!(
-        read.warnings.iter().any(|w| w.message.contains("updates=\"0\"")),
-        "{:?}",
-        read.warnings
-    );
-    gate.take(&text).await;
-    let snapshot = gate.snapshot().await;
-    let b = snapshot.known.iter().find(|k| k.published_id == "urn:b").unwrap();
-    assert_eq!(b.origin, Origin::Observed);
-    assert!(b.id.as_str().starts_with("gate.example."));
-    assert_eq!(titles(&gate.reader().await), ["A", "B"]);
-    // Of an item that is shared it changes nothing.
-    gate.later(1);
-    let broken_a =
-        Shared { sync: sync("x.a", 0, "", &[(1, "REO", 1)], ""), ..entry("a", "other", 1, &[]) };
-    let verdict = gate.take(&shared(&[broken_a, broken])).await;
-    assert_eq!(kinds(&verdict), []);
-    assert_eq!(titles(&gate.reader().await), ["A", "B"]);
-}
-
 /// A document that is cut on its way: the entries that are whole keep their ids.
 #[tokio::test]
 async fn what_ends_early_keeps_the_sync_of_its_whole_entries() {
@@ -270,19 +231,6 @@ async fn what_ends_early_keeps_the_sync_of_its_whole_entries() {
     assert!(matches!(known.as_slice(), [a] if a.origin == Origin::Upstream), "{known:?}");
     assert_eq!(kinds(&gate.take(&whole).await), [EventKind::Created]);
     assert_eq!(titles(&gate.reader().await), ["a", "b"]);
-}
-
-/// One id for two entries says nothing of either.
-#[tokio::test]
-async fn an_id_that_stands_twice_counts_for_none() {
-    let mut gate = Gate::new().await;
-    let twice = |id, text| Shared {
-        sync: sync("x.same", 1, "", &[(1, "REO", 1)], ""),
-        ..entry(id, text, 1, &[])
-    };
-    gate.take(&shared(&[twice("a", "A"), twice("b", "B")])).await;
-    assert_eq!(titles(&gate.reader().await), ["A", "B"]);
-    assert!(gate.snapshot().await.known.iter().all(|k| k.origin == Origin::Observed));
 }
 
 /// docs/sharing.md, Limits: a history in our own name that we never made is refused.

@@ -6,7 +6,7 @@ use crate::support::sharing as publisher;
 
 use publisher::*;
 use support::{Gate, Post, kinds};
-use tidegate_core::model::{Conflicting, Count, EventKind, FeedName, Item, Origin, SyncId};
+use tidegate_core::model::{Count, EventKind, FeedName, Item, Origin, SyncId};
 use tidegate_judge::record::{self, AggregateSource, Credit, Issued, Verdict};
 use tidegate_store::Select;
 
@@ -201,23 +201,6 @@ async fn what_is_not_believed_is_plain() {
     gate.later(1);
     let verdict = with(&mut gate, &text, None, Some(&nobody)).await;
     assert_eq!(kinds(&verdict), []);
-}
-
-/// What is in conflict is kept within bounds, the strongest first.
-#[tokio::test]
-async fn conflicts_have_bounds() {
-    let mut gate = Gate::new().await;
-    let conflict = |n: usize, size: usize| {
-        let said = sync("x.a", 1, "", &[(1, &format!("E{n:03}"), 1)], "");
-        format!("<entry>{said}<id>urn:a</id><title>{}</title></entry>", "x".repeat(size))
-    };
-    let many: String = (0..90).map(|n| conflict(n, 20_000)).collect();
-    let inner = format!("<sx:conflicts>{many}</sx:conflicts>");
-    let said = sync("x.a", 2, "", &[(2, "JEO", 9)], &inner);
-    let verdict = gate.take(&shared(&[Shared { sync: said, ..entry("a", "A", 2, &[]) }])).await;
-    assert!(verdict.notes[0].contains("are not kept"), "{:?}", verdict.notes);
-    let kept = item(&gate, "x.a").await.shared.conflicts;
-    assert!(kept.len() > 40 && kept.len() < 90 && kept.len() <= Conflicting::LIMIT);
 }
 
 fn name(text: &str) -> FeedName {

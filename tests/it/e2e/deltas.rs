@@ -17,19 +17,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tags_outlive_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
-    stage.posts(&posts(1..=8)).await;
-    for day in 9..12 {
-        stage.restart().await;
-        stage.posts(&posts(day - 7..=day)).await;
-    }
-    assert_eq!(stage.followers.answers(), (3, 1));
-    stage.end().await;
-}
-
 /// What came after the copy was made is not known to it, and revisions are given out anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tag_from_after_the_copy_gets_the_whole_document() {

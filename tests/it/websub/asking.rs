@@ -75,12 +75,3 @@ async fn operators_see_subscriptions_and_never_what_protects_them() {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_hub_nothing_leads_to_one() {
-    let stage = Stage::with("[websub]\nhub = false\n").await;
-    let (_, headers, document) = stage.get("/feeds/news").await;
-    assert!(!format!("{headers:?}").contains("websub") && !document.contains("websub"));
-    let (status, said) = stage.post(&[("hub.mode", "subscribe")]).await;
-    assert_eq!((status.as_u16(), said.contains("no hub here")), (404, true), "{said}");
-}
