@@ -1,16 +1,16 @@
-//! What `?as-of=` answers is what was live then: over recorded feeds, where `TIDEGATE_CORPUS` names
-//! them, and over a series of our own. And what it costs to keep that.
+//! What `?as-of=` answers is what was live then, over recorded feeds, where `TIDEGATE_CORPUS` names
+//! them; of others it is `history.rs`.
 
 use crate::history::site;
 use crate::support;
 
 use site::{READER, Site};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use support::Gate;
 use tidegate_core::model::{FeedName, FeedOptions, Item, SyncId, Time};
-use tidegate_replay::{self as replay, DocumentReport, Recorded, ReplayTarget, Series};
+use tidegate_replay::{self as replay, DocumentReport, ReplayTarget, Series};
 use tidegate_store::{Past, PastSelect, Select, Store};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -178,36 +178,4 @@ fn recorded_feeds_are_answered_as_they_were() {
     let compared: usize = all.iter().map(|series| runtime().block_on(compare(series))).sum();
     println!("{compared} times of {} feeds compared", all.len());
     assert!(all.len() >= FEEDS_WANTED, "only {} feeds", all.len());
-}
-
-/// A publisher that adds, edits, removes, renames and brings back, and lets items slide off.
-fn own(folder: &Path) -> Series {
-    let mut posts: Vec<support::Post> = (1..=12).rev().map(support::post).collect();
-    let mut documents = Vec::new();
-    for n in 1..=60_u32 {
-        let place = (n as usize * 7) % posts.len();
-        match n % 6 {
-            0 => drop(posts.remove(place)),
-            1 => posts[place].title.push_str(" again"),
-            2 => posts[place].text.push_str(" and on"),
-            3 => posts[place].id.push_str("-moved"),
-            _ => posts.insert(0, support::post(20 + n)),
-        }
-        posts.truncate(12);
-        let text = support::atom(support::SITE, &posts);
-        let file = format!("{n:04}.xml");
-        let path = folder.join(&file);
-        std::fs::write(&path, text).unwrap();
-        let time = Time::from_unix(support::START + i64::from(n) * 9 * support::HOUR);
-        documents.push(Recorded { n: u64::from(n), time, file, path });
-    }
-    Series { name: "own".to_owned(), documents }
-}
-
-#[test]
-fn a_feed_of_our_own_is_answered_as_it_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let series = own(folder.path());
-    let compared = runtime().block_on(compare(&series));
-    assert_eq!(compared, 60);
 }
