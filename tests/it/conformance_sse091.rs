@@ -174,16 +174,6 @@ fn collections_are_merged_like_feeds() {
     assert_eq!(value["items"][0]["sync"]["conflicts"][0]["title"], "lost");
 }
 
-#[test]
-fn json_that_is_no_collection_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.json");
-    std::fs::write(&path, "{\"things\": []}").unwrap();
-    let said =
-        merge_command(&path, &path, &mut Vec::new(), &mut Vec::new()).unwrap_err().to_string();
-    assert!(said.contains("x.json: line 1: the document is neither"), "{said}");
-}
-
 /// READINGS 2, its last sentence, over the samples: an update is known by its place, and what SSE 1.0 makes of
 /// them comes back from SSE 0.91.
 #[test]

@@ -4,7 +4,7 @@
 use crate::support::gateways::{Paper, Running};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, FeedRecord};
+use tidegate_core::model::FeedRecord;
 
 /// How often it is looked whether something has come, every 50 ms.
 const LOOKS: u32 = 400;
@@ -199,52 +199,6 @@ async fn feeds_follow_their_list_over_restarts() {
     town.end().await;
 }
 
-/// A list that is held pauses nothing; one that is believed pauses nothing that the operator edited or brought back, and
-/// never polls again what he paused or removed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_operator_did_stays_whatever_the_list_says() {
-    let names: Vec<String> = (0..10).map(|n| format!("f{n}")).collect();
-    let all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), name.as_str())).collect();
-    let town = Town::start(&all, "add_feeds = true\n").await;
-    let expect = async |standings: [&str; 10]| {
-        let said = names.iter().zip(standings).map(|(name, is)| format!("{name} {is} {name}"));
-        let said: Vec<String> = said.collect();
-        town.expect(&said.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    };
-    let stands = async |feed: &str, action: &str| {
-        let path = format!("/feeds/{}/pause", town.name(feed).await);
-        town.call("POST", &path, Some(json!({ "action": action }))).await;
-    };
-    let has_one = async || {
-        let held = town.says(&all[..1]).await;
-        assert!(held["held"].is_string(), "{held}");
-    };
-    let release = || town.call("POST", "/feeds/ours/hold", Some(json!({ "action": "release" })));
-    expect(["active"; 10]).await;
-    has_one().await;
-    town.rest().await;
-    expect(["active"; 10]).await;
-
-    let (edited, back) = (town.name("f1").await, town.name("f3").await);
-    let wanted = json!({ "url": town.url("f1"), "min_interval": "2d" });
-    town.call("PUT", &format!("/feeds/{edited}"), Some(wanted)).await;
-    stands("f2", "pause").await;
-    town.call("DELETE", &format!("/feeds/{back}"), None).await;
-    town.call("PUT", &format!("/feeds/{back}"), Some(json!({ "url": town.url("f3") }))).await;
-    town.call("DELETE", &format!("/feeds/{}", town.name("f4").await), None).await;
-    release().await;
-    let (on, off) = ("active", "paused");
-    expect([on, on, off, on, "gone", off, off, off, off, off]).await;
-    stands("f5", "resume").await;
-    stands("f6", "pause").await;
-    town.says(&all).await;
-    expect([on, on, off, on, "gone", on, off, on, on, on]).await;
-    has_one().await;
-    release().await;
-    expect([on, on, off, on, "gone", on, off, off, off, off]).await;
-    town.end().await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_is_purged_lets_go_of_its_feeds() {
     let town = Town::start(&[("a", "a"), ("b", "b")], "").await;
@@ -260,20 +214,5 @@ async fn a_list_that_is_purged_lets_go_of_its_feeds() {
     town.call("PUT", "/feeds/second", Some(list)).await;
     town.call("POST", "/feeds/second/poll", None).await;
     town.expect(&["a active a", "b active b", "c active c", &second]).await;
-    town.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_feed_that_is_no_list_adds_nothing() {
-    let town = Town::start(&[], "").await;
-    let wanted = json!({ "url": town.url("posts"), "add_feeds": true });
-    let added = town.call("PUT", "/feeds/posts", Some(wanted)).await;
-    assert_eq!(added["options"]["add_feeds"], true);
-    town.call("POST", "/feeds/posts/poll", None).await;
-    town.rest().await;
-    let error = town.call("GET", "/feeds/posts", None).await["feeds_of_list"]["error"].clone();
-    assert!(error.as_str().unwrap().contains("no subscription list"), "{error}");
-    let names: Vec<FeedName> = town.records().await.into_iter().map(|r| r.name).collect();
-    assert_eq!(names.len(), 2, "{names:?}");
     town.end().await;
 }

@@ -165,29 +165,6 @@ async fn an_operator_begins_and_stops_a_walk() {
 }
 
 #[tokio::test]
-async fn numbered_pages_of_wordpress_are_taken_in() {
-    let mut stage = Stage::with(Format::Rss20, "", "").await;
-    let page = |days| {
-        let text = Format::Rss20.document(&posts(days));
-        let head = "<link>http://publisher.example/</link>";
-        let generator = "<generator>https://wordpress.org/?v=6.5</generator>";
-        let text = text.replacen(head, &format!("{head}{generator}"), 1);
-        Answer::document("application/rss+xml", text)
-    };
-    stage.answers(page(11..=15));
-    stage.publisher.set("/feed?paged=2", page(6..=10));
-    stage.publisher.set("/feed?paged=3", page(1..=5));
-    stage.publisher.set("/feed?paged=4", Answer::status(404));
-    stage.poll().await;
-    begins(&stage).await;
-    let walk = ended(&stage).await;
-    assert_eq!((&walk["state"], &walk["layout"]), (&json!("done"), &json!("numbered")), "{walk}");
-    assert_eq!((&walk["items"], &walk["documents"]), (&json!(10), &json!(2)), "{walk}");
-    assert_eq!(stage.poll().await.reader, "");
-    stage.end().await;
-}
-
-#[tokio::test]
 async fn a_walk_meets_the_guard() {
     let feed = "backfill = true\nurl = \"http://localhost:{port}/feed\"";
     let polling = "[polling]\nallow_private = [\"localhost:{port}\"]\nhost_spacing = \"0s\"\n\

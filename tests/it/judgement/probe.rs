@@ -1,11 +1,10 @@
 //! What items' own addresses answered, beside what the documents say.
 
 use crate::judgement::days;
-use crate::support::{Gate, kinds, post};
+use crate::support::{Gate, kinds};
 use tidegate_core::model::{Deletions, EventKind, EventKind::*, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbeReply, Replies};
 use tidegate_judge::record::Verdict;
-use tidegate_store::Select;
 use url::Url;
 
 const FEED: &str = "http://publisher.example/feed";
@@ -38,20 +37,6 @@ pub(super) async fn answer(gate: &mut Gate, code: u16) -> Verdict {
         items: items.collect(),
     };
     gate.answered(&replies).await
-}
-
-#[tokio::test]
-async fn gone_confirms_at_once_with_address_and_status() {
-    let mut gate = with_a_hole().await;
-    let verdict = answer(&mut gate, 404).await;
-    assert_eq!(kinds(&verdict), [Deleted]);
-    let reason = &verdict.events()[0].reason;
-    let link = post(5).link;
-    assert!(reason.contains(&format!("its own address, {link}, answered 404 at ")), "{reason}");
-    assert_eq!(verdict.change.as_ref().unwrap().versions[0].reason, *reason);
-    let items = gate.items(Select::All).await;
-    assert_eq!(items.iter().filter(|i| i.shared.winner.deleted).count(), 1);
-    assert_eq!(gate.store_state().await.next_decision_at, None);
 }
 
 #[tokio::test]

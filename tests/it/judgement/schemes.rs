@@ -53,16 +53,6 @@ async fn what_nobody_changed_makes_no_version_and_an_edit_makes_one() {
 }
 
 #[tokio::test]
-async fn an_edit_that_comes_with_the_new_scheme_makes_one_version() {
-    let mut gate = other().await;
-    take(&mut gate, &[("a", "one"), ("b", "two"), ("c", "three")], 1).await;
-    gate.other_scheme = false;
-    let edited = [("a", "one"), ("b", "two, edited"), ("c", "three")];
-    assert_eq!(take(&mut gate, &edited, 2).await, [Updated]);
-    assert_eq!(take(&mut gate, &edited, 3).await, []);
-}
-
-#[tokio::test]
 async fn what_is_no_part_of_the_text_any_more_makes_no_version() {
     let items = [
         ("a", "<img src=/lead>ma&iacute;z <a href=/b#part>there</a>"),
@@ -95,17 +85,6 @@ async fn what_comes_back_under_another_id_makes_no_version_either() {
     let renamed = dated(&items, 2).replace("<guid>another-three<", "<guid>3<");
     let found = kinds(&gate.take(&renamed).await);
     assert!(found.contains(&Returned) && !found.contains(&Updated), "{found:?}");
-}
-
-#[tokio::test]
-async fn what_comes_back_long_after_makes_no_version_either() {
-    let items = [("a", "one"), ("b", "two"), ("c", "three")];
-    let mut gate = other().await;
-    take(&mut gate, &items, 1).await;
-    gate.other_scheme = false;
-    // It leaves at the old end, and comes back.
-    assert_eq!(take(&mut gate, &items[..2], 1).await, [Retired]);
-    assert_eq!(take(&mut gate, &items, 2).await, [Returned]);
 }
 
 #[tokio::test]
