@@ -7,14 +7,12 @@ mod heads;
 mod held;
 mod holes;
 mod ill_formed;
-mod let_in;
 mod moved;
 mod probe;
 mod rivals;
 mod schemes;
 mod series;
 mod signs;
-mod steps;
 mod stories;
 use crate::support;
 

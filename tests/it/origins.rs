@@ -44,11 +44,6 @@ fn answer(base: &str, request: &Request) -> Response {
         "/private.xml" => with(typed(ATOM, atom(base)), "cache-control", "private"),
         "/cookie.xml" => with(typed(ATOM, atom(base)), "set-cookie", "a=b"),
         "/vary.xml" => with(typed(ATOM, atom(base)), "vary", "Cookie"),
-        "/feed.json" => typed(
-            "application/feed+json",
-            "{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"t\",\"items\":[{\"id\":\"1\",\
-             \"title\":\"One\",\"content_text\":\"x\"}]}",
-        ),
         "/choices" => {
             let mut answer = with(typed(HTML, "<script>alert(1)</script>"), "set-cookie", "a=b");
             *answer.status_mut() = StatusCode::MULTIPLE_CHOICES;
@@ -203,49 +198,6 @@ impl Front {
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         feeds.map(|feed| (text(&feed["url"]), text(&feed["name"]))).collect()
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_feed_is_enriched_once_its_first_reader_has_what_the_site_answers() {
-    let site = Site::start().await;
-    let front = Front::through(&site).await;
-    assert_eq!(front.text("/atom.xml").await, atom(&site.url));
-    front.made("/atom.xml").await;
-    let second = front.get("/atom.xml").send().await.unwrap();
-    let link = second.headers()["link"].to_str().unwrap().to_owned();
-    let etag = second.headers()["etag"].clone();
-    let text = second.text().await.unwrap();
-    assert!(text.contains("sx:sync"), "{text}");
-    assert!(
-        text.contains("href=\"http://blog.gw.example/atom.xml\" rel=\"self\"")
-            || text.contains("rel=\"self\""),
-        "{text}"
-    );
-    assert!(link.contains("<http://blog.gw.example/atom.xml>; rel=\"self\""), "{link}");
-    // Nor does the name of the feed show where the gateway asks.
-    assert!(link.contains("http://gw.example/feeds/blog-gw-example-atom-xml/"), "{link}");
-    // The first poll took what the gateway's own look found.
-    assert!(site.count("/atom.xml") >= 2);
-    let asked = site.count("/atom.xml");
-    let again = front.get("/atom.xml").header(header::IF_NONE_MATCH, etag).send().await.unwrap();
-    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
-    assert_eq!(front.text("/atom.xml").await, text);
-    assert_eq!(site.count("/atom.xml"), asked, "the site was asked for what the gateway has");
-    front.made("/feed.json").await;
-    let json = front.get("/feed.json").send().await.unwrap();
-    assert!(json.headers()["content-type"].to_str().unwrap().contains("json"));
-    assert!(json.text().await.unwrap().contains("http://blog.gw.example/feed.json"));
-    let feeds = front.feeds().await;
-    let name = &feeds[&format!("{}atom.xml", site.url)];
-    // Its other views are where those of every feed are.
-    let sync = format!("http://{}/feeds/{name}/sync", front.gateway.address());
-    assert_eq!(front.client.get(sync).send().await.unwrap().status(), StatusCode::OK);
-    // None of our own pages is below the origin's host.
-    for path in ["/feeds/x", "/api/v1/feeds", "/healthz", "/session", &format!("/feeds/{name}")] {
-        assert_eq!(front.get(path).send().await.unwrap().status(), StatusCode::NOT_FOUND, "{path}");
-        assert_eq!(site.count(path), 1, "{path}");
-    }
-    front.gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,19 +32,6 @@ async fn a_new_address_of_another_feed_is_held() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_document_from_a_new_address_is_held_as_well() {
-    let mut gate = Gate::new().await;
-    gate.posts(&days(1..=6)).await;
-    gate.url = "http://publisher.example/elsewhere".to_owned();
-    let other: Vec<Post> = (20..26)
-        .map(|d| Post { id: format!("urn:{d}"), link: format!("urn:{d}"), ..post(d) })
-        .collect();
-    let whole = atom(SITE, &other);
-    let verdict = gate.take(&whole[..whole.len() / 2]).await;
-    assert!(verdict.held.is_some() && verdict.events().is_empty(), "{verdict:?}");
-}
-
-#[tokio::test]
 async fn a_plain_move_of_the_address_waits_for_nothing() {
     let mut gate = Gate::new().await;
     gate.posts(&days(1..=8)).await;

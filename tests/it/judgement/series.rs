@@ -1,4 +1,4 @@
-//! Posts that are like each other are posts of their own; one that was written anew is the same.
+//! Posts that are like each other are posts of their own.
 
 use super::support::{Gate, Post, kinds, post};
 use tidegate_core::model::{EventKind, EventKind::*};
@@ -73,23 +73,5 @@ async fn numbers_of_posts_at_two_sites_are_not_one() {
         gate.later(24);
         let events = kinds(&gate.posts(&posts(last).collect::<Vec<_>>()).await);
         assert_eq!(events, [Created, Retired], "day {last}");
-    }
-}
-
-#[tokio::test]
-async fn a_post_under_another_title_is_the_same_where_its_date_and_text_are() {
-    for place in [0, 3] {
-        let mut gate = Gate::new().await;
-        let mut posts: Vec<Post> = (1..=8).rev().map(post).collect();
-        let named = |title: &str, of: &Post| {
-            let link = format!("http://publisher.example/{}/", title.replace(' ', "-"));
-            let text = format!("{} No other story has it.", post(of.day).text);
-            Post { id: link.clone(), link, title: title.to_owned(), text, ..of.clone() }
-        };
-        posts[place] = named("helo world", &posts[place]);
-        gate.posts(&posts).await;
-        gate.later(2);
-        posts[place] = named("hello", &posts[place]);
-        assert_eq!(kinds(&gate.posts(&posts).await), [Rekeyed, Updated]);
     }
 }

@@ -247,67 +247,6 @@ async fn short_titles_and_days_of_a_zone_are_two_signs() {
 }
 
 #[tokio::test]
-async fn a_file_that_belongs_to_a_post_is_no_sign() {
-    for file in ["harbour.jpg", "harbour.webp?w=900", "harbour.mp3"] {
-        let illustrated = |day: u32| Post {
-            extra: format!("<link rel=\"enclosure\" href=\"http://publisher.example/f/{file}\"/>"),
-            ..post(day)
-        };
-        let mut gate = Gate::new().await;
-        let mut posts: Vec<Post> = (1..=8).rev().map(post).collect();
-        posts[3] = illustrated(5);
-        gate.posts(&posts).await;
-        gate.later(1);
-        // Another post with the same file.
-        posts[3] = Post {
-            id: "urn:another".to_owned(),
-            title: "Quite another matter".to_owned(),
-            link: "http://publisher.example/another".to_owned(),
-            text: "Nobody has said this before.".to_owned(),
-            ..illustrated(6)
-        };
-        let events = kinds(&gate.posts(&posts).await);
-        assert!(!events.contains(&Rekeyed) && events.contains(&Created), "{events:?}");
-    }
-}
-
-/// What becomes of a column that stands among the stories of four weeks, with a text that never
-/// changes.
-async fn weekly(text: &str) -> (usize, Vec<EventKind>) {
-    let week = |week: u32| -> Vec<Listed> {
-        let date = format!("<pubDate>{} Mar 2026 06:00:00 +0000</pubDate>", 1 + week * 7);
-        let listed = |at: u32, title: String, text: &str| Listed {
-            id: format!("https://notes.example/{week}/{at}"),
-            link: format!("https://notes.example/{week}/{at}"),
-            title,
-            more: format!("<description>{text}</description>{date}"),
-        };
-        let mut items: Vec<Listed> =
-            (0..5).map(|at| listed(at, format!("Story {week} about {at}"), "A story.")).collect();
-        items.insert(3, listed(9, "Questions of the week".to_owned(), text));
-        items
-    };
-    let mut gate = Gate::new().await;
-    for number in 0..4 {
-        gate.later(24 * 7);
-        gate.take(&rss(&week(number))).await;
-    }
-    (count(&gate).await, gate.store_events().await)
-}
-
-#[tokio::test]
-async fn a_column_of_each_week_is_a_post_each_week() {
-    let about = "Every week we ask those who live at the harbour what they saw, heard, bought, \
-         mended, and what they would have liked better.";
-    // With a text like that of a post as well.
-    for about in [about.to_owned(), about.repeat(3)] {
-        let (items, events) = weekly(&about).await;
-        assert!(!events.contains(&Rekeyed), "{events:?}");
-        assert_eq!(items, 24);
-    }
-}
-
-#[tokio::test]
 async fn what_is_listed_twice_goes_by_another_id_twice() {
     let paper = |number: u32, version: u32, section: &str| Listed {
         id: format!("oai:papers:{number}v{version}"),
@@ -355,25 +294,4 @@ async fn another_number_in_the_title_is_another_post() {
         let events = kinds(&gate.posts(&posts).await);
         assert_eq!(events.contains(&Rekeyed), same, "{title}: {events:?}");
     }
-}
-
-#[tokio::test]
-async fn a_text_alone_makes_no_rename() {
-    let mut gate = Gate::new().await;
-    let about = "A story that is told at such length that it could be told from all the others of \
-         this feed and of every other feed by it alone.";
-    let mut posts: Vec<Post> = (1..=6).rev().map(post).collect();
-    posts[2].text = about.to_owned();
-    gate.posts(&posts).await;
-    gate.later(1);
-    posts[2] = Post {
-        id: "urn:film".to_owned(),
-        title: "A film in its place".to_owned(),
-        link: "http://publisher.example/film".to_owned(),
-        day: 5,
-        text: about.to_owned(),
-        ..post(4)
-    };
-    let events = kinds(&gate.posts(&posts).await);
-    assert!(!events.contains(&Rekeyed) && events.contains(&Created), "{events:?}");
 }
