@@ -16,7 +16,7 @@ mod signs;
 mod stories;
 use crate::support;
 
-use support::{Gate, Post, SITE, atom, kinds, post};
+use support::{Gate, Post, atom, kinds, post};
 use tidegate_core::model::EventKind::*;
 use tidegate_store::Select;
 

@@ -19,7 +19,8 @@ const WORDS: [&str; 4] = [NAME, "Zebrafish", ANN, WRONG];
 const WALK_LIMIT: usize = 3_000;
 
 pub struct Gate {
-    process: Process,
+    /// It ends with this.
+    _process: Process,
     folder: tempfile::TempDir,
     pub public: String,
     pub client: Client,
@@ -78,7 +79,7 @@ impl Gate {
             process.poll(feed).await;
         }
         let (public, client) = (process.address.clone(), process.client.clone());
-        Self { process, folder, public, client }
+        Self { _process: process, folder, public, client }
     }
 
     /// Asks what it knows of and whatever that leads to; `ask` answers what is said at a path.

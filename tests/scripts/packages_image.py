@@ -16,7 +16,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import threading
 import urllib.request
 
 import stage
@@ -142,19 +141,6 @@ def served(image, known, unknown, faults):
     image.run("import", state, **{**settings, "TIDEGATE_STORE_PATH": f"{data}-again"})
 
 
-def demonstrated(image):
-    """The demonstration tells of a new post."""
-    demo = image.start("demo", "--every", "1s", "--listen", "127.0.0.1:0")
-    guard = threading.Timer(stage.WAIT, demo.kill)
-    guard.start()
-    told = any(re.match(r" *\d+:\d+  new  ", line) for line in demo.stdout)
-    guard.cancel()
-    demo.terminate()
-    output, log = demo.communicate(timeout=stage.WAIT)
-    if not told or demo.returncode != 0:
-        sys.exit(f"demo: status {demo.returncode}, {output}, {log}")
-
-
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("--bin", "--folder"):
@@ -169,7 +155,6 @@ def main():
     image.add_base(authority)
     image.run("--version")
     served(image, known, unknown, faults)
-    demonstrated(image)
     print(f"the image has {image.size / 1e6:.1f} MB, and runs as {image.user}: {len(faults)} faults")
     sys.exit(stage.status(faults))
 

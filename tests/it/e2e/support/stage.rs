@@ -35,8 +35,6 @@ pub struct Step {
     pub events: String,
     /// Why a document is held.
     pub held: Option<String>,
-    /// What went wrong.
-    pub error: Option<String>,
     /// The feed's tick.
     pub until: String,
     /// What the feed reader found then.
@@ -239,7 +237,6 @@ impl Stage {
             outcome: if changed && outcome != "failed" { "changed".into() } else { outcome },
             events: events.join(", "),
             held: text("held"),
-            error: text("error"),
             until: text("until").unwrap_or_default(),
             reader: String::new(),
         }
