@@ -158,14 +158,14 @@ fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
     let targets: [(fn(&[u8]), Vec<Vec<u8>>); 10] = [
         (targets::document, feeds()),
         (targets::document, files("tests/fixtures/merge")),
-        (targets::document, files("fuzz/seeds/collection")),
-        (targets::tree, feeds()),
         (targets::merge, pairs()),
-        (targets::opml, files("fuzz/seeds/opml")),
         (targets::config, configurations),
+        (targets::text, texts),
         (targets::sup, files("fuzz/seeds/sup")),
         (targets::websub, files("fuzz/seeds/websub")),
-        (targets::text, texts),
+        (targets::document, files("fuzz/seeds/collection")),
+        (targets::opml, files("fuzz/seeds/opml")),
+        (targets::tree, feeds()),
     ];
     std::thread::scope(|threads| {
         for (salt, (target, seeds)) in (1..).zip(&targets) {
