@@ -38,7 +38,7 @@ impl Terminal {
     }
 
     async fn run(&self, typed: &str, expected: &[&str]) {
-        let (command, status) = match typed.strip_suffix(']').and_then(|it| it.rsplit_once(" [")) {
+        let (command, status) = match typed.strip_suffix(']').and_then(|it| it.rsplit_once('[')) {
             Some((command, status)) => (command, status.parse().unwrap()),
             None => (typed, 0),
         };
@@ -47,6 +47,10 @@ impl Terminal {
         let (variables, arguments) = words.split_at(words.iter().take_while(is_variable).count());
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command.current_dir(self.folder.path()).args(arguments).stdin(std::process::Stdio::null());
+        // What tests read is no setting of the program.
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TIDEGATE_")) {
+            command.env_remove(name);
+        }
         if let Some(gateway) = &self.gateway {
             command.env("TIDEGATE_URL", &gateway.address).env("TIDEGATE_ADMIN_TOKEN", TOKEN);
         }
