@@ -1,0 +1,218 @@
+//! What one poll of a changed feed costs, part by part: decode and parse, read the ledger, judge and record, render, pack.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::clock::ManualClock;
+use tidegate_core::model::{
+    BodyPrints, EndpointId, FeedName, FeedOptions, Snapshot, Time, VERSIONS_PER_DAY,
+};
+use tidegate_format::parse::{self, Limits};
+use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_judge::archive;
+use tidegate_judge::record::{self, Observation};
+use tidegate_store::{Select, Store, View};
+
+const PARAGRAPH: &str = "&lt;p&gt;The keeper noted the wind, the &lt;a href=\"https://light.example/log?utm_source=rss\"&gt;log&lt;/a&gt; and the ships, &amp;amp; wound the clock.&lt;/p&gt;\n";
+
+struct Gate {
+    endpoint: EndpointId,
+    feed: FeedName,
+    options: FeedOptions,
+}
+
+impl Gate {
+    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Observation<'a> {
+        Observation {
+            feed: &self.feed,
+            url: "",
+            endpoint: &self.endpoint,
+            options: &self.options,
+            snapshot,
+            now,
+            window: Duration::from_secs(30 * 86_400),
+            versions_per_day: VERSIONS_PER_DAY,
+            aged: now,
+            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
+            items: tidegate_judge::record::ITEMS_KEPT,
+            archives: archive::Policy::default(),
+        }
+    }
+}
+
+/// An RSS feed of about 50 KB: 32 items, the newest of which is number `newest`.
+fn rss(newest: usize) -> String {
+    let mut xml = String::from(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\" \
+         xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
+         xmlns:content=\"http://purl.org/rss/1.0/modules/content/\">\n<channel>\n<title>The light</title>\n\
+         <link>https://light.example/</link>\n<description>What the keeper saw</description>\n",
+    );
+    for n in (newest.saturating_sub(31)..=newest).rev() {
+        let time = Time::from_unix(1_700_000_000 + 3600 * i64::try_from(n).unwrap());
+        let text: String =
+            (0..7).map(|part| PARAGRAPH.replace("ships", &words(n * 7 + part))).collect();
+        let _ = write!(
+            xml,
+            "<item>\n <title>Watch {n}: {}</title>\n <link>https://light.example/log/{n}?from=rss&amp;n={n}</link>\n \
+             <guid isPermaLink=\"false\">light-{n}</guid>\n <dc:creator>The keeper</dc:creator>\n \
+             <pubDate>{}</pubDate>\n <category>Log</category>\n <description>{text}</description>\n</item>\n",
+            words(n),
+            time.rfc822(),
+        );
+    }
+    xml + "</channel>\n</rss>\n"
+}
+
+/// A few words that are others for each number.
+fn words(n: usize) -> String {
+    const WORDS: [&str; 16] = [
+        "brigs", "barques", "luggers", "cutters", "fog", "rain", "gulls", "seals", "swell", "tide",
+        "lamps", "wicks", "oil", "brass", "stairs", "keys",
+    ];
+    let mut n = n.wrapping_mul(0x9E37_79B9).wrapping_add(7);
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        all.push(WORDS[(n >> 33) % WORDS.len()]);
+    }
+    all.join(" ")
+}
+
+/// The processor time of this process, in ticks of 10 ms.
+fn ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind_name = stat.rsplit(')').next().unwrap_or_default();
+    behind_name.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum()
+}
+
+/// What one poll of a changed feed takes from the last byte to what readers are sent, part by part and all
+/// together, with a store on disk: one item is new at the top, and one is gone at the end.
+fn changed_poll(c: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let gate = Gate {
+        endpoint: EndpointId::own("bench.example").unwrap(),
+        feed: FeedName::new("light").unwrap(),
+        options: FeedOptions::default(),
+    };
+    let start = Time::from_unix(1_800_000_000);
+    let clock = Arc::new(ManualClock::at(start));
+    let store = Store::on_disk(folder.path(), Some(gate.endpoint.clone()), clock).unwrap();
+    let limits = Limits::default();
+    let at = |newest: usize| start.plus(Duration::from_secs(600 * newest as u64));
+    let judged = |text: &str, newest: usize| {
+        let snapshot = runtime.block_on(store.snapshot(&gate.feed)).unwrap();
+        let bytes = text.as_bytes();
+        let decoded = parse::decode(bytes, Some("application/rss+xml"), &limits).unwrap();
+        let document = parse::document(&decoded.text, None, &limits).unwrap();
+        let round = gate.round(snapshot.as_ref(), at(newest));
+        record::take_in(&round, &document, BodyPrints::default()).unwrap()
+    };
+    let committed = |newest: usize| {
+        let change = judged(&rss(newest), newest).change.unwrap();
+        runtime.block_on(store.commit(change)).unwrap();
+    };
+    let view = || runtime.block_on(store.view(&gate.feed, Select::Current)).unwrap().unwrap();
+    let rendered =
+        |view: &View| render::document(&reader_page(view, &addresses(), &HistoryPlace::default()));
+    committed(40);
+    let (text, shown) = (rss(41), rendered(&view()));
+    let snapshot = runtime.block_on(store.snapshot(&gate.feed)).unwrap();
+    let document = parse::document(&text, None, &limits).unwrap();
+    let mut group = c.benchmark_group("changed poll");
+    group.throughput(Throughput::Bytes(text.len() as u64));
+    group.bench_function("decode and parse", |b| {
+        b.iter(|| {
+            let decoded = parse::decode(text.as_bytes(), None, &limits).unwrap();
+            black_box(parse::document(&decoded.text, None, &limits).unwrap().entries.len())
+        });
+    });
+    group.bench_function("read the ledger", |b| {
+        b.iter(|| black_box(runtime.block_on(store.snapshot(&gate.feed)).unwrap()));
+    });
+    group.bench_function("judge and record", |b| {
+        let round = gate.round(snapshot.as_ref(), at(41));
+        b.iter(|| black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap()));
+    });
+    group.bench_function("judge and record, a new feed", |b| {
+        let round = gate.round(None, at(41));
+        b.iter(|| {
+            let document = parse::document(&text, None, &limits).unwrap();
+            black_box(record::take_in(&round, &document, BodyPrints::default()).unwrap())
+        });
+    });
+    group.bench_function("read the view", |b| b.iter(|| black_box(view())));
+    let view_now = view();
+    group.bench_function("render", |b| b.iter(|| black_box(rendered(&view_now).len())));
+    group.bench_function("gzip", |b| b.iter(|| black_box(packed(&shown).len())));
+    group.finish();
+
+    let texts: Vec<String> = (41..41 + POLLS).map(rss).collect();
+    let began = ticks();
+    for (text, newest) in texts.iter().zip(41..) {
+        let change = judged(text, newest).change.unwrap();
+        runtime.block_on(store.commit(change)).unwrap();
+        black_box(packed(&rendered(&view())).len());
+    }
+    let each = (ticks() - began) as f64 * 10_000.0 / POLLS as f64;
+    println!(
+        "changed poll, from the last byte to durable, rendered and packed: {each:.0} µs of processor time\n"
+    );
+}
+
+/// How many polls the whole is measured over.
+const POLLS: usize = 500;
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut packing = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    packing.write_all(text.as_bytes()).unwrap();
+    packing.finish().unwrap()
+}
+
+fn addresses() -> Addresses {
+    Addresses {
+        reader: "https://gate.example/feeds/light".into(),
+        sync: "https://gate.example/feeds/light/sync".into(),
+        complete: "https://gate.example/feeds/light/complete".into(),
+        upstream: "https://light.example/feed".into(),
+        via: Some("https://light.example/feed".into()),
+        sup: None,
+        hub: None,
+        keeps_new_feed_url: false,
+        absolute: false,
+        aggregated: Vec::new(),
+        cloud: None,
+    }
+}
+
+/// The reader view of a feed.
+fn reader_page<'a>(
+    view: &'a View,
+    addresses: &'a Addresses,
+    history: &'a HistoryPlace,
+) -> Page<'a> {
+    Page {
+        container: Container::of(view.state.format),
+        window: None,
+        kind: ViewKind::Reader,
+        dialect: Dialect::Sse,
+        addresses,
+        state: &view.state,
+        skeleton: &view.skeleton,
+        items: &view.items,
+        deleted: &[],
+        history,
+        since: None,
+        until: None,
+        expires: None,
+    }
+}
+
+criterion_group!(benches, changed_poll);
+criterion_main!(benches);
