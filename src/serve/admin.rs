@@ -6,7 +6,7 @@ use super::answers::{
     UnseenChange, answer, object, optional,
 };
 use super::conditional::add;
-use super::keeping::{self, Discarded, KeptAnswer};
+use super::keeping::{Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::ActedOn;
 use super::operator::Redacted;
@@ -85,7 +85,7 @@ pub(super) async fn read_detail(
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
-    let kept = keeping::count(room, name, state.as_ref()).await?;
+    let kept = room.store.holdings(name).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();

@@ -34,8 +34,8 @@ use tidegate_store::{EVENTS_KEPT, StoreError, VersionNote};
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
-/// How much memory all comparisons of versions may take at once, in KiB.
-pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
+/// How many versions are compared with others at once: it takes several times what entries may have (`parse::Limits`).
+pub(super) const COMPARED_AT_ONCE: usize = 2;
 /// What publishers write is hostile: of the bytes of a version nothing runs, nothing is loaded, and the page is of no
 /// origin, whatever a browser takes it for.
 const BYTES_POLICY: HeaderValue =
@@ -66,17 +66,6 @@ impl Subject {
     /// The address of the page, without query.
     fn address(&self) -> String {
         item_page(&self.feed, &self.known.id)
-    }
-
-    /// How many bytes a version has, as far as it was noted; else as many as the newest.
-    fn size(&self, which: VersionChoice) -> u64 {
-        let noted = match which {
-            VersionChoice::Newest => None,
-            VersionChoice::Number(updates) => {
-                self.versions.iter().find(|note| note.updates == updates)
-            }
-        };
-        noted.map(|note| note.size).filter(|size| *size > 0).unwrap_or(self.known.bytes)
     }
 
     /// Whether a version's own bytes can be had.

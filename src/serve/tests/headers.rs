@@ -331,12 +331,12 @@ async fn an_address_with_a_slash_at_its_end_leads_to_the_one_without() {
     problem(site.get("/nothing/").await, 404).await;
 }
 
-/// Whoever waits for the memory of a comparison holds what the answer was admitted with.
+/// Whoever waits for the turn of a comparison holds what the answer was admitted with.
 #[tokio::test(start_paused = true)]
-async fn a_comparison_waits_for_its_memory_for_a_bounded_time() {
+async fn a_comparison_waits_for_its_turn_for_a_bounded_time() {
     let site = Site::new();
     let path = "/feeds/news/items/a?diff=1..newest";
-    let all = u32::try_from(crate::items::COMPARISONS_KIB).unwrap();
+    let all = u32::try_from(crate::items::COMPARED_AT_ONCE).unwrap();
     let held = site.room.comparisons.try_acquire_many(all).unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(25), site.get(path)).await.unwrap();
     assert_eq!(header(&answer, "retry-after"), "30");
