@@ -3,8 +3,8 @@
 use super::operator::{is_filed, refuse_if_filed};
 use super::paging::{NamedChoice as _, choices};
 use super::{
-    Operator, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, forms,
-    html, put,
+    Operator, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, html,
+    put,
 };
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -238,7 +238,7 @@ pub(super) async fn send_form(viewer: Viewer, record: ServedFeed, sent: SentForm
                 (html::trail(&record.name, None, "Edit"))
                 (settings_form(&record, &settings))
             };
-            Ok(forms::not_done(&title(&record.name), &problem, &again))
+            Ok(viewer.not_done(&title(&record.name), &problem, &again))
         }
     }
 }

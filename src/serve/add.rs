@@ -49,7 +49,7 @@ pub(super) async fn send(viewer: Viewer, form: SentForm) -> Reply {
         }),
     };
     Ok(done.unwrap_or_else(|problem| {
-        forms::not_done(TITLE, &problem, &address_form(form.get("url"), true))
+        viewer.not_done(TITLE, &problem, &address_form(form.get("url"), true))
     }))
 }
 
@@ -272,7 +272,7 @@ pub(super) async fn upload(
     };
     Ok(match done {
         Ok(done) => viewer.form_page(IMPORT_TITLE, &imported(&done)),
-        Err(problem) => forms::not_done(IMPORT_TITLE, &problem, &import_form()),
+        Err(problem) => viewer.not_done(IMPORT_TITLE, &problem, &import_form()),
     })
 }
 

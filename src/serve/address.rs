@@ -121,6 +121,12 @@ impl Site {
         }
     }
 
+    /// The path below which it is, without a slash at its end; empty where it has a host of its own.
+    pub(super) fn path(&self) -> &str {
+        let behind = self.base.split_once("://").map_or("", |(_, behind)| behind);
+        behind.find('/').and_then(|at| behind.get(at..)).unwrap_or_default()
+    }
+
     /// The address of a path that begins with `/`.
     pub(super) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.base)
@@ -317,6 +323,17 @@ mod tests {
 
     fn site() -> Site {
         site_at("here", "https://feeds.example.org/", Dialect::Sse)
+    }
+
+    #[test]
+    fn a_public_address_may_have_a_path() {
+        for (url, path) in [
+            ("https://example.org", ""),
+            ("https://example.org/", ""),
+            ("https://example.org/a/b/", "/a/b"),
+        ] {
+            assert_eq!(site_at("here", url, Dialect::Sse).path(), path, "{url}");
+        }
     }
 
     #[test]

@@ -1,17 +1,15 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
 use super::address::followable;
-use super::{Audience, Rendition, SharedState, item_page, unkept};
+use super::{Audience, Rendition, SharedState, item_page, shown_pages, unkept};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
-use std::sync::LazyLock;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SyncId, Time};
 use tidegate_format::render::Container;
-use url::Url;
 
 /// How many characters of a text from outside a page shows.
 const TEXT_SHOWN: usize = 300;
@@ -49,8 +47,7 @@ pub(super) fn is_page(headers: &HeaderMap) -> bool {
 
 /// `GET /robots.txt` (RFC 9309): keeps search engines out of the pages, where they may not list them. Feeds are for everybody.
 pub(super) async fn robots(State(room): State<SharedState>) -> Response {
-    let base = Url::parse(&room.site.at(""));
-    let path = base.as_ref().map_or("", |url| url.path().trim_end_matches('/'));
+    let path = room.site.path();
     let pages = ["/$", "/?", "/recent"].into_iter().map(str::to_owned);
     let of_feeds =
         ["about", "items", "changes", "conflicts"].map(|page| format!("/feeds/*/{page}"));
@@ -98,8 +95,13 @@ pub(super) fn feed_links((feed, container): (&FeedName, Container), title: &str)
     }
 }
 
-/// A page as a document; `head`: what its head names beside the title.
-pub(super) fn document(title: &str, head: &Markup, content: &Markup) -> String {
+/// A page as a document, as its audience has it; `head`: what its head names beside the title.
+pub(super) fn document(
+    audience: &Audience,
+    title: &str,
+    head: &Markup,
+    content: &Markup,
+) -> String {
     let head = html! {
         title { (title) " · Tidegate" }
         link rel="icon" type="image/svg+xml" href=(ICON);
@@ -109,12 +111,12 @@ pub(super) fn document(title: &str, head: &Markup, content: &Markup) -> String {
     let body = html! {
         header {
             a.brand href="/" { "Tidegate" }
-            (pages(true, false))
+            (pages(audience.may_sign_in(), audience.is_operator()))
         }
         main { h1 { (title) } (content) }
         footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
     };
-    framed(&head, &body)
+    shown_pages::below(audience.site().path(), framed(&head, &body))
 }
 
 fn framed(head: &Markup, body: &Markup) -> String {
@@ -145,20 +147,6 @@ fn pages(are_operators_here: bool, is_signed_in: bool) -> Markup {
             @if is_signed_in { a href="/session" { "Signed in: sign out" } }
         }
     }
-}
-
-/// What every page has as the way to other pages, and what stands in its place where some of them cannot be
-/// reached, and where the operator asks.
-pub(super) fn navigation(audience: &Audience) -> Option<(&'static str, &'static str)> {
-    static EVERYBODYS: LazyLock<String> = LazyLock::new(|| pages(true, false).into_string());
-    static READERS: LazyLock<String> = LazyLock::new(|| pages(false, false).into_string());
-    static OPERATORS: LazyLock<String> = LazyLock::new(|| pages(true, true).into_string());
-    let own = match (audience.may_sign_in(), audience.is_operator()) {
-        (false, _) => &READERS,
-        (true, true) => &OPERATORS,
-        (true, false) => return None,
-    };
-    Some((EVERYBODYS.as_str(), own.as_str()))
 }
 
 /// The answer that a page is.

@@ -124,11 +124,13 @@ pub(super) async fn item(
             let modified = LastModified::vague(bytes.shown);
             return Ok(bytes.answer(&headers, Some(modified)));
         }
-        page if !is_json => return Ok(html::whole_page(page.text())),
         data => return Ok(html::data(data.text())),
     };
-    let acting = page::part(&viewer, &record, &id).await?;
-    Ok(viewer.page(&content.title, &content.with(&record.name, &acting)))
+    let acting = match asked {
+        ItemQuery::Page => page::part(&viewer, &record, &id).await?,
+        _ => maud::Markup::default(),
+    };
+    Ok(viewer.page(&content.title, &content.with(&acting)))
 }
 
 /// Makes what an address answers.
@@ -154,8 +156,7 @@ async fn make_document(
             if is_json {
                 answers::text(&difference.as_data(&subject)).into()
             } else {
-                let content = page::difference(&subject, &difference);
-                html::document(&html::text(subject.title()), &maud::html! {}, &content).into()
+                ServedDocument::Item(page::difference(&subject, &difference))
             }
         }
     })

@@ -17,7 +17,6 @@
 use super::audience::X_ROBOTS_TAG;
 use super::budget::{BudgetEnd, BudgetHolder};
 use super::negotiate::{Encoding, encoding};
-use super::shown_pages::AboutLength;
 use super::site_service::Unsent;
 use super::spool::SpooledFile;
 use super::{
@@ -160,9 +159,7 @@ pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, response: Respons
 
 /// About how long the body is that an answer to HEAD does not have.
 fn length_without_body(response: &Response) -> Option<u64> {
-    let about = response.extensions().get::<AboutLength>().map(|about| &about.0);
-    let length = about.or_else(|| response.headers().get(header::CONTENT_LENGTH))?;
-    length.to_str().ok()?.parse().ok()
+    response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Whether an answer is a text without a tag that nobody packed yet.

@@ -52,13 +52,13 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
 /// The feed as a page.
 pub(super) async fn page(
     room: &SharedState,
-    (audience, client): (&Audience, Client),
+    (viewing, client): (&Audience, Client),
     record: &ServedFeed,
 ) -> Result<Response, Problem> {
     let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let ask = room.admission.request(client, work, u64::from(state.current));
-    let (readers, audience) = readers::told_to(room, audience, record).await?;
+    let (readers, audience) = readers::told_to(room, viewing, record).await?;
     let (feed, revision) = (record.name.clone(), Some(state.revision));
     let key = DocumentKey { audience, feed, kind: DocumentKind::Reading };
     let make = || made(Arc::clone(room), record.name.clone());
@@ -70,7 +70,7 @@ pub(super) async fn page(
     };
     let title = html::text(&title);
     let links = html::feed_links((&record.name, Container::of(state.format)), &title);
-    Ok(whole_page(html::document(&title, &links, &content)))
+    Ok(whole_page(html::document(viewing, &title, &links, &content)))
 }
 
 /// A page at an address where programs get a feed.

@@ -6,7 +6,7 @@
 //! or but for a fragment, it is that feed.
 
 use super::audience::challenged;
-use super::forms::{self, ProgramForm};
+use super::forms::ProgramForm;
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::{
@@ -91,7 +91,7 @@ fn answer(
     match found {
         Ok(found) if is_page => Ok(viewer.form_page("Subscribe", &offers(typed, &found))),
         Ok(found) => Ok(answers::answer(StatusCode::OK, &json!({ "feeds": found }))),
-        Err(problem) if is_page => Ok(forms::not_done("Subscribe", &problem, &form(typed))),
+        Err(problem) if is_page => Ok(viewer.not_done("Subscribe", &problem, &form(typed))),
         Err(problem) => Err(problem),
     }
 }
