@@ -10,7 +10,7 @@ use super::forms::ProgramForm;
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::{
-    DocumentForm, Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer,
+    Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer,
     answers, html, shown,
 };
 use http::{HeaderMap, StatusCode};
@@ -226,8 +226,7 @@ async fn title(room: &SharedState, record: &FeedRecord) -> Result<Option<String>
 
 fn address(site: &Site, feed: &FeedName) -> String {
     let container = site.places.load().is_json(feed).then_some(Container::JsonFeed);
-    let form = DocumentForm { dialect: site.dialect(None, container), container };
-    site.view(feed, ViewKind::Reader, form)
+    site.view(feed, ViewKind::Reader, site.form(None, container))
 }
 
 /// The feed of the gateway for an address, made where there is none yet.
