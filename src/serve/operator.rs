@@ -71,6 +71,8 @@ pub struct Operator {
     pub lists: NoteBoard<ListNote>,
     /// What waits for a conclusion.
     absent: standing::AbsentItems,
+    /// What other gateways stored.
+    stored: standing::StoredSummaries,
 }
 
 impl Operator {
@@ -100,6 +102,7 @@ impl Operator {
             gathered: NoteBoard::default(),
             lists: NoteBoard::default(),
             absent: standing::AbsentItems::new(),
+            stored: standing::StoredSummaries::default(),
         }
     }
 

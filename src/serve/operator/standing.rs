@@ -4,6 +4,7 @@ use super::{Operator, OperatorError, list_feeds};
 use crate::Cache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::{
     FeedName, FeedOptions, FeedRecord, FeedStanding, FeedState, Hold, LedgerEntry, PollState,
     Revision,
@@ -11,6 +12,17 @@ use tidegate_core::model::{
 use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
 use tidegate_status::{FeedStatus, FeedSummary, HubNote, PollStatus};
 use tidegate_store::FeedList;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Of more feeds of other gateways than this, what was read is believed for [`BELIEVED`].
+const FEW: usize = 1000;
+/// For how long what was read of many feeds is believed.
+const BELIEVED: Duration = Duration::from_secs(10);
+
+/// What was read last of many feeds that other gateways poll, and when.
+#[derive(Default)]
+pub(super) struct StoredSummaries(Mutex<Option<(Instant, BTreeMap<FeedName, FeedSummary>)>>);
 
 impl Operator {
     /// How these feeds stand, in their order. `feeds`: all that there are.
@@ -55,11 +67,7 @@ impl Operator {
     ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
         let mut all = self.poller.summaries();
         let elsewhere = self.known_elsewhere(feeds.values(), |name| all.contains_key(name));
-        let stored = self.stored_states(&elsewhere).await?;
-        all.extend(elsewhere.iter().map(|record| {
-            let state = stored.get(&record.name);
-            (record.name.clone(), FeedSummary::from_stored(record, state))
-        }));
+        all.extend(self.stored_summaries(&elsewhere, FEW).await?);
         Ok(all)
     }
 
@@ -90,6 +98,42 @@ impl Operator {
         let names: Vec<FeedName> = records.iter().map(|record| record.name.clone()).collect();
         let states = self.store.poll_states_of(&names).await?;
         Ok(states.into_iter().map(|state| (state.feed.clone(), state)).collect())
+    }
+
+    /// The same in short. `few`: of more feeds, what was read lately is not read again.
+    async fn stored_summaries(
+        &self,
+        records: &[Arc<FeedRecord>],
+        few: usize,
+    ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        if records.len() <= few {
+            return self.read_summaries(records).await;
+        }
+        // Those that ask meanwhile wait for one reading.
+        let mut last = self.stored.0.lock().await;
+        if let Some((_, read)) = last.as_ref().filter(|(at, _)| at.elapsed() < BELIEVED) {
+            let known = |record: &Arc<FeedRecord>| {
+                Some((record.name.clone(), read.get(&record.name)?.clone()))
+            };
+            if let Some(all) = records.iter().map(known).collect() {
+                return Ok(all);
+            }
+        }
+        let at = Instant::now();
+        let summaries = self.read_summaries(records).await?;
+        Ok(last.insert((at, summaries)).1.clone())
+    }
+
+    async fn read_summaries(
+        &self,
+        records: &[Arc<FeedRecord>],
+    ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
+        let stored = self.stored_states(records).await?;
+        let summary = |record: &Arc<FeedRecord>| {
+            let state = stored.get(&record.name);
+            (record.name.clone(), FeedSummary::from_stored(record, state))
+        };
+        Ok(records.iter().map(summary).collect())
     }
 
     /// How a feed stands whose polling stands so.
@@ -282,5 +326,30 @@ mod tests {
             own
         };
         assert_eq!((own(&one), own(&two)), (vec!["a", "b"], vec!["c"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_of_many_feeds_is_believed_for_a_while() {
+        let (_one, two) = two_gateways().await;
+        let service = service(&two);
+        let records = ["a", "b"].map(|feed| Arc::new(record(feed)));
+        let failures = async |records: &[Arc<FeedRecord>]| {
+            let read = service.stored_summaries(records, 0).await.unwrap();
+            assert_eq!(read.len(), records.len());
+            read[&name("a")].failures
+        };
+        let store = |failures| {
+            let state = two.store.poll_state("a").unwrap();
+            two.store.set_poll(&PollState { failures, ..state });
+        };
+        store(7);
+        assert_eq!(failures(&records[..1]).await, 7);
+        store(8);
+        assert_eq!(failures(&records[..1]).await, 7);
+        assert_eq!(failures(&records).await, 8, "of one of them nothing was read");
+        store(9);
+        assert_eq!(failures(&records[..1]).await, 8);
+        tokio::time::advance(BELIEVED).await;
+        assert_eq!(failures(&records).await, 9);
     }
 }

@@ -334,7 +334,7 @@ async fn conflicts_are_looked_for_where_there_are_any() {
     for line in ["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"] {
         assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
     }
-    assert_eq!(site.store.reads_of("index"), 1, "where there are any");
+    assert_eq!(site.store.reads_of("index"), 2, "where there are any, and which");
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use crate::{
     KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StoreCondition,
     StoreError, SubscriptionChange, VersionNote, View, condition,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -192,8 +192,8 @@ impl Store {
         self.inner.of_feed(feed, |feed, _| feed.contested()).await
     }
 
-    /// The feeds that have such items, and how many. A store on disk answers with one read of all conflicts there are.
-    pub async fn contested_feeds(&self) -> Result<BTreeMap<FeedName, u32>, StoreError> {
+    /// The feeds that have such items. A store on disk answers with one read of all conflicts there are.
+    pub async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
         self.inner.of_all(read::contested_feeds).await
     }
 

@@ -8,7 +8,7 @@ use crate::limits::TAIL_LIMIT;
 use crate::purge_mark::PurgeMark;
 use crate::record::FloorRecord;
 use crate::{ClosedEpoch, Epoch, LoggedChange, StoreError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Time};
 use tidegate_core::websub::Subscription;
@@ -67,14 +67,13 @@ pub(super) fn floor(records: &Records, feed: &FeedName) -> Result<Option<PurgeMa
     Ok(found.map(|record| record.floor))
 }
 
-/// The feeds whose items have conflicts, and how many have, those of changes that are not finished included.
-pub(super) fn contested_feeds(records: &Records) -> Result<BTreeMap<FeedName, u32>, StoreError> {
-    let mut feeds = BTreeMap::new();
-    for (key, _) in records.sizes(Class::Index, keys::CONTESTED)? {
-        let (feed, _) = records.of_key(Class::Index, &key, keys::split_kind(&key))?;
-        *feeds.entry(feed).or_default() += 1;
-    }
-    Ok(feeds)
+/// The feeds whose items have conflicts, those of changes that are not finished included.
+pub(super) fn contested_feeds(records: &Records) -> Result<BTreeSet<FeedName>, StoreError> {
+    let all = records.sizes(Class::Index, keys::CONTESTED)?.into_iter();
+    let feed = |(key, _): (Vec<u8>, u64)| {
+        Ok(records.of_key(Class::Index, &key, keys::split_kind(&key))?.0)
+    };
+    all.map(feed).collect()
 }
 
 /// Closed epochs after `after` up to `newest`, oldest first.
