@@ -77,11 +77,15 @@ pub(super) fn candidates(typed: &str) -> Option<Vec<Url>> {
     Some(vec![first, other])
 }
 
+/// Refuses an address that is too long to be looked at.
+pub(super) fn check_length(address: &str) -> Result<(), Problem> {
+    let said = || format!("an address has at most {ADDRESS_LIMIT} bytes");
+    let fits = (address.len() <= ADDRESS_LIMIT).then_some(());
+    fits.ok_or_else(|| Problem::parameter("url", said()))
+}
+
 async fn look_at(room: &SharedState, address: &str) -> Result<AddressPreview, Problem> {
-    if address.len() > ADDRESS_LIMIT {
-        let said = format!("an address has at most {ADDRESS_LIMIT} bytes");
-        return Err(Problem::parameter("url", said));
-    }
+    check_length(address)?;
     Ok(room.operator.preview(address).await?)
 }
 

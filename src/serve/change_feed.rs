@@ -7,9 +7,9 @@ use super::documents::ServedDocument;
 use super::items::{CompareBudget, Differences};
 use super::negotiate::container;
 use super::{
-    AppState, Audience, BadRequest, Client, DocumentKind, Gone, LastModified, Later, NotFound, Problem,
-    Query, Rendition, ServedFeed, SharedState, TypedQuery, Unchanged, Work, WorkKind, html,
-    item_page, items, make_on_thread, reading,
+    AppState, Audience, BadRequest, Client, DocumentKind, Gone, LastModified, Later, NotFound,
+    Problem, Query, Rendition, ServedFeed, SharedState, TypedQuery, Unchanged, Work, WorkKind,
+    html, item_page, items, make_on_thread, reading,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -70,7 +70,8 @@ pub(super) async fn show(
         let (title, content) = (title(&record), document.text());
         let content = html! { (PreEscaped(String::from_utf8_lossy(&content))) };
         let links = html::feed_links((&record.name, Container::Atom), &title);
-        return Ok(reading::whole_page(html::document(&audience, &title, &links, &content)));
+        let page = html::document(&audience, &title, &links, &content);
+        return Ok(reading::whole_page(&headers, page));
     };
     let modified = LastModified::seen(rendition.shown, room.clock.now());
     Ok(rendition.answer(&headers, Some(modified)))
@@ -220,13 +221,7 @@ fn told(
 ) -> Markup {
     html! {
         p { (html::text(&event.reason)) "." }
-        @match differences {
-            Some(differences) if differences.fields.is_empty() => {
-                p { "Nothing differs in what the two versions say: at most how it is written does." }
-            },
-            Some(differences) => (items::differing(differences)),
-            None => {},
-        }
+        @if differences.is_some() { (items::differing(differences)) }
         p {
             @if let Some((old, new)) = pair {
                 a href={ (page) "?diff=" (old.updates.value()) ".." (new.updates.value()) } { "What changed" }

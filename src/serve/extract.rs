@@ -226,7 +226,7 @@ pub(super) struct Viewer {
     /// Whether it is a person who is signed in, where one may be.
     pub(super) is_signed_in: bool,
     pub(super) wants_json: bool,
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     notice: Option<String>,
 }
 
@@ -277,7 +277,10 @@ impl Viewer {
             (content)
         };
         let document = html::document(&self.audience, title, head, &content);
-        let mut response = html::page(document, has_forms);
+        let mut response = match has_forms {
+            true => html::form_page(document),
+            false => html::page(&self.headers, document),
+        };
         if self.notice.is_some() {
             session::leave_notice(&self.room, &self.headers, &mut response, "");
         }

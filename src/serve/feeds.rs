@@ -108,7 +108,7 @@ async fn view(
 ) -> Result<Response, Problem> {
     let (headers, query) = (&headers, uri.query().unwrap_or_default());
     if kind == ViewKind::Reader && reading::is_asked_for(query, headers)? {
-        return reading::page(&room, (&audience, client), &record).await;
+        return reading::page(&room, (&audience, client), &record, headers).await;
     }
     if record.on_demand.is_some() {
         room.asked.note_client(&record.url, client, room.clock.now());

@@ -1,11 +1,12 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
 use super::address::followable;
+use super::conditional::{ETag, tags};
 use super::{Audience, Rendition, SharedState, item_page, shown_pages, unkept};
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SyncId, Time};
@@ -65,16 +66,20 @@ pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
      frame-ancestors 'none'",
 );
 
-/// A page of this moment as an answer. `has_forms`: it has forms, so that nobody keeps it, and they say which origin
-/// they come from.
-pub(super) fn page(document: String, has_forms: bool) -> Response {
-    let mut response = whole_page(document);
+/// A page of this moment as an answer.
+pub(super) fn page(asked: &HeaderMap, document: String) -> Response {
+    let mut response = whole_page(asked, document);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    response
+}
+
+/// A page with forms as an answer: nobody keeps it, and the forms say which origin they come from.
+pub(super) fn form_page(document: String) -> Response {
+    let mut response = unkept(MEDIA_TYPE, document);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    if has_forms {
-        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     response
 }
 
@@ -150,22 +155,27 @@ fn pages(are_operators_here: bool, is_signed_in: bool) -> Markup {
 }
 
 /// The answer that a page is.
-pub(super) fn whole_page(page: impl Into<Body>) -> Response {
-    chosen(MEDIA_TYPE, page)
+pub(super) fn whole_page(asked: &HeaderMap, page: String) -> Response {
+    chosen(asked, MEDIA_TYPE, page.into())
 }
 
 /// The same as data, for those that ask for that.
-pub(super) fn data(json: Bytes) -> Response {
-    chosen("application/json", json)
+pub(super) fn data(asked: &HeaderMap, json: Bytes) -> Response {
+    chosen(asked, "application/json", json)
 }
 
-fn chosen(media_type: &'static str, body: impl Into<Body>) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+/// What `Accept` chose, or that the client has it.
+fn chosen(asked: &HeaderMap, media_type: &'static str, body: Bytes) -> Response {
+    let tag = ETag::from_bytes(&body, None);
+    let lasting = [
+        (header::ETAG, tag.weak_value()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::VARY, HeaderValue::from_static("Accept")),
     ];
-    (headers, body.into()).into_response()
+    if tags(asked).any(|known| known == "*" || tag.is_named(known)) {
+        return (StatusCode::NOT_MODIFIED, lasting).into_response();
+    }
+    (lasting, [(header::CONTENT_TYPE, media_type)], body).into_response()
 }
 
 /// A small document as a whole, with its tag.

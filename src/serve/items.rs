@@ -7,7 +7,7 @@ mod page;
 mod text_diff;
 
 pub(super) use self::compare::{Differences, FieldDifference, compared};
-pub(super) use self::page::{ItemContent, act, fields as differing};
+pub(super) use self::page::{ItemContent, act, differing};
 pub(super) use self::text_diff::CompareBudget;
 
 use self::described::{ItemDetail, ItemFacts};
@@ -124,13 +124,13 @@ pub(super) async fn item(
             let modified = LastModified::vague(bytes.shown);
             return Ok(bytes.answer(&headers, Some(modified)));
         }
-        data => return Ok(html::data(data.text())),
+        data => return Ok(html::data(&headers, data.text())),
     };
     if asked != ItemQuery::Page {
         // Nothing can be done there, so that no form is sent from what publishers wrote.
         let (nothing, title) = (Markup::default(), &content.title);
         let page = html::document(&viewer.audience, title, &nothing, &content.with(&nothing));
-        return Ok(html::whole_page(page));
+        return Ok(html::whole_page(&headers, page));
     }
     let acting = page::part(&viewer, &record, &id).await?;
     Ok(viewer.page(&content.title, &content.with(&acting)))

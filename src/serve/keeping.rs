@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use serde::Serialize;
 use std::time::Duration;
 use tidegate_core::model::{
-    ArchiveNote, FeedName, FeedState, ItemStatus, LedgerEntry, Snapshot, SyncId, Time,
-    counted, shown_size,
+    ArchiveNote, FeedName, FeedState, ItemStatus, LedgerEntry, Snapshot, SyncId, Time, counted,
+    shown_size,
 };
 use tidegate_judge::archive;
 use tidegate_store::{Holdings, Retention};

@@ -15,9 +15,9 @@ mod write;
 
 use super::conditional::http_date;
 use super::{
-    Admission, AppState, Audience, AudienceKey, Client, LastMade, LastModified,
-    Listing, Problem, Query, ReadQuery, Rendition, SharedState, SingleFlight, TypedQuery,
-    Unchanged, Work, WorkKind, make_on_thread,
+    Admission, AppState, Audience, AudienceKey, Client, LastMade, LastModified, Listing, Problem,
+    Query, ReadQuery, Rendition, SharedState, SingleFlight, TypedQuery, Unchanged, Work, WorkKind,
+    make_on_thread,
 };
 use axum::extract::State;
 use axum::response::Response;

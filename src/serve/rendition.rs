@@ -173,8 +173,7 @@ impl UnwrittenDocument {
         view: View,
         (addresses, history): (Addresses, HistoryPlace),
     ) -> Self {
-        let (container, sup) =
-            (form.container(view.state.format), record.site.sup(&record.name));
+        let (container, sup) = (form.container(view.state.format), record.site.sup(&record.name));
         Self {
             head: feeds::head(kind, container, (&addresses, &history), sup.as_deref()),
             kind,

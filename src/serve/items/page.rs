@@ -175,15 +175,7 @@ pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> I
             (side("From", &old, difference.old.as_ref(), &address))
             (side("To", &new, difference.new.as_ref(), &address))
         }
-        @match &difference.differences {
-            None => p.note {
-                "One of the two cannot be read any more, so only their bytes can be looked at."
-            },
-            Some(differences) if differences.fields.is_empty() => p.note {
-                "Nothing differs in what the two say: at most how it is written does."
-            },
-            Some(differences) => (fields(differences)),
-        }
+        (differing(difference.differences.as_ref()))
         p.links { (neighbours(subject, difference)) }
     };
     let (title, before) = (text(subject.title()), content.into_string());
@@ -204,8 +196,16 @@ fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Ma
     } }
 }
 
-/// What differs, field by field.
-pub(crate) fn fields(differences: &Differences) -> Markup {
+/// What differs between two versions, field by field; `None`: that cannot be told.
+pub(crate) fn differing(differences: Option<&Differences>) -> Markup {
+    let Some(differences) = differences else {
+        let said = "One of the two cannot be read any more, so only their bytes can be looked at.";
+        return html! { p.note { (said) } };
+    };
+    if differences.fields.is_empty() {
+        let said = "Nothing differs in what the two say: at most how it is written does.";
+        return html! { p.note { (said) } };
+    }
     html! {
         @for field in &differences.fields { (field_difference(field)) }
         @if differences.more > 0 {

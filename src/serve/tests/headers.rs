@@ -128,6 +128,40 @@ async fn conditional_requests_are_answered_with_304() {
     }
 }
 
+/// One tag for all encodings of what is packed anew each time.
+#[tokio::test]
+async fn who_has_a_page_is_told_that_it_is_as_it_was() {
+    let site = Site::new();
+    for (path, accept) in [
+        ("/", "text/html"),
+        ("/feeds/news?as=html", "text/html"),
+        ("/feeds/news/changes?as=html", "text/html"),
+        ("/feeds/news/items", "text/html"),
+        ("/feeds/news/items", "application/json"),
+        ("/feeds/news/items/a", "text/html"),
+        ("/feeds/news/items/a", "application/json"),
+        ("/feeds/news/conflicts", "application/json"),
+    ] {
+        let full = site.get_with(path, &[("accept", accept)]).await;
+        let tag = header(&full, "etag").to_owned();
+        assert!(tag.starts_with("W/\""), "{path}: {tag}");
+        let head = site.ask(request("HEAD", path, &[("accept", accept)], "")).await;
+        assert_eq!(header(&head, "etag"), tag, "{path}");
+        for (known, status) in [(tag.as_str(), 304), ("\"x\"", 200)] {
+            let asked = [("accept", accept), ("accept-encoding", "gzip"), ("if-none-match", known)];
+            let answer = site.get_with(path, &asked).await;
+            assert_eq!(
+                (answer.status().as_u16(), header(&answer, "etag")),
+                (status, &*tag),
+                "{path}"
+            );
+            assert_eq!(header(&answer, "cache-control"), header(&full, "cache-control"), "{path}");
+        }
+    }
+    let forms = site.get("/feeds/news/about").await;
+    assert_eq!((header(&forms, "etag"), header(&forms, "cache-control")), ("", "no-store"));
+}
+
 #[tokio::test]
 async fn head_has_the_headers_of_get_and_no_body() {
     let site = Site::new();
