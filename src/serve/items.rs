@@ -28,7 +28,7 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use std::sync::Arc;
-use tidegate_core::model::{Count, FeedName, Item, ItemStatus, LedgerEntry, SyncId, Time};
+use tidegate_core::model::{Count, FeedName, Item, ItemStatus, LedgerEntry, Markup, SyncId, Time};
 use tidegate_judge::{PendingAbsence, news};
 use tidegate_store::{EVENTS_KEPT, StoreError, VersionNote};
 
@@ -128,7 +128,7 @@ pub(super) async fn item(
     };
     if asked != ItemQuery::Page {
         // Nothing can be done there, so that no form is sent from what publishers wrote.
-        let (nothing, title) = (Markup::default(), &content.title);
+        let (nothing, title) = (maud::Markup::default(), &content.title);
         let page = html::document(&viewer.audience, title, &nothing, &content.with(&nothing));
         return Ok(html::whole_page(&headers, page));
     }

@@ -54,14 +54,6 @@ async fn every_feed_answer_has_its_headers() {
     }
 }
 
-#[tokio::test]
-async fn last_modified_is_never_in_the_future() {
-    let site = Site::new();
-    site.clock.set(at(-100));
-    let answer = site.get("/feeds/news").await;
-    assert_eq!(header(&answer, "last-modified"), at(-100).rfc822());
-}
-
 /// Two commits within a second put the second one ahead of the clock, where both have one date.
 #[tokio::test]
 async fn a_date_tells_nothing_while_the_state_is_ahead_of_the_clock() {
