@@ -130,7 +130,6 @@ pub(super) struct UnwrittenDocument {
 }
 
 /// The items of a view that were not read yet, and who reads them, at the same revision.
-#[derive(Clone)]
 pub(super) struct RestOfView {
     reader: PinnedFeed,
     pub(super) remaining: RemainingItems,

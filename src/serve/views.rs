@@ -212,21 +212,15 @@ impl AppState {
         let state = &view.state;
         let mut deleted = Vec::new();
         if request.tells_deletions(state) {
-            // Deletions stay until an archive has them, and as long as the window is at least.
-            let since = state.window_start.min(state.archives.sealed);
-            let (first, mut others) = match request.kind {
-                ViewKind::Sync => (view.items.clone(), rest.clone()),
-                ViewKind::Reader | ViewKind::Complete => {
-                    let since = since.unwrap_or(Tick::at(Time::MIN));
-                    let (changed, others) =
-                        RestOfView::begin(&reader, Select::Tombstones(since)).await?;
-                    (changed.items, others)
-                }
+            let since = match plan.select() {
+                Select::After(since) => since,
+                // Deletions stay until an archive has them, and as long as the window is at least.
+                _ => state.window_start.min(state.archives.sealed).unwrap_or(Tick::at(Time::MIN)),
             };
-            let mut next = Some(first);
-            while let Some(items) = next {
-                deleted.extend(items.into_iter().filter(|item| item.shared.winner.deleted));
-                next = others.next().await?;
+            let (begun, mut others) = RestOfView::begin(&reader, Select::Tombstones(since)).await?;
+            deleted = begun.items;
+            while let Some(items) = others.next().await? {
+                deleted.extend(items);
             }
         }
         if request.has_whole_list(state) {
