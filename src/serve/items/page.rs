@@ -12,7 +12,7 @@ use crate::{
 };
 use maud::{Markup, PreEscaped, html};
 use tidegate_core::model::{
-    FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
+    FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
 };
 use tidegate_judge::record::local::Act;
 use tidegate_judge::{Conclusion, PendingAbsence};
