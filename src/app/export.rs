@@ -125,7 +125,7 @@ pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
 async fn write(store: &Store, to: File) -> Result<ImportedState, AppError> {
     let written = write_state(store, BufWriter::new(to)).await;
     let WrittenState { totals, left_out, to } =
-        written.map_err(|error| AppError::run(error.doing, error.source))?;
+        written.map_err(|error| AppError::run(UNWRITTEN, error))?;
     let synced = to.into_inner().map_err(std::io::IntoInnerError::into_error);
     let synced = synced.and_then(|to| to.sync_all().and_then(|()| to.metadata()));
     let bytes = synced.context(UNWRITTEN)?.len();

@@ -3,12 +3,12 @@
 use super::operator::{is_filed, refuse_if_filed};
 use super::paging::{NamedChoice as _, choices};
 use super::{
-    Operator, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, forms,
+    Operator, OperatorError, Problem, Reply, SentForm, ServedFeed, SharedState, Viewer, explain,
     html, put,
 };
 use maud::{Markup, html};
 use serde_json::{Map, Value};
-use tidegate_core::model::{Decision, EventKind, FeedName, FeedRecord, FeedStanding, FeedState};
+use tidegate_core::model::{Decision, FeedName, FeedRecord, FeedStanding, FeedState};
 use tidegate_judge as judge;
 use tidegate_status::{PollResponse, WalkOrder};
 
@@ -92,11 +92,7 @@ fn polled(response: &PollResponse) -> String {
     if let Some(held) = &response.held {
         return format!("Polled; a document is held: {}.", judge::hold_reason(held));
     }
-    let happened = EventKind::ALL.into_iter().filter_map(|kind| {
-        let number = response.counts.get(&kind).copied().filter(|number| *number > 0)?;
-        Some(format!("{number} {}", kind.name()))
-    });
-    match happened.collect::<Vec<_>>().join(", ") {
+    match explain::events(&response.counts).join(", ") {
         none if none.is_empty() => "Polled: nothing changed.".to_owned(),
         happened => format!("Polled: {happened}."),
     }
@@ -238,7 +234,7 @@ pub(super) async fn send_form(viewer: Viewer, record: ServedFeed, sent: SentForm
                 (html::trail(&record.name, None, "Edit"))
                 (settings_form(&record, &settings))
             };
-            Ok(forms::not_done(&title(&record.name), &problem, &again))
+            Ok(viewer.not_done(&title(&record.name), &problem, &again))
         }
     }
 }

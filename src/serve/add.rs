@@ -49,7 +49,7 @@ pub(super) async fn send(viewer: Viewer, form: SentForm) -> Reply {
         }),
     };
     Ok(done.unwrap_or_else(|problem| {
-        forms::not_done(TITLE, &problem, &address_form(form.get("url"), true))
+        viewer.not_done(TITLE, &problem, &address_form(form.get("url"), true))
     }))
 }
 
@@ -77,11 +77,15 @@ pub(super) fn candidates(typed: &str) -> Option<Vec<Url>> {
     Some(vec![first, other])
 }
 
+/// Refuses an address that is too long to be looked at.
+pub(super) fn check_length(address: &str) -> Result<(), Problem> {
+    let said = || format!("an address has at most {ADDRESS_LIMIT} bytes");
+    let fits = (address.len() <= ADDRESS_LIMIT).then_some(());
+    fits.ok_or_else(|| Problem::parameter("url", said()))
+}
+
 async fn look_at(room: &SharedState, address: &str) -> Result<AddressPreview, Problem> {
-    if address.len() > ADDRESS_LIMIT {
-        let said = format!("an address has at most {ADDRESS_LIMIT} bytes");
-        return Err(Problem::parameter("url", said));
-    }
+    check_length(address)?;
     Ok(room.operator.preview(address).await?)
 }
 
@@ -272,7 +276,7 @@ pub(super) async fn upload(
     };
     Ok(match done {
         Ok(done) => viewer.form_page(IMPORT_TITLE, &imported(&done)),
-        Err(problem) => forms::not_done(IMPORT_TITLE, &problem, &import_form()),
+        Err(problem) => viewer.not_done(IMPORT_TITLE, &problem, &import_form()),
     })
 }
 

@@ -31,11 +31,6 @@ pub(super) struct DocumentForm {
 }
 
 impl DocumentForm {
-    /// A document in the feed's own container.
-    pub(super) const fn from_dialect(dialect: Dialect) -> Self {
-        Self { dialect, container: None }
-    }
-
     /// The same of a feed of a format: its own container is named no more.
     pub(super) fn within(self, format: Format) -> Self {
         let container = self.container.filter(|container| *container != Container::of(format));
@@ -45,12 +40,6 @@ impl DocumentForm {
     /// The container of a feed of a format.
     pub(super) fn container(self, format: Format) -> Container {
         self.container.unwrap_or(Container::of(format))
-    }
-}
-
-impl From<Dialect> for DocumentForm {
-    fn from(dialect: Dialect) -> Self {
-        Self::from_dialect(dialect)
     }
 }
 
@@ -110,15 +99,26 @@ impl Site {
         }
     }
 
-    /// The dialect of documents in a container when `?sx=` says this of it. Plain XML has the namespace
+    /// The form of documents in a container when `?sx=` says this of it. Plain XML has the namespace
     /// of FeedSync, the only one that FeedSync for Collections knows (its section 1.1), whatever the
     /// default is, and JSON has none to choose.
-    pub(super) fn dialect(&self, asked: Option<Dialect>, container: Option<Container>) -> Dialect {
-        match (container, asked) {
+    pub(super) fn form(
+        &self,
+        asked: Option<Dialect>,
+        container: Option<Container>,
+    ) -> DocumentForm {
+        let dialect = match (container, asked) {
             (Some(Container::Json), _) | (Some(Container::Pox), None) => Dialect::FeedSync,
             (_, Some(asked)) => asked,
             (_, None) => self.config.dialect,
-        }
+        };
+        DocumentForm { dialect, container }
+    }
+
+    /// The path below which it is, without a slash at its end; empty where it has a host of its own.
+    pub(super) fn path(&self) -> &str {
+        let behind = self.base.split_once("://").map_or("", |(_, behind)| behind);
+        behind.find('/').and_then(|at| behind.get(at..)).unwrap_or_default()
     }
 
     /// The address of a path that begins with `/`.
@@ -128,15 +128,9 @@ impl Site {
 
     /// The address of a view. A container and a dialect that are not the default ones stay in the
     /// address, so that a subscriber who follows links keeps them.
-    pub(super) fn view(
-        &self,
-        feed: &FeedName,
-        kind: ViewKind,
-        form: impl Into<DocumentForm>,
-    ) -> String {
-        let form = form.into();
+    pub(super) fn view(&self, feed: &FeedName, kind: ViewKind, form: DocumentForm) -> String {
         let query = self.query(form);
-        let is_default = form.dialect == self.dialect(None, form.container);
+        let is_default = form == self.form(None, form.container);
         if kind == ViewKind::Reader
             && is_default
             && self.reader.is_none()
@@ -195,7 +189,7 @@ impl Site {
 
     fn query(&self, form: DocumentForm) -> String {
         let container = form.container.map(|of| format!("as={}", word(&CONTAINERS, &of)));
-        let is_default = form.dialect == self.dialect(None, form.container);
+        let is_default = form == self.form(None, form.container);
         let dialect = (!is_default).then(|| format!("sx={}", word(&DIALECTS, &form.dialect)));
         match container.into_iter().chain(dialect).collect::<Vec<_>>().join("&") {
             none if none.is_empty() => none,
@@ -320,9 +314,20 @@ mod tests {
     }
 
     #[test]
+    fn a_public_address_may_have_a_path() {
+        for (url, path) in [
+            ("https://example.org", ""),
+            ("https://example.org/", ""),
+            ("https://example.org/a/b/", "/a/b"),
+        ] {
+            assert_eq!(site_at("here", url, Dialect::Sse).path(), path, "{url}");
+        }
+    }
+
+    #[test]
     fn only_another_container_or_dialect_stays_in_the_address() {
         let news = FeedName::new("news").unwrap();
-        let at = |kind, dialect| site().view(&news, kind, DocumentForm::from_dialect(dialect));
+        let at = |kind, dialect| site().view(&news, kind, site().form(Some(dialect), None));
         let base = "https://feeds.example.org/feeds/news";
         assert_eq!(at(ViewKind::Reader, Dialect::Sse), base);
         assert_eq!(at(ViewKind::Complete, Dialect::Sse), format!("{base}/complete"));
@@ -341,8 +346,7 @@ mod tests {
         ] {
             for default in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
                 let site = site_at("here", "https://feeds.example.org/", default);
-                let dialect = site.dialect(dialect, Some(container));
-                let form = DocumentForm { dialect, container: Some(container) };
+                let form = site.form(dialect, Some(container));
                 assert_eq!(site.view(&news, ViewKind::Reader, form), format!("{base}{query}"));
             }
         }

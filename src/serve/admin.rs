@@ -6,14 +6,14 @@ use super::answers::{
     UnseenChange, answer, object, optional,
 };
 use super::conditional::add;
-use super::keeping::{self, Discarded, KeptAnswer};
+use super::keeping::{Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::ActedOn;
 use super::operator::Redacted;
 use super::{
     API, AppState, BadRequest, Conflict, FeedCall, ItemCall, JsonObject, NotFound, Operator,
-    OperatorError, Problem, Query, Reply, SharedState, TypedQuery, Work, WorkKind, explain, put,
-    unkept,
+    OperatorError, Problem, Query, Reply, SharedState, TypedQuery, Work, WorkKind, explain,
+    make_on_thread, put, unkept,
 };
 use axum::body::Body;
 use axum::extract::State;
@@ -30,7 +30,6 @@ use tidegate_core::model::{
 use tidegate_judge as judge;
 use tidegate_status::schema::{text, words};
 use tidegate_status::{FeedStatus, PollResponse, describe};
-use tidegate_store::StoreError;
 use utoipa::ToSchema;
 
 /// How many events of a feed or an item are shown.
@@ -74,18 +73,18 @@ pub(super) async fn read_detail(
     let now = room.clock.now();
     let interruptions = interruptions(&status, state.as_ref(), now);
     // All of a ledger is looked at, and let go of, where that keeps nobody waiting.
-    let looking = tokio::task::spawn_blocking(move || {
+    let looking = make_on_thread("what is known of the feed", move || {
         let snapshot = snapshot.as_ref();
         let quiet = snapshot.map(judge::quiet).unwrap_or_default();
         let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
         let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, interruptions));
-        (quiet, oldest, life, Discarded::new(snapshot), events)
+        Ok((quiet, oldest, life, Discarded::new(snapshot), events))
     });
-    let (quiet, oldest, life, discarded, events) = looking.await.map_err(|_| StoreError::Closed)?;
+    let (quiet, oldest, life, discarded, events) = looking.await?;
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let contested = room.contested.count(name).await?;
-    let kept = keeping::count(room, name, state.as_ref()).await?;
+    let kept = room.store.holdings(name).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();

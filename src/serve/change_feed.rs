@@ -7,9 +7,9 @@ use super::documents::ServedDocument;
 use super::items::{CompareBudget, Differences};
 use super::negotiate::container;
 use super::{
-    AppState, BadRequest, Client, DocumentKind, Gone, LastModified, Later, NotFound, Problem,
-    Query, Rendition, ServedFeed, SharedState, TypedQuery, Unchanged, Work, WorkKind, html,
-    item_page, items, make_on_thread, reading,
+    AppState, Audience, BadRequest, Client, DocumentKind, Gone, LastModified, Later, NotFound,
+    Problem, Query, Rendition, ServedFeed, SharedState, TypedQuery, Unchanged, Work, WorkKind,
+    html, item_page, items, make_on_thread, reading,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -53,7 +53,7 @@ describe! {
     ))]
 pub(super) async fn show(
     State(room): State<SharedState>,
-    client: Client,
+    (audience, client): (Audience, Client),
     record: ServedFeed,
     TypedQuery(query): TypedQuery<Query>,
     headers: HeaderMap,
@@ -66,12 +66,19 @@ pub(super) async fn show(
     let (key, revision) = (record.key(DocumentKind::Changes(form)), Some(state.revision));
     let make = || made(Arc::clone(&room), record.clone(), state, form);
     let document = room.documents.get(key, revision, ask, make).await?;
-    // What a page leads to depends on who looks, so that it is packed when that was put in.
     let Some(rendition) = document.encoded() else {
-        return Ok(reading::whole_page(String::from_utf8_lossy(&document.text()).into_owned()));
+        let (title, content) = (title(&record), document.text());
+        let content = html! { (PreEscaped(String::from_utf8_lossy(&content))) };
+        let links = html::feed_links((&record.name, Container::Atom), &title);
+        let page = html::document(&audience, &title, &links, &content);
+        return Ok(reading::whole_page(&headers, page));
     };
     let modified = LastModified::seen(rendition.shown, room.clock.now());
     Ok(rendition.answer(&headers, Some(modified)))
+}
+
+fn title(record: &ServedFeed) -> String {
+    format!("{}: edits and deletions", record.shown_title())
 }
 
 fn form(query: &Query, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
@@ -140,7 +147,7 @@ async fn gather(room: &AppState, record: &ServedFeed) -> Result<ChangeFeed, Prob
     let began = record.enrolment.history.last().and_then(Stamp::when);
     Ok(ChangeFeed {
         id: record.site.change_feed_id(name),
-        title: format!("{}: edits and deletions", record.shown_title()),
+        title: title(record),
         atom: record.site.changes(name, ChangeFeedForm::Atom),
         json: record.site.changes(name, ChangeFeedForm::JsonFeed),
         page: record.site.at(&format!("/feeds/{name}/about")),
@@ -214,13 +221,7 @@ fn told(
 ) -> Markup {
     html! {
         p { (html::text(&event.reason)) "." }
-        @match differences {
-            Some(differences) if differences.fields.is_empty() => {
-                p { "Nothing differs in what the two versions say: at most how it is written does." }
-            },
-            Some(differences) => (items::differing(differences)),
-            None => {},
-        }
+        @if differences.is_some() { (items::differing(differences)) }
         p {
             @if let Some((old, new)) = pair {
                 a href={ (page) "?diff=" (old.updates.value()) ".." (new.updates.value()) } { "What changed" }
@@ -232,7 +233,7 @@ fn told(
     }
 }
 
-/// The feed as a page.
+/// The feed as a page, without its frame.
 fn page(name: &FeedName, feed: &ChangeFeed) -> String {
     let content = html! {
         (html::trail(name, None, "Edits and deletions"))
@@ -252,6 +253,5 @@ fn page(name: &FeedName, feed: &ChangeFeed) -> String {
             }
         }
     };
-    let links = html::feed_links((name, Container::Atom), &feed.title);
-    html::document(&feed.title, &links, &content)
+    content.into_string()
 }

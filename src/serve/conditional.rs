@@ -34,7 +34,7 @@ impl ETag {
 
     /// Whether a tag is this one, also as intermediaries change it that pack answers: with a name behind it (`-gzip`,
     /// `;gzip`), or without quotes. In ours, nothing but a point follows what another one may begin with.
-    fn is_named(&self, tag: &str) -> bool {
+    pub(super) fn is_named(&self, tag: &str) -> bool {
         let bare = |tag: &str| tag.trim_matches('"').to_owned();
         let (own, tag) = (bare(&self.0), bare(tag));
         tag.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ';']))
@@ -44,6 +44,11 @@ impl ETag {
     pub(super) fn value(&self) -> HeaderValue {
         // Quotes, points and hexadecimal digits are always a valid value.
         HeaderValue::from_str(&self.0).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+    }
+
+    /// The same of what is packed anew for each request: one tag for all its encodings.
+    pub(super) fn weak_value(&self) -> HeaderValue {
+        Self(format!("W/{}", self.0)).value()
     }
 }
 

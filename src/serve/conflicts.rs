@@ -132,7 +132,7 @@ pub(super) async fn show(
     let of = (&record.name, &record.site);
     let answer = answered(&viewer.room, viewer.client, of, (query.after, form)).await?;
     if form.is_json {
-        return Ok(html::data(answer));
+        return Ok(html::data(&viewer.headers, answer));
     }
     // It was written as text here.
     let list = PreEscaped(String::from_utf8_lossy(&answer));

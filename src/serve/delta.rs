@@ -188,7 +188,7 @@ impl AppState {
         if !self.has_deltas(request.kind) {
             return None;
         }
-        let form = request.form(state);
+        let form = request.form.within(state.format);
         let reader = record.site.view(&record.name, ViewKind::Reader, form);
         TagScope::new(record, &reader, request.kind, form, state.format)
     }
@@ -290,7 +290,7 @@ mod tests {
     use tidegate_core::model::{FeedName, FeedSource, Format, Stretch};
     use tidegate_format::render::{Container, Dialect};
 
-    const FORM: DocumentForm = DocumentForm::from_dialect(Dialect::Sse);
+    const FORM: DocumentForm = DocumentForm { dialect: Dialect::Sse, container: None };
 
     fn record(url: &str) -> FeedRecord {
         FeedRecord::new(FeedName::new("news").unwrap(), url, FeedSource::Api)

@@ -105,7 +105,7 @@ pub(super) enum ServedDocument {
     Encoded(Arc<Rendition>),
     /// A page, with or without its frame, or data.
     Text(Bytes),
-    /// The page of an item.
+    /// The page of an item, or of what differs between its versions.
     Item(ItemContent),
     /// A delta that would have every entry of the whole view.
     WholeView,

@@ -211,7 +211,7 @@ impl ChangeLine {
         Self {
             feed: feed.to_string(),
             kind: if announced.versions == 0 { "feed" } else { "items" },
-            url: site.view(feed, ViewKind::Reader, site.dialect(None, None)),
+            url: site.view(feed, ViewKind::Reader, site.form(None, None)),
             tick: announced.tick.to_string(),
             sup_id: site.sup_id(feed).map(|id| id.to_string()),
             update_id: announced.tick.update_id(),

@@ -169,7 +169,8 @@ fn changed(note: &FinishedPoll) -> String {
     parts.join(", ")
 }
 
-fn events(counts: &EventCounts) -> Vec<String> {
+/// What happened to items, in words.
+pub(super) fn events(counts: &EventCounts) -> Vec<String> {
     let happened = EventKind::ALL.iter().filter_map(|kind| Some((*kind, *counts.get(kind)?)));
     let word = |kind: EventKind| match kind {
         EventKind::Rekeyed => "re-keyed",

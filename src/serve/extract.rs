@@ -226,7 +226,7 @@ pub(super) struct Viewer {
     /// Whether it is a person who is signed in, where one may be.
     pub(super) is_signed_in: bool,
     pub(super) wants_json: bool,
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     notice: Option<String>,
 }
 
@@ -276,7 +276,11 @@ impl Viewer {
             @if let Some(notice) = &self.notice { p.note.done role="status" { (html::text(notice)) } }
             (content)
         };
-        let mut response = html::page(html::document(title, head, &content), has_forms);
+        let document = html::document(&self.audience, title, head, &content);
+        let mut response = match has_forms {
+            true => html::form_page(document),
+            false => html::page(&self.headers, document),
+        };
         if self.notice.is_some() {
             session::leave_notice(&self.room, &self.headers, &mut response, "");
         }
@@ -316,7 +320,26 @@ impl Viewer {
             (html::trail(feed, Some(page), "Not done"))
             p.links { a href=(page.0) { "Back to the page" } }
         };
-        Ok(forms::not_done("Not done", &problem, &back))
+        Ok(self.not_done("Not done", &problem, &back))
+    }
+
+    /// The page for who is told why something was not done: `again` is the form to try again, or a way back.
+    pub(super) fn not_done(&self, title: &str, problem: &Problem, again: &Markup) -> Response {
+        let content = html! {
+            p.note role="alert" {
+                (html::text(problem.detail())) "."
+                @if problem.status().is_client_error() { " Nothing was changed." }
+            }
+            (again)
+        };
+        self.failed_page(title, problem, &content)
+    }
+
+    /// A page with a form that was not obeyed, for the reason that it says.
+    pub(super) fn failed_page(&self, title: &str, why: &Problem, content: &Markup) -> Response {
+        let mut response = self.form_page(title, content);
+        *response.status_mut() = why.status();
+        response
     }
 
     /// The answer to a form that was obeyed: the page at an address, which says what came of it.

@@ -108,7 +108,7 @@ async fn view(
 ) -> Result<Response, Problem> {
     let (headers, query) = (&headers, uri.query().unwrap_or_default());
     if kind == ViewKind::Reader && reading::is_asked_for(query, headers)? {
-        return reading::page(&room, (&audience, client), &record).await;
+        return reading::page(&room, (&audience, client), &record, headers).await;
     }
     if record.on_demand.is_some() {
         room.asked.note_client(&record.url, client, room.clock.now());
@@ -117,9 +117,8 @@ async fn view(
     let state = room.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let own = Container::of(state.format);
     let chosen = || Some(container(headers, own)).filter(|chosen| *chosen != own);
-    let container = asked.container.or_else(chosen);
-    let dialect = room.site.dialect(asked.dialect, container);
-    let request = ViewRequest { kind, dialect, container, seen: asked.since };
+    let form = room.site.form(asked.dialect, asked.container.or_else(chosen));
+    let request = ViewRequest { kind, form, seen: asked.since };
     let view = AskedView::new(&record, request, &state, client)?;
     let is_named = asked.container.is_some();
     if let Some(at) = asked.as_of {
@@ -171,12 +170,13 @@ fn changes(whole: Response, delta: &Delta, asked: &HeaderMap) -> Response {
 
 /// The headers of every answer with a document: a view of this kind, or an archive. `sup`: the feed's address in SUP.
 pub(super) fn head(
-    kind: Option<ViewKind>,
+    kind: ViewKind,
     container: Container,
     (addresses, history): (&Addresses, &HistoryPlace),
     sup: Option<&str>,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
+    let kind = Some(kind).filter(|_| history.archive.is_none());
     // An archive that another one follows does not change any more.
     let is_fixed = history.archive.as_ref().is_some_and(|archive| archive.next.is_some());
     headers.insert(header::CACHE_CONTROL, if is_fixed { ARCHIVE_FRESH } else { FRESH });

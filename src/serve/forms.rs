@@ -6,11 +6,10 @@
 use super::auth::demand;
 use super::hub::is_form;
 use super::paging::NamedChoice;
-use super::{Audience, Client, Problem, Reply, SharedState, WholeBody, html};
+use super::{Audience, Client, Problem, Reply, SharedState, WholeBody};
 use axum::extract::{FromRequest, FromRequestParts as _, Request};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use maud::Markup;
 use url::Url;
 
 /// From where a request comes, as the browser says (Fetch Metadata).
@@ -122,20 +121,6 @@ fn refuse_other(headers: &HeaderMap, is_public: bool, room: &SharedState) -> Res
 /// The token that was sent is not the gateway's.
 pub(super) fn wrong_token() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "the admin token is not that of this gateway")
-}
-
-/// The page for who is told why something was not done: `again` is the form to try again, or a way back.
-pub(super) fn not_done(title: &str, problem: &Problem, again: &Markup) -> Response {
-    let content = maud::html! {
-        p.note role="alert" {
-            (html::text(problem.detail())) "."
-            @if problem.status().is_client_error() { " Nothing was changed." }
-        }
-        (again)
-    };
-    let mut response = html::page(html::document(title, &maud::html! {}, &content), true);
-    *response.status_mut() = problem.status();
-    response
 }
 
 /// The answer to a form: to be looked at there.

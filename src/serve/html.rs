@@ -1,17 +1,16 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
 use super::address::followable;
-use super::{Audience, Rendition, SharedState, item_page, unkept};
-use axum::body::{Body, Bytes};
+use super::conditional::{ETag, tags};
+use super::{Audience, Rendition, SharedState, item_page, shown_pages, unkept};
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
-use std::sync::LazyLock;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SyncId, Time};
 use tidegate_format::render::Container;
-use url::Url;
 
 /// How many characters of a text from outside a page shows.
 const TEXT_SHOWN: usize = 300;
@@ -49,8 +48,7 @@ pub(super) fn is_page(headers: &HeaderMap) -> bool {
 
 /// `GET /robots.txt` (RFC 9309): keeps search engines out of the pages, where they may not list them. Feeds are for everybody.
 pub(super) async fn robots(State(room): State<SharedState>) -> Response {
-    let base = Url::parse(&room.site.at(""));
-    let path = base.as_ref().map_or("", |url| url.path().trim_end_matches('/'));
+    let path = room.site.path();
     let pages = ["/$", "/?", "/recent"].into_iter().map(str::to_owned);
     let of_feeds =
         ["about", "items", "changes", "conflicts"].map(|page| format!("/feeds/*/{page}"));
@@ -68,16 +66,20 @@ pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
      frame-ancestors 'none'",
 );
 
-/// A page of this moment as an answer. `has_forms`: it has forms, so that nobody keeps it, and they say which origin
-/// they come from.
-pub(super) fn page(document: String, has_forms: bool) -> Response {
-    let mut response = whole_page(document);
+/// A page of this moment as an answer.
+pub(super) fn page(asked: &HeaderMap, document: String) -> Response {
+    let mut response = whole_page(asked, document);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    response
+}
+
+/// A page with forms as an answer: nobody keeps it, and the forms say which origin they come from.
+pub(super) fn form_page(document: String) -> Response {
+    let mut response = unkept(MEDIA_TYPE, document);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    if has_forms {
-        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     response
 }
 
@@ -98,8 +100,13 @@ pub(super) fn feed_links((feed, container): (&FeedName, Container), title: &str)
     }
 }
 
-/// A page as a document; `head`: what its head names beside the title.
-pub(super) fn document(title: &str, head: &Markup, content: &Markup) -> String {
+/// A page as a document, as its audience has it; `head`: what its head names beside the title.
+pub(super) fn document(
+    audience: &Audience,
+    title: &str,
+    head: &Markup,
+    content: &Markup,
+) -> String {
     let head = html! {
         title { (title) " · Tidegate" }
         link rel="icon" type="image/svg+xml" href=(ICON);
@@ -109,12 +116,12 @@ pub(super) fn document(title: &str, head: &Markup, content: &Markup) -> String {
     let body = html! {
         header {
             a.brand href="/" { "Tidegate" }
-            (pages(true, false))
+            (pages(audience.may_sign_in(), audience.is_operator()))
         }
         main { h1 { (title) } (content) }
         footer { "Tidegate " (env!("CARGO_PKG_VERSION")) }
     };
-    framed(&head, &body)
+    shown_pages::below(audience.site().path(), framed(&head, &body))
 }
 
 fn framed(head: &Markup, body: &Markup) -> String {
@@ -147,37 +154,28 @@ fn pages(are_operators_here: bool, is_signed_in: bool) -> Markup {
     }
 }
 
-/// What every page has as the way to other pages, and what stands in its place where some of them cannot be
-/// reached, and where the operator asks.
-pub(super) fn navigation(audience: &Audience) -> Option<(&'static str, &'static str)> {
-    static EVERYBODYS: LazyLock<String> = LazyLock::new(|| pages(true, false).into_string());
-    static READERS: LazyLock<String> = LazyLock::new(|| pages(false, false).into_string());
-    static OPERATORS: LazyLock<String> = LazyLock::new(|| pages(true, true).into_string());
-    let own = match (audience.may_sign_in(), audience.is_operator()) {
-        (false, _) => &READERS,
-        (true, true) => &OPERATORS,
-        (true, false) => return None,
-    };
-    Some((EVERYBODYS.as_str(), own.as_str()))
-}
-
 /// The answer that a page is.
-pub(super) fn whole_page(page: impl Into<Body>) -> Response {
-    chosen(MEDIA_TYPE, page)
+pub(super) fn whole_page(asked: &HeaderMap, page: String) -> Response {
+    chosen(asked, MEDIA_TYPE, page.into())
 }
 
 /// The same as data, for those that ask for that.
-pub(super) fn data(json: Bytes) -> Response {
-    chosen("application/json", json)
+pub(super) fn data(asked: &HeaderMap, json: Bytes) -> Response {
+    chosen(asked, "application/json", json)
 }
 
-fn chosen(media_type: &'static str, body: impl Into<Body>) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+/// What `Accept` chose, or that the client has it.
+fn chosen(asked: &HeaderMap, media_type: &'static str, body: Bytes) -> Response {
+    let tag = ETag::from_bytes(&body, None);
+    let lasting = [
+        (header::ETAG, tag.weak_value()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::VARY, HeaderValue::from_static("Accept")),
     ];
-    (headers, body.into()).into_response()
+    if tags(asked).any(|known| known == "*" || tag.is_named(known)) {
+        return (StatusCode::NOT_MODIFIED, lasting).into_response();
+    }
+    (lasting, [(header::CONTENT_TYPE, media_type)], body).into_response()
 }
 
 /// A small document as a whole, with its tag.

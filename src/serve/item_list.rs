@@ -5,7 +5,7 @@ use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::{
     AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem,
     Query, ReadQuery, Reply, ServedFeed, SharedState, TypedQuery, Viewer, Work, WorkKind, answers,
-    items, unkept,
+    items, make_on_thread, unkept,
 };
 use axum::body::Bytes;
 use maud::{Markup, html};
@@ -16,7 +16,6 @@ use tidegate_core::model::{
 };
 use tidegate_status::describe;
 use tidegate_status::schema::words;
-use tidegate_store::StoreError;
 use utoipa::{IntoParams, ToSchema};
 
 choices! {
@@ -124,7 +123,7 @@ pub(super) async fn show(
     let is_json = viewer.wants_json;
     let answer = answered(&viewer.room, viewer.client, &record.name, (query, is_json)).await?;
     if is_json {
-        return Ok(html::data(answer));
+        return Ok(html::data(&viewer.headers, answer));
     }
     let content = String::from_utf8_lossy(&answer);
     let title = format!("Items of {}", html::text(&record.shown_title()));
@@ -173,8 +172,8 @@ async fn made(
     let snapshot = room.store.snapshot(&feed).await?;
     let asked = query.clone();
     // All of a ledger is looked at, where that keeps nobody waiting.
-    let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &asked)).await;
-    let mut list = found.map_err(|_| StoreError::Closed)?;
+    let find = move || Ok(ItemList::new(snapshot.as_ref(), &asked));
+    let mut list = make_on_thread("the list of items", find).await?;
     for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
         item.title = Some(items::stand_in_title(&room, &feed, &item.sync_id).await?);
     }

@@ -7,7 +7,7 @@ mod page;
 mod text_diff;
 
 pub(super) use self::compare::{Differences, FieldDifference, compared};
-pub(super) use self::page::{ItemContent, act, fields as differing};
+pub(super) use self::page::{ItemContent, act, differing};
 pub(super) use self::text_diff::CompareBudget;
 
 use self::described::{ItemDetail, ItemFacts};
@@ -34,8 +34,8 @@ use tidegate_store::{EVENTS_KEPT, StoreError, VersionNote};
 
 /// How many versions are shown, newest first.
 const VERSIONS_SHOWN: usize = 200;
-/// How much memory all comparisons of versions may take at once, in KiB.
-pub(super) const COMPARISONS_KIB: usize = 192 * 1024;
+/// How many versions are compared with others at once: it takes several times what entries may have (`parse::Limits`).
+pub(super) const COMPARED_AT_ONCE: usize = 2;
 /// What publishers write is hostile: of the bytes of a version nothing runs, nothing is loaded, and the page is of no
 /// origin, whatever a browser takes it for.
 const BYTES_POLICY: HeaderValue =
@@ -66,17 +66,6 @@ impl Subject {
     /// The address of the page, without query.
     fn address(&self) -> String {
         item_page(&self.feed, &self.known.id)
-    }
-
-    /// How many bytes a version has, as far as it was noted; else as many as the newest.
-    fn size(&self, which: VersionChoice) -> u64 {
-        let noted = match which {
-            VersionChoice::Newest => None,
-            VersionChoice::Number(updates) => {
-                self.versions.iter().find(|note| note.updates == updates)
-            }
-        };
-        noted.map(|note| note.size).filter(|size| *size > 0).unwrap_or(self.known.bytes)
     }
 
     /// Whether a version's own bytes can be had.
@@ -135,11 +124,16 @@ pub(super) async fn item(
             let modified = LastModified::vague(bytes.shown);
             return Ok(bytes.answer(&headers, Some(modified)));
         }
-        page if !is_json => return Ok(html::whole_page(page.text())),
-        data => return Ok(html::data(data.text())),
+        data => return Ok(html::data(&headers, data.text())),
     };
+    if asked != ItemQuery::Page {
+        // Nothing can be done there, so that no form is sent from what publishers wrote.
+        let (nothing, title) = (maud::Markup::default(), &content.title);
+        let page = html::document(&viewer.audience, title, &nothing, &content.with(&nothing));
+        return Ok(html::whole_page(&headers, page));
+    }
     let acting = page::part(&viewer, &record, &id).await?;
-    Ok(viewer.page(&content.title, &content.with(&record.name, &acting)))
+    Ok(viewer.page(&content.title, &content.with(&acting)))
 }
 
 /// Makes what an address answers.
@@ -165,8 +159,7 @@ async fn make_document(
             if is_json {
                 answers::text(&difference.as_data(&subject)).into()
             } else {
-                let content = page::difference(&subject, &difference);
-                html::document(&html::text(subject.title()), &maud::html! {}, &content).into()
+                ServedDocument::Item(page::difference(&subject, &difference))
             }
         }
     })
@@ -315,7 +308,7 @@ async fn missing(
     let gone = |said| Problem::new(StatusCode::GONE, said).with("published_id", stub.published_id);
     Ok(match state.archives.newest.filter(|_| !deleted) {
         Some(newest) => {
-            let archives = site.archive(feed, &newest, site.config.dialect.into());
+            let archives = site.archive(feed, &newest, site.form(None, None));
             gone(format!("{said}, and is in its archives, the newest of which is {archives}"))
                 .with("archives", archives)
         }

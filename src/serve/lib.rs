@@ -191,7 +191,6 @@ struct AppState {
     /// What documents are written with, and where to.
     writing: (Renderer, Arc<Spool>),
     contested: Contested,
-    holdings: keeping::CountedHoldings,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
     pushes: Semaphore,
@@ -263,8 +262,7 @@ impl AppState {
             documents,
             writing: (renderer, spool),
             contested,
-            holdings: keeping::nothing_counted(),
-            comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
+            comparisons: Arc::new(Semaphore::new(items::COMPARED_AT_ONCE)),
             pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: FairShares::new(1),
             log,

@@ -1,8 +1,8 @@
 //! What is done to every answer: it is packed where the client asks for that, counted until its client has taken it,
 //! guarded against what publishers wrote, counted in the metrics and logged. And inside the routing, its time limit.
 //!
-//! Answers that are made for one request and have no tag (pages, lines of changes, metrics, JSON, problem documents) are
-//! packed here. Documents that are kept are packed once, where they are made (`rendition`), each encoding with a tag of
+//! Answers that are made for one request and have no tag of their bytes (pages, lines of changes, metrics, JSON, problem
+//! documents) are packed here. Documents that are kept are packed once, where they are made (`rendition`), each encoding with a tag of
 //! its own.
 //!
 //! A body that is sent is one with the document that is kept, so that it takes no memory of its own while that is
@@ -17,7 +17,6 @@
 use super::audience::X_ROBOTS_TAG;
 use super::budget::{BudgetEnd, BudgetHolder};
 use super::negotiate::{Encoding, encoding};
-use super::shown_pages::AboutLength;
 use super::site_service::Unsent;
 use super::spool::SpooledFile;
 use super::{
@@ -160,20 +159,18 @@ pub(super) async fn pack(room: &AppState, facts: &AnswerFacts, response: Respons
 
 /// About how long the body is that an answer to HEAD does not have.
 fn length_without_body(response: &Response) -> Option<u64> {
-    let about = response.extensions().get::<AboutLength>().map(|about| &about.0);
-    let length = about.or_else(|| response.headers().get(header::CONTENT_LENGTH))?;
-    length.to_str().ok()?.parse().ok()
+    response.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Whether an answer is a text without a tag that nobody packed yet.
+/// Whether an answer is a text that nobody packed yet, and without a tag of its bytes.
 fn is_text(response: &Response) -> bool {
     let headers = response.headers();
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.unwrap_or_default();
-    let is_free = |name| !headers.contains_key(name);
+    let tag = headers.get(header::ETAG);
     response.status() != StatusCode::NOT_MODIFIED
-        && is_free(header::ETAG)
-        && is_free(header::CONTENT_ENCODING)
+        && tag.is_none_or(|tag| tag.as_bytes().starts_with(b"W/"))
+        && !headers.contains_key(header::CONTENT_ENCODING)
         && TEXTS.iter().any(|text| kind.starts_with(text))
 }
 

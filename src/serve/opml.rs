@@ -15,9 +15,9 @@ mod write;
 
 use super::conditional::http_date;
 use super::{
-    Admission, AppState, Audience, AudienceKey, Client, DocumentForm, LastMade, LastModified,
-    Listing, Problem, Query, ReadQuery, Rendition, SharedState, SingleFlight, TypedQuery,
-    Unchanged, Work, WorkKind, make_on_thread,
+    Admission, AppState, Audience, AudienceKey, Client, LastMade, LastModified, Listing, Problem,
+    Query, ReadQuery, Rendition, SharedState, SingleFlight, TypedQuery, Unchanged, Work, WorkKind,
+    make_on_thread,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -181,7 +181,7 @@ async fn collect(
         let is_list = state.as_ref().is_some_and(|state| state.format == Format::Opml);
         let page = state.and_then(|state| state.site);
         let container = is_list.then_some(Container::Atom);
-        let form = DocumentForm { dialect: site.dialect(None, container), container };
+        let form = site.form(None, container);
         let (address, sup) = match upstream {
             true => (record.shown().text().to_owned(), None),
             false => {

@@ -10,13 +10,13 @@
 //! complete view. That of the sync view changes also where something left its window.
 
 use super::conditional::add;
-use super::feeds::{ContainerParams, head, unreadable};
+use super::feeds::{ContainerParams, unreadable};
 use super::openapi::ArchivedDocument;
 use super::rendition::UnwrittenDocument;
 use super::views::AskedView;
 use super::{
     AppState, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified, NotFound, Problem,
-    ReadPlan, Rendition, ServedFeed, SharedState, Site, Unchanged, ViewQuery, ViewRequest, Work,
+    ReadPlan, Rendition, ServedFeed, SharedState, Unchanged, ViewQuery, ViewRequest, Work,
     WorkKind, WorkRequest,
 };
 use axum::extract::rejection::PathRejection;
@@ -76,24 +76,21 @@ impl AppState {
             ViewKind::Complete | ViewKind::Sync => PastSelect::All,
             ViewKind::Reader => PastSelect::Current,
         };
-        let view = match self.store.past(&record.name, select, at).await? {
+        let mut view = match self.store.past(&record.name, select, at).await? {
             Some(Past::Then(view)) => *view,
             Some(Past::Unknown { back_to }) => return Err(unknown(at, back_to)),
             None => return Err(unknown(at, None)),
         };
-        let container = request.form(&view.state).container(view.state.format);
-        let PastWindow { view, deleted, since, until } = match request.kind {
-            ViewKind::Sync => {
-                // A list is told whole, so that everything stands where it stood.
-                let whole = (container == Container::Opml).then(|| view.items.clone());
-                let mut shown = PastWindow::at(view, at, self.config.window, request.seen)?;
-                shown.view.items = whole.unwrap_or(shown.view.items);
-                shown
-            }
-            ViewKind::Reader | ViewKind::Complete => PastWindow::all(view),
+        // A list is told whole, so that everything stands where it stood.
+        let is_told_whole = request.form.container(view.state.format) == Container::Opml;
+        let whole = is_told_whole.then(|| view.items.clone());
+        let (deleted, bounds) = match request.kind {
+            ViewKind::Sync => cut_to_window(&mut view, at, self.config.window, request.seen)?,
+            ViewKind::Reader | ViewKind::Complete => PastWindow::default(),
         };
+        view.items = whole.unwrap_or(view.items);
         let mut document = self.unwritten(record, request, view, &[]);
-        (document.deleted, document.bounds) = (deleted, (since, until));
+        (document.deleted, document.bounds) = (deleted, bounds);
         // The address says when the document came to be, so that all times at which it was in force
         // have the same bytes.
         let from = if request.kind == ViewKind::Sync { at } else { document.shown };
@@ -148,49 +145,36 @@ pub(super) async fn answer_past(
     Ok(response)
 }
 
-/// What a document of the past shows.
-#[derive(Debug)]
-struct PastWindow {
-    /// The items, and all around them.
-    view: View,
-    /// What is said to be deleted.
-    deleted: Vec<Deletion>,
-    /// `sx:sharing/@since`.
-    since: Option<Tick>,
-    /// `sx:sharing/@until`.
-    until: Option<Tick>,
-}
+/// What a document of the past says to be deleted, and `since` and `until` of its `sx:sharing`.
+type PastWindow = (Vec<Deletion>, (Option<Tick>, Option<Tick>));
 
-impl PastWindow {
-    /// All that was read.
-    const fn all(view: View) -> Self {
-        Self { view, deleted: Vec::new(), since: None, until: None }
-    }
-
-    /// The window that ended at `at`, or what came in it after the tick `seen`. `all`: every item and
-    /// tombstone of then.
-    ///
-    /// As in the present, the window starts at the greatest tick that has left it (SSE 1.0 section
-    /// 4.2.4).
-    fn at(mut all: View, at: Time, window: Duration, seen: Option<Tick>) -> Result<Self, Problem> {
-        let cutoff = Tick::at(at.minus(window));
-        let left = all.items.iter().map(|item| item.tick).filter(|tick| *tick < cutoff).max();
-        let window_start = left.max(all.state.complete_start.filter(|_| all.state.tick.is_some()));
-        let then = FeedState { window_start, ..all.state.clone() };
-        let plan = ReadPlan::new(ViewKind::Sync, seen, &then)?;
-        let (since, until) = plan.bounds(&then);
-        let Select::After(after) = plan.select() else { return Ok(Self::all(all)) };
-        let living = all.items.iter().filter(|item| !item.shared.winner.deleted);
-        let borne: HashSet<String> = living.map(|item| item.published_id.clone()).collect();
-        all.items.retain(|item| item.tick > after);
-        let is_said = |item: &&Item| {
-            item.shared.winner.deleted
-                && then.format.family() == Family::Atom
-                && !borne.contains(&item.published_id)
-        };
-        let deleted = all.items.iter().filter(is_said).map(Deletion::from).collect();
-        Ok(Self { view: all, deleted, since, until })
-    }
+/// Cuts a view of every item and tombstone of then to the window that ended at `at`, or to what came in it after the tick
+/// `seen`.
+///
+/// As in the present, the window starts at the greatest tick that has left it (SSE 1.0 section
+/// 4.2.4).
+fn cut_to_window(
+    view: &mut View,
+    at: Time,
+    window: Duration,
+    seen: Option<Tick>,
+) -> Result<PastWindow, Problem> {
+    let (state, cutoff) = (&view.state, Tick::at(at.minus(window)));
+    let left = view.items.iter().map(|item| item.tick).filter(|tick| *tick < cutoff).max();
+    let window_start = left.max(state.complete_start.filter(|_| state.tick.is_some()));
+    let then = FeedState { window_start, ..state.clone() };
+    let plan = ReadPlan::new(ViewKind::Sync, seen, &then)?;
+    let Select::After(after) = plan.select() else { return Ok(PastWindow::default()) };
+    let living = view.items.iter().filter(|item| !item.shared.winner.deleted);
+    let borne: HashSet<String> = living.map(|item| item.published_id.clone()).collect();
+    view.items.retain(|item| item.tick > after);
+    let is_said = |item: &&Item| {
+        item.shared.winner.deleted
+            && then.format.family() == Family::Atom
+            && !borne.contains(&item.published_id)
+    };
+    let deleted = view.items.iter().filter(is_said).map(Deletion::from).collect();
+    Ok((deleted, plan.bounds(&then)))
 }
 
 /// How many times the size that it has on disk an archive takes in memory while it is rendered.
@@ -212,7 +196,7 @@ impl AppState {
         let make = move |room: Arc<Self>, record: ServedFeed| async move {
             let archive = room.store.archive(&record.name, &read.note.id).await?;
             let archive = archive.ok_or_else(dropped)?;
-            room.write_document(document(&record.site, &record, &read, archive, form)).await
+            room.write_document(document(&record, &read, archive, form)).await
         };
         // Its size on disk, with what is read and what is written of it.
         let cost = place.note.bytes.saturating_mul(TIMES_ON_DISK);
@@ -231,13 +215,13 @@ fn shown(place: &ArchivePlace) -> Time {
 
 /// An archive document: what it has, what it names, and where it stands.
 fn document(
-    site: &Site,
     record: &ServedFeed,
     place: &ArchivePlace,
     archive: Archive,
     form: DocumentForm,
 ) -> UnwrittenDocument {
     let Archive { skeleton, items, deleted, upstream, .. } = archive;
+    let site = &record.site;
     let form = form.within(skeleton.format);
     let at = |id: &ArchiveId| site.archive(&record.name, id, form);
     // The upstream's address as it was: where it moved to later changes nothing here.
@@ -258,23 +242,9 @@ fn document(
         }),
     };
     let state = FeedState::untouched(skeleton.format, place.note.sealed);
-    let container = form.container(skeleton.format);
-    let head = head(None, container, (&addresses, &history), site.sup(&record.name).as_deref());
-    UnwrittenDocument {
-        head,
-        kind: ViewKind::Reader,
-        form,
-        view: View { state, skeleton, items },
-        rest: None,
-        deleted,
-        addresses,
-        history,
-        bounds: (None, None),
-        expires: None,
-        window: None,
-        shown: shown(place),
-        token: None,
-    }
+    let (reader, view) = ((ViewKind::Reader, form), View { state, skeleton, items });
+    let written = UnwrittenDocument::new(record, reader, view, (addresses, history));
+    UnwrittenDocument { deleted, shown: shown(place), ..written }
 }
 
 /// A sealed part of the feed's history (Feed History).
@@ -303,8 +273,7 @@ pub(super) async fn archive(
                     the reader, the sync and the complete view";
         return Err(Problem::parameter("as-of", said));
     }
-    let dialect = room.site.dialect(asked.dialect, asked.container);
-    let form = DocumentForm { dialect, container: asked.container };
+    let form = room.site.form(asked.dialect, asked.container);
     let place = room.store.archive_place(&record.name, &id).await?.ok_or_else(unknown)?;
     if place.note.dropped {
         return Err(dropped());

@@ -147,59 +147,6 @@ fn merge(settings: &mut Map<String, Value>, patch: Map<String, Value>) {
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::time::Duration;
-    use tidegate_core::model::{Deletions, Order, Probing};
-    use url::Url;
-
-    fn read(body: &[u8]) -> Result<FeedSettings, Problem> {
-        settings(&object(body)?)
-    }
-    #[test]
-    fn a_whole_body_is_read() {
-        let body = br#"{"url":"https://example.org/a.xml","complete":true,"deletions":"eager",
-                        "min_interval":"90s","max_interval":"30d","order":"oldest-first",
-                        "probe":true,"backfill":true,"ignore":["media:keywords",{"field":"description",
-                        "pattern":"[0-9]+ views"}]}"#;
-        let put = read(body).unwrap();
-        assert_eq!(put.url.as_ref().map(Url::as_str), Some("https://example.org/a.xml"));
-        assert!(put.options.complete);
-        assert_eq!(put.options.deletions, Deletions::Eager);
-        assert_eq!(put.options.min_interval, Some(Duration::from_secs(90)));
-        assert_eq!(put.options.max_interval, Some(Duration::from_secs(30 * 86_400)));
-        assert_eq!(put.options.order, Order::OldestFirst);
-        assert!(put.options.probe == Probing::All && put.options.backfill);
-        let ignored = [("media:keywords", None), ("description", Some("[0-9]+ views"))];
-        assert!(put.options.ignore.iter().map(|i| (i.field(), i.pattern())).eq(ignored));
-    }
-
-    #[test]
-    fn mistakes_name_their_key() {
-        for (body, key) in [
-            ("{}", "url"),
-            (r#"{"url":7}"#, "url"),
-            (r#"{"url":"feed.xml"}"#, "url"),
-            (r#"{"url":"file:///etc/passwd"}"#, "url"),
-            (r#"{"url":"http://x/","interval":"5m"}"#, "interval"),
-            (r#"{"url":"http://x/","deletions":"never"}"#, "deletions"),
-            (r#"{"url":"http://x/","complete":"yes"}"#, "complete"),
-            (r#"{"url":"http://x/","probe":1}"#, "probe"),
-            (r#"{"url":"http://x/","backfill":null}"#, "backfill"),
-            (r#"{"url":"http://x/","order":"newest"}"#, "order"),
-            (r#"{"url":"http://x/","order":null}"#, "order"),
-            (r#"{"url":"http://x/","ignore":"title"}"#, "ignore"),
-            (r#"{"url":"http://x/","min_interval":5}"#, "min_interval"),
-            (r#"{"url":"http://x/","max_interval":"0s"}"#, "max_interval"),
-            (r#"{"url":"http://x/","max_interval":"99999d"}"#, "max_interval"),
-            (r#"{"url":"http://x/","min_interval":"2h","max_interval":"1h"}"#, "min_interval"),
-        ] {
-            let problem = serde_json::to_value(read(body.as_bytes()).unwrap_err()).unwrap();
-            assert_eq!(problem["parameter"], key, "{body}");
-            assert_eq!(problem["status"], 400);
-        }
-        for body in ["", "[]", "{", "null", "\"url\""] {
-            assert!(read(body.as_bytes()).is_err(), "{body:?}");
-        }
-    }
 
     #[test]
     fn what_is_not_named_stays() {

@@ -5,7 +5,7 @@ use super::negotiate::prefers_html;
 use super::readers::{self, PrivateReaders};
 use super::{
     Audience, Client, DocumentKey, DocumentKind, Problem, Query, RETRY_SOON, ServedFeed,
-    SharedState, Work, WorkKind, conflicts, html,
+    SharedState, Work, WorkKind, conflicts, html, make_on_thread,
 };
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -52,13 +52,14 @@ pub(super) fn is_navigation(headers: &HeaderMap) -> bool {
 /// The feed as a page.
 pub(super) async fn page(
     room: &SharedState,
-    (audience, client): (&Audience, Client),
+    (viewing, client): (&Audience, Client),
     record: &ServedFeed,
+    asked: &HeaderMap,
 ) -> Result<Response, Problem> {
     let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let ask = room.admission.request(client, work, u64::from(state.current));
-    let (readers, audience) = readers::told_to(room, audience, record).await?;
+    let (readers, audience) = readers::told_to(room, viewing, record).await?;
     let (feed, revision) = (record.name.clone(), Some(state.revision));
     let key = DocumentKey { audience, feed, kind: DocumentKind::Reading };
     let make = || made(Arc::clone(room), record.name.clone());
@@ -70,12 +71,12 @@ pub(super) async fn page(
     };
     let title = html::text(&title);
     let links = html::feed_links((&record.name, Container::of(state.format)), &title);
-    Ok(whole_page(html::document(&title, &links, &content)))
+    Ok(whole_page(asked, html::document(viewing, &title, &links, &content)))
 }
 
 /// A page at an address where programs get a feed.
-pub(super) fn whole_page(page: String) -> Response {
-    let mut response = html::whole_page(page);
+pub(super) fn whole_page(asked: &HeaderMap, page: String) -> Response {
+    let mut response = html::whole_page(asked, page);
     response.headers_mut().insert(header::VARY, VARY);
     response
 }
@@ -102,9 +103,8 @@ async fn made(room: SharedState, name: FeedName) -> Result<String, Problem> {
     let view = room.store.view(&name, Select::Current).await?.ok_or_else(unread)?;
     let events = room.store.events(&name, EVENTS_READ).await?;
     let now = room.clock.now();
-    let made = tokio::task::spawn_blocking(move || content(&name, &view, &events, now));
-    let made = made.await.map_err(|_| Problem::later("the page could not be made", RETRY_SOON))?;
-    Ok(made.into_string())
+    let make = move || Ok(content(&name, &view, &events, now).into_string());
+    make_on_thread("this page", make).await
 }
 
 fn content(name: &FeedName, view: &View, events: &[Event], now: Time) -> Markup {

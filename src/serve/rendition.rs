@@ -4,7 +4,7 @@ use super::conditional::ETag;
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
 use super::spool::{SpooledFile, SpoolingText, WrittenDocument};
-use super::{AppState, DocumentForm, Problem, make_on_thread};
+use super::{AppState, DocumentForm, Problem, ServedFeed, feeds, make_on_thread};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -130,7 +130,6 @@ pub(super) struct UnwrittenDocument {
 }
 
 /// The items of a view that were not read yet, and who reads them, at the same revision.
-#[derive(Clone)]
 pub(super) struct RestOfView {
     reader: PinnedFeed,
     pub(super) remaining: RemainingItems,
@@ -166,6 +165,31 @@ impl RestOfView {
 }
 
 impl UnwrittenDocument {
+    /// A document of a feed that says of no deletion and of no window, and that no delta begins with.
+    pub(super) fn new(
+        record: &ServedFeed,
+        (kind, form): (ViewKind, DocumentForm),
+        view: View,
+        (addresses, history): (Addresses, HistoryPlace),
+    ) -> Self {
+        let (container, sup) = (form.container(view.state.format), record.site.sup(&record.name));
+        Self {
+            head: feeds::head(kind, container, (&addresses, &history), sup.as_deref()),
+            kind,
+            form,
+            addresses,
+            history,
+            deleted: Vec::new(),
+            bounds: (None, None),
+            expires: None,
+            window: None,
+            shown: view.state.updated_at,
+            token: None,
+            rest: None,
+            view,
+        }
+    }
+
     /// Writes and packs it. Blocks.
     fn write(
         mut self,

@@ -6,7 +6,6 @@
 
 use super::observe::AnswerFacts;
 use super::routes::{Access, ROUTES};
-use super::shown_pages::Prefix;
 use super::{
     API, AppState, Listener, Peer, Problem, REQUEST_BODY_LIMIT, RETRY_SOON, SharedState, audience,
     auth, client, event_streams, observe, origins, query, routes, shown_pages,
@@ -36,16 +35,14 @@ const PATH_SHOWN: usize = 200;
 pub(super) struct ListenerSite {
     pub(super) room: SharedState,
     pub(super) listener: Listener,
-    prefix: Option<Prefix>,
     routes: Router,
 }
 
 impl ListenerSite {
     /// That of a listener.
     pub(super) fn new(room: SharedState, listener: Listener) -> Self {
-        let prefix = Prefix::from_public_url(&room.site.at(""));
         let routes = own_routes(&room, listener);
-        Self { room, listener, prefix, routes }
+        Self { room, listener, routes }
     }
 
     /// Answers a request. What is passed on to an origin goes through here, and through nothing that is around our own
@@ -75,7 +72,7 @@ impl ListenerSite {
         if let Some(way_back) = &page {
             answer = shown_pages::show_problem(answer, Some(way_back));
         }
-        answer = shown_pages::put_before(self.prefix.as_ref(), &facts.method, answer).await;
+        shown_pages::put_path_before(&mut answer);
         answer = observe::pack(&self.room, &facts, answer).await;
         answer = observe::count(&self.room, &facts, answer).await;
         observe::note(&self.room, &facts, &mut answer);

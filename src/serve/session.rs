@@ -6,9 +6,7 @@
 
 use super::auth::demand;
 use super::forms::{OwnForm, wrong_token};
-use super::{
-    AdminToken, AppState, Client, Problem, Query, SharedState, TypedQuery, Viewer, forms, html,
-};
+use super::{AdminToken, AppState, Problem, Query, SharedState, TypedQuery, Viewer, forms, html};
 use arc_swap::ArcSwap;
 use axum::extract::State;
 use axum::response::Response;
@@ -20,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::Time;
-use url::Url;
 
 /// The name of the cookie.
 pub(super) const COOKIE: &str = "tidegate-session";
@@ -124,7 +121,7 @@ fn put_cookie(
     let notice_lasts = if cookie.notice.is_empty() { Duration::ZERO } else { NOTICE_LASTS };
     let lasts = cookie.until.since(room.clock.now()).max(notice_lasts);
     let value = if lasts.is_zero() { String::new() } else { room.sessions.sign(cookie) };
-    if let Some(cookie) = set_cookie((&room.site.at(""), &value), lasts, headers) {
+    if let Some(cookie) = set_cookie((room.site.path(), &value), lasts, headers) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
 }
@@ -132,12 +129,11 @@ fn put_cookie(
 /// `Set-Cookie` for a session. It is sent over TLS alone where it was asked for over TLS.
 /// `base`: the gateway's own address; nothing above its path gets the cookie.
 fn set_cookie(
-    (base, id): (&str, &str),
+    (path, id): (&str, &str),
     lasts: Duration,
     headers: &HeaderMap,
 ) -> Option<HeaderValue> {
-    let base = Url::parse(base).ok();
-    let path = base.as_ref().map(Url::path).filter(|path| !path.contains(';')).unwrap_or("/");
+    let path = Some(path).filter(|path| !path.is_empty() && !path.contains(';')).unwrap_or("/");
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let secure =
         if origin.is_some_and(|origin| origin.starts_with("https:")) { "; Secure" } else { "" };
@@ -206,21 +202,19 @@ fn sign_in(to: &str, refused: Option<&str>) -> Markup {
 
 /// `POST /session`: signs in, and goes on to the page that asked for it.
 pub(super) async fn begin(
-    State(room): State<SharedState>,
-    client: Client,
+    viewer: Viewer,
     headers: HeaderMap,
     OwnForm(form): OwnForm,
 ) -> Result<Response, Problem> {
     let to = way_back(form.get("to"));
-    if let Err(problem) = demand(&room, client, form.get("token").trim(), wrong_token).await {
+    let (room, token) = (&viewer.room, form.get("token").trim());
+    if let Err(problem) = demand(room, viewer.client, token, wrong_token).await {
         let form = sign_in(to, Some(problem.detail()));
-        let mut response = html::page(html::document("Sign in", &html! {}, &form), true);
-        *response.status_mut() = problem.status();
-        return Ok(response);
+        return Ok(viewer.failed_page("Sign in", &problem, &form));
     }
     let cookie = SessionCookie { until: room.clock.now().plus(LASTS), notice: String::new() };
     let mut response = forms::see(to)?;
-    put_cookie(&room, &headers, &mut response, &cookie);
+    put_cookie(room, &headers, &mut response, &cookie);
     Ok(response)
 }
 
@@ -344,10 +338,10 @@ mod tests {
     fn over_tls_the_cookie_is_for_tls_alone() {
         let mut headers = HeaderMap::new();
         let cookie = |headers: &HeaderMap| {
-            let cookie = set_cookie(("https://a.example", "id"), LASTS, headers).unwrap();
+            let cookie = set_cookie(("", "id"), LASTS, headers).unwrap();
             cookie.to_str().unwrap().to_owned()
         };
-        let below = set_cookie(("https://a.example/gate", "id"), LASTS, &headers).unwrap();
+        let below = set_cookie(("/gate", "id"), LASTS, &headers).unwrap();
         assert!(below.to_str().unwrap().contains("; Path=/gate; "));
         let plain = "tidegate-session=id; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict";
         assert_eq!(cookie(&headers), plain);

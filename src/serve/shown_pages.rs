@@ -1,112 +1,55 @@
 //! Answers as browsers are to have them: problems as pages, and addresses below the path of `public_url`.
 //!
 //! Pages and redirects name addresses from the root (`/feeds/news`). Behind a proxy that serves the gateway below a path
-//! (`public_url = "https://example.org/feeds"`) and takes it off what it asks, that path is put before them here, in one
-//! place, so that no page has to know of it. What documents name is absolute and has it anyway. So has what a reader gets
-//! below the path of a token: all of it leads on below that path.
+//! (`public_url = "https://example.org/feeds"`) and takes it off what it asks, that path is put before them when a page
+//! gets its frame (`html::document`), so that no page has to know of it. What documents name is absolute and has it anyway.
+//! So has what a reader gets below the path of a token: all of it leads on below that path.
 
 use super::audience::TOKEN_PATH;
 use super::negotiate::prefers_html;
 use super::{Audience, Problem, html, sign_in_address};
-use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use maud::{Markup, html};
-use std::borrow::Cow;
-use std::sync::Arc;
-use url::Url;
 
-/// The longest page that is rewritten, in bytes: pages are made whole in memory, and bounded there.
-const PAGE_LIMIT: usize = 64 << 20;
 /// How attributes of our pages begin that name an address from the root. A text from outside has no
 /// quote that is not escaped.
 const ATTRIBUTES: [&str; 2] = [" href=\"/", " action=\"/"];
 
-/// The path below which the gateway is served, without a slash at its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Prefix(Arc<str>);
-
-impl Prefix {
-    /// Of a public address; `None` where that has no path.
-    pub(super) fn from_public_url(public_url: &str) -> Option<Self> {
-        let url = Url::parse(public_url).ok()?;
-        let path = url.path().trim_end_matches('/');
-        (!path.is_empty()).then(|| Self(path.into()))
+/// A page with the path of its site before all addresses from the root.
+pub(super) fn below(path: &str, page: String) -> String {
+    if path.is_empty() {
+        return page;
     }
+    ATTRIBUTES.iter().fold(page, |page, attribute| {
+        let begin = attribute.strip_suffix('/').unwrap_or(attribute);
+        page.replace(attribute, &format!("{begin}{path}/"))
+    })
+}
 
-    /// Puts the path before the address that a header names from the root, behind `before`.
-    fn header(&self, value: &mut HeaderValue, before: &str) {
-        let target = value.to_str().ok().and_then(|value| value.strip_prefix(before));
-        let target = target.filter(|target| target.starts_with('/') && !target.starts_with("//"));
-        let with = target.map(|target| format!("{before}{}{target}", self.0));
-        if let Some(with) = with.and_then(|with| HeaderValue::from_str(&with).ok()) {
-            *value = with;
+/// Puts the path of the site that its audience has before what the headers of an answer name from the root.
+pub(super) fn put_path_before(response: &mut Response) {
+    let audience = response.extensions().get::<Audience>();
+    let path = audience.map_or("", |audience| audience.site().path()).to_owned();
+    if path.is_empty() {
+        return;
+    }
+    for (name, before) in [(header::LOCATION, ""), (header::LINK, "<")] {
+        if let Some(value) = response.headers_mut().get_mut(name)
+            && let Some(led) = lead_below(&path, before, value)
+        {
+            *value = led;
         }
-    }
-
-    /// A page with the path before all addresses from the root.
-    fn page(&self, page: &str) -> String {
-        ATTRIBUTES.iter().fold(page.to_owned(), |page, attribute| {
-            let begin = attribute.strip_suffix('/').unwrap_or(attribute);
-            page.replace(attribute, &format!("{begin}{}/", self.0))
-        })
     }
 }
 
-/// About how long the body is that an answer to HEAD does not have; an extension of the answer.
-#[derive(Clone)]
-pub(super) struct AboutLength(pub(super) HeaderValue);
-
-/// Puts the path before what an answer names from the root; before it is compressed.
-pub(super) async fn put_before(
-    prefix: Option<&Prefix>,
-    method: &Method,
-    response: Response,
-) -> Response {
-    let audience = response.extensions().get::<Audience>();
-    let own = audience.filter(|audience| audience.reader().is_some());
-    let prefix = match own {
-        Some(own) => Prefix::from_public_url(&own.site().at("")).map(Cow::Owned),
-        None => prefix.map(Cow::Borrowed),
-    };
-    // What is led to on each page depends on who looks at it.
-    let navigation = audience.and_then(html::navigation);
-    if prefix.is_none() && navigation.is_none() {
-        return response;
-    }
-    let (mut parts, body) = response.into_parts();
-    for (name, before) in [(header::LOCATION, ""), (header::LINK, "<")] {
-        if let (Some(values), Some(prefix)) = (parts.headers.get_mut(name), &prefix) {
-            prefix.header(values, before);
-        }
-    }
-    if !html::is_page(&parts.headers) {
-        return Response::from_parts(parts, body);
-    }
-    if parts.headers.contains_key(header::CONTENT_ENCODING) {
-        tracing::error!("a page was packed before its addresses were put in; it is left as it is");
-        return Response::from_parts(parts, body);
-    }
-    // Of an answer to HEAD, what is left is its headers, and they say the length before addresses are put in.
-    if method == Method::HEAD
-        && let Some(length) = parts.headers.remove(header::CONTENT_LENGTH)
-    {
-        parts.extensions.insert(AboutLength(length));
-        return Response::from_parts(parts, body);
-    }
-    parts.headers.remove(header::CONTENT_LENGTH);
-    let Ok(page) = to_bytes(body, PAGE_LIMIT).await else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
-    let mut page = String::from_utf8_lossy(&page).into_owned();
-    if let Some((everybodys, own)) = navigation {
-        page = page.replace(everybodys, own);
-    }
-    if let Some(prefix) = prefix {
-        page = prefix.page(&page);
-    }
-    Response::from_parts(parts, Body::from(page))
+/// The value of a header that names an address from the root behind `before`, with the path before that address.
+fn lead_below(path: &str, before: &str, value: &HeaderValue) -> Option<HeaderValue> {
+    let target = value.to_str().ok()?.strip_prefix(before)?;
+    let is_from_root = target.starts_with('/') && !target.starts_with("//");
+    let led = is_from_root.then(|| format!("{before}{path}{target}"))?;
+    HeaderValue::from_str(&led).ok()
 }
 
 /// Whether who asks would rather have a page than a problem document: administration answers programs alone.
@@ -131,9 +74,9 @@ pub(super) fn show_problem(response: Response, to: Option<&str>) -> Response {
     parts.headers.remove(header::CONTENT_LENGTH);
     let html = HeaderValue::from_static(html::MEDIA_TYPE);
     parts.headers.insert(header::CONTENT_TYPE, html);
-    let page = match to {
-        Some(_) => html::document(title, &html! {}, &content),
-        None => html::lone_document(title, &content),
+    let page = match (to, parts.extensions.get::<Audience>()) {
+        (Some(_), Some(audience)) => html::document(audience, title, &html! {}, &content),
+        _ => html::lone_document(title, &content),
     };
     let mut response = (parts.status, parts.headers, page).into_response();
     // What it is about is known outside still.
@@ -176,34 +119,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_public_address_may_have_a_path() {
-        let path = |url: &str| Prefix::from_public_url(url).map(|prefix| prefix.0.to_string());
-        assert_eq!(path("https://example.org"), None);
-        assert_eq!(path("https://example.org/"), None);
-        assert_eq!(path("https://example.org/a/b/"), Some("/a/b".to_owned()));
-    }
-
-    #[tokio::test]
-    async fn headers_lead_below_the_path() {
-        let prefix = Prefix::from_public_url("https://example.org/p").unwrap();
-        let mut link = HeaderValue::from_static("</x>; rel=\"up\"");
-        prefix.header(&mut link, "<");
-        assert_eq!(link, "</p/x>; rel=\"up\"");
-        let other = "https://other.example/";
-        for (to, expected) in [("/x?y", "/p/x?y"), (other, other)] {
-            let answer = (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
-            let answer = put_before(Some(&prefix), &Method::GET, answer).await;
-            assert_eq!(answer.headers().get(header::LOCATION).unwrap(), expected);
+    fn headers_lead_below_the_path() {
+        for (before, value, expected) in [
+            ("<", "</x>; rel=\"up\"", Some("</p/x>; rel=\"up\"")),
+            ("", "/x?y", Some("/p/x?y")),
+            ("", "//other.example/", None),
+            ("", "https://other.example/", None),
+        ] {
+            let led = lead_below("/p", before, &HeaderValue::from_static(value));
+            assert_eq!(led.as_ref().map(|led| led.to_str().unwrap()), expected, "{value}");
         }
     }
 
     #[test]
     fn only_addresses_from_the_root_are_ours() {
-        let prefix = Prefix::from_public_url("https://example.org/p").unwrap();
         let page = "<a href=\"/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/f\">\
                     <a href=\"#top\"></a><a href=\"/\"></a>a href=&quot;/t&quot;";
         assert_eq!(
-            prefix.page(page),
+            below("/p", page.to_owned()),
             "<a href=\"/p/x\"></a><a class=\"y\" href=\"https://z/\"></a><form action=\"/p/f\">\
              <a href=\"#top\"></a><a href=\"/p/\"></a>a href=&quot;/t&quot;"
         );

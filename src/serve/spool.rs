@@ -13,7 +13,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,8 +26,6 @@ use xxhash_rust::xxh3::Xxh3;
 const LARGE: usize = if cfg!(test) { 4 << 10 } else { 16 << 20 };
 /// Bytes of all files together, those that are still sent though nobody asks for them any more among them.
 const ALL: u64 = if cfg!(test) { 256 << 10 } else { 4 << 30 };
-/// Bytes that are gathered before they are written.
-const BUFFER: usize = 64 << 10;
 
 /// Where large documents are written.
 pub(super) struct Spool {
@@ -51,8 +49,7 @@ impl Spool {
 
     /// A file for a document.
     fn create(&self, folder: &Path) -> io::Result<FileWriter> {
-        let file = BufWriter::with_capacity(BUFFER, tempfile::tempfile_in(folder)?);
-        let used = Arc::clone(&self.used);
+        let (file, used) = (tempfile::tempfile_in(folder)?, Arc::clone(&self.used));
         Ok(FileWriter { file, hash: Xxh3::new(), size: FileSize { bytes: 0, used } })
     }
 
@@ -118,19 +115,16 @@ impl SpooledFile {
 
 /// Writes a file and hashes what it writes.
 struct FileWriter {
-    file: BufWriter<File>,
+    file: File,
     hash: Xxh3,
     size: FileSize,
 }
 
 impl FileWriter {
-    fn finish(self, token: Option<DeltaToken>) -> io::Result<EncodedBody> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    fn finish(self, token: Option<DeltaToken>) -> EncodedBody {
         let etag = ETag::from_hash(self.hash.digest128(), token);
-        Ok(EncodedBody {
-            content: BodyContent::File(Arc::new(SpooledFile { file, size: self.size })),
-            etag,
-        })
+        let file = SpooledFile { file: self.file, size: self.size };
+        EncodedBody { content: BodyContent::File(Arc::new(file)), etag }
     }
 }
 
@@ -176,11 +170,8 @@ impl SpoolingText {
         let Some((identity, gzip)) = self.files else {
             return Ok(WrittenDocument::InMemory(self.text));
         };
-        let finish = || {
-            let gzip = gzip.finish()?.finish(token)?;
-            Ok(WrittenDocument::InFiles { identity: identity.finish(token)?, gzip })
-        };
-        finish().map_err(|error| unwritten(&error))
+        let gzip = gzip.finish().map_err(|error| unwritten(&error))?.finish(token);
+        Ok(WrittenDocument::InFiles { identity: identity.finish(token), gzip })
     }
 
     /// Writes what there is to the files.

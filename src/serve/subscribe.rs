@@ -6,12 +6,12 @@
 //! or but for a fragment, it is that feed.
 
 use super::audience::challenged;
-use super::forms::{self, ProgramForm};
+use super::forms::ProgramForm;
 use super::negotiate::prefers_html;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
 use super::{
-    DocumentForm, Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer,
-    answers, html, shown,
+    Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer, add, answers, html,
+    shown,
 };
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
@@ -26,8 +26,6 @@ use url::Url;
 
 /// Where it is.
 pub(super) const PATH: &str = "/subscribe";
-/// The longest address, in bytes.
-const ADDRESS_LIMIT: usize = 2_000;
 /// The parameter that names it.
 const PARAMETER: &str = "url";
 
@@ -91,19 +89,16 @@ fn answer(
     match found {
         Ok(found) if is_page => Ok(viewer.form_page("Subscribe", &offers(typed, &found))),
         Ok(found) => Ok(answers::answer(StatusCode::OK, &json!({ "feeds": found }))),
-        Err(problem) if is_page => Ok(forms::not_done("Subscribe", &problem, &form(typed))),
+        Err(problem) if is_page => Ok(viewer.not_done("Subscribe", &problem, &form(typed))),
         Err(problem) => Err(problem),
     }
 }
 
 /// The site that admits an address, and its address there. Of one without a scheme the first that is admitted counts.
 fn admitted(room: &SharedState, typed: &str) -> Result<(AdmittedSite, Url), Problem> {
-    if typed.len() > ADDRESS_LIMIT {
-        let said = format!("an address has at most {ADDRESS_LIMIT} bytes");
-        return Err(Problem::parameter(PARAMETER, said));
-    }
+    add::check_length(typed)?;
     let none = || Problem::parameter(PARAMETER, "that is no address of the web");
-    let urls = super::add::candidates(typed).ok_or_else(none)?;
+    let urls = add::candidates(typed).ok_or_else(none)?;
     urls.iter().find_map(|url| room.origins.admitted(url)).ok_or_else(|| {
         let said = "this gateway takes no feeds of that address; ask who runs it";
         Problem::new(StatusCode::FORBIDDEN, said).about(PARAMETER)
@@ -226,8 +221,7 @@ async fn title(room: &SharedState, record: &FeedRecord) -> Result<Option<String>
 
 fn address(site: &Site, feed: &FeedName) -> String {
     let container = site.places.load().is_json(feed).then_some(Container::JsonFeed);
-    let form = DocumentForm { dialect: site.dialect(None, container), container };
-    site.view(feed, ViewKind::Reader, form)
+    site.view(feed, ViewKind::Reader, site.form(None, container))
 }
 
 /// The feed of the gateway for an address, made where there is none yet.

@@ -4,13 +4,12 @@ use super::delta::Point;
 use super::rendition::{RestOfView, UnwrittenDocument};
 use super::{
     Admission, AppState, Client, DocumentForm, DocumentKey, DocumentKind, Problem, ProblemCause,
-    ReadPlan, Rendition, ServedFeed, Work, WorkKind, WorkRequest, feeds, make_on_thread,
+    ReadPlan, Rendition, ServedFeed, Work, WorkKind, WorkRequest, make_on_thread,
 };
-
 use std::collections::HashSet;
 use std::sync::Arc;
 use tidegate_core::model::{Deletion, FeedState, Format, Item, Revision, Tick, Time};
-use tidegate_format::render::{Container, Dialect, HistoryPlace, ViewKind};
+use tidegate_format::render::{Container, HistoryPlace, ViewKind};
 use tidegate_store::{PinnedFeed, RemainingItems, Select, View};
 
 /// How often a document is begun whose feed another gateway changes meanwhile.
@@ -21,20 +20,13 @@ const BUILDS: usize = 4;
 pub(super) struct ViewRequest {
     /// The view.
     pub(super) kind: ViewKind,
-    pub(super) dialect: Dialect,
-    /// The container, where one was asked for.
-    pub(super) container: Option<Container>,
+    /// The form, with the container where one was asked for.
+    pub(super) form: DocumentForm,
     /// `?since=`.
     pub(super) seen: Option<Tick>,
 }
 
 impl ViewRequest {
-    /// The form of the document, of a feed that is in this state.
-    pub(super) fn form(&self, state: &FeedState) -> DocumentForm {
-        let form = DocumentForm { dialect: self.dialect, container: self.container };
-        form.within(state.format)
-    }
-
     fn plan(&self, state: &FeedState) -> Result<ReadPlan, Problem> {
         ReadPlan::new(self.kind, self.seen, state)
     }
@@ -47,7 +39,7 @@ impl ViewRequest {
     /// Whether the view tells deletions as RFC 6721 does.
     fn tells_deletions(&self, state: &FeedState) -> bool {
         self.kind != ViewKind::Complete
-            && self.form(state).container(state.format) == Container::Atom
+            && self.form.container(state.format) == Container::Atom
             && state.window_start.is_some()
     }
 
@@ -91,7 +83,7 @@ impl<'a> AskedView<'a> {
         let kind = DocumentKind::View {
             upstream: self.record.shown(),
             plan,
-            form: self.request.form(self.state),
+            form: self.request.form.within(self.state.format),
             is_complete: self.record.options.complete,
             base,
         };
@@ -191,28 +183,13 @@ impl AppState {
         view: View,
         deleted: &[Item],
     ) -> UnwrittenDocument {
-        let (kind, form) = (request.kind, request.form(&view.state));
+        let (kind, form) = (request.kind, request.form.within(view.state.format));
         let history = history_place(record, kind, form, &view.state);
         let addresses = record.site.addresses(record, form, view.skeleton.link.as_deref());
         UnwrittenDocument {
-            head: feeds::head(
-                Some(kind),
-                form.container(view.state.format),
-                (&addresses, &history),
-                record.site.sup(&record.name).as_deref(),
-            ),
-            kind,
-            form,
-            addresses,
-            history,
             deleted: deleted.iter().map(Deletion::from).collect(),
-            bounds: (None, None),
-            expires: None,
             window: Some(self.config.window),
-            shown: view.state.updated_at,
-            token: None,
-            rest: None,
-            view,
+            ..UnwrittenDocument::new(record, (kind, form), view, (addresses, history))
         }
     }
 
@@ -235,21 +212,15 @@ impl AppState {
         let state = &view.state;
         let mut deleted = Vec::new();
         if request.tells_deletions(state) {
-            // Deletions stay until an archive has them, and as long as the window is at least.
-            let since = state.window_start.min(state.archives.sealed);
-            let (first, mut others) = match request.kind {
-                ViewKind::Sync => (view.items.clone(), rest.clone()),
-                ViewKind::Reader | ViewKind::Complete => {
-                    let since = since.unwrap_or(Tick::at(Time::MIN));
-                    let (changed, others) =
-                        RestOfView::begin(&reader, Select::Tombstones(since)).await?;
-                    (changed.items, others)
-                }
+            let since = match plan.select() {
+                Select::After(since) => since,
+                // Deletions stay until an archive has them, and as long as the window is at least.
+                _ => state.window_start.min(state.archives.sealed).unwrap_or(Tick::at(Time::MIN)),
             };
-            let mut next = Some(first);
-            while let Some(items) = next {
-                deleted.extend(items.into_iter().filter(|item| item.shared.winner.deleted));
-                next = others.next().await?;
+            let (begun, mut others) = RestOfView::begin(&reader, Select::Tombstones(since)).await?;
+            deleted = begun.items;
+            while let Some(items) = others.next().await? {
+                deleted.extend(items);
             }
         }
         if request.has_whole_list(state) {

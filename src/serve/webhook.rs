@@ -69,12 +69,12 @@ pub(super) async fn message(
     let message = Message {
         feed: name,
         title: record.shown_title(),
-        url: site.view(name, ViewKind::Reader, site.dialect(None, None)),
+        url: site.view(name, ViewKind::Reader, site.form(None, None)),
         since: after,
         until,
         more,
         incomplete: is_cut,
-        sync: format!("{}{since}", site.view(name, ViewKind::Sync, site.dialect(None, None))),
+        sync: format!("{}{since}", site.view(name, ViewKind::Sync, site.form(None, None))),
         changes,
     };
     Ok((answers::text(&message), until))
@@ -395,9 +395,8 @@ impl AppState {
         } else if query.is_some_and(|query| !is_plain(query)) {
             "a topic has no parameters but as and sx, unescaped: subscribe to the view itself"
         } else {
-            let dialect = self.site.dialect(asked.dialect, asked.container);
-            let container = asked.container;
-            return Ok((record, ViewRequest { kind, dialect, container, seen: None }));
+            let form = self.site.form(asked.dialect, asked.container);
+            return Ok((record, ViewRequest { kind, form, seen: None }));
         };
         Err((NoTopic::Foreign, Problem::new(StatusCode::BAD_REQUEST, said)))
     }

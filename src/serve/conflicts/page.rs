@@ -116,16 +116,10 @@ fn one(feed: &FeedName, item: &ItemInConflict, form: ConflictsForm) -> Markup {
 }
 
 fn differing(winner: &ConflictVersion, loser: &LosingVersion) -> Markup {
-    let note = match &loser.differences {
-        _ if loser.version.deleted && !winner.deleted => "It is a deletion: taken, the item goes.",
-        _ if loser.version.deleted != winner.deleted => {
-            "The winner is a deletion: taken, the item lives again."
-        }
-        None => "One of the two cannot be read, so only their texts can be looked at.",
-        Some(told) if told.fields.is_empty() => {
-            "The two say the same: at most how it is written differs."
-        }
-        Some(told) => return items::differing(told),
+    let note = match (winner.deleted, loser.version.deleted) {
+        (false, true) => "It is a deletion: taken, the item goes.",
+        (true, false) => "The winner is a deletion: taken, the item lives again.",
+        _ => return items::differing(loser.differences.as_ref()),
     };
     html! { p.note { (note) } }
 }

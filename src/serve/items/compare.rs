@@ -1,7 +1,7 @@
 //! Two versions of an item field by field, which is pure; and what comparing them may take.
 
 use super::text_diff::{CompareBudget, TextPiece, VALUE_LIMIT, compare};
-use super::{COMPARISONS_KIB, Subject, VersionChoice, bytes_of};
+use super::{Subject, VersionChoice, bytes_of};
 use crate::{AppState, Problem, RETRY_SOON};
 use http::StatusCode;
 use serde::Serialize;
@@ -69,18 +69,6 @@ fn kind(path: &str) -> (u8, &'static str, bool) {
         "id" | "guid" => (8, "Id", false),
         _ => (9, "Other", false),
     }
-}
-
-/// The most memory that comparing takes for each byte of the two versions: their own, their fields,
-/// these joined, and what is seen of them.
-const MEMORY_FACTOR: u64 = 5;
-/// And what the words of one field take, and what is shown.
-const MEMORY_BESIDE: u64 = 64 * 1024 * 1024;
-
-/// How much memory the comparison of two versions of these sizes takes at most, in bytes: to be known
-/// before anything of them is read.
-pub(crate) const fn cost(old: u64, new: u64) -> u64 {
-    old.saturating_add(new).saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_BESIDE)
 }
 
 /// Compares two versions within what is left of a budget; `None` where one of them cannot be read.
@@ -163,8 +151,8 @@ fn field(
 
 // What differs between two versions of an item, and what comparing them may take.
 
-/// How long a comparison waits for memory.
-const MEMORY_WAIT: Duration = Duration::from_secs(15);
+/// How long a comparison waits for its turn.
+const TURN_WAIT: Duration = Duration::from_secs(15);
 
 /// Two versions and what differs between them.
 pub(super) struct VersionDifference {
@@ -192,14 +180,14 @@ impl VersionDifference {
     }
 }
 
-/// Compares two versions. Memory for it is taken before anything of them is read.
+/// Compares two versions. Nothing of them is read before it is their turn.
 pub(super) async fn compare_versions(
     room: &AppState,
     subject: &Subject,
     old: VersionChoice,
     new: VersionChoice,
 ) -> Result<VersionDifference, Problem> {
-    let permit = reserve(room, subject.size(old), subject.size(new)).await?;
+    let turn = take_turn(room).await?;
     let (old_note, old) = bytes_of(room, subject, old).await?;
     let (new_note, new) = bytes_of(room, subject, new).await?;
     if let Some(tombstone) = [&old_note, &new_note].into_iter().flatten().find(|n| n.deleted) {
@@ -209,7 +197,7 @@ pub(super) async fn compare_versions(
         );
         return Err(Problem::not_found(said));
     }
-    let (differences, _) = compare_aside(permit, (old, new), CompareBudget::WHOLE).await?;
+    let (differences, _) = compare_aside(turn, (old, new), CompareBudget::WHOLE).await?;
     Ok(VersionDifference { old: old_note, new: new_note, differences })
 }
 
@@ -219,22 +207,17 @@ pub(crate) async fn compared(
     versions: (Markup, Markup),
     budget: &mut CompareBudget,
 ) -> Result<Option<Differences>, Problem> {
-    let bytes = |markup: &Markup| u64::try_from(markup.xml.len()).unwrap_or(u64::MAX);
-    let permit = reserve(room, bytes(&versions.0), bytes(&versions.1)).await?;
-    let (differences, left) = compare_aside(permit, versions, *budget).await?;
+    let (differences, left) = compare_aside(take_turn(room).await?, versions, *budget).await?;
     *budget = left;
     Ok(differences)
 }
 
-/// Waits for the memory that a comparison of two versions of these sizes takes, at most [`MEMORY_WAIT`]; all that there
-/// is is enough for anything.
-async fn reserve(room: &AppState, old: u64, new: u64) -> Result<OwnedSemaphorePermit, Problem> {
-    let kib = usize::try_from(cost(old, new) / 1024).unwrap_or(usize::MAX);
-    let kib = u32::try_from(kib.clamp(1, COMPARISONS_KIB)).unwrap_or(u32::MAX);
-    let permit = Arc::clone(&room.comparisons).acquire_many_owned(kib);
+/// Waits for the turn of a comparison, at most [`TURN_WAIT`].
+async fn take_turn(room: &AppState) -> Result<OwnedSemaphorePermit, Problem> {
+    let turn = Arc::clone(&room.comparisons).acquire_owned();
     let busy =
         |_| Problem::later("too many versions are compared just now; ask again soon", RETRY_SOON);
-    timeout(MEMORY_WAIT, permit).await.map_err(busy)?.map_err(|_| broken_off())
+    timeout(TURN_WAIT, turn).await.map_err(busy)?.map_err(|_| broken_off())
 }
 
 fn broken_off() -> Problem {
@@ -243,12 +226,12 @@ fn broken_off() -> Problem {
 
 /// Compares two versions where that may take its time; answers what is left of the budget as well.
 async fn compare_aside(
-    permit: OwnedSemaphorePermit,
+    turn: OwnedSemaphorePermit,
     (old, new): (Markup, Markup),
     mut budget: CompareBudget,
 ) -> Result<(Option<Differences>, CompareBudget), Problem> {
     let comparing = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
+        let _turn = turn;
         (versions(&old, &new, &mut budget), budget)
     });
     comparing.await.map_err(|_| broken_off())

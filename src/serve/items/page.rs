@@ -12,7 +12,7 @@ use crate::{
 };
 use maud::{Markup, PreEscaped, html};
 use tidegate_core::model::{
-    FeedName, FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
+    FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
 };
 use tidegate_judge::record::local::Act;
 use tidegate_judge::{Conclusion, PendingAbsence};
@@ -22,25 +22,20 @@ use tidegate_store::VersionNote;
 #[derive(Debug)]
 pub(crate) struct ItemContent {
     pub(super) title: String,
-    /// How it stands.
-    standing: String,
-    rest: String,
+    /// Before and behind what can be done.
+    before: String,
+    behind: String,
 }
 
 impl ItemContent {
     /// How many bytes it has.
     pub(crate) fn len(&self) -> usize {
-        self.title.len() + self.standing.len() + self.rest.len()
+        self.title.len() + self.before.len() + self.behind.len()
     }
 
-    /// All of it, with what can be done between how the item stands and the rest.
-    pub(super) fn with(&self, feed: &FeedName, acting: &Markup) -> Markup {
-        html! {
-            (trail(feed, None, "Item"))
-            (PreEscaped(self.standing.as_str()))
-            (acting)
-            (PreEscaped(self.rest.as_str()))
-        }
+    /// All of it, with what can be done.
+    pub(super) fn with(&self, acting: &Markup) -> Markup {
+        html! { (PreEscaped(self.before.as_str())) (acting) (PreEscaped(self.behind.as_str())) }
     }
 }
 
@@ -48,8 +43,8 @@ impl ItemContent {
 pub(super) fn item(subject: &Subject, pending: Option<&PendingAbsence>) -> ItemContent {
     ItemContent {
         title: text(subject.title()),
-        standing: item_standing(subject, pending).into_string(),
-        rest: facts_and_versions(subject).into_string(),
+        before: item_standing(subject, pending).into_string(),
+        behind: facts_and_versions(subject).into_string(),
     }
 }
 
@@ -58,6 +53,7 @@ fn item_standing(subject: &Subject, pending: Option<&PendingAbsence>) -> Markup 
     let known = &subject.known;
     let (word, since) = shown_standing(known);
     html! {
+        (trail(&subject.feed, None, "Item"))
         p.lead {
             span class={ "badge " (word) } { (word) }
             @if let Some(since) = since { " since " (moment(since)) }
@@ -170,26 +166,20 @@ fn version(subject: &Subject, note: &VersionNote) -> Markup {
 }
 
 /// What differs between two versions.
-pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> Markup {
+pub(super) fn difference(subject: &Subject, difference: &VersionDifference) -> ItemContent {
     let (old, new) = (version_name(difference.old.as_ref()), version_name(difference.new.as_ref()));
     let address = subject.address();
-    html! {
-        (html::trail(&subject.feed, Some((&address, "Item")), "What changed"))
+    let content = html! {
+        (trail(&subject.feed, Some((&address, "Item")), "What changed"))
         div.sides {
             (side("From", &old, difference.old.as_ref(), &address))
             (side("To", &new, difference.new.as_ref(), &address))
         }
-        @match &difference.differences {
-            None => p.note {
-                "One of the two cannot be read any more, so only their bytes can be looked at."
-            },
-            Some(differences) if differences.fields.is_empty() => p.note {
-                "Nothing differs in what the two say: at most how it is written does."
-            },
-            Some(differences) => (fields(differences)),
-        }
+        (differing(difference.differences.as_ref()))
         p.links { (neighbours(subject, difference)) }
-    }
+    };
+    let (title, before) = (text(subject.title()), content.into_string());
+    ItemContent { title, before, behind: String::new() }
 }
 
 fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Markup {
@@ -206,8 +196,16 @@ fn side(word: &str, name: &str, note: Option<&VersionNote>, address: &str) -> Ma
     } }
 }
 
-/// What differs, field by field.
-pub(crate) fn fields(differences: &Differences) -> Markup {
+/// What differs between two versions, field by field; `None`: that cannot be told.
+pub(crate) fn differing(differences: Option<&Differences>) -> Markup {
+    let Some(differences) = differences else {
+        let said = "One of the two cannot be read any more, so only their bytes can be looked at.";
+        return html! { p.note { (said) } };
+    };
+    if differences.fields.is_empty() {
+        let said = "Nothing differs in what the two say: at most how it is written does.";
+        return html! { p.note { (said) } };
+    }
     html! {
         @for field in &differences.fields { (field_difference(field)) }
         @if differences.more > 0 {

@@ -68,24 +68,6 @@ impl Write for PieceWriter {
 /// The bytes of a file with the state of the gateway, piece by piece. It is whole where it ends without an error.
 pub type ExportStream = mpsc::Receiver<io::Result<Bytes>>;
 
-/// What of an export failed, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("{doing}")]
-pub struct ExportError {
-    pub doing: &'static str,
-    pub source: Box<dyn Error + Send + Sync>,
-}
-
-impl ExportError {
-    fn unread(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { doing: "the state could not be read", source: error.into() }
-    }
-
-    fn unwritten(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { doing: "the state could not be written", source: error.into() }
-    }
-}
-
 /// What was written, and where to.
 pub struct WrittenState<W> {
     pub totals: ExportTotals,
@@ -97,7 +79,7 @@ pub struct WrittenState<W> {
 pub async fn write_state<W: Write + Send + 'static>(
     store: &Store,
     to: W,
-) -> Result<WrittenState<W>, ExportError> {
+) -> Result<WrittenState<W>, Box<dyn Error + Send + Sync>> {
     let head = ExportHead { endpoint: store.endpoint().clone(), sup_ids: store.sup_ids() };
     let (sender, mut pieces) = mpsc::channel(RECORDS_WAITING);
     let writing = tokio::task::spawn_blocking(move || {
@@ -111,12 +93,10 @@ pub async fn write_state<W: Write + Send + 'static>(
     });
     let carried = store.export(sender).await;
     let written = writing.await;
-    carried.map_err(ExportError::unread)?;
-    let (writer, left_out) =
-        written.map_err(ExportError::unwritten)?.map_err(ExportError::unwritten)?;
+    carried?;
+    let (writer, left_out) = written??;
     // Only what was handed over whole gets its end.
-    let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
-    let (totals, to) = finished.map_err(ExportError::unwritten)?.map_err(ExportError::unwritten)?;
+    let (totals, to) = tokio::task::spawn_blocking(move || writer.finish()).await??;
     Ok(WrittenState { totals, left_out, to })
 }
 
@@ -166,7 +146,7 @@ impl Operator {
         tokio::spawn(async move {
             let to = PieceWriter::new(sender.clone());
             if let Err(error) = write_state(store.as_ref(), to).await {
-                let error = in_words(&error);
+                let error = in_words(error.as_ref());
                 tracing::warn!(error, "the export was not finished");
                 // Who takes nothing learns nothing.
                 let _ = sender.try_send(Err(io::Error::other(error)));

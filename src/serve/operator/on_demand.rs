@@ -241,26 +241,21 @@ impl Operator {
             return FoundAddress::Nothing;
         };
         let (is_open, whole) = (check_for_everybody(&answer.headers), answer.clone());
+        let site = site.clone();
         let read = move |text: &str| {
+            let of_site = |(url, title)| Some((site.there(&url)?, title));
+            let links = || links_in(text, &end).into_iter().filter_map(of_site).collect();
             Some(match (feed_in(text, &end), is_open) {
-                (Some((traits, title)), Ok(())) => FoundAddress::Feed(Box::new(FeedThere {
-                    lasting,
-                    end,
-                    traits,
-                    title,
-                    answer: whole,
-                })),
+                (Some((traits, title)), Ok(())) => {
+                    let answer = whole;
+                    FoundAddress::Feed(Box::new(FeedThere { lasting, end, traits, title, answer }))
+                }
                 (Some(_), Err(why)) => FoundAddress::Closed(why),
-                (None, _) => FoundAddress::Page(links_in(text, &end)),
+                (None, _) => FoundAddress::Page(links()),
             })
         };
-        let links = match self.read_text(answer, read).await {
-            Some(FoundAddress::Page(links)) => links,
-            Some(found) => return found,
-            None => Vec::new(),
-        };
-        let of_site = |(url, title)| Some((site.there(&url)?, title));
-        FoundAddress::Page(links.into_iter().filter_map(of_site).collect())
+        let found = self.read_text(answer, read).await;
+        found.unwrap_or_else(|| FoundAddress::Page(Vec::new()))
     }
 
     /// The feed that is where sites usually have it.

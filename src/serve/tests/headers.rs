@@ -54,14 +54,6 @@ async fn every_feed_answer_has_its_headers() {
     }
 }
 
-#[tokio::test]
-async fn last_modified_is_never_in_the_future() {
-    let site = Site::new();
-    site.clock.set(at(-100));
-    let answer = site.get("/feeds/news").await;
-    assert_eq!(header(&answer, "last-modified"), at(-100).rfc822());
-}
-
 /// Two commits within a second put the second one ahead of the clock, where both have one date.
 #[tokio::test]
 async fn a_date_tells_nothing_while_the_state_is_ahead_of_the_clock() {
@@ -126,6 +118,40 @@ async fn conditional_requests_are_answered_with_304() {
             }
         }
     }
+}
+
+/// One tag for all encodings of what is packed anew each time.
+#[tokio::test]
+async fn who_has_a_page_is_told_that_it_is_as_it_was() {
+    let site = Site::new();
+    for (path, accept) in [
+        ("/", "text/html"),
+        ("/feeds/news?as=html", "text/html"),
+        ("/feeds/news/changes?as=html", "text/html"),
+        ("/feeds/news/items", "text/html"),
+        ("/feeds/news/items", "application/json"),
+        ("/feeds/news/items/a", "text/html"),
+        ("/feeds/news/items/a", "application/json"),
+        ("/feeds/news/conflicts", "application/json"),
+    ] {
+        let full = site.get_with(path, &[("accept", accept)]).await;
+        let tag = header(&full, "etag").to_owned();
+        assert!(tag.starts_with("W/\""), "{path}: {tag}");
+        let head = site.ask(request("HEAD", path, &[("accept", accept)], "")).await;
+        assert_eq!(header(&head, "etag"), tag, "{path}");
+        for (known, status) in [(tag.as_str(), 304), ("\"x\"", 200)] {
+            let asked = [("accept", accept), ("accept-encoding", "gzip"), ("if-none-match", known)];
+            let answer = site.get_with(path, &asked).await;
+            assert_eq!(
+                (answer.status().as_u16(), header(&answer, "etag")),
+                (status, &*tag),
+                "{path}"
+            );
+            assert_eq!(header(&answer, "cache-control"), header(&full, "cache-control"), "{path}");
+        }
+    }
+    let forms = site.get("/feeds/news/about").await;
+    assert_eq!((header(&forms, "etag"), header(&forms, "cache-control")), ("", "no-store"));
 }
 
 #[tokio::test]
@@ -331,12 +357,12 @@ async fn an_address_with_a_slash_at_its_end_leads_to_the_one_without() {
     problem(site.get("/nothing/").await, 404).await;
 }
 
-/// Whoever waits for the memory of a comparison holds what the answer was admitted with.
+/// Whoever waits for the turn of a comparison holds what the answer was admitted with.
 #[tokio::test(start_paused = true)]
-async fn a_comparison_waits_for_its_memory_for_a_bounded_time() {
+async fn a_comparison_waits_for_its_turn_for_a_bounded_time() {
     let site = Site::new();
     let path = "/feeds/news/items/a?diff=1..newest";
-    let all = u32::try_from(crate::items::COMPARISONS_KIB).unwrap();
+    let all = u32::try_from(crate::items::COMPARED_AT_ONCE).unwrap();
     let held = site.room.comparisons.try_acquire_many(all).unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(25), site.get(path)).await.unwrap();
     assert_eq!(header(&answer, "retry-after"), "30");

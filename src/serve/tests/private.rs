@@ -3,7 +3,6 @@
 use super::doubles::{feed, name, record};
 use super::sockets::{PATIENT, raw, serving};
 use super::*;
-use crate::audience::Audience;
 use crate::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
 use data_encoding::BASE64;
 use tidegate_core::model::{FeedStanding, Format};
@@ -460,18 +459,4 @@ async fn the_hub_knows_a_private_topic_by_its_token_alone() {
     }
     site.room.replace_readers(Vec::new());
     assert!(matches!(document(&own).await, Err(NoHubDocument::Gone(_))));
-}
-
-#[tokio::test]
-async fn an_audience_is_what_it_sees() {
-    let site = site();
-    let (everybody, operator) = (Audience::public(&site.room), Audience::operator(&site.room));
-    assert!(everybody.is_public() && operator.is_operator());
-    assert!(everybody.sees(&name("news"), false) && !everybody.sees(&name(SECRET), true));
-    assert!(operator.sees(&name(SECRET), true));
-    assert_ne!(everybody.key(), operator.key());
-    assert_eq!(everybody.site().key(), operator.site().key(), "documents are the same");
-    let listing = site.room.directory.listing().await.unwrap();
-    assert!(!listing.is_seen(&name("nowhere"), &operator));
-    assert_eq!(listing.private().len(), 3);
 }
