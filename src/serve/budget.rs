@@ -3,6 +3,7 @@
 //! those of the site with most, where that is more than the newcomer has.
 
 use super::{Client, Connection, locked};
+use foldhash::fast::RandomState;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -74,7 +75,7 @@ impl BudgetHolder {
 /// Things that are held, each with its size and how many hold it.
 #[derive(Debug, Default)]
 struct HeldThings {
-    things: HashMap<usize, (u64, usize)>,
+    things: HashMap<usize, (u64, usize), RandomState>,
     sum: u64,
 }
 
@@ -111,7 +112,7 @@ impl HeldThings {
 struct BudgetTable {
     next: u64,
     holders: BTreeMap<u64, BudgetHolder>,
-    shares: HashMap<ShareOwner, HeldThings>,
+    shares: HashMap<ShareOwner, HeldThings, RandomState>,
 }
 
 impl BudgetTable {

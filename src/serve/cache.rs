@@ -1,6 +1,7 @@
 //! A cache for keys and values of any type. The library's machinery is compiled once, for keys and values whose
 //! type is forgotten: compiled for each type, it was half of this crate.
 
+use foldhash::fast::RandomState;
 use moka::sync::{self, CacheBuilder};
 use std::any::Any;
 use std::fmt;
@@ -43,7 +44,7 @@ impl Hash for dyn AnyKey {
 /// A value of some type.
 type AnyValue = Arc<dyn Any + Send + Sync>;
 type Key = Arc<dyn AnyKey>;
-type Kept = sync::Cache<Key, AnyValue>;
+type Kept = sync::Cache<Key, AnyValue, RandomState>;
 
 /// What is kept by key. A clone is the same cache.
 pub struct Cache<K, V> {
@@ -88,8 +89,9 @@ where
         Self::built(sync::Cache::builder().max_capacity(capacity).weigher(weigh))
     }
 
-    fn built(kept: CacheBuilder<Key, AnyValue, Kept>) -> Self {
-        Self { kept: kept.support_invalidation_closures().build(), of: PhantomData }
+    fn built(kept: CacheBuilder<Key, AnyValue, sync::Cache<Key, AnyValue>>) -> Self {
+        let kept = kept.support_invalidation_closures();
+        Self { kept: kept.build_with_hasher(RandomState::default()), of: PhantomData }
     }
 
     /// What is kept under a key.

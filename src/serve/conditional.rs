@@ -16,7 +16,7 @@ const LIST_LIMIT: usize = 8 * 1024;
 /// A strong entity tag: a hash of the representation's bytes, encoding included; behind it, where
 /// deltas can begin with this representation, the state of the feed that it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ETag(String);
+pub(super) struct ETag(HeaderValue);
 
 impl ETag {
     /// The tag of these bytes (XXH3, 128 bits) and the state that they show.
@@ -26,29 +26,30 @@ impl ETag {
 
     /// The same of bytes with this hash.
     pub(super) fn from_hash(hash: u128, token: Option<DeltaToken>) -> Self {
-        match token {
-            Some(token) => Self(format!("\"{hash:032x}{token}\"")),
-            None => Self(format!("\"{hash:032x}\"")),
-        }
+        let tag = match token {
+            Some(token) => format!("\"{hash:032x}{token}\""),
+            None => format!("\"{hash:032x}\""),
+        };
+        // Quotes, points and hexadecimal digits are always a valid value.
+        Self(HeaderValue::try_from(tag).unwrap_or_else(|_| HeaderValue::from_static("\"\"")))
     }
 
     /// Whether a tag is this one, also as intermediaries change it that pack answers: with a name behind it (`-gzip`,
     /// `;gzip`), or without quotes. In ours, nothing but a point follows what another one may begin with.
     pub(super) fn is_named(&self, tag: &str) -> bool {
-        let bare = |tag: &str| tag.trim_matches('"').to_owned();
-        let (own, tag) = (bare(&self.0), bare(tag));
-        tag.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ';']))
+        let [own, tag] = [self.0.to_str().unwrap_or_default(), tag].map(|it| it.trim_matches('"'));
+        tag.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ';']))
     }
 
     /// As a header's value.
     pub(super) fn value(&self) -> HeaderValue {
-        // Quotes, points and hexadecimal digits are always a valid value.
-        HeaderValue::from_str(&self.0).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+        self.0.clone()
     }
 
     /// The same of what is packed anew for each request: one tag for all its encodings.
     pub(super) fn weak_value(&self) -> HeaderValue {
-        Self(format!("W/{}", self.0)).value()
+        let weak = [b"W/", self.0.as_bytes()].concat();
+        HeaderValue::try_from(weak).unwrap_or_else(|_| self.value())
     }
 }
 
@@ -83,14 +84,28 @@ impl Rendition {
         let body = self.body(known.unwrap_or(encoding));
         headers.insert(header::ETAG, body.etag.value());
         if let Some(LastModified { at, .. }) = modified {
-            add(&mut headers, header::LAST_MODIFIED, &at.rfc822());
+            let date = if at == self.shown { self.shown_date.clone() } else { date_value(at) };
+            headers.insert(header::LAST_MODIFIED, date);
         }
         if known.is_some() {
-            return (StatusCode::NOT_MODIFIED, headers).into_response();
+            return response(StatusCode::NOT_MODIFIED, headers, Body::empty());
         }
         describe(&mut headers, body, self.media_type, encoding);
         body.answer(StatusCode::OK, headers)
     }
+}
+
+/// An answer with just these headers.
+pub(super) fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    response
+}
+
+/// A time as a header's value.
+pub(super) fn date_value(at: Time) -> HeaderValue {
+    // A date is always a valid value.
+    HeaderValue::try_from(at.rfc822()).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Adds the headers that describe a body.
@@ -181,9 +196,9 @@ mod tests {
     #[test]
     fn the_table_of_conditional_requests() {
         let document = rendition();
-        let tag = |encoding| document.body(encoding).etag.0.clone();
+        let tag = |encoding| document.body(encoding).etag.0.to_str().unwrap().to_owned();
         let (tag, gzip) = (tag(Encoding::Identity), tag(Encoding::Gzip));
-        let other = ETag::from_bytes(b"other", None).0;
+        let other = ETag::from_bytes(b"other", None).0.to_str().unwrap().to_owned();
         let shown = Time::parse_rfc3339("2026-11-20T16:20:05Z").unwrap();
         let match_ = header::IF_NONE_MATCH;
         let since = header::IF_MODIFIED_SINCE;
@@ -230,7 +245,7 @@ mod tests {
     fn a_tag_that_an_intermediary_has_changed_names_the_same_document() {
         let document = rendition();
         for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Zstd] {
-            let tag = document.body(encoding).etag.0.clone();
+            let tag = document.body(encoding).etag.0.to_str().unwrap().to_owned();
             let bare = tag.trim_matches('"');
             for (changed, expected) in [
                 (bare.to_owned(), Some(encoding)),

@@ -13,7 +13,7 @@ use super::{
 use axum::body::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{ArchivePlace, FeedName, Revision, ShownAddress, SyncId, Time};
+use tidegate_core::model::{ArchivePlace, FeedName, Revision, SyncId, Time};
 use tokio::time::Instant;
 
 /// How often a document is in memory while it is made: what is read, what is written, what is compressed.
@@ -36,14 +36,21 @@ impl ServedFeed {
     pub(super) fn key(&self, kind: DocumentKind) -> DocumentKey {
         DocumentKey { audience: self.site.key(), feed: self.name.clone(), kind }
     }
+
+    /// What its documents are a function of by its upstream's address.
+    pub(super) fn upstream_key(&self) -> UpstreamKey {
+        (self.url.clone(), self.options.secret)
+    }
 }
+
+/// The upstream's address, and what the operator says of its secrecy: documents name it as it may be shown.
+type UpstreamKey = (String, Option<bool>);
 
 /// Which document of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum DocumentKind {
     View {
-        /// Documents name the upstream's address.
-        upstream: ShownAddress,
+        upstream: UpstreamKey,
         plan: ReadPlan,
         form: DocumentForm,
         /// Whether the operator says that the feed is complete.
@@ -53,7 +60,7 @@ pub(super) enum DocumentKind {
     },
     /// A view as it was.
     Past {
-        upstream: ShownAddress,
+        upstream: UpstreamKey,
         request: ViewRequest,
         at: Time,
     },

@@ -143,14 +143,15 @@ async fn view(
 /// What an answer with a view depends on beside its address. A browser gets the reader view as a page. `is_named`: the
 /// address names the container.
 fn vary(room: &AppState, kind: ViewKind, is_named: bool) -> HeaderValue {
-    let names = [
-        ("A-IM, ", room.has_deltas(kind)),
-        ("Accept, ", !is_named),
-        ("Accept-Encoding", true),
-        (", Sec-Fetch-Dest", kind == ViewKind::Reader && !is_named),
-    ];
-    let names: String = names.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
-    HeaderValue::try_from(names).unwrap_or(VARY_PLAIN)
+    let is_page_too = kind == ViewKind::Reader;
+    HeaderValue::from_static(match (is_named, room.has_deltas(kind), is_page_too) {
+        (true, false, _) => return VARY_PLAIN,
+        (true, true, _) => "A-IM, Accept-Encoding",
+        (false, false, false) => return VARY_CHOSEN_PLAIN,
+        (false, false, true) => "Accept, Accept-Encoding, Sec-Fetch-Dest",
+        (false, true, false) => "A-IM, Accept, Accept-Encoding",
+        (false, true, true) => "A-IM, Accept, Accept-Encoding, Sec-Fetch-Dest",
+    })
 }
 
 /// The answer that carries a delta (RFC 3229 section 10.4.1). `whole`: that which carries the whole

@@ -70,13 +70,21 @@ fn weight_of<'h>(mut members: impl Iterator<Item = (&'h str, u16)>, names: &[&st
 /// that names none gets none, and one that refuses everything gets identity all the same
 /// (section 12.5.3 leaves that to the server).
 pub(super) fn encoding(headers: &HeaderMap, has_zstd: bool) -> Encoding {
-    let of = |names: &[&str]| weight_of(members(headers, &header::ACCEPT_ENCODING), names);
-    let any = of(&["*"]);
-    let zstd = of(&["zstd"]).or(any).filter(|_| has_zstd).unwrap_or(0);
-    let gzip = of(&["gzip", "x-gzip"]).or(any).unwrap_or(0);
+    let names: [&[&str]; 4] = [&["*"], &["zstd"], &["gzip", "x-gzip"], &["identity"]];
+    let mut weights = [None; 4];
+    for (token, weight) in members(headers, &header::ACCEPT_ENCODING) {
+        let is_one = |names: &[&str]| names.iter().any(|name| token.eq_ignore_ascii_case(name));
+        let named = names.iter().zip(&mut weights).find(|(names, _)| is_one(names));
+        if let Some((_, first)) = named {
+            first.get_or_insert(weight);
+        }
+    }
+    let [any, zstd, gzip, identity] = weights;
+    let zstd = zstd.or(any).filter(|_| has_zstd).unwrap_or(0);
+    let gzip = gzip.or(any).unwrap_or(0);
     // Identity is acceptable unless it is refused; where it is not named, anything that is
     // named comes before it.
-    let identity = of(&["identity"]).unwrap_or(0);
+    let identity = identity.unwrap_or(0);
     if zstd > 0 && zstd >= gzip && zstd >= identity {
         Encoding::Zstd
     } else if gzip > 0 && gzip >= identity {

@@ -27,7 +27,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body::Body as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,8 +85,8 @@ pub(super) fn file_budget() -> Arc<Budget> {
 pub(super) struct AnswerFacts {
     begun: Instant,
     pub(super) method: Method,
-    path: String,
-    agent: Option<String>,
+    uri: Uri,
+    agent: Option<HeaderValue>,
     client: Client,
     connection: Option<Arc<Connection>>,
     /// The encoding that the client would rather have.
@@ -97,12 +97,11 @@ impl AnswerFacts {
     /// Of a request that came just now.
     pub(super) fn new(request: &Request) -> Self {
         let (headers, extensions) = (request.headers(), request.extensions());
-        let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
         Self {
             begun: Instant::now(),
             method: request.method().clone(),
-            path: shortened(request.uri().path(), LOGGED + ReaderToken::LIMIT).to_owned(),
-            agent: agent.map(cut),
+            uri: request.uri().clone(),
+            agent: headers.get(header::USER_AGENT).cloned(),
             client: Client::of(extensions),
             connection: extensions.get().cloned(),
             encoding: encoding(headers, true),
@@ -222,7 +221,7 @@ pub(super) async fn count(
 
 /// Guards, counts and logs an answer.
 pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response) {
-    let AnswerFacts { begun, method, path, agent, .. } = facts;
+    let AnswerFacts { begun, method, uri, agent, .. } = facts;
     guard(response.headers_mut());
     let route = response.extensions().get::<MatchedPath>().cloned();
     if !room.config.is_indexed && html::is_page(response.headers()) {
@@ -235,17 +234,18 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     // The last step of a callback is a secret.
     let path = || match route {
         hub::CALLBACK => route.to_owned(),
-        _ => cut(&room.readers.mask(path)),
+        _ => cut(&room.readers.mask(shortened(uri.path(), LOGGED + ReaderToken::LIMIT))),
     };
+    let agent = || agent.as_ref().and_then(|value| value.to_str().ok()).map(cut);
     room.metrics.answered(method, route, status, bytes);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let problem = response.extensions().get::<Problem>().filter(|_| status >= 500);
     let reason = problem.map(Problem::detail);
     if status >= 500 || route.starts_with("/api/") {
-        let path = path();
+        let (path, agent) = (path(), agent());
         tracing::info!(%method, path, route, status, reason, bytes, milliseconds, agent, "answered");
     } else if tracing::enabled!(tracing::Level::DEBUG) {
-        let path = path();
+        let (path, agent) = (path(), agent());
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }
 }

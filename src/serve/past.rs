@@ -51,7 +51,7 @@ impl AppState {
         at: Time,
     ) -> Result<Arc<Rendition>, Problem> {
         let AskedView { record, request, state, client, .. } = *asked;
-        let kind = DocumentKind::Past { upstream: record.shown(), request, at };
+        let kind = DocumentKind::Past { upstream: record.upstream_key(), request, at };
         let key = (record.key(kind), Some(state.revision));
         let is_list = state.format == Format::Opml;
         let make = move |room: Arc<Self>, record: ServedFeed| async move {

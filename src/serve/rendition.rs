@@ -1,11 +1,12 @@
 //! A document as it goes out: its bytes in every encoding, packed once, each with its own entity tag.
 
-use super::conditional::ETag;
+use super::conditional::{ETag, date_value, response};
 use super::delta::DeltaToken;
 use super::negotiate::{Encoding, encoding};
 use super::spool::{SpooledFile, SpoolingText, WrittenDocument};
 use super::{AppState, DocumentForm, Problem, ServedFeed, feeds, make_on_thread};
-use axum::response::{IntoResponse, Response};
+use axum::body::Body;
+use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::io;
@@ -63,9 +64,9 @@ impl EncodedBody {
     /// The answer that carries it. What is in a file is read from there as it is sent (`observe::count`).
     pub(super) fn answer(&self, status: StatusCode, headers: HeaderMap) -> Response {
         match &self.content {
-            BodyContent::Memory(bytes) => (status, headers, bytes.clone()).into_response(),
+            BodyContent::Memory(bytes) => response(status, headers, Body::from(bytes.clone())),
             BodyContent::File(file) => {
-                let mut response = (status, headers).into_response();
+                let mut response = response(status, headers, Body::empty());
                 response.extensions_mut().insert(Arc::clone(file));
                 response
             }
@@ -98,8 +99,9 @@ pub(super) struct Rendition {
     /// `None` also where it is too large for memory.
     zstd: Option<EncodedBody>,
     pub(super) media_type: &'static str,
-    /// When what it shows last changed.
+    /// When what it shows last changed, also as a header's value.
     pub(super) shown: Time,
+    pub(super) shown_date: HeaderValue,
     /// The headers that every answer with it has, but for the validators.
     pub(super) head: HeaderMap,
     /// The revision of the feed that it was rendered from.
@@ -283,7 +285,8 @@ impl Rendition {
         (media_type, shown): DocumentFacts,
     ) -> Self {
         let (head, revision) = (HeaderMap::new(), Revision(0));
-        Self { identity, gzip, zstd, media_type, shown, head, revision }
+        let shown_date = date_value(shown);
+        Self { identity, gzip, zstd, media_type, shown, shown_date, head, revision }
     }
 
     /// With more headers of answers.

@@ -45,8 +45,8 @@ pub(super) struct Route {
     schemas: Vec<(String, RefOr<Schema>)>,
     /// The longest body of a request, in bytes.
     body_limit: usize,
-    /// How long an answer may take.
-    time_limit: Duration,
+    /// Whether an answer waits for an upstream.
+    is_slow: bool,
 }
 
 pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
@@ -146,7 +146,7 @@ impl Route {
             operations: None,
             schemas: Vec::new(),
             body_limit: REQUEST_BODY_LIMIT,
-            time_limit: REQUEST_TIMEOUT,
+            is_slow: false,
         }
     }
 
@@ -164,7 +164,7 @@ impl Route {
 
     /// Answers when an upstream has answered.
     fn slow(self) -> Self {
-        Self { time_limit: POLL_TIMEOUT, ..self }
+        Self { is_slow: true, ..self }
     }
 
     fn operation(&self, method: &Method) -> Option<&Operation> {
@@ -207,7 +207,11 @@ pub(super) fn body_limit(path: &str) -> usize {
 
 /// How long an answer at a path of the table may take.
 pub(super) fn time_limit(path: &str) -> Duration {
-    at(path).map(|route| route.time_limit).max().unwrap_or(REQUEST_TIMEOUT)
+    static SLOW: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        let slow = ROUTES.iter().filter(|route| route.is_slow);
+        slow.map(|route| &*route.path).collect()
+    });
+    if SLOW.contains(&path) { POLL_TIMEOUT } else { REQUEST_TIMEOUT }
 }
 
 /// Whether the admin token is asked for at a path of the table.

@@ -81,7 +81,7 @@ impl<'a> AskedView<'a> {
             other => other,
         };
         let kind = DocumentKind::View {
-            upstream: self.record.shown(),
+            upstream: self.record.upstream_key(),
             plan,
             form: self.request.form.within(self.state.format),
             is_complete: self.record.options.complete,
