@@ -15,6 +15,7 @@ mod worker;
 pub use ledger::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;
+use crate::host_queue::HostQueue;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
@@ -68,6 +69,8 @@ pub struct HubConfig {
     pub store: Arc<Store>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// The queues of hosts, which polling shares ([`crate::Poller::hosts`]).
+    pub hosts: Arc<HostQueue>,
     /// What operators say of it.
     pub settings: HubSettings,
     /// How callbacks are called.
@@ -129,6 +132,7 @@ struct HubShared {
     /// Who has the same subscriptions; each calls the callbacks of the feeds that it owns.
     gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,
+    hosts: Arc<HostQueue>,
     ledger: Mutex<Ledger>,
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: tokio::sync::Mutex<()>,
@@ -146,13 +150,14 @@ pub struct Hub(Arc<HubShared>);
 impl Hub {
     /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
     pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
-        let HubConfig { store, clock, settings, calling } = parts;
+        let HubConfig { store, clock, hosts, settings, calling } = parts;
         let kept = store.subscriptions().await?;
         Ok(Self(Arc::new(HubShared {
             gateways: store.gateways(),
             ledger: Mutex::new(Ledger::new(settings, kept, clock.now())),
             store,
             clock,
+            hosts,
             writing: tokio::sync::Mutex::default(),
             calling: RwLock::new(calling),
             wake: Notify::new(),

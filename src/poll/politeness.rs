@@ -5,7 +5,7 @@
 //! stands in a line when a long pause of its host begins, or comes to it later, is handed back to be put off.
 //! Only what an operator asks for goes past lines and pauses.
 
-use super::domains::{registrable_domain, whole_host};
+use super::domains::{host_name, host_with_port, whole_host};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,11 +67,10 @@ impl HostRules {
         let Ok(url) = read_url(address) else { return of(address, address, Duration::ZERO) };
         let bare = whole_host(&url);
         let mut host = if self.allow_private.is_own_host(&url) {
-            let port = url.port_or_known_default().unwrap_or_default();
-            let name = format!("{}:{port}", url.host_str().unwrap_or_default());
+            let name = host_with_port(&url);
             of(&name, &name, Duration::ZERO)
         } else {
-            of(registrable_domain(&url), bare, self.spacing)
+            of(&host_name(&url), bare, self.spacing)
         };
         if self.paces.is_empty() {
             return host;
@@ -177,6 +176,9 @@ pub struct Politeness<T> {
     pauses: Pauses,
     /// What is to be put off, for its host has asked for a pause.
     put_off: VecDeque<Waiting<T>>,
+    /// From when on subscribers at a host may be called, where that has still to come: beside polls, at a pace of their
+    /// own.
+    calls: HashMap<Arc<str>, Instant>,
 }
 
 impl<T> Politeness<T> {
@@ -191,7 +193,28 @@ impl<T> Politeness<T> {
             placed: 0,
             pauses: Pauses::default(),
             put_off: VecDeque::new(),
+            calls: HashMap::new(),
         }
+    }
+
+    /// When a subscriber at this address may be called; the next one at its host may be `pause` later. The error is how
+    /// long the host is still to be left alone.
+    pub fn reserve_call(
+        &mut self,
+        address: &str,
+        pause: Duration,
+        now: Instant,
+    ) -> Result<Instant, Duration> {
+        let host = self.rules.host(address);
+        if let Some(left) = self.pauses.left(&host, now) {
+            return Err(left);
+        }
+        if self.calls.len() >= MAX_HOSTS {
+            self.calls.retain(|_, at| *at > now);
+        }
+        let at = self.calls.get(&host.name).map_or(now, |at| now.max(*at));
+        self.calls.insert(host.name, at + pause);
+        Ok(at)
     }
 
     /// Puts somebody at the end of the line of an address's host. `is_listed`: an announcement lists it, so that it goes
@@ -375,6 +398,8 @@ impl<T> Politeness<T> {
     }
 }
 
+/// The most hosts whose pauses are remembered.
+const MAX_HOSTS: usize = 10_000;
 /// Within what time two hosts of a domain must have asked for a pause for the domain to have one.
 pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
 /// The longest pause of a host, whatever it asks for.
@@ -402,8 +427,7 @@ impl Pauses {
             asked.until > now || now.saturating_duration_since(asked.at) < DOMAIN_WITHIN
         });
         self.domains.retain(|_, until| *until > now);
-        // The pauses of so many hosts are remembered.
-        if self.hosts.len() >= 10_000 && !self.hosts.contains_key(&host.full) {
+        if self.hosts.len() >= MAX_HOSTS && !self.hosts.contains_key(&host.full) {
             return;
         }
         let until = now + wait.min(MAX_HOST_PAUSE);

@@ -125,6 +125,11 @@ impl Poller {
         }
     }
 
+    /// The queues of hosts, which the hub shares.
+    pub fn hosts(&self) -> Arc<HostQueue> {
+        Arc::clone(&self.context.hosts)
+    }
+
     /// Whether polling has stopped, or is about to.
     pub fn is_stopping(&self) -> bool {
         self.context.cancel.is_cancelled()

@@ -101,7 +101,7 @@ fn own_hosts_are_owed_no_pause_and_differ_by_port() {
     assert_eq!((&*host.name, host.pace.spacing), ("127.0.0.1:8081", Duration::ZERO));
     let stranger = own.host("https://u:p@Example.org.:8443/x");
     assert_eq!((&*stranger.name, stranger.pace.spacing), ("example.org", SECOND));
-    assert_eq!(rules().host("http://127.0.0.1/").name.as_ref(), "127.0.0.1");
+    assert_eq!(rules().host("http://127.0.0.1/").name.as_ref(), "127.0.0.1:80");
 }
 
 #[test]
@@ -268,6 +268,19 @@ fn a_short_pause_is_waited_for_in_line() {
         now += minute;
         assert_eq!(polite.wake_at(), Some(now));
     }
+}
+
+/// Subscribers are called beside polls, not before the time that the calls before them leave to their host.
+#[test]
+fn calls_have_a_pace_of_their_own() {
+    let (mut polite, now) = (lines(1), Instant::now());
+    polite.enqueue("poll", A, false, now);
+    let mut reserve = |address, pause| polite.reserve_call(address, pause, now);
+    assert_eq!((reserve(A, SECOND), reserve(A, 9 * SECOND)), (Ok(now), Ok(now + SECOND)));
+    assert_eq!((reserve(A, SECOND), reserve("https://b.example/", SECOND)), (Ok(now + 10 * SECOND), Ok(now)));
+    assert_eq!(next(&mut polite, now), Some("poll"));
+    polite.pause(A, 60 * SECOND, now);
+    assert_eq!(polite.reserve_call(A, SECOND, now), Err(60 * SECOND));
 }
 
 #[test]
