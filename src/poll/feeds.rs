@@ -96,7 +96,9 @@ impl FeedPolling {
     /// It is not polled for the time being.
     pub(super) fn pause(&mut self) {
         (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
-        (self.failure, self.live) = (None, LiveFeed::default());
+        self.failure = None;
+        // Nobody waits for a poll of it any more.
+        drop(self.end_live());
         // What is heard of a push meanwhile comes to nothing.
         self.waits_for_push = false;
     }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, ToldChange};
 use tidegate_core::websub::subscriber;
 use tidegate_status::PollResponse;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -48,6 +48,13 @@ const MAX_WAITING: usize = 64;
 
 type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 
+fn refuse(callers: Vec<CommandReply>, refusal: &PollError) {
+    for caller in callers {
+        // Who asked may have gone away.
+        let _ = caller.send(Err(refusal.clone()));
+    }
+}
+
 /// The polling task.
 pub(super) struct PollScheduler {
     settings: PollSettings,
@@ -55,8 +62,11 @@ pub(super) struct PollScheduler {
     /// The feeds that are to stand in their hosts' lines from then on.
     due: BTreeSet<(Time, FeedName)>,
     /// Polls in flight.
-    running: JoinSet<(FeedName, Box<Done>)>,
-    asked_for: usize,
+    running: JoinSet<Box<Done>>,
+    /// How many there were since the start.
+    begun: u64,
+    /// How many more may be asked for.
+    asked_for: Arc<Semaphore>,
     announced: FollowedDocuments,
     /// How tasks say which feeds are to be polled.
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
@@ -79,7 +89,8 @@ impl PollScheduler {
             context,
             due: BTreeSet::new(),
             running: JoinSet::new(),
-            asked_for: 0,
+            begun: 0,
+            asked_for: Arc::new(Semaphore::new(MAX_WAITING)),
             announced: FollowedDocuments::default(),
             told,
             news,
@@ -126,9 +137,9 @@ impl PollScheduler {
         }
     }
 
-    fn finish(&mut self, done: Result<(FeedName, Box<Done>), JoinError>) {
+    fn finish(&mut self, done: Result<Box<Done>, JoinError>) {
         match done {
-            Ok((name, done)) => self.finish_poll(&name, *done),
+            Ok(done) => self.finish_poll(*done),
             Err(error) => tracing::error!(%error, "a task of polling broke off"),
         }
     }

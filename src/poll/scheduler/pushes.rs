@@ -89,8 +89,8 @@ impl PollScheduler {
         found: &PollResult,
         running: &RunningPoll,
     ) -> Option<IntervalReason> {
-        // Another gateway is told of the changes of a feed that leaves.
-        if self.with_feed(name, |feed| feed.is_leaving())? {
+        // Its owner is told of its changes.
+        if self.with_feed(name, |feed| feed.live.is_guest)? {
             return None;
         }
         if let Some(place) = &found.announced {
