@@ -176,8 +176,8 @@ pub(super) type FeedCell = Mutex<FeedPolling>;
 
 /// How long changed poll states are gathered before they are written together.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-/// How many poll states are written together at most.
-const CHECKPOINT_STATES: usize = 512;
+/// How many poll states, or subscriptions, are written together at most, and how many epochs are read.
+pub(super) const MAX_BATCH: usize = 512;
 
 /// What polling remembers and the store does not show yet.
 #[derive(Default)]
@@ -191,7 +191,7 @@ pub(super) struct UnsavedFeeds {
 impl UnsavedFeeds {
     /// When some of it is to be written.
     pub(super) fn due(&self) -> Option<Instant> {
-        let is_full = self.feeds.len() >= CHECKPOINT_STATES;
+        let is_full = self.feeds.len() >= MAX_BATCH;
         self.at.map(|at| if is_full { Instant::now() } else { at })
     }
 
@@ -216,8 +216,8 @@ impl UnsavedFeeds {
     /// Begins to write some of it.
     pub(super) fn begin(&mut self, now: Time) -> Vec<PollState> {
         // The rest is written next.
-        self.at = (self.feeds.len() > CHECKPOINT_STATES).then(Instant::now);
-        let first = self.feeds.values_mut().take(CHECKPOINT_STATES);
+        self.at = (self.feeds.len() > MAX_BATCH).then(Instant::now);
+        let first = self.feeds.values_mut().take(MAX_BATCH);
         first
             .map(|(cell, is_being_written)| {
                 *is_being_written = true;

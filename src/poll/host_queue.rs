@@ -3,7 +3,7 @@
 //! them.
 
 use super::domains::is_public;
-use super::politeness::{HostRules, PoliteHost, Politeness};
+use super::politeness::{HostRules, PoliteHost, Politeness, Rank};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -70,28 +70,17 @@ impl HostQueue {
     }
 
     /// Puts a poll in the line of the host of an address, from `begin` on; it leaves when its ticket is dropped.
-    pub fn line_up(
-        &self,
-        feed: FeedName,
-        address: &str,
-        is_listed: bool,
-        begin: Instant,
-    ) -> Arc<()> {
+    pub fn line_up(&self, feed: FeedName, address: &str, rank: Rank, begin: Instant) -> Arc<()> {
         let ticket = Arc::new(());
         let waiter = Waiter::Poll(feed, Arc::downgrade(&ticket));
-        self.lines.lock().enqueue(waiter, address, is_listed, begin);
+        self.lines.lock().enqueue(waiter, address, rank, begin);
         ticket
     }
 
-    /// Waits in the line of the host of an address, `goes_first`: before all that announcements list. The error is how
-    /// long the host is still to be left alone.
-    pub async fn slot(&self, address: &str, goes_first: bool) -> Result<HostSlot, Duration> {
+    /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
+    pub async fn slot(&self, address: &str, rank: Rank) -> Result<HostSlot, Duration> {
         let (reply, turn) = oneshot::channel();
-        let (waiter, now) = (Waiter::Task(reply), Instant::now());
-        match goes_first {
-            true => self.lines.lock().enqueue_first(waiter, address, now),
-            false => self.lines.lock().enqueue(waiter, address, false, now),
-        }
+        self.lines.lock().enqueue(Waiter::Task(reply), address, rank, Instant::now());
         self.changed.notify_one();
         // A queue that is gone lets nobody ask.
         turn.await.unwrap_or(Err(Duration::ZERO))

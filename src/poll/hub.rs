@@ -15,6 +15,7 @@ mod worker;
 pub use ledger::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;
+use crate::feeds::MAX_BATCH;
 use crate::host_queue::HostQueue;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -33,9 +34,6 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use url::Url;
-
-/// The most subscriptions that are written in one transaction.
-const BATCH: usize = 256;
 
 /// What operators say of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -262,7 +260,7 @@ impl HubShared {
         let written = tokio::spawn(async move {
             let _turn = shared.writing.lock().await;
             loop {
-                let batch = shared.ledger.lock().unwritten(BATCH);
+                let batch = shared.ledger.lock().unwritten(MAX_BATCH);
                 if batch.is_empty() {
                     return Ok(());
                 }

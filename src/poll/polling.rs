@@ -14,6 +14,7 @@ use super::judge::{DocumentJudge, Judged, ReceivedDocument};
 use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
+use super::scheduler::SLICE;
 use super::sharing;
 use super::silence::SilenceWatch;
 use super::turns::Turns;
@@ -23,7 +24,6 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
@@ -92,9 +92,6 @@ impl TaskAside {
     }
 }
 
-/// How often it is looked whether the store takes in what comes of a request.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
 impl PollContext {
     /// The client, for documents.
     pub fn fetch(&self) -> Fetch {
@@ -131,7 +128,7 @@ impl PollContext {
     /// Waits until it is open.
     pub async fn until_open(&self) {
         while !self.is_open() {
-            sleep(LOOK_EVERY).await;
+            sleep(SLICE).await;
         }
     }
 

@@ -7,6 +7,7 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
+use super::politeness::Rank;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
 use super::scheduler::PAUSE_MARGIN;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
-use tidegate_net::fetch::{Call, CallRequest, LeadScope, PauseRequest};
+use tidegate_net::fetch::{Call, CallRequest, LeadScope, MAX_REDIRECTS, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::time::{Instant, sleep_until};
@@ -24,8 +25,6 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// The most redirects from one page.
-pub const MAX_PAGE_REDIRECTS: usize = 5;
 /// After this time a round asks nothing more.
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
@@ -114,7 +113,7 @@ async fn ask_and_commit(
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
     let (begun, listed) = (context.clock.now(), plan.listed.as_str());
-    let slot = cancel.run_until_cancelled(context.hosts.slot(listed, false)).await;
+    let slot = cancel.run_until_cancelled(context.hosts.slot(listed, Rank::Usual)).await;
     let slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(context, left)),
@@ -244,7 +243,7 @@ impl<'a> Asking<'a> {
 
     async fn follow(&mut self, page: &Url, get: bool) -> ProbeEnd {
         let (mut url, mut leads) = (page.clone(), self.way.leads.clone());
-        for _ in 0..=MAX_PAGE_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
             let request = CallRequest {
                 method: if get { Method::GET } else { Method::HEAD },
@@ -274,7 +273,7 @@ impl<'a> Asking<'a> {
             url = to;
             url.set_fragment(None);
         }
-        ProbeEnd::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
+        ProbeEnd::Without(format!("it sent more than {MAX_REDIRECTS} redirects"))
     }
 }
 

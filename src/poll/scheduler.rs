@@ -17,6 +17,7 @@ use self::rounds::Done;
 use super::PollSettings;
 use super::error::PollError;
 use super::feeds::FeedPolling;
+use super::politeness::Rank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
 use super::reason::PlannedPoll;
@@ -31,8 +32,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// The longest sleep: how late a jump of the wall clock is noticed.
-const SLICE: Duration = Duration::from_secs(1);
+/// The longest sleep of who looks what is due: how late a jump of the wall clock, and what is said nowhere, is noticed.
+pub(super) const SLICE: Duration = Duration::from_secs(1);
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
@@ -198,8 +199,9 @@ impl PollScheduler {
                 let begin = instant + Duration::from_millis(offset);
                 // What is told of is read soon; the same announcement may list a hundred feeds.
                 let is_told_of = feed.live.hearing.told != ToldChange::None;
+                let rank = if is_told_of { Rank::Listed } else { Rank::Usual };
                 let address = feed.memory.address();
-                feed.live.in_line = Some(hosts.line_up(name.clone(), address, is_told_of, begin));
+                feed.live.in_line = Some(hosts.line_up(name.clone(), address, rank, begin));
             });
         }
         while let Some((name, turn)) = self.context.hosts.next(instant) {

@@ -6,6 +6,7 @@
 //! hub, and then ever more seldom. Polls are fewer while a hub delivers, until it is found silent
 //! ([`PushTrust`]).
 
+use super::clipped;
 use super::discover::Discovery;
 use super::form::{Intent, Verification};
 use crate::model::{
@@ -15,13 +16,12 @@ use crate::model::{
 use crate::pause::GrowingPause;
 use std::time::Duration;
 
-const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The lease that is asked for.
 pub const LEASE_ASKED: Duration = Duration::from_secs(10 * 86_400);
 /// The shortest lease that a hub is believed to mean.
-pub const LEASE_LEAST: Duration = MINUTE;
+pub const LEASE_LEAST: Duration = Duration::from_secs(60);
 /// The longest one: a hub that forgets its subscribers is asked again all the same.
 pub const LEASE_MOST: Duration = Duration::from_secs(30 * 86_400);
 /// How long a hub may take to ask back.
@@ -34,8 +34,6 @@ const NEXT_HUB: Duration = Duration::from_secs(5);
 pub const DENIED_PAUSE: Duration = Duration::from_secs(7 * 86_400);
 /// The most requests for one feed in a day.
 pub const ATTEMPTS_PER_DAY: u32 = 24;
-/// The longest reason of a failure that is kept, in characters.
-const NOTE_LIMIT: usize = 300;
 
 /// The requests for a feed in a day. They count on whatever becomes of its subscription, or a feed
 /// that names other hubs each time, or its hub now and then, would have us ask without end.
@@ -171,7 +169,7 @@ pub fn put_off(subscription: &mut Subscription, why: &str, next: Time) {
         subscription.standing = Standing::Waiting;
         subscription.attempts = subscription.attempts.saturating_sub(1);
         subscription.next = next;
-        subscription.note = Some(why.chars().take(NOTE_LIMIT).collect());
+        subscription.note = Some(clipped(why));
     }
 }
 
@@ -186,7 +184,7 @@ pub fn failed(subscription: &mut Subscription, why: &str, wait: Option<Duration>
 fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now: Time) {
     subscription.standing = Standing::Waiting;
     subscription.failures = subscription.failures.saturating_add(1);
-    subscription.note = Some(why.chars().take(NOTE_LIMIT).collect());
+    subscription.note = Some(clipped(why));
     let hubs = u32::try_from(subscription.hubs.len()).unwrap_or(u32::MAX).max(1);
     // While it delivers, it is this hub that is to go on.
     let rounds = if subscription.is_held(now) {
@@ -257,7 +255,7 @@ fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
         return;
     }
     subscription.standing = Standing::Denied;
-    subscription.note = Some(reason.chars().take(NOTE_LIMIT).collect());
+    subscription.note = Some(clipped(&reason));
     subscription.next = now.plus(DENIED_PAUSE);
 }
 

@@ -4,7 +4,7 @@
 //! What was asked for and what is in force stand beside each other: a renewal that is not verified
 //! leaves the subscription as it was.
 
-use super::{CallbackAnswer, Intent, Secret};
+use super::{CallbackAnswer, Intent, Secret, clipped};
 use crate::model::{FeedName, Tick, Time};
 use crate::pause::GrowingPause;
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,6 @@ const PAUSE_LIMIT: Duration = Duration::from_secs(6 * 3600);
 pub const GONE_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// What a first 410 is told as.
 const GONE_ONCE: &str = "the callback answered 410; a second time ends the subscription";
-
-/// How much of what went wrong is kept, in characters.
-const TROUBLE_LIMIT: usize = 200;
 
 /// Which subscription: topic and callback together are its key (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -435,10 +432,6 @@ impl Subscription {
 /// A pause, or the longer one that the callback asks for, within the limit.
 fn pause(own: Duration, asked: Option<Duration>) -> Duration {
     own.max(asked.unwrap_or_default()).min(PAUSE_LIMIT)
-}
-
-fn clipped(text: &str) -> String {
-    text.chars().take(TROUBLE_LIMIT).collect()
 }
 
 #[cfg(test)]

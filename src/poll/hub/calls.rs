@@ -3,6 +3,7 @@
 use super::ledger::{NOT_PUBLIC, Task};
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use crate::schedule::describe_duration;
+use crate::subscribe::ANSWER_LIMIT;
 use data_encoding::HEXLOWER;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -18,10 +19,6 @@ use tokio::time::timeout;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// How much of an answer to a verification is read, in bytes: more than any challenge.
-const ECHO: usize = 256;
-/// How much of an answer to a delivery is read, in bytes, so that its connection can go on.
-const THANKS: usize = 1024;
 /// The largest document that is delivered, in bytes.
 const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
 /// How long a callback may take that is asked for the first time and has agreed to nothing yet: strangers name many
@@ -123,7 +120,7 @@ async fn deny(shared: &HubShared, task: &Task) -> CallbackAnswer {
 /// Asks a callback that a stranger named.
 async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     let request = CallRequest::get(url, LeadScope::default(), shared.clock.now());
-    let request = CallRequest { answer: ECHO, ..request };
+    let request = CallRequest { answer: ANSWER_LIMIT, ..request };
     shared.call(Manner::WebSub).oneshot(request).await
 }
 
@@ -192,7 +189,7 @@ async fn deliver(shared: &HubShared, task: &Task, delivery: CallBody) -> Callbac
     let Subscription { manner, callback, .. } = &task.subscription;
     let request = CallRequest::get(callback.clone(), LeadScope::default(), shared.clock.now());
     let (method, sent) = (Method::POST, delivery);
-    let request = CallRequest { method, sent, answer: THANKS, ..request };
+    let request = CallRequest { method, sent, answer: ANSWER_LIMIT, ..request };
     match shared.call(*manner).oneshot(request).await {
         Ok(called) => CallbackAnswer::to_delivery(called.status, called.retry_after),
         Err(error) => CallbackAnswer::Failed { why: describe_error(&error, *manner), after: None },

@@ -5,6 +5,8 @@ use super::calls::{self, CallOutcome};
 use super::lanes::{LaneKey, Lanes};
 use super::ledger::Task;
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
+use crate::feeds::MAX_BATCH;
+use crate::scheduler::SLICE;
 use futures_util::FutureExt as _;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -18,12 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The longest sleep.
-const SLICE: Duration = Duration::from_secs(1);
 /// How often it is looked at whether all topics are still there.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How many epochs are read at once.
-const EPOCHS: usize = 256;
 /// How long calls in flight may take when the hub stops; what is cut is done again at the next start.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
@@ -50,9 +48,6 @@ pub(super) async fn run(shared: Arc<HubShared>, topics: Topics, cancel: Cancella
     }
     worker.shared.flush_or_warn().await;
 }
-
-/// How often subscriptions are read that other gateways take, at least.
-const READ_EVERY: Duration = Duration::from_secs(1);
 
 struct Worker {
     shared: Arc<HubShared>,
@@ -135,7 +130,7 @@ impl Worker {
         }
         // Each round reads a batch or ends.
         while self.at < newest {
-            let read = self.shared.store.epochs_after(self.at, EPOCHS).await?;
+            let read = self.shared.store.epochs_after(self.at, MAX_BATCH).await?;
             let follows = read.first().is_some_and(|first| first.epoch.0 == self.at.0 + 1);
             if !follows {
                 self.stale = true;
@@ -174,12 +169,12 @@ impl Worker {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
                 // So many can be read in a second.
-                self.read_at = Instant::now() + READ_EVERY * (1 + count / 20_000);
+                self.read_at = Instant::now() + SLICE * (1 + count / 20_000);
                 // Of the feeds of new ones the ticks are not known.
                 self.stale |= self.shared.ledger.lock().take_in(stored, now);
             }
             Err(error) => {
-                self.read_at = Instant::now() + READ_EVERY;
+                self.read_at = Instant::now() + SLICE;
                 tracing::warn!(error = in_words(&error), "the subscriptions could not be read");
             }
         }
