@@ -197,7 +197,7 @@ async fn read_and_commit(
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     let brought = walk.next.is_some().then_some((walked.taken, walked.known));
     walk::go_on(walk, walked.signpost, brought, now);
-    Ok(Stepped::Read(settled.committed.then_some(settled.revision)))
+    Ok(Stepped::Read(settled.after.map(|after| after.revision)))
 }
 
 /// An address without credentials: what a document says must not choose whom we claim to be.

@@ -8,7 +8,7 @@ use super::polling::{CommitProgress, PollContext};
 use super::turns::{JudgeCost, is_large_ledger};
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_core::model::{FeedRecord, Snapshot, Time};
+use tidegate_core::model::{FeedRecord, FeedState, Snapshot, Time};
 use tidegate_judge::record::{self, EVICTED_AT_ONCE, Observation};
 use tidegate_store::PinnedFeed;
 use tokio::runtime::Handle;
@@ -118,21 +118,17 @@ async fn decide_until_committed(
         };
         let judged = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide)).await?;
         drop(turn);
-        let mut settled = CommitProgress::before(judged, before.as_ref());
-        let Some(mut change) = settled.judged.verdict.change.take() else {
-            settled.ripens = settled.ripens.map(|at| context.decisions.by_wall_clock(at, now));
-            return Ok(settled);
-        };
+        let mut settled = CommitProgress::new(judged, before);
+        let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
         if !settled.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
-        settled.after(&change.state, before.as_ref(), change.tick);
+        let (after, tick) = (change.state.clone(), change.tick.or(change.state.tick));
         // A gateway that is alone overtakes nobody, and its clock may be set back.
         change.asked_at = basis.asked_at.filter(|_| context.store.gateways().is_some());
         let committed = context.decisions.commit(change).instrument(debug_span!("commit")).await?;
         if let Some(revision) = committed {
-            settled.revision = revision;
-            settled.ripens = settled.ripens.map(|at| context.decisions.by_wall_clock(at, now));
+            settled.after = Some(FeedState { revision, tick, ..after });
             return Ok(settled);
         }
     }
@@ -206,10 +202,8 @@ pub(super) async fn evict_surplus(
             return Ok(());
         }
         let aged = age_feed(context, feed, now).await?;
-        if !aged.committed {
-            return Ok(());
-        }
-        settled.revision = aged.revision;
+        let (Some(after), Some(aged)) = (&mut settled.after, aged.after) else { return Ok(()) };
+        after.revision = aged.revision;
     }
     Ok(())
 }

@@ -27,8 +27,6 @@ pub(super) struct FeedPolling {
     log: PollLog,
     /// The last document that was looked at.
     document: Option<Box<ParsedNote>>,
-    /// Whether a request is being made.
-    pub(super) in_flight: bool,
     /// Whether missing items are asked for, or wait to be.
     pub(super) probing: bool,
     pub(super) next: Option<PlannedPoll>,
@@ -55,7 +53,6 @@ impl FeedPolling {
             memory,
             log: PollLog::default(),
             document: None,
-            in_flight: false,
             probing: false,
             next: None,
             since: None,
@@ -84,7 +81,6 @@ impl FeedPolling {
             self.last_read = Some(note.at);
         }
         self.document = document.map(Box::new).or(self.document.take());
-        self.in_flight = false;
         self.log.push(note);
     }
 
@@ -95,7 +91,7 @@ impl FeedPolling {
 
     /// It is not polled for the time being.
     pub(super) fn pause(&mut self) {
-        (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
+        (self.probing, self.next, self.since) = (false, None, None);
         self.failure = None;
         // Nobody waits for a poll of it any more.
         drop(self.end_live());
@@ -119,12 +115,6 @@ impl FeedPolling {
         self.next.replace(next)
     }
 
-    /// A request is being made. Returns the poll that was planned.
-    pub(super) fn ask(&mut self) -> Option<PlannedPoll> {
-        self.in_flight = true;
-        self.next.take()
-    }
-
     /// That it failed, though nothing was asked.
     pub(super) fn fail(&mut self, failure: PollFailure) {
         self.failure = Some(Box::new(failure));
@@ -142,7 +132,7 @@ impl FeedPolling {
         FeedSummary {
             last_poll: self.log.last(),
             next_poll: self.next.as_ref().map(|next| next.at),
-            is_in_flight: self.in_flight,
+            is_in_flight: self.live.running.is_some(),
             read,
             stale_after: read.map(|read| FeedSummary::stale_after(read, interval)),
             error: self.failure().map(|failure| failure.error.clone()),

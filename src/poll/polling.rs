@@ -189,22 +189,15 @@ pub struct PollResult {
     pub is_handed: bool,
 }
 
-/// A commit as far as it went.
+/// A judgement, and what the store has of the feed then.
 pub(super) struct CommitProgress {
     pub(super) judged: Judged,
-    /// The feed's revision afterwards.
-    pub(super) revision: Revision,
-    until: Option<Tick>,
-    /// The hold that stands afterwards.
-    held: Option<String>,
-    /// When what is pending can be decided, by the wall clock.
-    pub(super) ripens: Option<Time>,
     pub(super) counts: BTreeMap<EventKind, u32>,
     rewritten: u32,
-    shown: bool,
-    /// How much of the document was new, where that says something.
-    turnover: Option<Turnover>,
-    pub(super) committed: bool,
+    /// The feed as it was judged over.
+    before: Option<FeedState>,
+    /// The feed as it is afterwards, where anything was committed.
+    pub(super) after: Option<FeedState>,
     /// What a host asked for in answer to what was asked beside the document.
     pub(super) pause: Option<PauseRequest>,
 }
@@ -293,10 +286,10 @@ async fn unchanged(
             Ok(Judged { verdict, full: true, ..Judged::default() })
         });
         let settled = Box::pin(decided).await?;
-        if settled.committed {
-            memory.committed(settled.revision);
+        if settled.after.is_some() {
+            memory.committed(settled.revision());
         }
-        found.apply_commit(settled, quiet);
+        found.apply_commit(settled, &context.decisions, quiet);
     }
     memory.observed(found.poll.outcome == PollEnding::Changed, Some(state), now);
     memory.answered(fetched, memory.last_was_full(), now);
@@ -316,18 +309,18 @@ async fn judged(
     let (prints, delta) = (document.prints, document.delta);
     let seen = ReceivedDocument::new(document, fetched.final_url.clone());
     let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), seen).await?;
-    if settled.committed {
+    if settled.after.is_some() {
         evict_surplus(context, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
     // A delta is of new items alone.
-    let turnover = settled.turnover.filter(|_| !delta);
+    let turnover = settled.turnover().filter(|_| !delta);
     if let Some(turnover) = turnover {
         memory.turned_over(turnover, now);
     }
-    memory.observed(settled.shown, state, now);
+    memory.observed(settled.is_shown(), state, now);
     memory.asked_by_document(std::mem::take(&mut settled.judged.hints), now);
-    memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
+    memory.judged(prints, full, delta || settled.judged.lacking, settled.revision());
     memory.compare_dates(&fetched.validators, settled.judged.newest);
     memory.answered(fetched, full, now);
     // The header goes before the element (SUP section 6).
@@ -349,7 +342,7 @@ async fn judged(
     found.pause = settled.pause.take().or(found.pause);
     found.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
     found.poll.entries = found.document.as_ref().map(|document| document.entries);
-    found.apply_commit(settled, PollEnding::Unchanged);
+    found.apply_commit(settled, &context.decisions, PollEnding::Unchanged);
     Ok(found)
 }
 
@@ -424,50 +417,51 @@ impl PollResult {
         self.look_again.is_some() && self.held.is_none()
     }
 
-    fn apply_commit(&mut self, settled: CommitProgress, quiet: PollEnding) {
-        self.poll.outcome = if settled.shown { PollEnding::Changed } else { quiet };
-        self.held = settled.judged.verdict.held.or(settled.held);
-        self.look_again = settled.judged.verdict.look_again.or(settled.ripens);
-        self.until = settled.until;
-        self.poll.counts = settled.counts;
-        self.poll.rewritten = settled.rewritten;
-        self.poll.committed = settled.committed;
+    fn apply_commit(
+        &mut self,
+        settled: CommitProgress,
+        decisions: &DecisionContext,
+        quiet: PollEnding,
+    ) {
+        self.poll.outcome = if settled.is_shown() { PollEnding::Changed } else { quiet };
+        self.poll.committed = settled.after.is_some();
+        let state = settled.after.or(settled.before);
+        let hold = state.as_ref().and_then(|state| state.hold.as_ref()).map(Hold::describe);
+        let ripens = state.as_ref().and_then(|state| state.next_decision_at);
+        let verdict = settled.judged.verdict;
+        self.held = verdict.held.or(hold);
+        let by_wall_clock = |at| decisions.by_wall_clock(at, self.answered);
+        self.look_again = verdict.look_again.or(ripens.map(by_wall_clock));
+        self.until = state.and_then(|state| state.tick);
+        (self.poll.counts, self.poll.rewritten) = (settled.counts, settled.rewritten);
     }
 }
 
 impl CommitProgress {
-    /// Nothing was committed.
-    pub(super) fn before(judged: Judged, state: Option<&FeedState>) -> Self {
-        Self {
-            counts: judged.verdict.counts(),
-            rewritten: judged.verdict.rewritten(),
-            judged,
-            revision: state.map_or(Revision::default(), |state| state.revision),
-            until: state.and_then(|state| state.tick),
-            held: state.and_then(|state| state.hold.as_ref()).map(Hold::describe),
-            ripens: state.and_then(|state| state.next_decision_at),
-            shown: false,
-            turnover: None,
-            committed: false,
-            pause: None,
-        }
+    /// Nothing is committed yet.
+    pub(super) fn new(judged: Judged, before: Option<FeedState>) -> Self {
+        let (counts, rewritten) = (judged.verdict.counts(), judged.verdict.rewritten());
+        Self { judged, counts, rewritten, before, after: None, pause: None }
     }
 
-    /// A change was committed that leads to `state`.
-    pub(super) fn after(
-        &mut self,
-        state: &FeedState,
-        before: Option<&FeedState>,
-        tick: Option<Tick>,
-    ) {
-        self.until = tick.or(state.tick);
-        self.held = state.hold.as_ref().map(Hold::describe);
-        self.ripens = state.next_decision_at;
-        let renders = before.is_none_or(|before| before.render_revision != state.render_revision);
-        self.shown = renders || !self.counts.is_empty();
-        let before = before.filter(|_| self.judged.full);
-        self.turnover = before.and_then(|it| Turnover::between(it, state, &self.counts));
-        self.committed = true;
+    /// The feed's revision now.
+    pub(super) fn revision(&self) -> Revision {
+        self.after.as_ref().or(self.before.as_ref()).map(|state| state.revision).unwrap_or_default()
+    }
+
+    /// Whether something that is shown is another.
+    fn is_shown(&self) -> bool {
+        let renders = |after: &FeedState| {
+            let before = self.before.as_ref().map(|before| before.render_revision);
+            before != Some(after.render_revision)
+        };
+        self.after.as_ref().is_some_and(|after| renders(after) || !self.counts.is_empty())
+    }
+
+    /// How much of the document was new, where that says something.
+    fn turnover(&self) -> Option<Turnover> {
+        let before = self.before.as_ref().filter(|_| self.judged.full)?;
+        Turnover::between(before, self.after.as_ref()?, &self.counts)
     }
 }
 

@@ -146,8 +146,8 @@ async fn ask_and_commit(
         })
         .await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
-    if settled.committed {
-        cell.lock().memory.answers_committed(settled.revision);
+    if let Some(after) = &settled.after {
+        cell.lock().memory.answers_committed(after.revision);
     }
     let (said, counts) = (settled.judged.warnings, settled.counts);
     Ok(FinishedProbe { at: now, requests, said, counts })

@@ -236,9 +236,6 @@ impl PollScheduler {
             let mut feed = cell.lock();
             feed.live.hearing.polled = feed.live.hearing.polled.map(|polled| polled.minus(back));
             feed.memory.set_back(back);
-            if let Some(requests) = &mut feed.live.hub_requests {
-                **requests = requests.set_back(back);
-            }
             if let Some(subscription) = &mut feed.memory.state.subscription {
                 subscriber::set_back(subscription, back);
             }

@@ -16,7 +16,6 @@ use crate::model::{
 use crate::pause::GrowingPause;
 use std::time::Duration;
 
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// The lease that is asked for.
 pub const LEASE_ASKED: Duration = Duration::from_secs(10 * 86_400);
@@ -26,43 +25,24 @@ pub const LEASE_LEAST: Duration = Duration::from_secs(60);
 pub const LEASE_MOST: Duration = Duration::from_secs(30 * 86_400);
 /// How long a hub may take to ask back.
 pub const VERIFY_WAIT: Duration = Duration::from_secs(10 * 60);
-/// The pause after all hubs of a feed have failed.
-const RETRY: GrowingPause = GrowingPause::doubling(Duration::from_secs(10 * 60), DAY);
+/// The pause after all hubs of a feed have failed; the first is the least between two requests for one feed, but for
+/// those to its other hubs: it may name others each time, or they may want short leases.
+const RETRY: GrowingPause =
+    GrowingPause::doubling(Duration::from_secs(10 * 60), Duration::from_secs(86_400));
 /// The pause before the next hub is tried.
 const NEXT_HUB: Duration = Duration::from_secs(5);
 /// How long a hub that has said no is left alone.
 pub const DENIED_PAUSE: Duration = Duration::from_secs(7 * 86_400);
-/// The most requests for one feed in a day.
-pub const ATTEMPTS_PER_DAY: u32 = 24;
 
-/// The requests for a feed in a day. They count on whatever becomes of its subscription, or a feed
-/// that names other hubs each time, or its hub now and then, would have us ask without end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Requests {
-    attempts: u32,
-    day: Time,
-}
-
-impl Requests {
-    /// Those that a subscription counts.
-    pub const fn from_subscription(subscription: &Subscription) -> Self {
-        Self { attempts: subscription.attempts, day: subscription.day }
-    }
-
-    /// Moved along with a clock that was set back.
-    pub fn set_back(self, by: Duration) -> Self {
-        Self { day: self.day.minus(by), ..self }
-    }
-}
-
-/// A subscription to what was discovered, after those requests for the feed.
+/// A subscription to what was discovered. `asked`: when a hub was last asked for the feed.
 pub fn begin(
     found: &Discovery,
     keys: SubscriptionKeys,
     callbacks: &str,
-    before: Option<Requests>,
+    asked: Option<Time>,
     now: Time,
 ) -> Subscription {
+    let asked = asked.filter(|at| *at <= now);
     Subscription {
         topic: found.topic.clone(),
         hubs: found.hubs.clone(),
@@ -70,11 +50,10 @@ pub fn begin(
         keys,
         callbacks: callbacks.to_owned(),
         standing: Standing::Waiting,
-        next: now,
+        next: asked.map_or(now, |at| now.max(at.plus(RETRY.first))),
         lease: None,
         failures: 0,
-        attempts: before.map_or(0, |before| before.attempts),
-        day: before.map_or(now, |before| before.day),
+        asked,
         note: None,
         trust: PushTrust::default(),
         last_push: None,
@@ -85,7 +64,7 @@ pub fn begin(
 /// Moves everything that is to come along with a clock that was set back.
 pub fn set_back(subscription: &mut Subscription, by: Duration) {
     subscription.next = subscription.next.minus(by);
-    subscription.day = subscription.day.minus(by);
+    subscription.asked = subscription.asked.map(|at| at.minus(by));
     subscription.trust.set_back(by);
     subscription.lease = subscription
         .lease
@@ -139,18 +118,7 @@ pub fn due(subscription: &mut Subscription, now: Time) -> bool {
         fail(subscription, &said, None, now);
         return false;
     }
-    let over = now.since(subscription.day) >= DAY || subscription.day > now;
-    if subscription.attempts == 0 || over {
-        (subscription.attempts, subscription.day) = (0, now);
-    }
-    if subscription.attempts >= ATTEMPTS_PER_DAY {
-        subscription.standing = Standing::Waiting;
-        subscription.next = subscription.day.plus(DAY);
-        subscription.note =
-            Some(format!("it was asked {ATTEMPTS_PER_DAY} times in a day, which is the limit"));
-        return false;
-    }
-    subscription.attempts += 1;
+    subscription.asked = Some(now);
     subscription.standing = Standing::Asked;
     subscription.next = now.plus(VERIFY_WAIT);
     true
@@ -163,11 +131,10 @@ pub fn sent(subscription: &mut Subscription, now: Time) {
     }
 }
 
-/// Takes in that the request which was due is not sent yet: it is due again at `next`, and counts then.
+/// Takes in that the request which was due is not sent yet: it is due again at `next`.
 pub fn put_off(subscription: &mut Subscription, why: &str, next: Time) {
     if subscription.standing == Standing::Asked {
         subscription.standing = Standing::Waiting;
-        subscription.attempts = subscription.attempts.saturating_sub(1);
         subscription.next = next;
         subscription.note = Some(clipped(why));
     }
@@ -213,7 +180,7 @@ pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -
             // Late is better than never: it may have taken longer than is waited for.
             let asked = match subscription.standing {
                 Standing::Asked => true,
-                Standing::Waiting => subscription.attempts > 0,
+                Standing::Waiting => subscription.failures > 0,
                 // Our answer may have been lost: a hub that is not confirmed then drops us.
                 Standing::Verified => subscription.is_held(now),
                 Standing::Denied => false,
@@ -241,7 +208,7 @@ fn hold(subscription: &mut Subscription, seconds: Option<u64>, now: Time) {
     let since = before.map_or(now, |before| before.since);
     subscription.lease = Some(Lease { since, until: now.plus(lease) });
     subscription.standing = Standing::Verified;
-    subscription.next = now.plus(lease / 3 * 2);
+    subscription.next = now.plus((lease / 3 * 2).max(RETRY.first));
     subscription.failures = 0;
     subscription.note = None;
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tidegate_core::model::{
     Backfill, FeedName, FeedRecord, FeedStanding, InterruptionKind, Time, ToldChange,
 };
-use tidegate_core::websub::subscriber::{self, Requests};
+use tidegate_core::websub::subscriber;
 use tidegate_net::fetch::PauseRequest;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
@@ -45,8 +45,8 @@ pub(crate) struct LiveFeed {
     pub(crate) walking: Option<Box<TaskAside>>,
     /// Asks its hub.
     pub(crate) subscribing: Option<Box<HubTask>>,
-    /// The requests for the subscription that it had last.
-    pub(crate) hub_requests: Option<Box<Requests>>,
+    /// When a hub was last asked for the subscription that it had before.
+    pub(crate) hub_asked: Option<Time>,
 }
 
 /// A poll in flight.
@@ -223,9 +223,8 @@ impl PollScheduler {
         self.leave_hub(&name);
         self.unschedule(&name);
         self.announced.detach(&name);
-        let before = self.with_feed(&name, |old| (old.live.hub_requests.take(), old.end_live()));
-        let (requests, callers) = before.unwrap_or_default();
-        self.admit(record, memory, |feed| feed.live.hub_requests = requests);
+        let callers = self.with_feed(&name, FeedPolling::end_live).unwrap_or_default();
+        self.admit(record, memory, false);
         self.schedule(&name, next);
         self.resume_walk(&name, later);
         self.resume_hub(&name);
@@ -236,17 +235,12 @@ impl PollScheduler {
     pub(super) fn insert_guest(&mut self, record: Arc<FeedRecord>, mut memory: Memory) {
         // Its hub talks to the owner.
         memory.state.subscription = None;
-        self.admit(record, Some(memory), |feed| feed.live.is_guest = true);
+        self.admit(record, Some(memory), true);
     }
 
     /// Has a feed be polled from now on. `memory`: what is known of it; `None`: what was known before a pause, unless that
     /// was of another address.
-    fn admit(
-        &self,
-        record: Arc<FeedRecord>,
-        memory: Option<Memory>,
-        change: impl FnOnce(&mut FeedPolling),
-    ) {
+    fn admit(&self, record: Arc<FeedRecord>, memory: Option<Memory>, is_guest: bool) {
         let now = self.context.clock.now();
         let known = self.context.table.get(&record.name);
         let last = known.as_ref().and_then(|cell| cell.lock().last_round());
@@ -259,9 +253,8 @@ impl PollScheduler {
             self.context.table.insert(Arc::clone(&record), memory)
         });
         let mut feed = cell.lock();
-        (feed.record, feed.live.last) = (record, last);
+        (feed.record, feed.live.last, feed.live.is_guest) = (record, last, is_guest);
         feed.begin(now);
-        change(&mut feed);
     }
 
     /// Stops polling a feed. Answers once the round in flight is over.

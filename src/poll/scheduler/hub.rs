@@ -17,7 +17,7 @@ use tidegate_core::model::{
     FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time, ToldChange,
 };
 use tidegate_core::pause::GrowingPause;
-use tidegate_core::websub::subscriber::{self, Requests};
+use tidegate_core::websub::subscriber;
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
 use tidegate_net::fetch::LeadScope;
 use tidegate_store::in_words;
@@ -102,8 +102,8 @@ impl PollScheduler {
             return;
         };
         self.with_feed(name, |feed| {
-            let before = feed.live.hub_requests.as_deref().copied();
-            let subscription = subscriber::begin(found, keys, &reach.callbacks, before, now);
+            let asked = feed.live.hub_asked;
+            let subscription = subscriber::begin(found, keys, &reach.callbacks, asked, now);
             feed.memory.state.subscription = Some(Box::new(subscription));
         });
     }
@@ -243,7 +243,7 @@ impl PollScheduler {
         let left = self.with_feed(name, |feed| {
             let left = feed.memory.state.subscription.take()?;
             (feed.live.subscribing, feed.disbelieved) = (None, None);
-            feed.live.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
+            feed.live.hub_asked = left.asked;
             Some((left, Arc::clone(&feed.record)))
         });
         let Some((left, record)) = left.flatten() else { return };

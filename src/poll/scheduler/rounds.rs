@@ -61,7 +61,7 @@ impl PollScheduler {
         let asked_for = slot.is_none();
         self.begun += 1;
         let (serial, last) = (self.begun, feed.live.last.take());
-        let planned = feed.ask();
+        let planned = feed.next.take();
         let mut memory = Box::new(feed.memory.clone());
         let (record, token) = (Arc::clone(&feed.record), cancel.clone());
         let over = CancellationToken::new();
@@ -158,7 +158,6 @@ impl PollScheduler {
     fn give_up(&mut self, name: &FeedName, running: RunningPoll, again: Time) {
         self.with_feed(name, |feed| {
             feed.live.hearing.told = feed.live.hearing.told.max(running.told);
-            feed.in_flight = false;
         });
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }

@@ -6,10 +6,7 @@ use super::super::{
     services,
 };
 use super::*;
-use crate::origin::PassRequest;
 use crate::testing::{Publisher, our_ca, response, tls};
-use http::Method;
-use http_body_util::{BodyExt, Full};
 use std::io::{Read as _, Write as _};
 use tidegate_core::model::{
     FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
@@ -110,25 +107,6 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
     assert!(matches!(refused, FetchError::Unusable { .. } | FetchError::NoRoots), "{refused}");
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
     assert_eq!(body(&fetch(&url, None, settings).await.unwrap()), b"<feed/>");
-}
-
-#[tokio::test]
-async fn requests_are_passed_on_to_whom_the_operators_authority_vouches_for() {
-    let url = Url::parse(&format!("https://localhost:{}/feed", tls_publisher())).unwrap();
-    let pass = |settings: FetchSettings, method: Method| {
-        let (url, headers) = (url.clone(), HeaderMap::new());
-        let body = (method == Method::POST).then(|| Full::from("a").map_err(|e| match e {}));
-        let body = body.map(BodyExt::boxed_unsync);
-        let request = PassRequest { method, url, target: None, headers, body };
-        services(settings).unwrap().passing.pass.send(request)
-    };
-    let refused = pass(all_private(), Method::GET).await.unwrap_err();
-    assert!(matches!(refused, FetchError::Unusable { .. } | FetchError::NoRoots), "{refused}");
-    for method in [Method::GET, Method::POST] {
-        let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
-        let answer = pass(settings, method).await.unwrap();
-        assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "<feed/>");
-    }
 }
 
 #[tokio::test]
