@@ -58,7 +58,6 @@ fn refuse(callers: Vec<CommandReply>, refusal: &PollError) {
 
 /// The polling task.
 pub(super) struct PollScheduler {
-    settings: PollSettings,
     context: Arc<PollContext>,
     /// The feeds that are to stand in their hosts' lines from then on.
     due: BTreeSet<(Time, FeedName)>,
@@ -80,13 +79,12 @@ pub(super) struct PollScheduler {
 }
 
 impl PollScheduler {
-    pub(super) fn new(settings: PollSettings, context: Arc<PollContext>) -> Self {
+    pub(super) fn new(context: Arc<PollContext>) -> Self {
         let (told, news) = mpsc::channel(1);
         Self {
             owned: context.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             last_now: context.clock.now(),
             last_instant: Instant::now(),
-            settings,
             context,
             due: BTreeSet::new(),
             running: JoinSet::new(),
@@ -143,6 +141,10 @@ impl PollScheduler {
             Ok(done) => self.finish_poll(*done),
             Err(error) => tracing::error!(%error, "a task of polling broke off"),
         }
+    }
+
+    fn settings(&self) -> Arc<PollSettings> {
+        self.context.settings.load_full()
     }
 
     /// Looks at a feed that is polled, or changes it; `None` where it is not.

@@ -170,13 +170,9 @@ async fn prepare(
         (_, None, _) => Vec::new(),
     };
     for (name, value) in signed {
-        headers.insert(
-            name,
-            HeaderValue::from_str(&value).map_err(|_| {
-                let why = "the signature is no header".to_owned();
-                CallOutcome::Answered(CallbackAnswer::Failed { why, after: None }, tick)
-            })?,
-        );
+        let value = HeaderValue::try_from(value);
+        let value = value.map_err(|error| CallOutcome::PutOff(error.to_string()))?;
+        headers.insert(name, value);
     }
     // This gateway may have slept since: what it has may be older than what the next owner has delivered.
     match shared.can_call() {

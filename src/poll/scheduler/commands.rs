@@ -7,7 +7,7 @@ use crate::domains::is_polled;
 use crate::error::PollError;
 use crate::reason::PlannedPoll;
 use crate::schedule::phase;
-use crate::{PollSettings, walk};
+use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, WalkStanding};
@@ -166,9 +166,10 @@ impl PollScheduler {
         }
     }
 
-    pub(crate) fn reconfigure(&mut self, settings: PollSettings) {
+    /// The settings and the client are others now.
+    pub(crate) fn reconfigure(&mut self) {
+        let settings = self.settings();
         self.context.hosts.reconfigure(settings.at_once, settings.host_rules());
-        self.settings = settings;
         for (name, _) in &self.context.table.all() {
             self.resume_hub(name);
             self.watch_hub(name);
@@ -195,7 +196,7 @@ impl PollScheduler {
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {
-            let max = self.settings.bounds(&feed.record.options).max();
+            let max = self.settings().bounds(&feed.record.options).max();
             feed.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
         });
         if let Some(max) = max.flatten() {

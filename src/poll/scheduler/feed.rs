@@ -138,7 +138,7 @@ impl PollScheduler {
         let has_others = self.owned.as_ref().is_some_and(|it| it.gateways.live().len() > 1);
         let (step, most) = match has_others {
             true => TAKEOVER_SPREAD,
-            false => (Duration::from_millis(100), self.settings.min_interval),
+            false => (Duration::from_millis(100), self.settings().min_interval),
         };
         let spread = step.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back, reason: "it was due when polling began", spread };
@@ -185,7 +185,7 @@ impl PollScheduler {
             self.context.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
         let pending = pending.map(|at| self.context.decisions.by_wall_clock(at, now));
-        let bounds = self.settings.bounds(&record.options);
+        let bounds = self.settings().bounds(&record.options);
         let next = first.or_else(|| memory.resume(bounds, pending, now));
         // Somebody waits for it, whose request made it when the gateway stopped.
         let is_awaited = next.is_none() && record.on_demand.is_some();

@@ -77,13 +77,14 @@ impl PollScheduler {
     /// Goes on with the subscription of a feed that polling begins with, or after the settings have changed.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(subscription) = self.with_hub(name, |it| it.clone()) else { return };
+        let settings = self.settings();
         // What has become unreachable, or unwanted, is given up.
-        if !self.settings.is_reached_by(subscription.address()) {
+        if !settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
             self.save_aside(name);
             return;
         }
-        let reached = self.settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
+        let reached = settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
         let is_named = subscribe::feed_of_token(&subscription.keys.token).as_ref() == Some(name);
         if reached != Some(&subscription.callbacks) || !is_named {
             // It calls an address at which nobody answers any more.
@@ -98,7 +99,8 @@ impl PollScheduler {
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.context.clock.now();
         self.leave_hub(name);
-        let (Some(keys), Some(reach)) = (subscribe::mint(name), &self.settings.reach) else {
+        let settings = self.settings();
+        let (Some(keys), Some(reach)) = (subscribe::mint(name), &settings.reach) else {
             return;
         };
         self.with_feed(name, |feed| {
@@ -113,7 +115,8 @@ impl PollScheduler {
         let mut found = found.clone();
         // Hubs that cannot reach this gateway are none.
         if let Some(found) = &mut found {
-            found.hubs.retain(|hub| self.settings.is_reached_by(hub));
+            let settings = self.settings();
+            found.hubs.retain(|hub| settings.is_reached_by(hub));
         }
         let Some(found) = found.filter(|found| !found.hubs.is_empty()) else {
             if self.with_hub(name, |_| ()).is_some() {
@@ -199,7 +202,7 @@ impl PollScheduler {
             let told = feed.with_hub(pushed).flatten()?;
             let hearing = &mut feed.live.hearing;
             hearing.told = hearing.told.max(told);
-            Some(hearing.push_pause(self.settings.bounds(&feed.record.options).min()))
+            Some(hearing.push_pause(self.settings().bounds(&feed.record.options).min()))
         });
         if let Some(pause) = pause.flatten() {
             self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");

@@ -35,7 +35,7 @@ impl PollScheduler {
     /// Polls a feed because its SUP document lists it, or because nobody tells of its changes any
     /// more.
     pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
-        let bounds = |feed: &FeedPolling| self.settings.bounds(&feed.record.options).min();
+        let bounds = |feed: &FeedPolling| self.settings().bounds(&feed.record.options).min();
         let pause = self.with_feed(&wanted.feed, |feed| {
             let least = bounds(feed);
             match wanted.told {

@@ -172,7 +172,7 @@ impl PollScheduler {
         let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
-        let bounds = self.settings.bounds(&record.options);
+        let bounds = self.settings().bounds(&record.options);
         // The rest of a poll may have waited for the store. Meanwhile the clock may have been set back.
         let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
         let next = match &result {
