@@ -1,7 +1,6 @@
 //! A walk through a publisher's older documents: for each a request, and the commit of what the document brings.
 
 use super::decision::{DecisionBasis, decide_and_commit};
-use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
@@ -173,7 +172,7 @@ async fn read_and_commit(
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
     let mut request = FetchRequest::whole(url, now).for_feed(feed);
-    request.leads = behind_list(&context.store, feed, request.leads).await?;
+    request.leads = context.leads_of(feed).await?;
     let fetched = cancel.run_until_cancelled(context.fetch().oneshot(request)).await;
     let fetched = fetched.ok_or(RoundError::Cancelled)??;
     if let Some(pause) = rate_pause(&fetched) {

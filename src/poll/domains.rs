@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 use tidegate_core::model::{FeedRecord, FeedStanding};
-use tidegate_net::fetch::{self, AllowPrivate, LeadScope, read_url};
-use tidegate_store::{Store, StoreError};
+use tidegate_net::fetch::{self, AllowPrivate, read_url};
+use tidegate_store::Store;
 use url::{Host, Url};
 
 /// The registrable domain of a feed's configured address, so that one gateway is polite to all hosts of a publisher; the
@@ -65,24 +64,6 @@ pub(super) fn whole_host(url: &Url) -> &str {
 /// Whether a feed is polled at all.
 pub(super) fn is_polled(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Active && record.has_upstream()
-}
-
-/// The word of a feed behind that of the list that added it: a list at a public address must not choose what is read
-/// behind the walls, by whatever name. It is that of the feed alone where there is no such list, where the operator took
-/// the feed over, and where a request made it, so that it leads to its site alone.
-pub(super) async fn behind_list(
-    store: &Arc<Store>,
-    feed: &FeedRecord,
-    word: LeadScope,
-) -> Result<LeadScope, StoreError> {
-    let Some(list) = feed.deciding_list().filter(|_| feed.on_demand.is_none()) else {
-        return Ok(word);
-    };
-    let feeds = store.feed_list().await?;
-    Ok(match feeds.get(list).filter(|list| list.has_upstream()) {
-        Some(list) => word.added_by(list),
-        None => word,
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use super::attempts::Attempts;
 use super::callbacks::EndingCallbacks;
 use super::decide::DecisionContext;
 use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
-use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
@@ -36,7 +35,7 @@ use tidegate_net::fetch::{
     read_url,
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
-use tidegate_store::Store;
+use tidegate_store::{Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -96,6 +95,21 @@ impl PollContext {
     /// The client, for documents.
     pub fn fetch(&self) -> Fetch {
         self.services.load().fetch.clone()
+    }
+
+    /// On whose word is asked for what a feed names, and for the feed: also on that of the list that added it, since one at a
+    /// public address must not choose what is read behind the walls. The operator, and a request that leads to its site
+    /// alone, need no list.
+    pub async fn leads_of(&self, feed: &FeedRecord) -> Result<LeadScope, StoreError> {
+        let leads = LeadScope::of_feed(feed);
+        let Some(list) = feed.deciding_list().filter(|_| feed.on_demand.is_none()) else {
+            return Ok(leads);
+        };
+        let feeds = self.store.feed_list().await?;
+        Ok(match feeds.get(list).filter(|list| list.has_upstream()) {
+            Some(list) => leads.added_by(list),
+            None => leads,
+        })
     }
 
     /// Whether the store takes in what comes of a request, and this gateway is known to live.
@@ -212,7 +226,7 @@ pub async fn round(
 ) -> Result<PollResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
     let mut request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
-    request.leads = behind_list(&context.store, feed, request.leads).await?;
+    request.leads = context.leads_of(feed).await?;
     let asked_at = context.clock.now();
     // Only what is asked for is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
@@ -358,7 +372,7 @@ async fn may_announce(
         read_url(&place.document).is_ok_and(|to| leads.admits(&to, allow))
     })?;
     // What the poll found is there already: it must not fail by this.
-    let leads = behind_list(&context.store, feed, LeadScope::by_feed(feed)).await.ok()?;
+    let leads = context.leads_of(feed).await.ok()?;
     Some((place, leads))
 }
 

@@ -4,7 +4,6 @@
 //! after the other with the host's pause between them, and the answers are committed.
 
 use super::decision::{DecisionBasis, decide_and_commit};
-use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::politeness::Rank;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
-use tidegate_net::fetch::{Call, CallRequest, LeadScope, MAX_REDIRECTS, PauseRequest};
+use tidegate_net::fetch::{Call, CallRequest, MAX_REDIRECTS, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::time::{Instant, sleep_until};
@@ -119,7 +118,7 @@ async fn ask_and_commit(
         Err(left) => return Ok(paused_note(context, left)),
     };
     let last = cell.lock().memory.last();
-    let leads = behind_list(&context.store, feed, LeadScope::of_feed(feed)).await?;
+    let leads = context.leads_of(feed).await?;
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };

@@ -3,7 +3,6 @@
 
 use super::backfill::without_credentials;
 use super::decision::{DecisionBasis, decide_and_commit};
-use super::domains::behind_list;
 use super::error::RoundError;
 use super::judge::{
     DocumentJudge, LedgerReader, READS_AT_ONCE, ReceivedDocument, SharingContext, Wants,
@@ -73,8 +72,7 @@ async fn complete_feed(
     }
     let request = FetchRequest::whole(without_credentials(url), context.clock.now());
     let mut request = request.for_feed(feed);
-    let leads = behind_list(&context.store, feed, request.leads).await;
-    request.leads = leads.map_err(|error| in_words(&error))?;
+    request.leads = context.leads_of(feed).await.map_err(|error| in_words(&error))?;
     let fetched = context.fetch().oneshot(request).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);

@@ -2,7 +2,6 @@
 //! may ask back, and what is polled because of what they push.
 
 use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler};
-use crate::domains::behind_list;
 use crate::feeds::{FeedCell, FeedPolling};
 use crate::politeness::Rank;
 use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
@@ -19,7 +18,6 @@ use tidegate_core::model::{
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::websub::subscriber;
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
-use tidegate_net::fetch::LeadScope;
 use tidegate_store::in_words;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
@@ -369,7 +367,7 @@ async fn ask(
     request: HubRequest,
     now: Time,
 ) -> Result<(), Failed> {
-    let leads = behind_list(&context.store, feed, LeadScope::of_feed(feed)).await;
+    let leads = context.leads_of(feed).await;
     let leads = leads.map_err(|error| Failed::new(in_words(&error)))?;
     let call = context.services.load().call.clone();
     let asked = subscribe::ask(call, (hub, leads), request, now).await;

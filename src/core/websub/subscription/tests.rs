@@ -86,7 +86,7 @@ fn a_verification_is_tried_a_few_times_with_growing_pauses() {
     // Nothing is known of who asks for a pause yet.
     assert_eq!(subscription.next(None, at(30)).unwrap().0, at(330));
     let pending = subscription.pending.as_ref().unwrap();
-    assert_eq!(pending.trouble.as_ref().map(String::len), Some(200));
+    assert_eq!(pending.trouble.as_ref().map(String::len), Some(256));
     subscription.heard(trouble(None), at(330));
     assert!(subscription.is_over());
 }
