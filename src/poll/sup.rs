@@ -233,7 +233,8 @@ pub async fn follow(
         context.until_open().await;
         // So many at once, so that polls keep their places.
         let Ok(reading) = context.documents.acquire().await else { return };
-        let slot = timeout(HOST_WAIT, context.hosts.slot(&reader.address, Rank::Announcement)).await;
+        let slot =
+            timeout(HOST_WAIT, context.hosts.slot(&reader.address, Rank::Announcement)).await;
         let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
             Ok(slot) => slot,
             Err(left) => {

@@ -16,7 +16,6 @@ use crate::model::{
 use crate::pause::GrowingPause;
 use std::time::Duration;
 
-
 /// The lease that is asked for.
 pub const LEASE_ASKED: Duration = Duration::from_secs(10 * 86_400);
 /// The shortest lease that a hub is believed to mean.

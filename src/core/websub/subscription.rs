@@ -249,7 +249,10 @@ impl Subscription {
         let asked = |it: &PendingRequest, then: &PendingRequest| {
             it.asked == then.asked && it.wanted == then.wanted
         };
-        self.pending.as_ref().zip(earlier.pending.as_ref()).is_some_and(|(it, then)| asked(it, then))
+        self.pending
+            .as_ref()
+            .zip(earlier.pending.as_ref())
+            .is_some_and(|(it, then)| asked(it, then))
     }
 
     /// Ends it because its topic is told of no more; the callback is to learn why. Says whether

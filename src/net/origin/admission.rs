@@ -99,7 +99,10 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The elements of a header that is a list (RFC 9110 section 5.6.1).
-pub(crate) fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+pub(crate) fn words<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim)
 }

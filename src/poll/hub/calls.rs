@@ -227,8 +227,8 @@ fn describe_error(error: &FetchError, manner: Manner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::host_queue::HostQueue;
+    use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::politeness::HostRules;
     use crate::testing::owners::gateway;
     use std::sync::Arc;

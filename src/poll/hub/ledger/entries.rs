@@ -67,7 +67,8 @@ impl Ledger {
         }
         let (mut own, mut there, mut own_there) = (0, 0, 0);
         for it in self.unverified.iter().filter_map(|id| self.entries.get(id)) {
-            let (is_own, is_there) = (client.is_some() && it.client.as_ref() == client, it.host == *host);
+            let (is_own, is_there) =
+                (client.is_some() && it.client.as_ref() == client, it.host == *host);
             own += usize::from(is_own);
             there += usize::from(is_there);
             own_there += usize::from(is_own && is_there);
