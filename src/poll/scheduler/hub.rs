@@ -252,9 +252,7 @@ impl PollScheduler {
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
-        if !self.context.ending.leave(&left.keys.token, &left.topic) {
-            return;
-        }
+        self.context.ending.leave(&left.keys.token, &left.topic);
         let (context, cancel) = (Arc::clone(&self.context), self.context.cancel.clone());
         self.context.spawn(async move {
             let asking = async {

@@ -221,21 +221,20 @@ async fn a_redirect_behind_a_proxy_leads_to_no_private_name() {
 }
 
 #[test]
-fn clients_for_proxies_are_kept_within_the_limit_and_others_for_good() {
+fn clients_for_proxies_are_kept_within_the_limit_and_others_while_they_are_used() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let maker = ClientMaker::new(&FetchSettings::default()).unwrap();
     let ready = |n: u64| ReadyProxy::read(&proxy(&format!("http://127.0.0.1:{}", n + 1))).unwrap();
     let use_one = |proxy: Option<&ReadyProxy>| {
         maker.clients(proxy, Openness::Public, HttpVersions::All).unwrap();
-        maker.proxied.run_pending_tasks();
+        maker.made.run_pending_tasks();
     };
-    use_one(None);
     for n in 0..MAX_CLIENTS + 2 {
         use_one(Some(&ready(n)));
-        use_one(Some(&ready(0)));
+        use_one(None);
     }
-    let has = |n: u64| maker.proxied.contains_key(&(ready(n), Openness::Public, HttpVersions::All));
-    assert_eq!(maker.proxied.entry_count(), MAX_CLIENTS);
-    assert!(has(0) && has(MAX_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
-    assert_eq!(maker.direct.lock().unwrap().len(), 1);
+    let has = |proxy| maker.made.contains_key(&(proxy, Openness::Public, HttpVersions::All));
+    let has_proxy = |n| has(Some(ready(n)));
+    assert_eq!(maker.made.entry_count(), MAX_CLIENTS);
+    assert!(has(None) && has_proxy(MAX_CLIENTS + 1) && !has_proxy(0), "the oldest goes");
 }
