@@ -1,6 +1,6 @@
 //! What polling remembers is written down by a task of its own: gathered for a while, and some of it at a time.
 
-use super::ownership::OrderedStates;
+use super::ownership::by_feed;
 use super::{PollContext, SLICE};
 use crate::feeds::CHECKPOINT_EVERY;
 use crate::polling::unless_it_breaks;
@@ -118,12 +118,12 @@ async fn take_over_leases(
     if names.is_empty() {
         return Ok(());
     }
-    let mut stored = OrderedStates::new(context.store.poll_states_of(&names).await?);
+    let mut stored = by_feed(context.store.poll_states_of(&names).await?);
     let now = context.clock.now();
     let until = |it: &HubSubscription| it.lease.map(|lease| lease.until);
     for state in states {
         let Some(own) = &mut state.subscription else { continue };
-        let there = stored.next_of(&state.feed).and_then(|stored| stored.subscription);
+        let there = stored.remove(&state.feed).and_then(|stored| stored.subscription);
         let is_later = |it: &HubSubscription, own: &HubSubscription| {
             it.keys == own.keys && it.is_held(now) && until(it) > until(own)
         };

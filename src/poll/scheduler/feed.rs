@@ -1,7 +1,7 @@
 //! The feeds that are polled: how each comes, and how it leaves, for the time being or for good.
 
 use super::hub::HubTask;
-use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
+use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
 use super::pushes::PushTriggers;
 use super::{CommandReply, PollScheduler, refuse};
 use crate::attempts::Attempts;
@@ -142,9 +142,9 @@ impl PollScheduler {
         };
         let spread = step.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back, reason: "it was due when polling began", spread };
-        let mut states = OrderedStates::new(states);
+        let mut states = by_feed(states);
         for record in records.values() {
-            let state = states.next_of(&record.name);
+            let state = states.remove(&record.name);
             if self.owns(record) {
                 let stored = StoredFeed::read(store.as_ref(), Arc::clone(record), state).await?;
                 self.resume_feed(stored, None, &basis);

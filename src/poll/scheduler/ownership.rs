@@ -9,11 +9,9 @@ use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::memory::Memory;
 use crate::reason::PlannedPoll;
-use std::collections::{BTreeMap, HashSet};
-use std::iter::Peekable;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use std::vec::IntoIter;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Time};
 use tidegate_store::{FeedList, Gateways, Store, StoreError, in_words};
 use tokio::sync::{oneshot, watch};
@@ -50,21 +48,9 @@ impl StoredFeed {
     }
 }
 
-/// Poll states that are asked for in the order of their feeds' names, so that there is no table of all.
-pub(super) struct OrderedStates(Peekable<IntoIter<PollState>>);
-
-impl OrderedStates {
-    pub(super) fn new(mut states: Vec<PollState>) -> Self {
-        // Stores answer them in this order.
-        states.sort_by(|one, other| one.feed.cmp(&other.feed));
-        Self(states.into_iter().peekable())
-    }
-
-    /// That of a feed, whose name comes after those that were asked for before.
-    pub(super) fn next_of(&mut self, feed: &FeedName) -> Option<PollState> {
-        while self.0.next_if(|state| state.feed < *feed).is_some() {}
-        self.0.next_if(|state| state.feed == *feed)
-    }
+/// Poll states by their feeds.
+pub(super) fn by_feed(states: Vec<PollState>) -> HashMap<FeedName, PollState> {
+    states.into_iter().map(|state| (state.feed.clone(), state)).collect()
 }
 
 /// The feeds that this gateway owns.
@@ -167,10 +153,10 @@ async fn compare(
     let (mut gained, mut marks) = (Vec::with_capacity(records.len()), Vec::new());
     if !records.is_empty() {
         let names: Vec<FeedName> = records.iter().map(|record| record.name.clone()).collect();
-        let mut states = OrderedStates::new(store.poll_states_of(&names).await?);
+        let mut states = by_feed(store.poll_states_of(&names).await?);
         marks = Attempts::read(&store, |feed| names.binary_search(feed).is_ok()).await?;
         for record in records {
-            let state = states.next_of(&record.name);
+            let state = states.remove(&record.name);
             gained.push(StoredFeed::read(store.as_ref(), record, state).await?);
         }
     }
