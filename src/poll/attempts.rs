@@ -103,7 +103,7 @@ impl Attempts {
     }
 
     /// An operator wants the feed polled, whatever happened. What tells the store of that, where it was stopped.
-    pub fn lift(&self, feed: &FeedName) -> Option<impl Future<Output = ()> + Send + 'static> {
+    pub fn lift(&self, feed: &FeedName) -> Option<impl Future<Output = ()> + Send + use<>> {
         let mut marks = self.marks.lock();
         let is_stopped = |mark: &Attempt| mark.kills >= KILLS_BORNE && !mark.is_open;
         let mark = marks.get(feed).is_some_and(is_stopped).then(|| marks.remove(feed)).flatten()?;

@@ -8,6 +8,7 @@ use super::super::{
 use super::*;
 use crate::testing::{Publisher, our_ca, response, tls};
 use std::io::{Read as _, Write as _};
+use std::sync::Mutex;
 use tidegate_core::model::{
     FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
 };

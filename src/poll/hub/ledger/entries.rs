@@ -35,11 +35,14 @@ impl SubscriptionEntry {
     /// What waits for its turn now.
     pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
         let of = &self.subscription;
-        let standing = match () {
-            () if of.is_in_trouble() => Standing::Troubled,
-            () if of.is_proven() => Standing::Proven,
-            () if of.is_unverified() => Standing::Unverified,
-            () => Standing::Agreed,
+        let standing = if of.is_in_trouble() {
+            Standing::Troubled
+        } else if of.is_proven() {
+            Standing::Proven
+        } else if of.is_unverified() {
+            Standing::Unverified
+        } else {
+            Standing::Agreed
         };
         let client = self.client.as_ref().filter(|_| !of.is_proven());
         let (owner, host) = (Arc::clone(client.unwrap_or(&self.host)), Arc::clone(&self.host));
