@@ -1,4 +1,5 @@
 use super::*;
+use tidegate_net::fetch::LeadScope;
 use std::sync::Mutex;
 use tidegate_core::model::SyncId;
 use tidegate_judge::probe::ProbeScope;
