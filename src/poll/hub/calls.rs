@@ -29,6 +29,7 @@ const LATE: FetchError = FetchError::Timeout { what: "answer", limit: FIRST_ANSW
 const OTHER_CALLS: &str = "another gateway may own the feed, which calls then";
 /// The bytes of chance in a challenge.
 const CHALLENGE: usize = 32;
+
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallOutcome {

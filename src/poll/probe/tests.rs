@@ -1,9 +1,8 @@
 use super::*;
-use tidegate_net::fetch::LeadScope;
 use std::sync::Mutex;
 use tidegate_core::model::SyncId;
 use tidegate_judge::probe::ProbeScope;
-use tidegate_net::fetch::{Called, FetchError};
+use tidegate_net::fetch::{Called, FetchError, LeadScope};
 
 type Script = dyn Fn(&str, &str) -> Result<Called, FetchError> + Send + Sync;
 
