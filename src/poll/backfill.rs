@@ -6,7 +6,7 @@ use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
 use super::politeness::Rank;
 use super::polling::{PollContext, rate_pause, unless_it_breaks};
-use super::scheduler::{PAUSE_MARGIN, STORE_REST};
+use super::scheduler::{SLICE, STORE_REST};
 use super::walk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,7 +129,7 @@ async fn step(
         Err(left) => {
             let note = "it waits, because the host asked for a pause (Retry-After)";
             walk.note = Some(note.to_owned());
-            return Ok(Stepped::Wait(left + PAUSE_MARGIN));
+            return Ok(Stepped::Wait(left + SLICE));
         }
     };
     let error = match read_and_commit(context, feed, walk, cancel).await {

@@ -50,11 +50,10 @@ pub struct HubSettings {
 
 impl Default for HubSettings {
     fn default() -> Self {
-        const DAY: u64 = 86_400;
         let leases = Leases {
-            usual: Duration::from_secs(10 * DAY),
+            usual: Duration::from_secs(10 * 86_400),
             least: Duration::from_secs(300),
-            most: Duration::from_secs(30 * DAY),
+            most: Duration::from_secs(30 * 86_400),
         };
         let private_callbacks = AllowPrivate::No;
         Self { leases, subscriptions: 100_000, per_host: 10_000, private_callbacks }

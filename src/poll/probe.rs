@@ -9,7 +9,7 @@ use super::feeds::FeedCell;
 use super::politeness::Rank;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
-use super::scheduler::PAUSE_MARGIN;
+use super::scheduler::SLICE;
 use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ pub(super) async fn run(
 
 /// Says that nothing was asked, or nothing more: the host wants to be left alone for so long still.
 fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
-    let left = describe_duration(left.max(PAUSE_MARGIN));
+    let left = describe_duration(left.max(SLICE));
     let said = format!(
         "nothing more was asked: the host asked for a pause (Retry-After), {left} of it are left"
     );

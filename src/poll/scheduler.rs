@@ -32,12 +32,11 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// The longest sleep of who looks what is due: how late a jump of the wall clock, and what is said nowhere, is noticed.
+/// The longest sleep of who looks what is due: how late a jump of the wall clock, and what is said nowhere, is noticed. So
+/// long after the end of a pause what was put off goes on, too: the second that was begun is waited for.
 pub(super) const SLICE: Duration = Duration::from_secs(1);
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
-pub(super) const PAUSE_MARGIN: Duration = Duration::from_secs(1);
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
 pub(super) const STORE_REST: Duration = Duration::from_secs(10);
 /// Why what was put off comes later.
@@ -211,7 +210,7 @@ impl PollScheduler {
                 Ok(slot) => self.begin(&name, Vec::new(), Some(slot)),
                 Err(left) => {
                     self.with_feed(&name, |feed| feed.live.in_line = None);
-                    let at = now.plus(left).plus(PAUSE_MARGIN);
+                    let at = now.plus(left).plus(SLICE);
                     self.schedule(&name, PlannedPoll::new(at, HOST_PAUSED));
                 }
             }

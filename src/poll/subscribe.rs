@@ -4,7 +4,7 @@ use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, HubSubscription, SubscriptionKeys, Time};
+use tidegate_core::model::{FeedName, HubSubscription, Interruptions, SubscriptionKeys, Time};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
 use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret};
 use tidegate_net::fetch::{
@@ -17,8 +17,6 @@ use url::Url;
 /// The most bytes of the answer of a hub or a callback that are read: more than any challenge, and enough for its
 /// connection to go on.
 pub const ANSWER_LIMIT: usize = 1024;
-/// The most characters of it that are told.
-const SAID_LIMIT: usize = 160;
 
 /// Why a hub has not taken a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +124,7 @@ fn describe_answer(called: &Called) -> String {
         "" => format!("it answered {status}"),
         _ if !plain => format!("it answered {status}"),
         line => {
-            let line: String = line.chars().take(SAID_LIMIT).collect();
+            let line: String = line.chars().take(Interruptions::REASON_LIMIT).collect();
             format!("it answered {status}: {line}")
         }
     }

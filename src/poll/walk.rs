@@ -25,9 +25,8 @@ pub const PAUSES: u32 = 5;
 /// The pause after failures; the longest, whatever the publisher says.
 const PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
-/// The parameter by which WordPress numbers its pages, and the first number behind the feed itself.
+/// The parameter by which WordPress numbers its pages.
 const PAGED: &str = "paged";
-const SECOND: u32 = 2;
 
 /// What a document says of those before it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -87,7 +86,8 @@ fn next_number(url: &str) -> Option<String> {
     let mut url = Url::parse(url).ok()?;
     let now = url.query_pairs().find(|(key, _)| key == PAGED).map(|(_, number)| number.parse());
     let next = match now {
-        None => SECOND,
+        // The feed itself is the first one.
+        None => 2,
         Some(Ok(number)) => u32::checked_add(number, 1)?,
         Some(Err(_)) => return None,
     };

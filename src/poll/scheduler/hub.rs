@@ -1,7 +1,7 @@
 //! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
 //! may ask back, and what is polled because of what they push.
 
-use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler};
+use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
 use crate::politeness::Rank;
 use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
@@ -320,7 +320,7 @@ impl Subscriber {
             let _slot = match self.context.hosts.slot(&hub, Rank::Usual).await {
                 Ok(slot) => slot,
                 Err(left) => {
-                    let at = self.context.clock.now().plus(left).plus(PAUSE_MARGIN);
+                    let at = self.context.clock.now().plus(left).plus(SLICE);
                     self.with(|it| subscriber::put_off(it, HOST_PAUSED, at));
                     return Ok(());
                 }
