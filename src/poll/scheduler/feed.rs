@@ -275,7 +275,7 @@ impl PollScheduler {
 
     /// Answers once a round is over.
     pub(super) fn answer_after(&self, last: Option<CancellationToken>, reply: oneshot::Sender<()>) {
-        let Some(last) = last else { return drop(reply.send(())) };
+        let Some(last) = last else { return reply.send(()).unwrap_or_default() };
         self.context.spawn(async move {
             last.cancelled().await;
             // Who asked may have gone away.
