@@ -139,17 +139,6 @@ impl Gateway {
         let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
         // Leases are promised to last.
         let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
-        let hub = match config.websub.hub {
-            true => {
-                let settings = outgoing::hub(config);
-                let parts =
-                    HubConfig { store: Arc::clone(&store), clock: unhurried, settings, calling };
-                let opened = Hub::open(parts).await;
-                let unread = "the subscriptions could not be read";
-                Some(opened.context(unread)?)
-            }
-            false => None,
-        };
         let parts = poll::PollerConfig {
             settings: outgoing::polling(config, &public_url),
             store: Arc::clone(&store),
@@ -161,6 +150,17 @@ impl Gateway {
         };
         let (poller, poll_task) =
             Poller::start(parts).await.context("polling could not be started")?;
+        let hub = match config.websub.hub {
+            true => {
+                let settings = outgoing::hub(config);
+                let (store, hosts) = (Arc::clone(&store), poller.hosts());
+                let parts = HubConfig { store, clock: unhurried, hosts, settings, calling };
+                let opened = Hub::open(parts).await;
+                let unread = "the subscriptions could not be read";
+                Some(opened.context(unread)?)
+            }
+            false => None,
+        };
         settings::publisher(store.as_ref(), config, &public_url)?();
         let operator = Arc::new(Operator::new(
             Arc::clone(&store),

@@ -33,6 +33,14 @@ pub const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 /// The header of a signature (section 7.1), in lower case.
 pub const SIGNATURE_HEADER: &str = "x-hub-signature";
 
+/// How much of what somebody else says is kept, in characters: why something failed, a reason.
+const NOTE_LIMIT: usize = 256;
+
+/// As much of a text as is kept.
+fn clipped(text: &str) -> String {
+    text.chars().take(NOTE_LIMIT).collect()
+}
+
 /// How long subscriptions of the hub last (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leases {

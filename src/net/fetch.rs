@@ -42,7 +42,7 @@ pub use guard::{
     host_and_port, read_url, shown, with_credentials,
 };
 pub use handover::Handover;
-pub use kept_hosts::{KEPT_IDLE, MAX_KEPT_HOSTS};
+pub use kept_hosts::KEPT_IDLE;
 pub use lead::LeadScope;
 pub use message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, MAX_VALIDATOR_BYTES, Validators,

@@ -11,6 +11,7 @@ mod passed;
 mod site;
 
 pub use address::{OriginSite, escaped, site_of, spelled_below};
+pub(crate) use admission::words;
 pub use admission::{
     NotForEverybody, check_for_everybody, is_definite, is_for_everybody, is_neutral, may_be_feed,
     may_make_feed, says_page,

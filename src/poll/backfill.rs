@@ -1,12 +1,12 @@
 //! A walk through a publisher's older documents: for each a request, and the commit of what the document brings.
 
 use super::decision::{DecisionBasis, decide_and_commit};
-use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
+use super::politeness::Rank;
 use super::polling::{PollContext, rate_pause, unless_it_breaks};
-use super::scheduler::{PAUSE_MARGIN, STORE_REST};
+use super::scheduler::{SLICE, STORE_REST};
 use super::walk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,14 +122,14 @@ async fn step(
     next: &str,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let slot = cancel.run_until_cancelled(context.hosts.slot(next, false)).await;
+    let slot = cancel.run_until_cancelled(context.hosts.slot(next, Rank::Usual)).await;
     // Held until the host's answer is known to everybody.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => {
             let note = "it waits, because the host asked for a pause (Retry-After)";
             walk.note = Some(note.to_owned());
-            return Ok(Stepped::Wait(left + PAUSE_MARGIN));
+            return Ok(Stepped::Wait(left + SLICE));
         }
     };
     let error = match read_and_commit(context, feed, walk, cancel).await {
@@ -172,7 +172,7 @@ async fn read_and_commit(
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
     let mut request = FetchRequest::whole(url, now).for_feed(feed);
-    request.leads = behind_list(&context.store, feed, request.leads).await?;
+    request.leads = context.leads_of(feed).await?;
     let fetched = cancel.run_until_cancelled(context.fetch().oneshot(request)).await;
     let fetched = fetched.ok_or(RoundError::Cancelled)??;
     if let Some(pause) = rate_pause(&fetched) {
@@ -196,7 +196,7 @@ async fn read_and_commit(
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     let brought = walk.next.is_some().then_some((walked.taken, walked.known));
     walk::go_on(walk, walked.signpost, brought, now);
-    Ok(Stepped::Read(settled.committed.then_some(settled.revision)))
+    Ok(Stepped::Read(settled.after.map(|after| after.revision)))
 }
 
 /// An address without credentials: what a document says must not choose whom we claim to be.

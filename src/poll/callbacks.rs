@@ -1,12 +1,10 @@
 //! What hubs that call are believed, and the callbacks of subscriptions that are being ended. Those who take their
 //! calls decide that, so that a flood of calls never reaches the polling task.
 
-use parking_lot::Mutex;
-use std::collections::HashMap;
+use moka::sync::Cache;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SubscriptionKeys};
 use tidegate_core::websub::{Intent, Secret, SignatureError, Verification};
-use tokio::time::Instant;
 
 /// Where hubs reach this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,22 +46,29 @@ impl Callback {
     }
 }
 
-/// The callbacks of subscriptions that are being ended, by token: with their topics, and since when.
-#[derive(Debug, Default)]
-pub struct EndingCallbacks(Mutex<HashMap<String, (String, Instant)>>);
+/// The callbacks of subscriptions that are being ended, by token: their topics, for as long as a hub has to ask. What is
+/// too much is not confirmed, and its lease runs out.
+#[derive(Debug)]
+pub struct EndingCallbacks(Cache<String, String>);
+
+impl Default for EndingCallbacks {
+    fn default() -> Self {
+        let wait = Duration::from_secs(10 * 60);
+        Self(Cache::builder().max_capacity(64).time_to_live(wait).build())
+    }
+}
 
 impl EndingCallbacks {
     pub fn is_known(&self, token: &str) -> bool {
-        self.0.lock().contains_key(token)
+        self.0.contains_key(token)
     }
 
     /// What a hub is answered that asks whether the end of a subscription is meant.
     pub fn confirm_end(&self, token: &str, said: &Verification) -> Option<String> {
-        let ending = self.0.lock();
-        let (ending, _) = ending.get(token)?;
+        let ending = self.0.get(token)?;
         match said {
             Verification::Intent { intent: Intent::Unsubscribe, topic, challenge, .. }
-                if topic == ending =>
+                if *topic == ending =>
             {
                 Some(challenge.clone())
             }
@@ -71,16 +76,9 @@ impl EndingCallbacks {
         }
     }
 
-    /// Has a hub go on for a while to ask whether the end of a subscription is meant. `false`: there is no room.
-    pub(super) fn leave(&self, token: &str, topic: &str) -> bool {
-        let (mut ending, now) = (self.0.lock(), Instant::now());
-        // A hub has ten minutes to ask. What is beyond the limit is not asked for: the lease runs out.
-        ending.retain(|_, (_, since)| now.duration_since(*since) < Duration::from_secs(10 * 60));
-        let has_room = ending.len() < 64;
-        if has_room {
-            ending.insert(token.to_owned(), (topic.to_owned(), now));
-        }
-        has_room
+    /// Has a hub go on for a while to ask whether the end of a subscription is meant.
+    pub(super) fn leave(&self, token: &str, topic: &str) {
+        self.0.insert(token.to_owned(), topic.to_owned());
     }
 }
 

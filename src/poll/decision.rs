@@ -5,13 +5,14 @@ use super::error::RoundError;
 use super::judge::{DocumentJudge, JudgeError, Judged, LedgerReader};
 use super::memory::NO_PRINTS;
 use super::polling::{CommitProgress, PollContext};
-use super::turns::{JudgeCost, JudgeTurn, is_large_ledger};
+use super::turns::{JudgeCost, is_large_ledger};
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_core::model::{FeedRecord, Snapshot, Time};
+use tidegate_core::model::{FeedRecord, FeedState, Snapshot, Time};
 use tidegate_judge::record::{self, EVICTED_AT_ONCE, Observation};
 use tidegate_store::PinnedFeed;
 use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::{Instrument as _, debug_span};
 
 /// What is decided over a snapshot, and what it lacks of its ledger.
@@ -50,13 +51,14 @@ pub(super) async fn decide_and_commit(
     + 'static,
 ) -> Result<CommitProgress, RoundError> {
     let decide: Arc<Decide> = Arc::new(decide);
-    let weight = weigh(context, feed, &basis).await?;
-    let JudgeCost::Large(entries) = weight else {
-        return decided(context, feed, now, &basis, None, decide).await;
+    let cost = estimate_cost(context, feed, &basis).await?;
+    let JudgeCost::Large(entries) = cost else {
+        return decide_until_committed(context, feed, now, &basis, false, decide).await;
     };
-    let turn = wait_to_judge(context, weight).await?;
+    // Held until the commit.
+    let _turn = wait_to_judge(context, cost).await?;
     let mark = context.attempts.begin(&feed.name, entries, now).await?;
-    let settled = decided(context, feed, now, &basis, Some(turn), decide).await;
+    let settled = decide_until_committed(context, feed, now, &basis, true, decide).await;
     if let Some(mark) = mark {
         context.attempts.end(&mark).await?;
     }
@@ -64,7 +66,7 @@ pub(super) async fn decide_and_commit(
 }
 
 /// What judging takes. Where that takes its time, it is found out aside.
-async fn weigh(
+async fn estimate_cost(
     context: &PollContext,
     feed: &FeedRecord,
     basis: &DecisionBasis,
@@ -80,21 +82,22 @@ async fn weigh(
     }
     let document = basis.document.clone();
     let is_long = document.len() > 64 * 1024;
-    let weigh = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
+    let estimate = move || JudgeCost::estimate(state.as_ref(), &document, has_index);
     if !is_long {
-        return Ok(weigh());
+        return Ok(estimate());
     }
-    let weight = tokio::task::spawn_blocking(weigh).await;
-    weight.map_err(|error| RoundError::Defect(error.to_string()))
+    let cost = tokio::task::spawn_blocking(estimate).await;
+    cost.map_err(|error| RoundError::Defect(error.to_string()))
 }
 
-/// The same in a turn that is held until the commit, or, without one, in one for each judgement.
-async fn decided(
+/// Judges and commits, again where the feed changed meanwhile. `has_turn`: the turn to judge is held; otherwise each
+/// judgement has one.
+async fn decide_until_committed(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     basis: &DecisionBasis,
-    mut turn: Option<JudgeTurn>,
+    has_turn: bool,
     decide: Arc<Decide>,
 ) -> Result<CommitProgress, RoundError> {
     let mut alone = None;
@@ -109,23 +112,23 @@ async fn decided(
             (context.store.snapshot(&feed.name).await?, None)
         };
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
-        let read = (snapshot, reader);
-        let judged = judge(context, feed, now, read, turn.as_mut(), Arc::clone(&decide)).await?;
-        let mut settled = CommitProgress::before(judged, before.as_ref());
-        let Some(mut change) = settled.judged.verdict.change.take() else {
-            settled.ripens = settled.ripens.map(|at| context.decisions.by_wall_clock(at, now));
-            return Ok(settled);
+        let turn = match has_turn {
+            true => None,
+            false => Some(wait_to_judge(context, JudgeCost::Usual).await?),
         };
+        let judged = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide)).await?;
+        drop(turn);
+        let mut settled = CommitProgress::new(judged, before);
+        let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
         if !settled.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
-        settled.after(&change.state, before.as_ref(), change.tick);
+        let (after, tick) = (change.state.clone(), change.tick.or(change.state.tick));
         // A gateway that is alone overtakes nobody, and its clock may be set back.
         change.asked_at = basis.asked_at.filter(|_| context.store.gateways().is_some());
         let committed = context.decisions.commit(change).instrument(debug_span!("commit")).await?;
         if let Some(revision) = committed {
-            settled.revision = revision;
-            settled.ripens = settled.ripens.map(|at| context.decisions.by_wall_clock(at, now));
+            settled.after = Some(FeedState { revision, tick, ..after });
             return Ok(settled);
         }
     }
@@ -133,25 +136,22 @@ async fn decided(
 }
 
 /// Waits for the turn to judge.
-async fn wait_to_judge(context: &PollContext, weight: JudgeCost) -> Result<JudgeTurn, RoundError> {
-    context.turns.acquire(weight).await.map_err(|_| RoundError::Cancelled)
+async fn wait_to_judge(
+    context: &PollContext,
+    cost: JudgeCost,
+) -> Result<OwnedSemaphorePermit, RoundError> {
+    context.turns.acquire(cost).await.map_err(|_| RoundError::Cancelled)
 }
 
-/// Lets the judge work where it may take its time, in the turn that is held, or in one of its own. A
-/// judge that panics costs one poll. A large ledger is let go of there as well.
+/// Lets the judge work where it may take its time. A judge that panics costs one poll. A large ledger is let go of
+/// there as well.
 async fn judge(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     (snapshot, reader): (Option<Snapshot>, Option<PinnedFeed>),
-    turn: Option<&mut JudgeTurn>,
     decide: Arc<Decide>,
 ) -> Result<Judged, RoundError> {
-    let mut own = None;
-    let turn = match turn {
-        Some(turn) => turn,
-        None => own.insert(wait_to_judge(context, JudgeCost::Usual).await?),
-    };
     let (shared, feed) = (Arc::clone(context), Arc::clone(feed));
     let runtime = Handle::current();
     let judging = debug_span!("judge");
@@ -163,7 +163,7 @@ async fn judge(
         let ledger = LedgerReader { store, feed: name, pinned: reader, runtime };
         decide(shared.judge.as_ref(), &round, &ledger)
     };
-    match context.turns.wait(turn, tokio::task::spawn_blocking(work)).await {
+    match tokio::task::spawn_blocking(work).await {
         Ok(judged) => Ok(judged?),
         Err(error) => Err(RoundError::Defect(error.to_string())),
     }
@@ -202,10 +202,8 @@ pub(super) async fn evict_surplus(
             return Ok(());
         }
         let aged = age_feed(context, feed, now).await?;
-        if !aged.committed {
-            return Ok(());
-        }
-        settled.revision = aged.revision;
+        let (Some(after), Some(aged)) = (&mut settled.after, aged.after) else { return Ok(()) };
+        after.revision = aged.revision;
     }
     Ok(())
 }

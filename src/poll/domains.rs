@@ -2,11 +2,11 @@
 //! gateways must find the same.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv6Addr};
 use tidegate_core::model::{FeedRecord, FeedStanding};
-use tidegate_net::fetch::{LeadScope, read_url};
-use tidegate_store::{Store, StoreError};
-use url::Url;
+use tidegate_net::fetch::{self, AllowPrivate, read_url};
+use tidegate_store::Store;
+use url::{Host, Url};
 
 /// The registrable domain of a feed's configured address, so that one gateway is polite to all hosts of a publisher; the
 /// name of a feed that has no publisher. An address that cannot be read is its own domain.
@@ -15,7 +15,7 @@ pub(super) fn ownership_key(record: &FeedRecord) -> Cow<'_, str> {
         return record.name.as_str().into();
     }
     match read_url(&record.url) {
-        Ok(url) => registrable_domain(&url).to_owned().into(),
+        Ok(url) => host_name(&url).into(),
         Err(_) => record.url.as_str().into(),
     }
 }
@@ -26,12 +26,33 @@ pub fn owns_feed(store: &Store, record: &FeedRecord) -> bool {
     store.gateways().is_none_or(|gateways| gateways.owns(&ownership_key(record)))
 }
 
-/// The registrable domain of an address; private suffixes (`github.io`) count as those of a registry. The host
-/// itself, where it has none.
-pub(super) fn registrable_domain(url: &Url) -> &str {
-    let full = whole_host(url);
-    let is_name = matches!(url.host(), Some(url::Host::Domain(_)));
-    psl::domain_str(full).filter(|_| is_name).unwrap_or(full)
+/// Whom the host of an address belongs to: its registrable domain, so that all machines of a publisher are one; private
+/// suffixes (`github.io`) count as those of a registry. An IP address is its own, of IPv6 the network of 64 bits that
+/// one subscriber has. One that is not public has its port with it: behind it may be many.
+pub(super) fn host_name(url: &Url) -> String {
+    let address = match url.host() {
+        Some(Host::Ipv4(address)) => IpAddr::V4(address),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical(),
+        Some(Host::Domain(_)) | None => {
+            let full = whole_host(url);
+            return psl::domain_str(full).unwrap_or(full).to_owned();
+        }
+    };
+    match address {
+        _ if !is_public(url) => host_with_port(url),
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{}]/64", Ipv6Addr::from(address.to_bits() >> 64 << 64)),
+    }
+}
+
+/// Whether an address is public, as far as it says so itself.
+pub(super) fn is_public(url: &Url) -> bool {
+    fetch::check(url, &AllowPrivate::No).is_ok()
+}
+
+pub(super) fn host_with_port(url: &Url) -> String {
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{}:{port}", url.host_str().unwrap_or_default())
 }
 
 /// The host of an address, without the dot of the root.
@@ -43,24 +64,6 @@ pub(super) fn whole_host(url: &Url) -> &str {
 /// Whether a feed is polled at all.
 pub(super) fn is_polled(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Active && record.has_upstream()
-}
-
-/// The word of a feed behind that of the list that added it: a list at a public address must not choose what is read
-/// behind the walls, by whatever name. It is that of the feed alone where there is no such list, where the operator took
-/// the feed over, and where a request made it, so that it leads to its site alone.
-pub(super) async fn behind_list(
-    store: &Arc<Store>,
-    feed: &FeedRecord,
-    word: LeadScope,
-) -> Result<LeadScope, StoreError> {
-    let Some(list) = feed.deciding_list().filter(|_| feed.on_demand.is_none()) else {
-        return Ok(word);
-    };
-    let feeds = store.feed_list().await?;
-    Ok(match feeds.get(list).filter(|list| list.has_upstream()) {
-        Some(list) => word.added_by(list),
-        None => word,
-    })
 }
 
 #[cfg(test)]
@@ -86,10 +89,21 @@ mod tests {
     }
 
     #[test]
-    fn private_suffixes_and_bare_hosts_are_told_apart() {
-        assert_eq!(key("https://one.github.io/feed"), "one.github.io");
-        assert_eq!(key("http://192.0.2.7:81/feed"), "192.0.2.7");
-        assert_eq!(key("http://localhost:81/feed"), "localhost");
-        assert_eq!(key("not an address"), "not an address");
+    fn private_suffixes_and_addresses_are_told_apart() {
+        let network = "[2606:4700:4700::]/64";
+        for (url, expected) in [
+            ("https://one.github.io/feed", "one.github.io"),
+            ("http://localhost:81/feed", "localhost"),
+            ("not an address", "not an address"),
+            ("http://93.184.216.34:81/", "93.184.216.34"),
+            ("http://[::ffff:5db8:d822]/", "93.184.216.34"),
+            ("http://[2606:4700:4700::1111]/", network),
+            ("http://[2606:4700:4700:0:ffff:1:2:3]:8080/", network),
+            // Whom the operator allows may be many on one machine.
+            ("http://10.1.2.3:81/", "10.1.2.3:81"),
+            ("http://[::1]/", "[::1]:80"),
+        ] {
+            assert_eq!(key(url), expected, "{url}");
+        }
     }
 }

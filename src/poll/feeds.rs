@@ -27,8 +27,6 @@ pub(super) struct FeedPolling {
     log: PollLog,
     /// The last document that was looked at.
     document: Option<Box<ParsedNote>>,
-    /// Whether a request is being made.
-    pub(super) in_flight: bool,
     /// Whether missing items are asked for, or wait to be.
     pub(super) probing: bool,
     pub(super) next: Option<PlannedPoll>,
@@ -55,7 +53,6 @@ impl FeedPolling {
             memory,
             log: PollLog::default(),
             document: None,
-            in_flight: false,
             probing: false,
             next: None,
             since: None,
@@ -84,7 +81,6 @@ impl FeedPolling {
             self.last_read = Some(note.at);
         }
         self.document = document.map(Box::new).or(self.document.take());
-        self.in_flight = false;
         self.log.push(note);
     }
 
@@ -95,8 +91,10 @@ impl FeedPolling {
 
     /// It is not polled for the time being.
     pub(super) fn pause(&mut self) {
-        (self.in_flight, self.probing, self.next, self.since) = (false, false, None, None);
-        (self.failure, self.live) = (None, LiveFeed::default());
+        (self.probing, self.next, self.since) = (false, None, None);
+        self.failure = None;
+        // Nobody waits for a poll of it any more.
+        drop(self.end_live());
         // What is heard of a push meanwhile comes to nothing.
         self.waits_for_push = false;
     }
@@ -117,12 +115,6 @@ impl FeedPolling {
         self.next.replace(next)
     }
 
-    /// A request is being made. Returns the poll that was planned.
-    pub(super) fn ask(&mut self) -> Option<PlannedPoll> {
-        self.in_flight = true;
-        self.next.take()
-    }
-
     /// That it failed, though nothing was asked.
     pub(super) fn fail(&mut self, failure: PollFailure) {
         self.failure = Some(Box::new(failure));
@@ -140,7 +132,7 @@ impl FeedPolling {
         FeedSummary {
             last_poll: self.log.last(),
             next_poll: self.next.as_ref().map(|next| next.at),
-            is_in_flight: self.in_flight,
+            is_in_flight: self.live.running.is_some(),
             read,
             stale_after: read.map(|read| FeedSummary::stale_after(read, interval)),
             error: self.failure().map(|failure| failure.error.clone()),
@@ -174,8 +166,8 @@ pub(super) type FeedCell = Mutex<FeedPolling>;
 
 /// How long changed poll states are gathered before they are written together.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-/// How many poll states are written together at most.
-const CHECKPOINT_STATES: usize = 512;
+/// How many poll states, or subscriptions, are written together at most, and how many epochs are read.
+pub(super) const MAX_BATCH: usize = 512;
 
 /// What polling remembers and the store does not show yet.
 #[derive(Default)]
@@ -189,7 +181,7 @@ pub(super) struct UnsavedFeeds {
 impl UnsavedFeeds {
     /// When some of it is to be written.
     pub(super) fn due(&self) -> Option<Instant> {
-        let is_full = self.feeds.len() >= CHECKPOINT_STATES;
+        let is_full = self.feeds.len() >= MAX_BATCH;
         self.at.map(|at| if is_full { Instant::now() } else { at })
     }
 
@@ -214,8 +206,8 @@ impl UnsavedFeeds {
     /// Begins to write some of it.
     pub(super) fn begin(&mut self, now: Time) -> Vec<PollState> {
         // The rest is written next.
-        self.at = (self.feeds.len() > CHECKPOINT_STATES).then(Instant::now);
-        let first = self.feeds.values_mut().take(CHECKPOINT_STATES);
+        self.at = (self.feeds.len() > MAX_BATCH).then(Instant::now);
+        let first = self.feeds.values_mut().take(MAX_BATCH);
         first
             .map(|(cell, is_being_written)| {
                 *is_being_written = true;

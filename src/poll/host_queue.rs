@@ -1,13 +1,23 @@
 //! The lines of hosts as tasks share them: who has its turn gets a slot, which gives itself back when it is dropped.
+//! Polls, questions about missing items, older documents and hubs wait in them; the calls of our own hub wait beside
+//! them.
 
-use super::politeness::{HostRules, PoliteHost, Politeness};
+use super::domains::is_public;
+use super::politeness::{HostRules, PoliteHost, Politeness, Rank};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
 use tidegate_net::fetch::PauseRequest;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
+use url::Url;
+
+/// How often subscribers at one host are called within a minute, and how many bytes they are sent: whoever asks decides
+/// where the hub calls, so that without a bound it would be a weapon. What is beyond it comes later, and then as the
+/// newest document only.
+const CALLS_A_MINUTE: u64 = 150;
+const BYTES_A_MINUTE: u64 = 32 * 1024 * 1024;
 
 /// Who waits in a line.
 enum Waiter {
@@ -60,28 +70,17 @@ impl HostQueue {
     }
 
     /// Puts a poll in the line of the host of an address, from `begin` on; it leaves when its ticket is dropped.
-    pub fn line_up(
-        &self,
-        feed: FeedName,
-        address: &str,
-        is_listed: bool,
-        begin: Instant,
-    ) -> Arc<()> {
+    pub fn line_up(&self, feed: FeedName, address: &str, rank: Rank, begin: Instant) -> Arc<()> {
         let ticket = Arc::new(());
         let waiter = Waiter::Poll(feed, Arc::downgrade(&ticket));
-        self.lines.lock().enqueue(waiter, address, is_listed, begin);
+        self.lines.lock().enqueue(waiter, address, rank, begin);
         ticket
     }
 
-    /// Waits in the line of the host of an address, `goes_first`: before all that announcements list. The error is how
-    /// long the host is still to be left alone.
-    pub async fn slot(&self, address: &str, goes_first: bool) -> Result<HostSlot, Duration> {
+    /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
+    pub async fn slot(&self, address: &str, rank: Rank) -> Result<HostSlot, Duration> {
         let (reply, turn) = oneshot::channel();
-        let (waiter, now) = (Waiter::Task(reply), Instant::now());
-        match goes_first {
-            true => self.lines.lock().enqueue_first(waiter, address, now),
-            false => self.lines.lock().enqueue(waiter, address, false, now),
-        }
+        self.lines.lock().enqueue(Waiter::Task(reply), address, rank, Instant::now());
         self.changed.notify_one();
         // A queue that is gone lets nobody ask.
         turn.await.unwrap_or(Err(Duration::ZERO))
@@ -107,6 +106,30 @@ impl HostQueue {
         self.lines.lock().pause(&pause.address, pause.wait, Instant::now());
         self.changed.notify_one();
         self.paused.notify_waiters();
+    }
+
+    /// Waits until a subscriber may be called. The error is how long its host is still to be left alone.
+    pub async fn wait_to_call(&self, callback: &Url) -> Result<(), Duration> {
+        sleep_until(self.reserve_call(callback, 1, CALLS_A_MINUTE)?).await;
+        Ok(())
+    }
+
+    /// A subscriber was sent so many bytes.
+    pub fn note_delivery(&self, callback: &Url, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        // A host that asks for a pause gets it by that.
+        let _ = self.reserve_call(callback, bytes, BYTES_A_MINUTE);
+    }
+
+    /// Takes so much of what a host is sent within a minute.
+    fn reserve_call(&self, callback: &Url, share: u64, all: u64) -> Result<Instant, Duration> {
+        let (now, minute) = (Instant::now(), 60_000_000);
+        // Whom the operator allows by name needs no protection from this hub.
+        if !is_public(callback) {
+            return Ok(now);
+        }
+        let pause = Duration::from_micros(share.saturating_mul(minute) / all);
+        self.lines.lock().reserve_call(callback.as_str(), pause, now)
     }
 
     /// How long the host of an address is still to be left alone.

@@ -15,6 +15,8 @@ mod worker;
 pub use ledger::{AskError, SubscriptionCount};
 
 use crate::domains::ownership_key;
+use crate::feeds::MAX_BATCH;
+use crate::host_queue::HostQueue;
 use bytes::Bytes;
 use http::HeaderMap;
 use ledger::Ledger;
@@ -33,9 +35,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// The most subscriptions that are written in one transaction.
-const BATCH: usize = 256;
-
 /// What operators say of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubSettings {
@@ -51,11 +50,10 @@ pub struct HubSettings {
 
 impl Default for HubSettings {
     fn default() -> Self {
-        const DAY: u64 = 86_400;
         let leases = Leases {
-            usual: Duration::from_secs(10 * DAY),
+            usual: Duration::from_secs(10 * 86_400),
             least: Duration::from_secs(300),
-            most: Duration::from_secs(30 * DAY),
+            most: Duration::from_secs(30 * 86_400),
         };
         let private_callbacks = AllowPrivate::No;
         Self { leases, subscriptions: 100_000, per_host: 10_000, private_callbacks }
@@ -68,6 +66,8 @@ pub struct HubConfig {
     pub store: Arc<Store>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// The queues of hosts, which polling shares ([`crate::Poller::hosts`]).
+    pub hosts: Arc<HostQueue>,
     /// What operators say of it.
     pub settings: HubSettings,
     /// How callbacks are called.
@@ -129,6 +129,7 @@ struct HubShared {
     /// Who has the same subscriptions; each calls the callbacks of the feeds that it owns.
     gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,
+    hosts: Arc<HostQueue>,
     ledger: Mutex<Ledger>,
     /// One writer at a time, so that a later state is never overtaken by an earlier one.
     writing: tokio::sync::Mutex<()>,
@@ -146,13 +147,14 @@ pub struct Hub(Arc<HubShared>);
 impl Hub {
     /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
     pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
-        let HubConfig { store, clock, settings, calling } = parts;
+        let HubConfig { store, clock, hosts, settings, calling } = parts;
         let kept = store.subscriptions().await?;
         Ok(Self(Arc::new(HubShared {
             gateways: store.gateways(),
             ledger: Mutex::new(Ledger::new(settings, kept, clock.now())),
             store,
             clock,
+            hosts,
             writing: tokio::sync::Mutex::default(),
             calling: RwLock::new(calling),
             wake: Notify::new(),
@@ -257,7 +259,7 @@ impl HubShared {
         let written = tokio::spawn(async move {
             let _turn = shared.writing.lock().await;
             loop {
-                let batch = shared.ledger.lock().unwritten(BATCH);
+                let batch = shared.ledger.lock().unwritten(MAX_BATCH);
                 if batch.is_empty() {
                     return Ok(());
                 }

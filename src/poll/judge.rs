@@ -354,8 +354,8 @@ pub struct LedgerReader {
     pub(super) runtime: Handle,
 }
 
-/// How many items are read at once.
-const READS_AT_ONCE: usize = 16;
+/// How many items of the store are read at once.
+pub(super) const READS_AT_ONCE: usize = 16;
 
 impl LedgerReader {
     /// The snapshot with the items that are wanted; `None` where there are none that it lacks.

@@ -38,6 +38,7 @@ pub use callbacks::Reach;
 pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
+pub use host_queue::HostQueue;
 pub use judge::{
     DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord, ReceivedDocument,
     SharingContext,

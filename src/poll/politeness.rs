@@ -5,7 +5,7 @@
 //! stands in a line when a long pause of its host begins, or comes to it later, is handed back to be put off.
 //! Only what an operator asks for goes past lines and pauses.
 
-use super::domains::{registrable_domain, whole_host};
+use super::domains::{host_name, host_with_port, whole_host};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,11 +67,10 @@ impl HostRules {
         let Ok(url) = read_url(address) else { return of(address, address, Duration::ZERO) };
         let bare = whole_host(&url);
         let mut host = if self.allow_private.is_own_host(&url) {
-            let port = url.port_or_known_default().unwrap_or_default();
-            let name = format!("{}:{port}", url.host_str().unwrap_or_default());
+            let name = host_with_port(&url);
             of(&name, &name, Duration::ZERO)
         } else {
-            of(registrable_domain(&url), bare, self.spacing)
+            of(&host_name(&url), bare, self.spacing)
         };
         if self.paces.is_empty() {
             return host;
@@ -96,24 +95,33 @@ impl PoliteHost {
     }
 }
 
+/// Who goes before whom in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// What tells of changes.
+    Announcement,
+    /// What announcements list.
+    Listed,
+    Usual,
+}
+
 /// Who waits in a line, which is of a whole domain, for a host of it.
 #[derive(Debug)]
 struct Waiting<T> {
     who: T,
     address: Box<str>,
     host: PoliteHost,
-    /// Whether it goes before all that announcements list.
-    is_first: bool,
 }
+
+/// A place in a line: by rank, and who came first.
+type PlaceInLine = (Rank, u64);
 
 #[derive(Debug)]
 struct HostLine<T> {
     /// Requests in flight.
     running: usize,
-    waiting: VecDeque<Waiting<T>>,
-    /// Announcements, and behind them what they list: these go first.
-    listed: VecDeque<Waiting<T>>,
-    /// How many of these went in a row while others waited.
+    waiting: BTreeMap<PlaceInLine, Waiting<T>>,
+    /// How many above the usual rank went in a row.
     in_a_row: u32,
     /// When a request last began or ended.
     last: Option<Instant>,
@@ -134,30 +142,33 @@ pub const MAX_WAIT_IN_LINE: Duration = Duration::from_secs(120);
 const LISTED_IN_A_ROW: u32 = 16;
 
 impl<T> HostLine<T> {
-    /// Whether the next one is what an announcement lists.
-    fn takes_listed(&self) -> bool {
-        let is_turn = self.waiting.is_empty() || self.in_a_row < LISTED_IN_A_ROW;
-        !self.listed.is_empty() && is_turn
+    /// Whose turn it is.
+    fn first(&self) -> Option<PlaceInLine> {
+        let (first, _) = self.waiting.first_key_value()?;
+        let usual = self.waiting.range((Rank::Usual, 0)..).next();
+        let usual = usual.filter(|_| self.in_a_row >= LISTED_IN_A_ROW);
+        Some(usual.map_or(*first, |(place, _)| *place))
     }
 
     /// Takes the next one that still waits out of the line.
     fn pop(&mut self, still_waits: impl Fn(&T) -> bool) -> Option<Waiting<T>> {
-        for queue in [&mut self.waiting, &mut self.listed] {
-            while queue.front().is_some_and(|next| !still_waits(&next.who)) {
-                queue.pop_front();
+        loop {
+            let place = self.first()?;
+            let next = self.waiting.remove(&place)?;
+            if still_waits(&next.who) {
+                let is_usual = place.0 == Rank::Usual;
+                self.in_a_row = if is_usual { 0 } else { self.in_a_row.saturating_add(1) };
+                return Some(next);
             }
         }
-        if self.takes_listed() {
-            self.in_a_row = self.in_a_row.saturating_add(1);
-            return self.listed.pop_front();
-        }
-        self.in_a_row = 0;
-        self.waiting.pop_front()
     }
 
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
-        let pause = if self.takes_listed() { self.host.listed() } else { self.host.pace.spacing };
+        let pause = match self.first() {
+            Some((Rank::Announcement | Rank::Listed, _)) => self.host.listed(),
+            Some((Rank::Usual, _)) | None => self.host.pace.spacing,
+        };
         let has_room = self.running < self.host.pace.parallel.max(1);
         let free = self.last.map_or(now, |last| last + pause);
         has_room.then(|| self.paused_until.map_or(free, |until| until.max(free)))
@@ -177,6 +188,9 @@ pub struct Politeness<T> {
     pauses: Pauses,
     /// What is to be put off, for its host has asked for a pause.
     put_off: VecDeque<Waiting<T>>,
+    /// From when on subscribers at a host may be called, where that has still to come: beside polls, at a pace of their
+    /// own.
+    calls: HashMap<Arc<str>, Instant>,
 }
 
 impl<T> Politeness<T> {
@@ -191,38 +205,46 @@ impl<T> Politeness<T> {
             placed: 0,
             pauses: Pauses::default(),
             put_off: VecDeque::new(),
+            calls: HashMap::new(),
         }
     }
 
-    /// Puts somebody at the end of the line of an address's host. `is_listed`: an announcement lists it, so that it goes
-    /// first, and closer.
-    pub fn enqueue(&mut self, who: T, address: &str, is_listed: bool, now: Instant) {
-        let (address, host) = (address.into(), self.rules.host(address));
-        self.put_in_line(Waiting { who, address, host, is_first: false }, is_listed, now);
+    /// When a subscriber at this address may be called; the next one at its host may be `pause` later. The error is how
+    /// long the host is still to be left alone.
+    pub fn reserve_call(
+        &mut self,
+        address: &str,
+        pause: Duration,
+        now: Instant,
+    ) -> Result<Instant, Duration> {
+        let host = self.rules.host(address);
+        if let Some(left) = self.pauses.left(&host, now) {
+            return Err(left);
+        }
+        if self.calls.len() >= MAX_HOSTS {
+            self.calls.retain(|_, at| *at > now);
+        }
+        let at = self.calls.get(&host.name).map_or(now, |at| now.max(*at));
+        self.calls.insert(host.name, at + pause);
+        Ok(at)
     }
 
-    /// Puts an announcement in the line of its host, before all that announcements list and behind other ones.
-    pub fn enqueue_first(&mut self, who: T, address: &str, now: Instant) {
+    /// Puts somebody in the line of an address's host, behind all of this rank.
+    pub fn enqueue(&mut self, who: T, address: &str, rank: Rank, now: Instant) {
         let (address, host) = (address.into(), self.rules.host(address));
-        self.put_in_line(Waiting { who, address, host, is_first: true }, true, now);
+        self.put_in_line(Waiting { who, address, host }, rank, now);
     }
 
-    fn put_in_line(&mut self, waiting: Waiting<T>, is_listed: bool, now: Instant) {
+    fn put_in_line(&mut self, waiting: Waiting<T>, rank: Rank, now: Instant) {
         let left = self.pauses.left(&waiting.host, now);
         if left.is_some_and(|left| left > MAX_WAIT_IN_LINE) {
             return self.put_off.push_back(waiting);
         }
-        let name = Arc::clone(&waiting.host.name);
+        self.placed += 1;
+        let (place, name) = ((rank, self.placed), Arc::clone(&waiting.host.name));
         let line = self.line(&waiting.host);
         line.paused_until = line.paused_until.max(left.map(|left| now + left));
-        match is_listed {
-            true if waiting.is_first => {
-                let at = line.listed.iter().take_while(|other| other.is_first).count();
-                line.listed.insert(at, waiting);
-            }
-            true => line.listed.push_back(waiting),
-            false => line.waiting.push_back(waiting),
-        }
+        line.waiting.insert(place, waiting);
         self.requeue(&name, now);
     }
 
@@ -236,13 +258,11 @@ impl<T> Politeness<T> {
             return self.requeue(&host.name, now);
         }
         for line in self.lines.values_mut().filter(|line| line.host.domain == host.domain) {
-            for queue in [&mut line.listed, &mut line.waiting] {
-                let is_paused = |it: &Waiting<T>| self.pauses.left(&it.host, now).is_some();
-                let (leave, stay): (VecDeque<_>, _) =
-                    std::mem::take(queue).into_iter().partition(is_paused);
-                *queue = stay;
-                self.put_off.extend(leave);
-            }
+            let is_paused = |it: &Waiting<T>| self.pauses.left(&it.host, now).is_some();
+            let (leave, stay): (BTreeMap<_, _>, _) =
+                std::mem::take(&mut line.waiting).into_iter().partition(|(_, it)| is_paused(it));
+            line.waiting = stay;
+            self.put_off.extend(leave.into_values());
         }
     }
 
@@ -257,17 +277,15 @@ impl<T> Politeness<T> {
         (self.at_once, self.rules) = (at_once.max(1), rules);
         let mut all = Vec::new();
         for line in self.lines.values_mut() {
-            let last = line.last;
-            for (queue, is_listed) in [(&mut line.listed, true), (&mut line.waiting, false)] {
-                all.extend(queue.drain(..).map(|waiting| (waiting, is_listed, last)));
-            }
+            let waiting = std::mem::take(&mut line.waiting).into_iter();
+            all.extend(waiting.map(|((rank, _), waiting)| (waiting, rank, line.last)));
         }
-        for (waiting, is_listed, last) in all {
+        for (waiting, rank, last) in all {
             let host = self.rules.host(&waiting.address);
             // What was owed to the host in its old line still is.
             let line = self.line(&host);
             line.last = line.last.max(last);
-            self.put_in_line(Waiting { host, ..waiting }, is_listed, now);
+            self.put_in_line(Waiting { host, ..waiting }, rank, now);
         }
     }
 
@@ -342,8 +360,7 @@ impl<T> Politeness<T> {
     fn line(&mut self, host: &PoliteHost) -> &mut HostLine<T> {
         let line = self.lines.entry(Arc::clone(&host.name)).or_insert_with(|| HostLine {
             running: 0,
-            waiting: VecDeque::new(),
-            listed: VecDeque::new(),
+            waiting: BTreeMap::new(),
             in_a_row: 0,
             last: None,
             paused_until: None,
@@ -375,6 +392,8 @@ impl<T> Politeness<T> {
     }
 }
 
+/// The most hosts whose pauses are remembered.
+const MAX_HOSTS: usize = 10_000;
 /// Within what time two hosts of a domain must have asked for a pause for the domain to have one.
 pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
 /// The longest pause of a host, whatever it asks for.
@@ -402,8 +421,7 @@ impl Pauses {
             asked.until > now || now.saturating_duration_since(asked.at) < DOMAIN_WITHIN
         });
         self.domains.retain(|_, until| *until > now);
-        // The pauses of so many hosts are remembered.
-        if self.hosts.len() >= 10_000 && !self.hosts.contains_key(&host.full) {
+        if self.hosts.len() >= MAX_HOSTS && !self.hosts.contains_key(&host.full) {
             return;
         }
         let until = now + wait.min(MAX_HOST_PAUSE);

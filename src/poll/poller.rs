@@ -88,9 +88,8 @@ impl Poller {
         parts: PollerConfig,
     ) -> (Self, PollScheduler, mpsc::Receiver<PollCommand>) {
         let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
-        let settings = parts.settings.clone();
         let context = Arc::new(Self::context(parts));
-        let scheduler = PollScheduler::new(settings, Arc::clone(&context));
+        let scheduler = PollScheduler::new(Arc::clone(&context));
         (Self { commands, context }, scheduler, inbox)
     }
 
@@ -123,6 +122,11 @@ impl Poller {
             services: ArcSwap::from_pointee(services),
             store,
         }
+    }
+
+    /// The queues of hosts, which the hub shares.
+    pub fn hosts(&self) -> Arc<HostQueue> {
+        Arc::clone(&self.context.hosts)
     }
 
     /// Whether polling has stopped, or is about to.
@@ -328,9 +332,9 @@ impl Poller {
         settings: PollSettings,
         services: Services,
     ) -> Result<(), PollError> {
-        self.context.settings.store(Arc::new(settings.clone()));
+        self.context.settings.store(Arc::new(settings));
         self.context.services.store(Arc::new(services));
-        self.send(move |it| it.reconfigure(settings)).await
+        self.send(PollScheduler::reconfigure).await
     }
 
     /// What polling decides with: its limits.

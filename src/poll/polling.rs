@@ -6,7 +6,6 @@ use super::attempts::Attempts;
 use super::callbacks::EndingCallbacks;
 use super::decide::DecisionContext;
 use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
-use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
@@ -14,6 +13,7 @@ use super::judge::{DocumentJudge, Judged, ReceivedDocument};
 use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
+use super::scheduler::SLICE;
 use super::sharing;
 use super::silence::SilenceWatch;
 use super::turns::Turns;
@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
     EventKind, FeedRecord, FeedState, Hold, Revision, ShownAddress, Tick, Time,
@@ -36,7 +35,7 @@ use tidegate_net::fetch::{
     read_url,
 };
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding};
-use tidegate_store::Store;
+use tidegate_store::{Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -92,13 +91,25 @@ impl TaskAside {
     }
 }
 
-/// How often it is looked whether the store takes in what comes of a request.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
 impl PollContext {
     /// The client, for documents.
     pub fn fetch(&self) -> Fetch {
         self.services.load().fetch.clone()
+    }
+
+    /// On whose word is asked for what a feed names, and for the feed: also on that of the list that added it, since one at a
+    /// public address must not choose what is read behind the walls. The operator, and a request that leads to its site
+    /// alone, need no list.
+    pub async fn leads_of(&self, feed: &FeedRecord) -> Result<LeadScope, StoreError> {
+        let leads = LeadScope::of_feed(feed);
+        let Some(list) = feed.deciding_list().filter(|_| feed.on_demand.is_none()) else {
+            return Ok(leads);
+        };
+        let feeds = self.store.feed_list().await?;
+        Ok(match feeds.get(list).filter(|list| list.has_upstream()) {
+            Some(list) => leads.added_by(list),
+            None => leads,
+        })
     }
 
     /// Whether the store takes in what comes of a request, and this gateway is known to live.
@@ -131,7 +142,7 @@ impl PollContext {
     /// Waits until it is open.
     pub async fn until_open(&self) {
         while !self.is_open() {
-            sleep(LOOK_EVERY).await;
+            sleep(SLICE).await;
         }
     }
 
@@ -192,22 +203,15 @@ pub struct PollResult {
     pub is_handed: bool,
 }
 
-/// A commit as far as it went.
+/// A judgement, and what the store has of the feed then.
 pub(super) struct CommitProgress {
     pub(super) judged: Judged,
-    /// The feed's revision afterwards.
-    pub(super) revision: Revision,
-    until: Option<Tick>,
-    /// The hold that stands afterwards.
-    held: Option<String>,
-    /// When what is pending can be decided, by the wall clock.
-    pub(super) ripens: Option<Time>,
     pub(super) counts: BTreeMap<EventKind, u32>,
     rewritten: u32,
-    shown: bool,
-    /// How much of the document was new, where that says something.
-    turnover: Option<Turnover>,
-    pub(super) committed: bool,
+    /// The feed as it was judged over.
+    before: Option<FeedState>,
+    /// The feed as it is afterwards, where anything was committed.
+    pub(super) after: Option<FeedState>,
     /// What a host asked for in answer to what was asked beside the document.
     pub(super) pause: Option<PauseRequest>,
 }
@@ -222,7 +226,7 @@ pub async fn round(
 ) -> Result<PollResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
     let mut request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
-    request.leads = behind_list(&context.store, feed, request.leads).await?;
+    request.leads = context.leads_of(feed).await?;
     let asked_at = context.clock.now();
     // Only what is asked for is given up: a commit that has begun is carried through.
     let fetched = tokio::select! {
@@ -296,10 +300,10 @@ async fn unchanged(
             Ok(Judged { verdict, full: true, ..Judged::default() })
         });
         let settled = Box::pin(decided).await?;
-        if settled.committed {
-            memory.committed(settled.revision);
+        if settled.after.is_some() {
+            memory.committed(settled.revision());
         }
-        found.apply_commit(settled, quiet);
+        found.apply_commit(settled, &context.decisions, quiet);
     }
     memory.observed(found.poll.outcome == PollEnding::Changed, Some(state), now);
     memory.answered(fetched, memory.last_was_full(), now);
@@ -319,18 +323,18 @@ async fn judged(
     let (prints, delta) = (document.prints, document.delta);
     let seen = ReceivedDocument::new(document, fetched.final_url.clone());
     let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), seen).await?;
-    if settled.committed {
+    if settled.after.is_some() {
         evict_surplus(context, feed, now, &mut settled).await?;
     }
     let full = settled.judged.full && !delta;
     // A delta is of new items alone.
-    let turnover = settled.turnover.filter(|_| !delta);
+    let turnover = settled.turnover().filter(|_| !delta);
     if let Some(turnover) = turnover {
         memory.turned_over(turnover, now);
     }
-    memory.observed(settled.shown, state, now);
+    memory.observed(settled.is_shown(), state, now);
     memory.asked_by_document(std::mem::take(&mut settled.judged.hints), now);
-    memory.judged(prints, full, delta || settled.judged.lacking, settled.revision);
+    memory.judged(prints, full, delta || settled.judged.lacking, settled.revision());
     memory.compare_dates(&fetched.validators, settled.judged.newest);
     memory.answered(fetched, full, now);
     // The header goes before the element (SUP section 6).
@@ -352,7 +356,7 @@ async fn judged(
     found.pause = settled.pause.take().or(found.pause);
     found.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
     found.poll.entries = found.document.as_ref().map(|document| document.entries);
-    found.apply_commit(settled, PollEnding::Unchanged);
+    found.apply_commit(settled, &context.decisions, PollEnding::Unchanged);
     Ok(found)
 }
 
@@ -368,7 +372,7 @@ async fn may_announce(
         read_url(&place.document).is_ok_and(|to| leads.admits(&to, allow))
     })?;
     // What the poll found is there already: it must not fail by this.
-    let leads = behind_list(&context.store, feed, LeadScope::by_feed(feed)).await.ok()?;
+    let leads = context.leads_of(feed).await.ok()?;
     Some((place, leads))
 }
 
@@ -427,50 +431,51 @@ impl PollResult {
         self.look_again.is_some() && self.held.is_none()
     }
 
-    fn apply_commit(&mut self, settled: CommitProgress, quiet: PollEnding) {
-        self.poll.outcome = if settled.shown { PollEnding::Changed } else { quiet };
-        self.held = settled.judged.verdict.held.or(settled.held);
-        self.look_again = settled.judged.verdict.look_again.or(settled.ripens);
-        self.until = settled.until;
-        self.poll.counts = settled.counts;
-        self.poll.rewritten = settled.rewritten;
-        self.poll.committed = settled.committed;
+    fn apply_commit(
+        &mut self,
+        settled: CommitProgress,
+        decisions: &DecisionContext,
+        quiet: PollEnding,
+    ) {
+        self.poll.outcome = if settled.is_shown() { PollEnding::Changed } else { quiet };
+        self.poll.committed = settled.after.is_some();
+        let state = settled.after.or(settled.before);
+        let hold = state.as_ref().and_then(|state| state.hold.as_ref()).map(Hold::describe);
+        let ripens = state.as_ref().and_then(|state| state.next_decision_at);
+        let verdict = settled.judged.verdict;
+        self.held = verdict.held.or(hold);
+        let by_wall_clock = |at| decisions.by_wall_clock(at, self.answered);
+        self.look_again = verdict.look_again.or(ripens.map(by_wall_clock));
+        self.until = state.and_then(|state| state.tick);
+        (self.poll.counts, self.poll.rewritten) = (settled.counts, settled.rewritten);
     }
 }
 
 impl CommitProgress {
-    /// Nothing was committed.
-    pub(super) fn before(judged: Judged, state: Option<&FeedState>) -> Self {
-        Self {
-            counts: judged.verdict.counts(),
-            rewritten: judged.verdict.rewritten(),
-            judged,
-            revision: state.map_or(Revision::default(), |state| state.revision),
-            until: state.and_then(|state| state.tick),
-            held: state.and_then(|state| state.hold.as_ref()).map(Hold::describe),
-            ripens: state.and_then(|state| state.next_decision_at),
-            shown: false,
-            turnover: None,
-            committed: false,
-            pause: None,
-        }
+    /// Nothing is committed yet.
+    pub(super) fn new(judged: Judged, before: Option<FeedState>) -> Self {
+        let (counts, rewritten) = (judged.verdict.counts(), judged.verdict.rewritten());
+        Self { judged, counts, rewritten, before, after: None, pause: None }
     }
 
-    /// A change was committed that leads to `state`.
-    pub(super) fn after(
-        &mut self,
-        state: &FeedState,
-        before: Option<&FeedState>,
-        tick: Option<Tick>,
-    ) {
-        self.until = tick.or(state.tick);
-        self.held = state.hold.as_ref().map(Hold::describe);
-        self.ripens = state.next_decision_at;
-        let renders = before.is_none_or(|before| before.render_revision != state.render_revision);
-        self.shown = renders || !self.counts.is_empty();
-        let before = before.filter(|_| self.judged.full);
-        self.turnover = before.and_then(|it| Turnover::between(it, state, &self.counts));
-        self.committed = true;
+    /// The feed's revision now.
+    pub(super) fn revision(&self) -> Revision {
+        self.after.as_ref().or(self.before.as_ref()).map(|state| state.revision).unwrap_or_default()
+    }
+
+    /// Whether something that is shown is another.
+    fn is_shown(&self) -> bool {
+        let renders = |after: &FeedState| {
+            let before = self.before.as_ref().map(|before| before.render_revision);
+            before != Some(after.render_revision)
+        };
+        self.after.as_ref().is_some_and(|after| renders(after) || !self.counts.is_empty())
+    }
+
+    /// How much of the document was new, where that says something.
+    fn turnover(&self) -> Option<Turnover> {
+        let before = self.before.as_ref().filter(|_| self.judged.full)?;
+        Turnover::between(before, self.after.as_ref()?, &self.counts)
     }
 }
 

@@ -4,19 +4,19 @@
 //! after the other with the host's pause between them, and the answers are committed.
 
 use super::decision::{DecisionBasis, decide_and_commit};
-use super::domains::behind_list;
 use super::error::RoundError;
 use super::feeds::FeedCell;
+use super::politeness::Rank;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
-use super::scheduler::PAUSE_MARGIN;
+use super::scheduler::SLICE;
 use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
-use tidegate_net::fetch::{Call, CallRequest, LeadScope, PauseRequest};
+use tidegate_net::fetch::{Call, CallRequest, MAX_REDIRECTS, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::time::{Instant, sleep_until};
@@ -24,8 +24,6 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// The most redirects from one page.
-pub const MAX_PAGE_REDIRECTS: usize = 5;
 /// After this time a round asks nothing more.
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
@@ -96,7 +94,7 @@ pub(super) async fn run(
 
 /// Says that nothing was asked, or nothing more: the host wants to be left alone for so long still.
 fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
-    let left = describe_duration(left.max(PAUSE_MARGIN));
+    let left = describe_duration(left.max(SLICE));
     let said = format!(
         "nothing more was asked: the host asked for a pause (Retry-After), {left} of it are left"
     );
@@ -114,13 +112,13 @@ async fn ask_and_commit(
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
     let (begun, listed) = (context.clock.now(), plan.listed.as_str());
-    let slot = cancel.run_until_cancelled(context.hosts.slot(listed, false)).await;
+    let slot = cancel.run_until_cancelled(context.hosts.slot(listed, Rank::Usual)).await;
     let slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(context, left)),
     };
     let last = cell.lock().memory.last();
-    let leads = behind_list(&context.store, feed, LeadScope::of_feed(feed)).await?;
+    let leads = context.leads_of(feed).await?;
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
@@ -147,8 +145,8 @@ async fn ask_and_commit(
         })
         .await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
-    if settled.committed {
-        cell.lock().memory.answers_committed(settled.revision);
+    if let Some(after) = &settled.after {
+        cell.lock().memory.answers_committed(after.revision);
     }
     let (said, counts) = (settled.judged.warnings, settled.counts);
     Ok(FinishedProbe { at: now, requests, said, counts })
@@ -244,7 +242,7 @@ impl<'a> Asking<'a> {
 
     async fn follow(&mut self, page: &Url, get: bool) -> ProbeEnd {
         let (mut url, mut leads) = (page.clone(), self.way.leads.clone());
-        for _ in 0..=MAX_PAGE_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
             let request = CallRequest {
                 method: if get { Method::GET } else { Method::HEAD },
@@ -274,7 +272,7 @@ impl<'a> Asking<'a> {
             url = to;
             url.set_fragment(None);
         }
-        ProbeEnd::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
+        ProbeEnd::Without(format!("it sent more than {MAX_REDIRECTS} redirects"))
     }
 }
 

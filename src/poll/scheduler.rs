@@ -17,6 +17,7 @@ use self::rounds::Done;
 use super::PollSettings;
 use super::error::PollError;
 use super::feeds::FeedPolling;
+use super::politeness::Rank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
 use super::reason::PlannedPoll;
@@ -27,16 +28,15 @@ use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, ToldChange};
 use tidegate_core::websub::subscriber;
 use tidegate_status::PollResponse;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// The longest sleep: how late a jump of the wall clock is noticed.
-const SLICE: Duration = Duration::from_secs(1);
+/// The longest sleep of who looks what is due: how late a jump of the wall clock, and what is said nowhere, is noticed. So
+/// long after the end of a pause what was put off goes on, too: the second that was begun is waited for.
+pub(super) const SLICE: Duration = Duration::from_secs(1);
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How long after the end of a pause what was put off goes on: the second that was begun is waited for.
-pub(super) const PAUSE_MARGIN: Duration = Duration::from_secs(1);
 /// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
 pub(super) const STORE_REST: Duration = Duration::from_secs(10);
 /// Why what was put off comes later.
@@ -48,15 +48,24 @@ const MAX_WAITING: usize = 64;
 
 type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 
+fn refuse(callers: Vec<CommandReply>, refusal: &PollError) {
+    for caller in callers {
+        // Who asked may have gone away.
+        let _ = caller.send(Err(refusal.clone()));
+    }
+}
+
 /// The polling task.
 pub(super) struct PollScheduler {
-    settings: PollSettings,
     context: Arc<PollContext>,
     /// The feeds that are to stand in their hosts' lines from then on.
     due: BTreeSet<(Time, FeedName)>,
     /// Polls in flight.
-    running: JoinSet<(FeedName, Box<Done>)>,
-    asked_for: usize,
+    running: JoinSet<Box<Done>>,
+    /// How many there were since the start.
+    begun: u64,
+    /// How many more may be asked for.
+    asked_for: Arc<Semaphore>,
     announced: FollowedDocuments,
     /// How tasks say which feeds are to be polled.
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
@@ -69,17 +78,17 @@ pub(super) struct PollScheduler {
 }
 
 impl PollScheduler {
-    pub(super) fn new(settings: PollSettings, context: Arc<PollContext>) -> Self {
+    pub(super) fn new(context: Arc<PollContext>) -> Self {
         let (told, news) = mpsc::channel(1);
         Self {
             owned: context.store.gateways().map(|gateways| Box::new(OwnedFeeds::new(gateways))),
             last_now: context.clock.now(),
             last_instant: Instant::now(),
-            settings,
             context,
             due: BTreeSet::new(),
             running: JoinSet::new(),
-            asked_for: 0,
+            begun: 0,
+            asked_for: Arc::new(Semaphore::new(MAX_WAITING)),
             announced: FollowedDocuments::default(),
             told,
             news,
@@ -126,11 +135,15 @@ impl PollScheduler {
         }
     }
 
-    fn finish(&mut self, done: Result<(FeedName, Box<Done>), JoinError>) {
+    fn finish(&mut self, done: Result<Box<Done>, JoinError>) {
         match done {
-            Ok((name, done)) => self.finish_poll(&name, *done),
+            Ok(done) => self.finish_poll(*done),
             Err(error) => tracing::error!(%error, "a task of polling broke off"),
         }
+    }
+
+    fn settings(&self) -> Arc<PollSettings> {
+        self.context.settings.load_full()
     }
 
     /// Looks at a feed that is polled, or changes it; `None` where it is not.
@@ -187,8 +200,9 @@ impl PollScheduler {
                 let begin = instant + Duration::from_millis(offset);
                 // What is told of is read soon; the same announcement may list a hundred feeds.
                 let is_told_of = feed.live.hearing.told != ToldChange::None;
+                let rank = if is_told_of { Rank::Listed } else { Rank::Usual };
                 let address = feed.memory.address();
-                feed.live.in_line = Some(hosts.line_up(name.clone(), address, is_told_of, begin));
+                feed.live.in_line = Some(hosts.line_up(name.clone(), address, rank, begin));
             });
         }
         while let Some((name, turn)) = self.context.hosts.next(instant) {
@@ -196,7 +210,7 @@ impl PollScheduler {
                 Ok(slot) => self.begin(&name, Vec::new(), Some(slot)),
                 Err(left) => {
                     self.with_feed(&name, |feed| feed.live.in_line = None);
-                    let at = now.plus(left).plus(PAUSE_MARGIN);
+                    let at = now.plus(left).plus(SLICE);
                     self.schedule(&name, PlannedPoll::new(at, HOST_PAUSED));
                 }
             }
@@ -223,9 +237,6 @@ impl PollScheduler {
             let mut feed = cell.lock();
             feed.live.hearing.polled = feed.live.hearing.polled.map(|polled| polled.minus(back));
             feed.memory.set_back(back);
-            if let Some(requests) = &mut feed.live.hub_requests {
-                **requests = requests.set_back(back);
-            }
             if let Some(subscription) = &mut feed.memory.state.subscription {
                 subscriber::set_back(subscription, back);
             }

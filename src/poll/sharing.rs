@@ -3,28 +3,23 @@
 
 use super::backfill::without_credentials;
 use super::decision::{DecisionBasis, decide_and_commit};
-use super::domains::behind_list;
 use super::error::RoundError;
-use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument, SharingContext, Wants};
+use super::judge::{
+    DocumentJudge, LedgerReader, READS_AT_ONCE, ReceivedDocument, SharingContext, Wants,
+};
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use futures_util::future::try_join_all;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::{Count, FeedRecord, SyncId, Time, Update};
 use tidegate_judge::record::{Issued, Observation};
-use tidegate_net::fetch::{FetchAnswer, FetchRequest, PauseRequest};
+use tidegate_net::fetch::{FetchAnswer, FetchLimits, FetchRequest, PauseRequest};
 use tidegate_store::in_words;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
 
 /// The most looks into other feeds for one document. Its publisher decides how many items bear this gateway's name.
 pub const MAX_LOOKS: usize = 50_000;
-/// How long the looks into other feeds for one document may take, as long as a fetch may. Over PostgreSQL each takes some
-/// milliseconds, and the poll keeps its place meanwhile.
-pub const LOOKS_TIME: Duration = Duration::from_secs(60);
-/// How many of these reads of the store go on at once.
-const READS_AT_ONCE: usize = 16;
 
 /// Judges a document, gets what the judgement waits for, and commits.
 pub(super) async fn judge_and_commit(
@@ -77,8 +72,7 @@ async fn complete_feed(
     }
     let request = FetchRequest::whole(without_credentials(url), context.clock.now());
     let mut request = request.for_feed(feed);
-    let leads = behind_list(&context.store, feed, request.leads).await;
-    request.leads = leads.map_err(|error| in_words(&error))?;
+    request.leads = context.leads_of(feed).await.map_err(|error| in_words(&error))?;
     let fetched = context.fetch().oneshot(request).await;
     let fetched = fetched.map_err(|error| {
         *pause = error.pause(url);
@@ -97,7 +91,8 @@ async fn issued(
     feed: &FeedRecord,
     ids: &[SyncId],
 ) -> Result<Issued, RoundError> {
-    let end = Instant::now() + LOOKS_TIME;
+    // Over PostgreSQL each takes some milliseconds, and the poll keeps its place meanwhile.
+    let end = Instant::now() + FetchLimits::STANDARD.total;
     // A purged feed of this name left how often items were updated in it at most.
     let state = context.store.state(&feed.name).await?;
     let before = context.store.purged_updates(&feed.name).await?;

@@ -4,20 +4,19 @@ use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, HubSubscription, SubscriptionKeys, Time};
+use tidegate_core::model::{FeedName, HubSubscription, Interruptions, SubscriptionKeys, Time};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
 use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret};
 use tidegate_net::fetch::{
-    Call, CallBody, CallRequest, Called, FetchError, LeadScope, PauseRequest, read_url,
+    Call, CallBody, CallRequest, Called, FetchError, LeadScope, MAX_REDIRECTS, PauseRequest,
+    read_url,
 };
 use tower::ServiceExt as _;
 use url::Url;
 
-/// How often a hub may send on to another one.
-pub const MAX_HUB_REDIRECTS: usize = 3;
-/// The most bytes of a hub's answer that are read, and the most characters that are told.
-const ANSWER_LIMIT: usize = 1024;
-const SAID_LIMIT: usize = 160;
+/// The most bytes of the answer of a hub or a callback that are read: more than any challenge, and enough for its
+/// connection to go on.
+pub const ANSWER_LIMIT: usize = 1024;
 
 /// Why a hub has not taken a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +84,7 @@ pub async fn ask(
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
     let sent = CallBody { headers, body: Bytes::from(request.write()) };
-    for _ in 0..=MAX_HUB_REDIRECTS {
+    for _ in 0..=MAX_REDIRECTS {
         let asked = CallRequest {
             method: Method::POST,
             sent: sent.clone(),
@@ -111,7 +110,7 @@ pub async fn ask(
             }
         }
     }
-    let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
+    let why = format!("it sent on to another hub more than {MAX_REDIRECTS} times");
     Err(Failed::new(why))
 }
 
@@ -125,7 +124,7 @@ fn describe_answer(called: &Called) -> String {
         "" => format!("it answered {status}"),
         _ if !plain => format!("it answered {status}"),
         line => {
-            let line: String = line.chars().take(SAID_LIMIT).collect();
+            let line: String = line.chars().take(Interruptions::REASON_LIMIT).collect();
             format!("it answered {status}: {line}")
         }
     }
@@ -196,8 +195,8 @@ mod tests {
         let (result, calls) = asked(|_| answer(308, "", Some("http://other.example/b"))).await;
         assert_eq!((result.is_err(), calls.len()), (true, 1));
         let (result, calls) = asked(|url| answer(307, "", Some(url))).await;
-        assert!(result.unwrap_err().why.contains("more than 3 times"));
-        assert_eq!(calls.len(), MAX_HUB_REDIRECTS + 1);
+        assert!(result.unwrap_err().why.contains("more than 8 times"));
+        assert_eq!(calls.len(), MAX_REDIRECTS + 1);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its
 //! host's line.
 
+use super::politeness::Rank;
 use super::polling::{BROKE_OFF, PollContext, TaskAside};
+use super::schedule::FLOOR;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,7 +19,7 @@ use tidegate_core::sup::{
     Follower, FollowerStatus, ReadError, SupAnnouncement, SupDocument, UpdateMember, read_of,
 };
 use tidegate_net::fetch::{
-    Fetch, FetchAnswer, FetchError, FetchRequest, LeadScope, Retry, Validators,
+    Fetch, FetchAnswer, FetchError, FetchLimits, FetchRequest, LeadScope, Retry, Validators,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -36,7 +38,7 @@ pub enum SupError {
 }
 
 /// How long reading may take, with all documents that are asked for in it.
-const READ_TIME: Duration = Duration::from_secs(60);
+const READ_TIME: Duration = FetchLimits::STANDARD.total;
 
 /// Reads the documents of one publisher, one after the other.
 pub struct SupReader {
@@ -126,7 +128,7 @@ impl SupReader {
             self.forget_answer();
             period = *other;
         }
-        (period > 0).then(|| Duration::from_secs(u64::from(period)).max(PERIOD_LEAST))
+        (period > 0).then(|| Duration::from_secs(u64::from(period)).max(FLOOR))
     }
 
     async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
@@ -196,8 +198,6 @@ const FAILURES_BORNE: u32 = 3;
 /// The pause after failures.
 const RETRY: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
-/// The shortest pause between two readings.
-const PERIOD_LEAST: Duration = Duration::from_secs(1);
 
 /// A feed that is to be polled because of what a document told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,12 +233,13 @@ pub async fn follow(
         context.until_open().await;
         // So many at once, so that polls keep their places.
         let Ok(reading) = context.documents.acquire().await else { return };
-        let slot = timeout(HOST_WAIT, context.hosts.slot(&reader.address, true)).await;
+        let slot =
+            timeout(HOST_WAIT, context.hosts.slot(&reader.address, Rank::Announcement)).await;
         let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
             Ok(slot) => slot,
             Err(left) => {
                 drop(reading);
-                sleep(left.max(PERIOD_LEAST)).await;
+                sleep(left.max(FLOOR)).await;
                 continue;
             }
         };
@@ -406,7 +407,7 @@ impl SupSource {
         self.failures = self.failures.saturating_add(1).max(least);
         let is_blind = self.failures >= FAILURES_BORNE;
         let asked = if let Retry::After(wait) = asked { wait } else { Duration::ZERO };
-        let least = if is_blind { self.period() } else { PERIOD_LEAST };
+        let least = if is_blind { self.period() } else { FLOOR };
         let wait = RETRY.after(self.failures).max(asked).min(RETRY.most).max(least);
         // Once it is known that it fails, it needs not be told each time.
         if self.failures <= FAILURES_BORNE {

@@ -2,20 +2,14 @@
 //!
 //! Large documents, and documents of large feeds, have a turn of their own, one at a time, from reading
 //! the ledger until the commit: so however many there are, they take the memory of one and stall no
-//! other feed. All others have a few turns, and one that takes long lends its turn to the next.
+//! other feed. All others have a few turns.
 
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::FeedState;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
 
 /// Documents of usual size that are parsed and judged at the same time.
-pub const MAX_JUDGED_AT_ONCE: usize = 4;
-/// Judgements that may go on after they lent their turns to others.
-pub const MAX_OVERDUE: usize = 4;
-/// A judgement that takes longer lends its turn.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const MAX_JUDGED_AT_ONCE: usize = 6;
 /// A document of more bytes is large.
 pub const LARGE_BYTES: usize = 4 * 1024 * 1024;
 /// A document or a feed of more entries is large.
@@ -77,58 +71,28 @@ fn entries(document: &[u8]) -> usize {
 pub struct Turns {
     usual: Arc<Semaphore>,
     large: Arc<Semaphore>,
-    overdue: Arc<Semaphore>,
 }
 
 impl Default for Turns {
     fn default() -> Self {
         let turns = |count| Arc::new(Semaphore::new(count));
-        Self { usual: turns(MAX_JUDGED_AT_ONCE), large: turns(1), overdue: turns(MAX_OVERDUE) }
+        Self { usual: turns(MAX_JUDGED_AT_ONCE), large: turns(1) }
     }
-}
-
-/// A turn, until it is dropped.
-#[derive(Debug)]
-pub struct JudgeTurn {
-    place: OwnedSemaphorePermit,
-    is_large: bool,
 }
 
 impl Turns {
-    /// Waits for a turn.
-    pub async fn acquire(&self, weight: JudgeCost) -> Result<JudgeTurn, AcquireError> {
-        let is_large = weight != JudgeCost::Usual;
-        let turns = if is_large { &self.large } else { &self.usual };
-        Ok(JudgeTurn { place: Arc::clone(turns).acquire_owned().await?, is_large })
-    }
-
-    /// Waits for work that is done in a turn. A usual turn is lent to others after [`PATIENCE`], as far
-    /// as [`MAX_OVERDUE`] allows.
-    pub async fn wait<T>(&self, turn: &mut JudgeTurn, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
-        if !turn.is_large {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                () = sleep(PATIENCE) => {}
-            }
-            if let Ok(place) = Arc::clone(&self.overdue).try_acquire_owned() {
-                turn.place = place;
-            }
-        }
-        work.await
+    /// Waits for a turn, which lasts until it is dropped.
+    pub async fn acquire(&self, cost: JudgeCost) -> Result<OwnedSemaphorePermit, AcquireError> {
+        let turns = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
+        Arc::clone(turns).acquire_owned().await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::FutureExt;
-    use std::future::pending;
+    use futures_util::FutureExt as _;
     use tidegate_core::model::{Format, Time};
-    use tokio::time::timeout;
-
-    const LONG: Duration = Duration::from_secs(3600);
 
     #[test]
     fn entries_are_counted_in_every_format() {
@@ -155,45 +119,15 @@ mod tests {
         assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", false), JudgeCost::Large(1));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn judgements_without_an_end_keep_nobody_from_their_turn() {
-        let turns = Arc::new(Turns::default());
-        for _ in 0..MAX_OVERDUE {
-            let turns = Arc::clone(&turns);
-            tokio::spawn(async move {
-                let mut turn = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(&mut turn, pending::<()>()).await;
-            });
-        }
-        tokio::task::yield_now().await;
-        for _ in 0..3 {
-            let turn = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
-            let mut turn = turn.expect("a turn was lent").unwrap();
-            turns.wait(&mut turn, async {}).await;
-        }
-        // But not without a bound.
-        for _ in 0..MAX_JUDGED_AT_ONCE {
-            let turns = Arc::clone(&turns);
-            tokio::spawn(async move {
-                let mut turn = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(&mut turn, pending::<()>()).await;
-            });
-        }
-        tokio::task::yield_now().await;
-        assert!(timeout(LONG, turns.acquire(JudgeCost::Usual)).await.is_err());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn large_documents_take_one_turn_after_another_and_no_other() {
+    #[test]
+    fn large_documents_take_one_turn_after_another_and_no_other() {
         let turns = Turns::default();
-        let mut first = turns.acquire(JudgeCost::Large(20_000)).await.unwrap();
-        assert!(timeout(LONG, turns.wait(&mut first, pending::<()>())).await.is_err());
-        assert!(turns.acquire(JudgeCost::Large(20_000)).now_or_never().is_none(), "it is not lent");
-        let usual =
-            |_| turns.acquire(JudgeCost::Usual).now_or_never().expect("a turn is free").unwrap();
-        let all: Vec<JudgeTurn> = (0..MAX_JUDGED_AT_ONCE).map(usual).collect();
-        assert!(turns.acquire(JudgeCost::Usual).now_or_never().is_none());
+        let turn = |cost| turns.acquire(cost).now_or_never().map(Result::unwrap);
+        let first = turn(JudgeCost::Large(20_000)).unwrap();
+        assert!(turn(JudgeCost::Large(20_000)).is_none());
+        let all = [(); MAX_JUDGED_AT_ONCE].map(|()| turn(JudgeCost::Usual).unwrap());
+        assert!(turn(JudgeCost::Usual).is_none());
         drop((first, all));
-        assert!(turns.acquire(JudgeCost::Large(0)).now_or_never().is_some());
+        assert!(turn(JudgeCost::Large(0)).is_some() && turn(JudgeCost::Usual).is_some());
     }
 }

@@ -7,14 +7,12 @@ use super::schedule::BUSY_PAUSE;
 use std::time::Duration;
 use tidegate_core::model::{ArchiveLayout, Backfill, FeedDocument, Older, Time, WalkStanding};
 use tidegate_core::pause::GrowingPause;
-use tidegate_net::fetch::Retry;
+use tidegate_net::fetch::{MAX_URL_BYTES, Retry};
 use url::Url;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The most older documents of one walk.
 pub const MAX_DOCUMENTS: u32 = 5_000;
-/// The most bytes of documents of one walk, decompressed.
-pub const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// The most items that one walk takes in: the complete view lists them all.
 pub const MAX_ITEMS: u32 = 50_000;
 /// The most bytes of items that one walk takes in, for the same reason: well below what is kept of
@@ -27,13 +25,8 @@ pub const PAUSES: u32 = 5;
 /// The pause after failures; the longest, whatever the publisher says.
 const PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
-/// The longest address of an older document, in bytes; a longer one is nobody's.
-pub const MAX_ADDRESS: usize = 2048;
-/// The longest note of what went wrong, in characters.
-const MAX_NOTE: usize = 500;
-/// The parameter by which WordPress numbers its pages, and the first number behind the feed itself.
+/// The parameter by which WordPress numbers its pages.
 const PAGED: &str = "paged";
-const SECOND: u32 = 2;
 
 /// What a document says of those before it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,7 +86,8 @@ fn next_number(url: &str) -> Option<String> {
     let mut url = Url::parse(url).ok()?;
     let now = url.query_pairs().find(|(key, _)| key == PAGED).map(|(_, number)| number.parse());
     let next = match now {
-        None => SECOND,
+        // The feed itself is the first one.
+        None => 2,
         Some(Ok(number)) => u32::checked_add(number, 1)?,
         Some(Err(_)) => return None,
     };
@@ -137,9 +131,9 @@ pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, brought: Option<(u32, 
 }
 
 fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
-    if next.len() > MAX_ADDRESS {
+    if next.len() > MAX_URL_BYTES {
         let note = format!(
-            "the next older document has an address of {} bytes, the limit is {MAX_ADDRESS}",
+            "the next older document has an address of {} bytes, the limit is {MAX_URL_BYTES}",
             next.len()
         );
         return end(walk, WalkStanding::Done, &note, now);
@@ -152,7 +146,6 @@ fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
     }
     let limits = [
         (u64::from(walk.documents), u64::from(MAX_DOCUMENTS), "documents were read"),
-        (walk.bytes, MAX_BYTES, "bytes were read"),
         (u64::from(walk.items), u64::from(MAX_ITEMS), "items were taken in"),
         (walk.taken_bytes, MAX_TAKEN_BYTES, "bytes of items were taken in"),
     ];
@@ -183,7 +176,7 @@ pub fn fail(
         end(walk, WalkStanding::Stopped, &note, now);
         return None;
     }
-    walk.note = Some(bounded(error));
+    walk.note = Some(error.to_owned());
     let doubled = PAUSE.after(walk.failures);
     let pause = match retry {
         Retry::After(pause) => pause,
@@ -196,12 +189,8 @@ pub fn fail(
 /// Ends a walk.
 pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
     walk.standing = standing;
-    walk.note = Some(bounded(note));
+    walk.note = Some(note.to_owned());
     walk.ended = Some(now);
-}
-
-fn bounded(note: &str) -> String {
-    note.chars().take(MAX_NOTE).collect()
 }
 
 /// A walk that is asked for: one that stopped goes on, any other begins anew.
@@ -213,7 +202,6 @@ pub fn asked_for(before: Option<Backfill>, now: Time) -> Backfill {
             failures: 0,
             ended: None,
             documents: if walk.documents >= MAX_DOCUMENTS { 0 } else { walk.documents },
-            bytes: if walk.bytes >= MAX_BYTES { 0 } else { walk.bytes },
             items: if walk.items >= MAX_ITEMS { 0 } else { walk.items },
             taken_bytes: if walk.taken_bytes >= MAX_TAKEN_BYTES { 0 } else { walk.taken_bytes },
             ..walk

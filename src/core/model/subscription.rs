@@ -151,10 +151,8 @@ pub struct HubSubscription {
     pub lease: Option<Lease>,
     /// Requests in a row that led to nothing.
     pub failures: u32,
-    /// Requests since `day`, which is where that is counted from.
-    pub attempts: u32,
-    /// When the first of these was made.
-    pub day: Time,
+    /// When a hub was last asked for the feed.
+    pub asked: Option<Time>,
     /// Why the last request led to nothing, in words.
     pub note: Option<String>,
     /// Whether the hub is relied on to tell of every change.

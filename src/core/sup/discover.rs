@@ -1,14 +1,11 @@
 //! Where a feed says that its updates are announced (SUP section 6).
 
-use super::links::links;
+use super::links::{HEADER_LIMIT, links};
 use crate::model::SupId;
 use url::Url;
 
 /// The relation of a feed to the updates document that lists it (section 6.2).
 pub const RELATION: &str = "http://api.friendfeed.com/2008/03#sup";
-
-/// The longest header that is looked at, in bytes.
-const HEADER_LIMIT: usize = 8 * 1024;
 
 /// Where a feed's updates are announced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! The `Link` header (RFC 8288).
 
 /// The longest header that is looked at, in bytes.
-const HEADER_LIMIT: usize = 8 * 1024;
+pub(super) const HEADER_LIMIT: usize = 8 * 1024;
 
 /// A link of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,13 +1,11 @@
 //! Which hub tells of a feed, and under which topic (WebSub section 4).
 
+use super::form::ADDRESS_LIMIT;
 use crate::sup::links;
 use url::Url;
 
 /// The most hubs of a feed that are tried.
 pub const HUBS_LIMIT: usize = 4;
-
-/// The longest address of a hub or a topic, in bytes; that of a form.
-const ADDRESS_LIMIT: usize = super::form::ADDRESS_LIMIT;
 
 /// What the headers, or the elements, of an answer say of hubs. Addresses are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

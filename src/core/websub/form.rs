@@ -3,6 +3,7 @@
 //! A subscriber sends a [`HubRequest`] in the body of a POST; the hub asks back with a [`Verification`]
 //! in the query of a GET of the callback. What either does not know is ignored (section 5.1).
 
+use super::clipped;
 use super::signature::{SECRET_LIMIT, Secret};
 use std::borrow::Cow;
 use url::{Url, form_urlencoded};
@@ -18,9 +19,6 @@ pub const ADDRESS_LIMIT: usize = 2048;
 
 /// The longest `hub.challenge` that is answered, in bytes.
 pub const CHALLENGE_LIMIT: usize = 1024;
-
-/// How much of a `hub.reason` is read, in characters.
-pub const REASON_LIMIT: usize = 256;
 
 /// How much of a wrong value an error shows, in characters.
 const SHOWN: usize = 64;
@@ -161,7 +159,7 @@ impl Verification {
             "subscribe" => Intent::Subscribe,
             "unsubscribe" => Intent::Unsubscribe,
             "denied" => {
-                let reason = form.get("hub.reason")?.map(|said| clipped(said, REASON_LIMIT));
+                let reason = form.get("hub.reason")?.map(clipped);
                 return Ok(Self::Denied { topic: form.address("hub.topic")?.to_owned(), reason });
             }
             other => return Err(FormError::mode(other, "subscribe, unsubscribe or denied")),
@@ -296,12 +294,8 @@ impl<'a> FormFields<'a> {
     }
 }
 
-fn clipped(text: &str, limit: usize) -> String {
-    text.chars().take(limit).collect()
-}
-
 pub(super) fn shown(text: &str) -> String {
-    clipped(text, SHOWN)
+    text.chars().take(SHOWN).collect()
 }
 
 #[cfg(test)]

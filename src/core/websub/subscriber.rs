@@ -6,6 +6,7 @@
 //! hub, and then ever more seldom. Polls are fewer while a hub delivers, until it is found silent
 //! ([`PushTrust`]).
 
+use super::clipped;
 use super::discover::Discovery;
 use super::form::{Intent, Verification};
 use crate::model::{
@@ -15,56 +16,32 @@ use crate::model::{
 use crate::pause::GrowingPause;
 use std::time::Duration;
 
-const MINUTE: Duration = Duration::from_secs(60);
-const DAY: Duration = Duration::from_secs(86_400);
-
 /// The lease that is asked for.
 pub const LEASE_ASKED: Duration = Duration::from_secs(10 * 86_400);
 /// The shortest lease that a hub is believed to mean.
-pub const LEASE_LEAST: Duration = MINUTE;
+pub const LEASE_LEAST: Duration = Duration::from_secs(60);
 /// The longest one: a hub that forgets its subscribers is asked again all the same.
 pub const LEASE_MOST: Duration = Duration::from_secs(30 * 86_400);
 /// How long a hub may take to ask back.
 pub const VERIFY_WAIT: Duration = Duration::from_secs(10 * 60);
-/// The pause after all hubs of a feed have failed.
-const RETRY: GrowingPause = GrowingPause::doubling(Duration::from_secs(10 * 60), DAY);
+/// The pause after all hubs of a feed have failed; the first is the least between two requests for one feed, but for
+/// those to its other hubs: it may name others each time, or they may want short leases.
+const RETRY: GrowingPause =
+    GrowingPause::doubling(Duration::from_secs(10 * 60), Duration::from_secs(86_400));
 /// The pause before the next hub is tried.
 const NEXT_HUB: Duration = Duration::from_secs(5);
 /// How long a hub that has said no is left alone.
 pub const DENIED_PAUSE: Duration = Duration::from_secs(7 * 86_400);
-/// The most requests for one feed in a day.
-pub const ATTEMPTS_PER_DAY: u32 = 24;
-/// The longest reason of a failure that is kept, in characters.
-const NOTE_LIMIT: usize = 300;
 
-/// The requests for a feed in a day. They count on whatever becomes of its subscription, or a feed
-/// that names other hubs each time, or its hub now and then, would have us ask without end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Requests {
-    attempts: u32,
-    day: Time,
-}
-
-impl Requests {
-    /// Those that a subscription counts.
-    pub const fn from_subscription(subscription: &Subscription) -> Self {
-        Self { attempts: subscription.attempts, day: subscription.day }
-    }
-
-    /// Moved along with a clock that was set back.
-    pub fn set_back(self, by: Duration) -> Self {
-        Self { day: self.day.minus(by), ..self }
-    }
-}
-
-/// A subscription to what was discovered, after those requests for the feed.
+/// A subscription to what was discovered. `asked`: when a hub was last asked for the feed.
 pub fn begin(
     found: &Discovery,
     keys: SubscriptionKeys,
     callbacks: &str,
-    before: Option<Requests>,
+    asked: Option<Time>,
     now: Time,
 ) -> Subscription {
+    let asked = asked.filter(|at| *at <= now);
     Subscription {
         topic: found.topic.clone(),
         hubs: found.hubs.clone(),
@@ -72,11 +49,10 @@ pub fn begin(
         keys,
         callbacks: callbacks.to_owned(),
         standing: Standing::Waiting,
-        next: now,
+        next: asked.map_or(now, |at| now.max(at.plus(RETRY.first))),
         lease: None,
         failures: 0,
-        attempts: before.map_or(0, |before| before.attempts),
-        day: before.map_or(now, |before| before.day),
+        asked,
         note: None,
         trust: PushTrust::default(),
         last_push: None,
@@ -87,7 +63,7 @@ pub fn begin(
 /// Moves everything that is to come along with a clock that was set back.
 pub fn set_back(subscription: &mut Subscription, by: Duration) {
     subscription.next = subscription.next.minus(by);
-    subscription.day = subscription.day.minus(by);
+    subscription.asked = subscription.asked.map(|at| at.minus(by));
     subscription.trust.set_back(by);
     subscription.lease = subscription
         .lease
@@ -141,18 +117,7 @@ pub fn due(subscription: &mut Subscription, now: Time) -> bool {
         fail(subscription, &said, None, now);
         return false;
     }
-    let over = now.since(subscription.day) >= DAY || subscription.day > now;
-    if subscription.attempts == 0 || over {
-        (subscription.attempts, subscription.day) = (0, now);
-    }
-    if subscription.attempts >= ATTEMPTS_PER_DAY {
-        subscription.standing = Standing::Waiting;
-        subscription.next = subscription.day.plus(DAY);
-        subscription.note =
-            Some(format!("it was asked {ATTEMPTS_PER_DAY} times in a day, which is the limit"));
-        return false;
-    }
-    subscription.attempts += 1;
+    subscription.asked = Some(now);
     subscription.standing = Standing::Asked;
     subscription.next = now.plus(VERIFY_WAIT);
     true
@@ -165,13 +130,12 @@ pub fn sent(subscription: &mut Subscription, now: Time) {
     }
 }
 
-/// Takes in that the request which was due is not sent yet: it is due again at `next`, and counts then.
+/// Takes in that the request which was due is not sent yet: it is due again at `next`.
 pub fn put_off(subscription: &mut Subscription, why: &str, next: Time) {
     if subscription.standing == Standing::Asked {
         subscription.standing = Standing::Waiting;
-        subscription.attempts = subscription.attempts.saturating_sub(1);
         subscription.next = next;
-        subscription.note = Some(why.chars().take(NOTE_LIMIT).collect());
+        subscription.note = Some(clipped(why));
     }
 }
 
@@ -186,7 +150,7 @@ pub fn failed(subscription: &mut Subscription, why: &str, wait: Option<Duration>
 fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now: Time) {
     subscription.standing = Standing::Waiting;
     subscription.failures = subscription.failures.saturating_add(1);
-    subscription.note = Some(why.chars().take(NOTE_LIMIT).collect());
+    subscription.note = Some(clipped(why));
     let hubs = u32::try_from(subscription.hubs.len()).unwrap_or(u32::MAX).max(1);
     // While it delivers, it is this hub that is to go on.
     let rounds = if subscription.is_held(now) {
@@ -215,7 +179,7 @@ pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -
             // Late is better than never: it may have taken longer than is waited for.
             let asked = match subscription.standing {
                 Standing::Asked => true,
-                Standing::Waiting => subscription.attempts > 0,
+                Standing::Waiting => subscription.failures > 0,
                 // Our answer may have been lost: a hub that is not confirmed then drops us.
                 Standing::Verified => subscription.is_held(now),
                 Standing::Denied => false,
@@ -243,7 +207,7 @@ fn hold(subscription: &mut Subscription, seconds: Option<u64>, now: Time) {
     let since = before.map_or(now, |before| before.since);
     subscription.lease = Some(Lease { since, until: now.plus(lease) });
     subscription.standing = Standing::Verified;
-    subscription.next = now.plus(lease / 3 * 2);
+    subscription.next = now.plus((lease / 3 * 2).max(RETRY.first));
     subscription.failures = 0;
     subscription.note = None;
 }
@@ -257,7 +221,7 @@ fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
         return;
     }
     subscription.standing = Standing::Denied;
-    subscription.note = Some(reason.chars().take(NOTE_LIMIT).collect());
+    subscription.note = Some(clipped(&reason));
     subscription.next = now.plus(DENIED_PAUSE);
 }
 

@@ -4,7 +4,7 @@
 //! What was asked for and what is in force stand beside each other: a renewal that is not verified
 //! leaves the subscription as it was.
 
-use super::{CallbackAnswer, Intent, Secret};
+use super::{CallbackAnswer, Intent, Secret, clipped};
 use crate::model::{FeedName, Tick, Time};
 use crate::pause::GrowingPause;
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,6 @@ const PAUSE_LIMIT: Duration = Duration::from_secs(6 * 3600);
 pub const GONE_PAUSE: Duration = Duration::from_secs(5 * 60);
 /// What a first 410 is told as.
 const GONE_ONCE: &str = "the callback answered 410; a second time ends the subscription";
-
-/// How much of what went wrong is kept, in characters.
-const TROUBLE_LIMIT: usize = 200;
 
 /// Which subscription: topic and callback together are its key (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -219,15 +216,12 @@ impl Subscription {
     }
 
     /// Puts a webhook in force that is told of what comes after `told`, or goes on with the one that is with
-    /// another secret. Says whether anything changed.
-    pub fn keep_webhook(&mut self, secret: Secret, told: Option<Tick>, now: Time) -> bool {
-        if let Some(active) = &mut self.active {
-            let is_other = active.secret.as_ref() != Some(&secret);
-            active.secret = Some(secret);
-            return is_other;
+    /// another secret.
+    pub fn keep_webhook(&mut self, secret: Secret, told: Option<Tick>, now: Time) {
+        match &mut self.active {
+            Some(active) => active.secret = Some(secret),
+            None => self.active = Some(Active::new(Some(secret), told, (now, Time::MAX))),
         }
-        self.active = Some(Active::new(Some(secret), told, (now, Time::MAX)));
-        true
     }
 
     /// Its id.
@@ -240,16 +234,25 @@ impl Subscription {
         self.active.is_none() && self.pending.is_none()
     }
 
-    /// Takes a request. Says whether it is another than the one that is pending: one that is asked
-    /// for again changes nothing.
-    pub fn ask(&mut self, wanted: CallbackPurpose, now: Time) -> bool {
+    /// Takes a request. One that is asked for again changes nothing.
+    pub fn ask(&mut self, wanted: CallbackPurpose, now: Time) {
         if self.pending.as_ref().is_some_and(|pending| pending.wanted.same(&wanted)) {
-            return false;
+            return;
         }
         let asked = now;
         self.pending =
             Some(PendingRequest { wanted, asked, attempts: 0, not_before: None, trouble: None });
-        true
+    }
+
+    /// Whether the request that is pending is that of an earlier state of it.
+    pub fn asks_the_same(&self, earlier: &Self) -> bool {
+        let asked = |it: &PendingRequest, then: &PendingRequest| {
+            it.asked == then.asked && it.wanted == then.wanted
+        };
+        self.pending
+            .as_ref()
+            .zip(earlier.pending.as_ref())
+            .is_some_and(|(it, then)| asked(it, then))
     }
 
     /// Ends it because its topic is told of no more; the callback is to learn why. Says whether
@@ -262,11 +265,11 @@ impl Subscription {
         }
         self.active = None;
         self.pending = None;
-        match self.manner {
-            Manner::WebSub => self.ask(CallbackPurpose::Denial { reason: clipped(reason) }, now),
-            // They have no word for it.
-            Manner::RssCloud | Manner::Webhook => true,
+        // The other manners have no word for it.
+        if self.manner == Manner::WebSub {
+            self.ask(CallbackPurpose::Denial { reason: clipped(reason) }, now);
         }
+        true
     }
 
     /// What is to be done next, and when, given the feed's newest tick.
@@ -298,28 +301,6 @@ impl Subscription {
             at(due(pending.not_before, pending.asked), duty);
         }
         next
-    }
-
-    /// Takes note that the clock was set back: no pause ends later than one that began now, by the
-    /// failures there were. Says whether anything changed.
-    pub fn turned_back(&mut self, now: Time) -> bool {
-        let mut changed = false;
-        let mut bound = |not_before: &mut Option<Time>, pause: Duration| {
-            let latest = now.plus(pause.min(PAUSE_LIMIT));
-            if not_before.is_some_and(|time| time > latest) {
-                *not_before = Some(latest);
-                changed = true;
-            }
-        };
-        if let Some(active) = &mut self.active {
-            let pause = DELIVER_AGAIN.after(active.failures);
-            let pause = if active.gone.is_some() { pause.max(GONE_PAUSE) } else { pause };
-            bound(&mut active.not_before, pause);
-        }
-        if let Some(pending) = &mut self.pending {
-            bound(&mut pending.not_before, VERIFY_AGAIN.after(pending.attempts));
-        }
-        changed
     }
 
     /// Whether a subscription or a renewal waits to be verified.
@@ -401,9 +382,7 @@ impl Subscription {
             CallbackAnswer::Refused(_) if active.has_gone(now) => self.active = None,
             CallbackAnswer::Refused(_) => {
                 active.failures = active.failures.saturating_add(1);
-                // A clock that was set back counts anew.
-                let gone = active.gone.map_or(now, |gone| gone.min(now));
-                active.gone = Some(gone);
+                let gone = *active.gone.get_or_insert(now);
                 active.not_before = Some(gone.plus(GONE_PAUSE));
                 active.trouble = Some(GONE_ONCE.to_owned());
             }
@@ -421,9 +400,9 @@ impl Subscription {
         }
     }
 
-    /// Puts a call off until then that could not be made here, for what reason, where there is one to tell; no fault of
-    /// the callback's. What else it is to be called for does not wait for that.
-    pub fn put_off(&mut self, duty: Duty, until: Time, why: Option<&str>) {
+    /// Puts a call off until then that could not be made here, and why; no fault of the callback's. What else it is to
+    /// be called for does not wait for that.
+    pub fn put_off(&mut self, duty: Duty, until: Time, why: &str) {
         let (not_before, trouble) = match (duty, &mut self.active, &mut self.pending) {
             (Duty::Deliver, Some(active), _) => (&mut active.not_before, &mut active.trouble),
             (Duty::Verify(_) | Duty::Deny, _, Some(pending)) => {
@@ -432,18 +411,12 @@ impl Subscription {
             _ => return,
         };
         *not_before = (*not_before).max(Some(until));
-        if let Some(why) = why {
-            *trouble = Some(clipped(why));
-        }
+        *trouble = Some(clipped(why));
     }
 
-    /// Ends what is in force where its lease has ended. Says whether it did.
-    pub fn expire(&mut self, now: Time) -> bool {
-        let ended = self.active.as_ref().is_some_and(|active| active.until <= now);
-        if ended {
-            self.active = None;
-        }
-        ended
+    /// Ends what is in force where its lease has ended.
+    pub fn expire(&mut self, now: Time) {
+        self.active.take_if(|active| active.until <= now);
     }
 
     /// Where it stands, in a word.
@@ -462,10 +435,6 @@ impl Subscription {
 /// A pause, or the longer one that the callback asks for, within the limit.
 fn pause(own: Duration, asked: Option<Duration>) -> Duration {
     own.max(asked.unwrap_or_default()).min(PAUSE_LIMIT)
-}
-
-fn clipped(text: &str) -> String {
-    text.chars().take(TROUBLE_LIMIT).collect()
 }
 
 #[cfg(test)]

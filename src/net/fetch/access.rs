@@ -9,7 +9,9 @@ use std::hash::BuildHasher as _;
 use std::hash::RandomState;
 use std::io::Read as _;
 use std::sync::OnceLock;
-use tidegate_core::model::{FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, SecretText};
+use tidegate_core::model::{
+    FeedAccess, Login, ProxyAddress, ProxyRoute, SecretSource, SecretText, UserPassword,
+};
 use url::{Origin, Url};
 
 /// How a feed is asked for, and whose it is.
@@ -121,18 +123,17 @@ fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
         headers.insert(name, value);
     }
     if let Some(source) = &access.cookie {
-        headers.insert(COOKIE, header("cookie", &read_secret("cookie", source, false)?)?);
+        headers.insert(COOKIE, header("cookie", filled_secret(source))?);
     }
     match &access.login {
         Some(Login::Basic(login)) => {
-            let user = read_secret("basic.user", &login.user, true)?;
-            let password = read_secret("basic.password", &login.password, true)?;
+            let (user, password) = read_login(["basic.user", "basic.password"], login)?;
             let pair = BASE64.encode(format!("{user}:{password}").as_bytes());
-            headers.insert(AUTHORIZATION, header("basic", &format!("Basic {pair}"))?);
+            headers.insert(AUTHORIZATION, header("basic", Ok(format!("Basic {pair}")))?);
         }
         Some(Login::Bearer(source)) => {
-            let token = read_secret("bearer", source, false)?;
-            headers.insert(AUTHORIZATION, header("bearer", &format!("Bearer {token}"))?);
+            let token = filled_secret(source).map(|token| format!("Bearer {token}"));
+            headers.insert(AUTHORIZATION, header("bearer", token)?);
         }
         None => {}
     }
@@ -146,7 +147,7 @@ fn url_login(url: &Url) -> Result<Option<HeaderValue>, FetchError> {
     }
     let plain = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
     let pair = [plain(url.username()), plain(url.password().unwrap_or_default())].join(&b':');
-    header("url", &format!("Basic {}", BASE64.encode(&pair))).map(Some)
+    header("url", Ok(format!("Basic {}", BASE64.encode(&pair)))).map(Some)
 }
 
 /// A header whose value is a secret, which is read; else what is wrong and what to do.
@@ -154,7 +155,7 @@ pub fn secret_header(
     name: &str,
     source: &SecretSource,
 ) -> Result<(HeaderName, HeaderValue), String> {
-    let value = sensitive(&filled_secret(source, false)?)?;
+    let value = sensitive(&filled_secret(source)?)?;
     let name = HeaderName::from_bytes(name.as_bytes());
     Ok((name.map_err(|_| "is no name of a header".to_owned())?, value))
 }
@@ -166,29 +167,27 @@ fn sensitive(value: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-fn header(name: &str, value: &str) -> Result<HeaderValue, FetchError> {
-    sensitive(value).map_err(|why| unusable(name, &why))
+/// A header of a secret that was read; `name` is what the error calls it.
+fn header(name: &str, secret: Result<String, String>) -> Result<HeaderValue, FetchError> {
+    secret.and_then(|secret| sensitive(&secret)).map_err(|why| unusable(name, &why))
 }
 
 fn unusable(name: &str, why: &str) -> FetchError {
     FetchError::operator(format!("the secret {name} of the feed cannot be used: {why}"))
 }
 
-/// Reads a secret; `name` is what the error calls it.
-fn read_secret(
-    name: &str,
-    source: &SecretSource,
-    may_be_empty: bool,
-) -> Result<String, FetchError> {
-    filled_secret(source, may_be_empty).map_err(|why| unusable(name, &why))
+/// Reads a user's name and password, which may be empty.
+fn read_login(names: [&str; 2], login: &UserPassword) -> Result<(String, String), FetchError> {
+    let [user, password] = names;
+    let read = |name, source| find_secret(source).map_err(|why| unusable(name, &why));
+    Ok((read(user, &login.user)?, read(password, &login.password)?))
 }
 
-fn filled_secret(source: &SecretSource, may_be_empty: bool) -> Result<String, String> {
-    let text = find_secret(source)?;
-    if text.is_empty() && !may_be_empty {
-        return Err("is empty".to_owned());
+fn filled_secret(source: &SecretSource) -> Result<String, String> {
+    match find_secret(source)? {
+        text if text.is_empty() => Err("is empty".to_owned()),
+        text => Ok(text),
     }
-    Ok(text)
 }
 
 /// The secret that a source names, without the line's end of a file; else what is wrong and what to do.
@@ -237,8 +236,7 @@ impl ReadyProxy {
         let wrong = || unusable("proxy", "is no address of a proxy");
         let mut url = Url::parse(&proxy.url).map_err(|_| wrong())?;
         if let Some(login) = &proxy.login {
-            let user = read_secret("proxy.user", &login.user, true)?;
-            let password = read_secret("proxy.password", &login.password, true)?;
+            let (user, password) = read_login(["proxy.user", "proxy.password"], login)?;
             url.set_username(&user).map_err(|()| wrong())?;
             url.set_password(Some(&password)).map_err(|()| wrong())?;
         }

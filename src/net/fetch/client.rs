@@ -29,7 +29,7 @@ use http::header::{
 };
 use reqwest::Response;
 use reqwest::cookie::{CookieStore as _, Jar};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegate_core::model::BodyPrints;
 use tower::util::BoxCloneSyncService;
@@ -88,7 +88,7 @@ pub(super) struct Core {
     /// connections.
     maker: ClientMaker,
     allow: AllowPrivate,
-    kept: Mutex<KeptHosts>,
+    kept: KeptHosts,
     pub(super) limits: FetchLimits,
     /// The way out of every request that has none of its own.
     proxy: Option<ReadyProxy>,
@@ -116,7 +116,7 @@ impl Core {
         let core = Self {
             maker,
             allow: settings.allow_private,
-            kept: Mutex::default(),
+            kept: KeptHosts::default(),
             limits,
             proxy,
             proxy_resolves,

@@ -13,9 +13,7 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use reqwest::Client;
 use rustls::client::Resumption;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tidegate_core::trust::{ServerTrust, read_certificates};
 
 /// What this gateway can read, best first.
@@ -27,7 +25,7 @@ pub(super) const CODINGS: &str = "gzip, br, zstd, deflate";
 pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The most pairs of clients that are kept for proxies; for a proxy with other credentials it is another one.
+/// The most pairs of clients that are kept; for a proxy with other credentials it is another one.
 const MAX_CLIENTS: u64 = 32;
 
 /// The versions of HTTP that a client speaks.
@@ -69,10 +67,9 @@ pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
     trust: ServerTrust,
-    /// Those without a proxy: they are few, and most feeds are read through them.
-    direct: Mutex<HashMap<(Openness, HttpVersions), Clients>>,
-    /// Those with one; the ones that were not used for longest go first.
-    proxied: Cache<(ReadyProxy, Openness, HttpVersions), Clients>,
+    /// By the proxy, if any; the ones that were not used for longest go first, which are never those without one, since most
+    /// feeds are read through them.
+    made: Cache<(Option<ReadyProxy>, Openness, HttpVersions), Clients>,
 }
 
 impl ClientMaker {
@@ -86,8 +83,7 @@ impl ClientMaker {
             headers: own_headers(settings),
             limits: settings.limits,
             trust,
-            direct: Mutex::default(),
-            proxied: Cache::builder().max_capacity(MAX_CLIENTS).eviction_policy(lru).build(),
+            made: Cache::builder().max_capacity(MAX_CLIENTS).eviction_policy(lru).build(),
         })
     }
 
@@ -109,14 +105,7 @@ impl ClientMaker {
             let closing = self.client(proxy, versions, (&resolver, 0))?;
             Ok(Clients { keeping, closing })
         };
-        let Some(proxy) = proxy else {
-            let mut direct = self.direct.lock().unwrap_or_else(PoisonError::into_inner);
-            return match direct.entry((openness, versions)) {
-                Entry::Occupied(made) => Ok(made.get().clone()),
-                Entry::Vacant(new) => Ok(new.insert(make()?).clone()),
-            };
-        };
-        let made = self.proxied.try_get_with((proxy.clone(), openness, versions), make);
+        let made = self.made.try_get_with((proxy.cloned(), openness, versions), make);
         made.map_err(Arc::unwrap_or_clone)
     }
 

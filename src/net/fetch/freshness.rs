@@ -1,5 +1,6 @@
 //! What a response says of its own age and of requests to come: `Cache-Control`, `Expires`, `Retry-After`, rate limits. Pure.
 
+use crate::origin::words;
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, RETRY_AFTER};
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub const MAX_STATED: Duration = Duration::from_secs(365 * 86_400);
 /// say, must not be stored, or is stale already.
 pub fn freshness(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let mut max_age = None;
-    for directive in list(headers, &CACHE_CONTROL) {
+    for directive in words(headers, &CACHE_CONTROL) {
         let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
         match name.trim().to_ascii_lowercase().as_str() {
             "no-cache" | "no-store" => return None,
@@ -51,7 +52,7 @@ const RESET_IS_TIME: Duration = Duration::from_secs(1_000_000_000);
 pub fn rate_reset(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let number = |name: &str, short: &str| {
         let field = |begin: &&str| headers.get(format!("{begin}-{name}"))?.to_str().ok();
-        let lists = list(headers, &RATE_LIMIT).chain(list(headers, &RATE_LIMIT_POLICY));
+        let lists = words(headers, &RATE_LIMIT).chain(words(headers, &RATE_LIMIT_POLICY));
         let parameters = lists.flat_map(|item| item.split(';')).filter_map(|it| it.split_once('='));
         let mut parameters = parameters.filter(|(key, _)| [name, short].contains(&key.trim()));
         let text = RATE_FIELDS.iter().find_map(field).or_else(|| Some(parameters.next()?.1))?;
@@ -82,11 +83,6 @@ fn seconds(text: &str) -> Option<Duration> {
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
-}
-
-fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
 #[cfg(test)]

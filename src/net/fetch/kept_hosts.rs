@@ -1,53 +1,43 @@
-//! To which hosts a connection stays open after an answer. Pure; the time is told.
+//! To which hosts a connection stays open after an answer.
 //!
 //! A connection that waits takes some KB here, tens with TLS, and a place at its server. So a bounded
 //! number of hosts has one, those first that are asked again before it would be closed.
 
-use std::collections::HashMap;
+use moka::sync::Cache;
 use std::time::Duration;
-use tokio::time::Instant;
 
-/// The most hosts to which a connection stays open.
-pub const MAX_KEPT_HOSTS: usize = 2048;
+/// The most hosts to which a connection stays open; half of them may be hosts that are not known to be asked again so
+/// soon.
+pub const MAX_KEPT_HOSTS: u64 = 2048;
 /// How long a connection stays open that nobody uses: longer than the minute at which many feeds are
 /// polled.
 pub const KEPT_IDLE: Duration = Duration::from_secs(90);
-/// How many of them may be hosts that are not known to be asked again so soon.
-const MAX_UNSURE: usize = MAX_KEPT_HOSTS / 2;
 
 /// The hosts to which a connection may be open, by fingerprint, each until it is closed.
-#[derive(Debug, Default)]
-pub(super) struct KeptHosts {
-    until: HashMap<u64, Instant>,
-    swept: Option<Instant>,
+#[derive(Debug)]
+pub(super) struct KeptHosts(Cache<u64, ()>);
+
+impl Default for KeptHosts {
+    fn default() -> Self {
+        Self(Cache::builder().time_to_idle(KEPT_IDLE).build())
+    }
 }
 
 impl KeptHosts {
     /// Whether the connection to a host that is asked now is to stay open. `soon`: it is asked again
     /// within [`KEPT_IDLE`].
-    pub(super) fn admit(&mut self, host: u64, soon: bool, now: Instant) -> bool {
-        let end = now + KEPT_IDLE;
-        if let Some(until) = self.until.get_mut(&host).filter(|until| **until > now) {
-            *until = end;
+    pub(super) fn admit(&self, host: u64, soon: bool) -> bool {
+        if self.0.get(&host).is_some() {
             return true;
         }
-        let limit = if soon { MAX_KEPT_HOSTS } else { MAX_UNSURE };
-        if self.until.len() >= limit {
-            self.sweep(now);
-        }
-        let has_room = self.until.len() < limit;
+        // What is over makes room.
+        self.0.run_pending_tasks();
+        let limit = if soon { MAX_KEPT_HOSTS } else { MAX_KEPT_HOSTS / 2 };
+        let has_room = self.0.entry_count() < limit;
         if has_room {
-            self.until.insert(host, end);
+            self.0.insert(host, ());
         }
         has_room
-    }
-
-    fn sweep(&mut self, now: Instant) {
-        if self.swept.is_some_and(|swept| now.duration_since(swept) < Duration::from_secs(1)) {
-            return;
-        }
-        self.swept = Some(now);
-        self.until.retain(|_, until| *until > now);
     }
 }
 
@@ -56,19 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_that_is_asked_in_time_stays_and_others_leave_room() {
-        let (mut kept, start) = (KeptHosts::default(), Instant::now());
-        let most = MAX_KEPT_HOSTS as u64;
-        let unsure = (0..most).filter(|host| kept.admit(*host, false, start)).count();
-        assert_eq!(unsure, MAX_UNSURE);
-        let soon = (most..2 * most).filter(|host| kept.admit(*host, true, start)).count();
-        assert_eq!(soon, MAX_KEPT_HOSTS - MAX_UNSURE);
-        assert!(!kept.admit(u64::MAX, true, start));
-        // Who has a place keeps it, and the others' end with their connections.
-        let minute = start + Duration::from_secs(60);
-        assert!(kept.admit(most, true, minute) && kept.admit(0, false, minute));
-        let later = start + KEPT_IDLE;
-        assert!(kept.admit(u64::MAX, true, later));
-        assert_eq!(kept.until.len(), 3);
+    fn so_many_hosts_have_a_place_and_keep_it_for_a_while() {
+        let kept = KeptHosts::default();
+        let admitted = |hosts: std::ops::Range<u64>, soon| {
+            hosts.filter(|host| kept.admit(*host, soon)).count() as u64
+        };
+        assert_eq!(admitted(0..MAX_KEPT_HOSTS, false), MAX_KEPT_HOSTS / 2);
+        assert_eq!(admitted(10_000..20_000, true), MAX_KEPT_HOSTS / 2);
+        assert!(kept.admit(0, false) && !kept.admit(u64::MAX, true));
+        assert_eq!(kept.0.policy().time_to_idle(), Some(KEPT_IDLE));
     }
 }

@@ -19,22 +19,14 @@ pub struct LeadScope {
 }
 
 impl LeadScope {
-    /// Of a feed's own address, and of what its documents and answers name.
+    /// Of a feed's own address, and of what its documents and answers name. Messages tell of an address that the operator
+    /// keeps secret no more than its origin.
     pub fn of_feed(feed: &FeedRecord) -> Self {
         let site = feed.on_demand.as_ref().map(|made| made.site.clone());
-        Self { named_by: vec![feed.url.clone()], site }
-    }
-
-    /// Of what a feed names that is asked for apart from it. Messages about that tell no address of which the operator
-    /// says that it is secret.
-    pub fn by_feed(feed: &FeedRecord) -> Self {
-        let leads = Self::of_feed(feed);
-        match read_url(&feed.url) {
-            Ok(url) if feed.options.secret == Some(true) => {
-                Self { named_by: vec![url.origin().ascii_serialization()], ..leads }
-            }
-            _ => leads,
-        }
+        let hides = site.is_none() && feed.options.secret == Some(true);
+        let origin = read_url(&feed.url).ok().filter(|_| hides);
+        let origin = origin.map(|url| url.origin().ascii_serialization());
+        Self { named_by: vec![origin.unwrap_or_else(|| feed.url.clone())], site }
     }
 
     /// Whether an answer may lead to an address, as far as the addresses themselves tell. What is asked for in the end
@@ -55,7 +47,7 @@ impl LeadScope {
 
     /// The same of a feed that a list added.
     pub fn added_by(self, list: &FeedRecord) -> Self {
-        let named_by = [Self::by_feed(list).named_by, self.named_by].concat();
+        let named_by = [Self::of_feed(list).named_by, self.named_by].concat();
         Self { named_by, site: self.site }
     }
 }

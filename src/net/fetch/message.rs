@@ -65,7 +65,7 @@ impl Validators {
 }
 
 /// Asks for a document.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct FetchRequest {
     /// The address as configured; credentials in it are for its own origin only.
     pub url: String,
@@ -94,23 +94,9 @@ pub struct FetchRequest {
 impl FetchRequest {
     /// Asks for a whole document, whatever is known of it.
     pub fn whole(url: String, now: Time) -> Self {
-        Self {
-            url,
-            start: None,
-            validators: Validators::default(),
-            deltas: false,
-            known_wire: None,
-            soon: false,
-            access: None,
-            for_everybody: false,
-            is_secret: false,
-            leads: LeadScope::default(),
-            now,
-        }
+        Self { url, now, ..Self::default() }
     }
-}
 
-impl FetchRequest {
     /// The same as a feed is asked for. What an operator did not configure is for everybody, or is not taken, and an
     /// address that is not the feed's is one that the feed names.
     pub fn for_feed(self, feed: &FeedRecord) -> Self {

@@ -2,6 +2,7 @@
 
 use super::forwarded::PublicName;
 use super::site::{OriginConfig, OriginPlace, PassMode};
+use crate::fetch::MAX_URL_BYTES;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Uri, header};
 use percent_encoding::{AsciiSet, percent_encode};
@@ -9,9 +10,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_core::model::ShownAddress;
 use url::{Position, Url};
-
-/// The longest address that is passed on, in bytes.
-const ADDRESS_LIMIT: usize = 8192;
 
 /// Whether no address has a character (RFC 3986 appendix A).
 const fn is_foreign(character: u8) -> bool {
@@ -101,7 +99,7 @@ impl OriginSite {
     pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, &'static str> {
         let base = &self.config.url;
         let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
-        if length > ADDRESS_LIMIT {
+        if length > MAX_URL_BYTES {
             return Err(TOO_LONG);
         }
         if rest.contains(|c: char| c == '\\' || c.is_control() || c == '#') {

@@ -48,7 +48,7 @@ const MADE_UP: [&str; 5] = ["//", ";", "%2f", "%5c", "%3b"];
 
 /// Whether an answer is the same whoever asks and however, as far as it says so itself.
 pub fn is_neutral(headers: &HeaderMap) -> bool {
-    words(headers, header::VARY).all(|word| is_one_of(word, &NEUTRAL))
+    words(headers, &header::VARY).all(|word| is_one_of(word, &NEUTRAL))
 }
 
 /// Whether an answer may become a feed, as far as status and headers tell; its document decides then. Every other
@@ -65,7 +65,7 @@ pub fn is_for_everybody(headers: &HeaderMap) -> bool {
 /// The same, with what of the answer says that it is not.
 pub fn check_for_everybody(headers: &HeaderMap) -> Result<(), NotForEverybody> {
     let said = CLOSED.iter().find(|(name, word, _)| {
-        words(headers, HeaderName::from_static(name))
+        words(headers, &HeaderName::from_static(name))
             // Some sites write semicolons between what they forbid.
             .flat_map(|said| said.split(';'))
             .filter_map(|said| said.split('=').next())
@@ -98,8 +98,11 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     kind.split(';').next().map(str::trim)
 }
 
-/// The elements of a header that is a list.
-fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+/// The elements of a header that is a list (RFC 9110 section 5.6.1).
+pub(crate) fn words<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim)
 }

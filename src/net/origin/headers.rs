@@ -73,7 +73,7 @@ pub fn to_origin(
     forwarded: Option<&ForwardedFor<'_>>,
     via: &Via,
 ) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(asked.len() + ADDED);
+    let mut headers = HeaderMap::with_capacity(2 * asked.len());
     let is_coded = asked.contains_key(header::TRANSFER_ENCODING);
     let is_replaced = |name: &HeaderName| forwarded.is_some() && is_of_proxy(name);
     for (name, value) in asked {
@@ -100,9 +100,6 @@ pub fn to_origin(
     via.add(&mut headers);
     headers
 }
-
-/// How many headers a request gets on its way.
-const ADDED: usize = 6;
 
 /// Whether a header of a request ends here. A program behind CGI takes the last one for its own proxy.
 fn is_for_gateway(name: &HeaderName) -> bool {

@@ -2,6 +2,8 @@
 
 use super::ledger::{NOT_PUBLIC, Task};
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
+use crate::schedule::describe_duration;
+use crate::subscribe::ANSWER_LIMIT;
 use data_encoding::HEXLOWER;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -17,10 +19,6 @@ use tokio::time::timeout;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// How much of an answer to a verification is read, in bytes: more than any challenge.
-const ECHO: usize = 256;
-/// How much of an answer to a delivery is read, in bytes, so that its connection can go on.
-const THANKS: usize = 1024;
 /// The largest document that is delivered, in bytes.
 const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
 /// How long a callback may take that is asked for the first time and has agreed to nothing yet: strangers name many
@@ -31,6 +29,7 @@ const LATE: FetchError = FetchError::Timeout { what: "answer", limit: FIRST_ANSW
 const OTHER_CALLS: &str = "another gateway may own the feed, which calls then";
 /// The bytes of chance in a challenge.
 const CHALLENGE: usize = 32;
+
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallOutcome {
@@ -42,31 +41,27 @@ pub(super) enum CallOutcome {
     End { why: String, of_document: bool },
 }
 
-/// Does what a task says; what came of it, and how many bytes were sent.
-pub(super) async fn perform(
-    shared: &HubShared,
-    topics: &Topics,
-    task: &Task,
-) -> (CallOutcome, u64) {
-    if !shared.can_call() {
-        return (CallOutcome::PutOff(OTHER_CALLS.to_owned()), 0);
+/// Does what a task says, when its callback's host may be called.
+pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
+    let callback = &task.subscription.callback;
+    if let Err(left) = shared.hosts.wait_to_call(callback).await {
+        let left = describe_duration(left);
+        return CallOutcome::PutOff(format!("its host asked for a pause, {left} of it are left"));
     }
-    let answer = match task.duty {
-        Duty::Verify(intent) => verify(shared, task, intent).await,
-        Duty::Deny => deny(shared, task).await,
-        // The ledger does this by itself.
-        Duty::Expire => return (CallOutcome::PutOff("its lease has ended".to_owned()), 0),
-        Duty::Deliver => {
-            return match prepare(shared, topics, task).await {
-                Ok((delivery, tick)) => {
-                    let bytes = u64::try_from(delivery.body.len()).unwrap_or(u64::MAX);
-                    (CallOutcome::Answered(deliver(shared, task, delivery).await, tick), bytes)
-                }
-                Err(outcome) => (outcome, 0),
-            };
-        }
-    };
-    (CallOutcome::Answered(answer, None), 0)
+    if !shared.can_call() {
+        return CallOutcome::PutOff(OTHER_CALLS.to_owned());
+    }
+    match task.duty {
+        Duty::Verify(intent) => CallOutcome::Answered(verify(shared, task, intent).await, None),
+        Duty::Deny | Duty::Expire => CallOutcome::Answered(deny(shared, task).await, None),
+        Duty::Deliver => match prepare(shared, topics, task).await {
+            Ok((delivery, tick)) => {
+                shared.hosts.note_delivery(callback, delivery.body.len());
+                CallOutcome::Answered(deliver(shared, task, delivery).await, tick)
+            }
+            Err(outcome) => outcome,
+        },
+    }
 }
 
 async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnswer {
@@ -126,7 +121,7 @@ async fn deny(shared: &HubShared, task: &Task) -> CallbackAnswer {
 /// Asks a callback that a stranger named.
 async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     let request = CallRequest::get(url, LeadScope::default(), shared.clock.now());
-    let request = CallRequest { answer: ECHO, ..request };
+    let request = CallRequest { answer: ANSWER_LIMIT, ..request };
     shared.call(Manner::WebSub).oneshot(request).await
 }
 
@@ -176,13 +171,9 @@ async fn prepare(
         (_, None, _) => Vec::new(),
     };
     for (name, value) in signed {
-        headers.insert(
-            name,
-            HeaderValue::from_str(&value).map_err(|_| {
-                let why = "the signature is no header".to_owned();
-                CallOutcome::Answered(CallbackAnswer::Failed { why, after: None }, tick)
-            })?,
-        );
+        let value = HeaderValue::try_from(value);
+        let value = value.map_err(|error| CallOutcome::PutOff(error.to_string()))?;
+        headers.insert(name, value);
     }
     // This gateway may have slept since: what it has may be older than what the next owner has delivered.
     match shared.can_call() {
@@ -195,7 +186,7 @@ async fn deliver(shared: &HubShared, task: &Task, delivery: CallBody) -> Callbac
     let Subscription { manner, callback, .. } = &task.subscription;
     let request = CallRequest::get(callback.clone(), LeadScope::default(), shared.clock.now());
     let (method, sent) = (Method::POST, delivery);
-    let request = CallRequest { method, sent, answer: THANKS, ..request };
+    let request = CallRequest { method, sent, answer: ANSWER_LIMIT, ..request };
     match shared.call(*manner).oneshot(request).await {
         Ok(called) => CallbackAnswer::to_delivery(called.status, called.retry_after),
         Err(error) => CallbackAnswer::Failed { why: describe_error(&error, *manner), after: None },
@@ -237,7 +228,9 @@ fn describe_error(error: &FetchError, manner: Manner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host_queue::HostQueue;
     use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
+    use crate::politeness::HostRules;
     use crate::testing::owners::gateway;
     use std::sync::Arc;
     use tidegate_core::clock::ManualClock;
@@ -245,6 +238,7 @@ mod tests {
     use tidegate_core::websub::Subscription;
     use tidegate_net::fetch::{AllowPrivate, Call};
     use tidegate_store::Store;
+    use tokio::time::Instant;
 
     /// Documents of so many bytes, whatever else is done for that.
     fn made(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
@@ -262,6 +256,7 @@ mod tests {
         let parts = HubConfig {
             store: Arc::new(store),
             clock: clock(),
+            hosts: HostQueue::new(1, HostRules::default()),
             settings: HubSettings::default(),
             calling: Calling {
                 callbacks: call.clone(),
@@ -276,7 +271,7 @@ mod tests {
         let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
         let callback = Url::parse("https://reader.example/").unwrap();
         let subscription = Subscription::new(Manner::WebSub, feed, topic.to_owned(), callback);
-        Task { subscription, duty: Duty::Deliver, serial: 1 }
+        Task { subscription, duty: Duty::Deliver }
     }
 
     fn gone() -> CallOutcome {
@@ -292,11 +287,31 @@ mod tests {
             Ok(Called { status: 410, whole: true, ..Called::default() })
         });
         let (hub, task) = (hub(store, Call::new(ended)).await, delivery());
-        let (outcome, _) = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
+        let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("at most 16777216"), "{why}");
-        let done = perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await;
-        assert_eq!(done, (gone(), 16 << 20));
+        assert_eq!(perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await, gone());
+    }
+
+    /// How soon its host is called again.
+    #[tokio::test(start_paused = true)]
+    async fn a_host_is_called_at_a_bounded_rate() {
+        let answers = async |_: CallRequest| Ok(Called { status: 204, ..Called::default() });
+        let store = Store::in_memory(None, clock()).unwrap();
+        let (hub, mut task) = (hub(store, Call::new(tower::service_fn(answers))).await, delivery());
+        for (callback, bytes, expected) in [
+            ("https://small.example/", 0, 2 * 400),
+            ("https://large.example/", DOCUMENT_LIMIT, 2 * (400 + 30_000)),
+            ("http://127.0.0.1:81/", DOCUMENT_LIMIT, 0),
+        ] {
+            task.subscription.callback = Url::parse(callback).unwrap();
+            let begun = Instant::now();
+            for _ in 0..3 {
+                perform(&hub.0, &made(move || bytes), &task).await;
+            }
+            let took = begun.elapsed().as_millis();
+            assert!((expected..expected + 20).contains(&took), "{callback}: {took}");
+        }
     }
 
     /// Strangers' callbacks and the operator's webhooks are behind guards of their own.
@@ -316,7 +331,7 @@ mod tests {
         for manner in [Manner::WebSub, Manner::RssCloud, Manner::Webhook] {
             let mut task = delivery();
             task.subscription.manner = manner;
-            let (outcome, _) = perform(&hub.0, &made(|| 1), &task).await;
+            let outcome = perform(&hub.0, &made(|| 1), &task).await;
             let taken = CallOutcome::Answered(CallbackAnswer::Taken, None);
             let expected = if manner == Manner::Webhook { taken } else { gone() };
             assert_eq!(outcome, expected, "{manner:?}");
@@ -333,7 +348,7 @@ mod tests {
         shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
             let task = Task { duty, ..delivery() };
-            let (outcome, _) = perform(&shared, &made(|| 1), &task).await;
+            let outcome = perform(&shared, &made(|| 1), &task).await;
             assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
         }
     }

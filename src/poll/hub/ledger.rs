@@ -4,8 +4,8 @@
 mod entries;
 
 use super::HubSettings;
-use super::lanes::{LaneTurn, host_of};
-use entries::{FOLLOWS, FeedEntry, SubscriptionEntry};
+use super::lanes::{Counts, LaneTurn};
+use entries::{FeedEntry, SubscriptionEntry};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,7 +14,7 @@ use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::cloud::CLOUD_LEASE;
 use tidegate_core::websub::{
     CallbackAnswer, CallbackPurpose, Duty, HubRequest, Intent, Manner, Secret, Subscription,
-    SubscriptionId, VERIFICATIONS,
+    SubscriptionId,
 };
 use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{StoreError, SubscriptionChange};
@@ -71,8 +71,6 @@ pub struct SubscriptionCount {
 pub(super) struct Task {
     pub(super) subscription: Subscription,
     pub(super) duty: Duty,
-    /// Which of the requests for this subscription it is about.
-    pub(super) serial: u64,
 }
 
 /// The name of a client in shares. Of IPv6 it is the network of 48 bits: one who has that has many of 64.
@@ -92,8 +90,8 @@ pub(super) struct Ledger {
     pub(super) settings: HubSettings,
     entries: HashMap<SubscriptionId, SubscriptionEntry>,
     feeds: HashMap<FeedName, FeedEntry>,
-    /// The subscriptions by the hosts of their callbacks.
-    hosts: HashMap<Arc<str>, HashSet<SubscriptionId>>,
+    /// How many callbacks each host has.
+    hosts: Counts,
     /// The requests that are not verified.
     unverified: HashSet<SubscriptionId>,
     queue: BTreeSet<(Time, SubscriptionId)>,
@@ -101,8 +99,6 @@ pub(super) struct Ledger {
     dirty: HashMap<SubscriptionId, SubscriptionChange>,
     delivered: u64,
     failed: u64,
-    /// When it was last looked what is due.
-    looked: Option<Time>,
 }
 
 impl Ledger {
@@ -131,40 +127,23 @@ impl Ledger {
             return Err(AskError::Callback(NOT_PUBLIC));
         }
         let is_end = intent == Intent::Unsubscribe;
-        let wanted = match (intent, manner) {
-            (Intent::Unsubscribe, _) => CallbackPurpose::Unsubscribe,
-            (Intent::Subscribe, Manner::RssCloud) => {
-                CallbackPurpose::Subscribe { lease: CLOUD_LEASE.as_secs(), secret, told: tick }
-            }
-            (Intent::Subscribe, _) => {
-                let lease = self.settings.leases.grant(lease);
-                CallbackPurpose::Subscribe { lease, secret, told: tick }
-            }
+        let lease = match manner {
+            Manner::RssCloud => CLOUD_LEASE.as_secs(),
+            Manner::WebSub | Manner::Webhook => self.settings.leases.grant(lease),
+        };
+        let wanted = match is_end {
+            true => CallbackPurpose::Unsubscribe,
+            false => CallbackPurpose::Subscribe { lease, secret, told: tick },
         };
         let asked = Subscription::new(manner, feed.clone(), topic, callback);
         let id = asked.id();
-        // What is answered about another registration with the cloud counts for this one, where that one does not wait
-        // itself.
-        let is_asking = |other: &SubscriptionId| {
-            *other != id && self.entries.get(other).is_some_and(SubscriptionEntry::is_asking)
-        };
-        let all = self.of_cloud(&asked.callback);
-        let follows = manner == Manner::RssCloud && all.iter().any(is_asking);
         match self.entries.get(&id).map(|entry| entry.subscription.is_asked_for()) {
             None if is_end => return Err(AskError::Unknown),
             None => self.add(asked, client.map(client_name), now)?,
             Some(true) if is_end => return Err(AskError::Pending),
             Some(_) => {}
         }
-        self.change(id, now, |entry| {
-            if !entry.subscription.ask(wanted, now) {
-                return;
-            }
-            entry.serial += 1;
-            if let Some(pending) = entry.subscription.pending.as_mut().filter(|_| follows) {
-                pending.not_before = Some(now.plus(FOLLOWS));
-            }
-        });
+        self.change(id, now, |entry| entry.subscription.ask(wanted, now));
         Ok(())
     }
 
@@ -208,57 +187,15 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes in a new subscription, within the limits.
-    fn add(
-        &mut self,
-        new: Subscription,
-        client: Option<Arc<str>>,
-        now: Time,
-    ) -> Result<(), AskError> {
-        self.make_room(&host_of(&new.callback), client.as_ref(), now)?;
-        self.insert(new, client, now);
-        Ok(())
-    }
-
     /// Takes what a callback answered to a verification or a denial, unless another request has come since: it says
     /// nothing of that.
     pub(super) fn verified(&mut self, task: &Task, answer: CallbackAnswer, now: Time) {
-        let id = task.subscription.id();
-        if task.subscription.manner == Manner::RssCloud {
-            self.share_answer(id, task, &answer, now);
-        }
-        self.release(id, now);
-        self.change(id, now, |entry| {
-            if entry.serial == task.serial {
+        self.change(task.subscription.id(), now, |entry| {
+            entry.busy = false;
+            if entry.subscription.asks_the_same(&task.subscription) {
                 entry.subscription.heard(answer, now);
             }
         });
-    }
-
-    /// One rssCloud answer settles all pending registrations of its callback: one registration may name several feeds,
-    /// and is one question to one reader.
-    fn share_answer(
-        &mut self,
-        id: SubscriptionId,
-        task: &Task,
-        answer: &CallbackAnswer,
-        now: Time,
-    ) {
-        let pending = task.subscription.pending.as_ref();
-        let is_last = pending.is_some_and(|pending| pending.attempts + 1 >= VERIFICATIONS);
-        let answer = match answer {
-            CallbackAnswer::Failed { .. } if !is_last => return,
-            CallbackAnswer::Failed { why, .. } => CallbackAnswer::Refused(why.clone()),
-            answer => answer.clone(),
-        };
-        let all = self.of_cloud(&task.subscription.callback);
-        for other in all.into_iter().filter(|other| *other != id) {
-            self.change(other, now, |entry| {
-                if !entry.busy {
-                    entry.subscription.heard(answer.clone(), now);
-                }
-            });
-        }
     }
 
     /// Takes what a callback answered to a delivery of the change `tick`.
@@ -273,9 +210,10 @@ impl Ledger {
             CallbackAnswer::Taken => self.delivered += 1,
             _ => self.failed += 1,
         }
-        self.found(id);
-        self.release(id, now);
-        self.change(id, now, |entry| entry.subscription.pushed(answer, tick, now));
+        self.change(id, now, |entry| {
+            (entry.busy, entry.put_offs) = (false, 0);
+            entry.subscription.pushed(answer, tick, now);
+        });
     }
 
     /// What is to be written, at most so many.
@@ -324,9 +262,7 @@ impl Ledger {
         let mut count = 0;
         for (id, reason) in ended {
             self.change(id, now, |entry| {
-                let is_denied = entry.subscription.deny(reason, now);
-                entry.serial += u64::from(is_denied);
-                count += usize::from(is_denied);
+                count += usize::from(entry.subscription.deny(reason, now));
             });
         }
         count
@@ -334,7 +270,6 @@ impl Ledger {
 
     /// What is due of feeds that this gateway owns: ends leases, and answers whom to call.
     pub(super) fn due(&mut self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
-        self.follow_clock(now);
         let mut due = Vec::new();
         while let Some((_, id)) = self.queue.first().copied().filter(|(time, _)| *time <= now) {
             self.queue.pop_first();
@@ -343,16 +278,20 @@ impl Ledger {
             if !owns(&entry.subscription.feed) {
                 continue;
             }
-            self.change(id, now, |entry| entry.subscription.expire(now));
-            let tick = self.tick_of(id);
+            let Some(duty) = self.duty_now(id, now) else { continue };
             let Some(entry) = self.entries.get_mut(&id) else { continue };
-            if entry.subscription.next(tick, now).is_some_and(|it| it.0 <= now) {
-                entry.busy = true;
-                due.push(entry.turn(id));
-                self.schedule(id, now);
-            }
+            entry.busy = true;
+            due.push(entry.turn(id, duty));
+            self.schedule(id, now);
         }
         due
+    }
+
+    /// What a callback is to be called for now. A lease that has ended goes.
+    fn duty_now(&mut self, id: SubscriptionId, now: Time) -> Option<Duty> {
+        self.change(id, now, |entry| entry.subscription.expire(now));
+        let (time, duty) = self.next_duty(id, now)?;
+        (time <= now).then_some(duty)
     }
 
     /// When something is due next.
@@ -369,29 +308,12 @@ impl Ledger {
         owns: impl Fn(&FeedName) -> bool,
     ) -> Option<Task> {
         let is_ours = self.entries.get(&id).is_some_and(|entry| owns(&entry.subscription.feed));
-        if is_ours {
-            self.change(id, now, |entry| entry.subscription.expire(now));
-        }
-        let tick = self.tick_of(id);
-        let entry = self.entries.get(&id)?;
-        match entry.subscription.next(tick, now) {
-            Some((time, duty)) if is_ours && time <= now && duty != Duty::Expire => {
-                let subscription = entry.subscription.clone();
-                Some(Task { subscription, duty, serial: entry.serial })
-            }
-            _ => {
-                self.release(id, now);
-                None
-            }
-        }
-    }
-
-    /// A subscription is not being called any more, and does not wait for its turn.
-    pub(super) fn release(&mut self, id: SubscriptionId, now: Time) {
-        if let Some(entry) = self.entries.get_mut(&id) {
-            entry.busy = false;
-        }
-        self.schedule(id, now);
+        let duty = is_ours.then(|| self.duty_now(id, now)).flatten();
+        let Some((duty, entry)) = duty.zip(self.entries.get(&id)) else {
+            self.release(id, now);
+            return None;
+        };
+        Some(Task { subscription: entry.subscription.clone(), duty })
     }
 
     /// Reckons anew what is due: other gateways own feeds since.

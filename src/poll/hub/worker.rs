@@ -2,9 +2,11 @@
 //! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
 use super::calls::{self, CallOutcome};
-use super::lanes::{LaneTurn, Lanes, Purpose};
+use super::lanes::{LaneKey, Lanes};
 use super::ledger::Task;
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
+use crate::feeds::MAX_BATCH;
+use crate::scheduler::SLICE;
 use futures_util::FutureExt as _;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -12,19 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, mask_token};
 use tidegate_core::websub::{CallbackAnswer, Duty, Manner, Subscription};
-use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{Epoch, StoreError, in_words};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The longest sleep.
-const SLICE: Duration = Duration::from_secs(1);
 /// How often it is looked at whether all topics are still there.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How many epochs are read at once.
-const EPOCHS: usize = 256;
 /// How long calls in flight may take when the hub stops; what is cut is done again at the next start.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
@@ -52,9 +49,6 @@ pub(super) async fn run(shared: Arc<HubShared>, topics: Topics, cancel: Cancella
     worker.shared.flush_or_warn().await;
 }
 
-/// How often subscriptions are read that other gateways take, at least.
-const READ_EVERY: Duration = Duration::from_secs(1);
-
 struct Worker {
     shared: Arc<HubShared>,
     topics: Topics,
@@ -64,8 +58,8 @@ struct Worker {
     /// Whether the ticks of all feeds are to be read, because the log does not tell them.
     stale: bool,
     lanes: Lanes,
-    /// The calls in flight, each of which gives its turn back, and tells how many bytes it sent.
-    calls: JoinSet<(LaneTurn, u64)>,
+    /// The calls in flight, each of which gives its turn back.
+    calls: JoinSet<LaneKey>,
     /// Says when other gateways own feeds.
     owners: Option<watch::Receiver<u64>>,
     /// When subscriptions are read again that other gateways took.
@@ -99,7 +93,7 @@ impl Worker {
             let (shared, pause) = (Arc::clone(&self.shared), self.pause());
             tokio::select! {
                 () = cancel.cancelled() => return,
-                Some(Ok((turn, bytes))) = self.calls.join_next() => self.lanes.done(&turn, bytes),
+                Some(Ok(turn)) = self.calls.join_next() => self.lanes.done(&turn),
                 () = shared.wake.notified() => {}
                 () = shared.look.notified() => look = Instant::now(),
                 changed = self.sealed.changed() => if changed.is_err() {
@@ -136,7 +130,7 @@ impl Worker {
         }
         // Each round reads a batch or ends.
         while self.at < newest {
-            let read = self.shared.store.epochs_after(self.at, EPOCHS).await?;
+            let read = self.shared.store.epochs_after(self.at, MAX_BATCH).await?;
             let follows = read.first().is_some_and(|first| first.epoch.0 == self.at.0 + 1);
             if !follows {
                 self.stale = true;
@@ -175,12 +169,12 @@ impl Worker {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
                 // So many can be read in a second.
-                self.read_at = Instant::now() + READ_EVERY * (1 + count / 20_000);
+                self.read_at = Instant::now() + SLICE * (1 + count / 20_000);
                 // Of the feeds of new ones the ticks are not known.
                 self.stale |= self.shared.ledger.lock().take_in(stored, now);
             }
             Err(error) => {
-                self.read_at = Instant::now() + READ_EVERY;
+                self.read_at = Instant::now() + SLICE;
                 tracing::warn!(error = in_words(&error), "the subscriptions could not be read");
             }
         }
@@ -221,40 +215,24 @@ impl Worker {
         let owns = |feed: &FeedName| self.shared.owns(feeds.as_deref(), feed);
         let due = self.shared.ledger.lock().due(now, owns);
         due.into_iter().for_each(|turn| self.lanes.push(turn));
-        while let Some(turn) = self.lanes.next(Instant::now()) {
+        while let Some(turn) = self.lanes.next() {
             let task = self.shared.ledger.lock().begin(turn.id, now, owns);
             let Some(task) = task else {
-                self.lanes.done(&turn, 0);
+                self.lanes.done(&turn.key);
                 continue;
             };
-            // Whom the operator allows by name needs no protection from this hub.
-            let is_public = fetch::check(&task.subscription.callback, &AllowPrivate::No).is_ok();
-            if is_public && !self.lanes.try_send(&turn, purpose(&task), Instant::now()) {
-                self.shared.ledger.lock().put_off(turn.id, task.duty, None, now);
-                self.lanes.done(&turn, 0);
-                continue;
-            }
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
                 let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));
-                let (outcome, bytes) = call.catch_unwind().await.unwrap_or_else(|_| {
-                    tracing::error!(host = &*turn.host, "a call of the hub broke off");
-                    (CallOutcome::PutOff("the call broke off".to_owned()), 0)
+                let outcome = call.catch_unwind().await.unwrap_or_else(|_| {
+                    tracing::error!(host = &*turn.key.host, "a call of the hub broke off");
+                    CallOutcome::PutOff("the call broke off".to_owned())
                 });
                 shared.take_over(&task, outcome, shared.clock.now());
                 shared.flush_or_warn().await;
-                (turn, bytes)
+                turn.key
             });
         }
-    }
-}
-
-/// Which part of what its host is sent a call belongs to.
-fn purpose(task: &Task) -> Purpose {
-    match task.duty {
-        Duty::Deliver => Purpose::Delivery,
-        Duty::Verify(_) if task.subscription.is_unverified() => Purpose::FirstVerification,
-        Duty::Verify(_) | Duty::Deny | Duty::Expire => Purpose::OtherVerification,
     }
 }
 
@@ -279,9 +257,9 @@ impl HubShared {
                 }
             }
             CallOutcome::PutOff(why) => {
-                // Said once of a topic: the reason may last, and hold for many.
-                if self.ledger.lock().put_off(id, task.duty, Some(&why), now) {
-                    tracing::warn!(topic, why, "callbacks are called later");
+                // The reason may last: it is said once.
+                if self.ledger.lock().put_off(id, task.duty, &why, now) {
+                    tracing::warn!(topic, host, why, "a callback is called later");
                 }
             }
             CallOutcome::End { why, of_document } => {
@@ -303,22 +281,10 @@ impl HubShared {
 fn log_answer(duty: Duty, answer: &CallbackAnswer, topic: &str, host: &str) {
     match (duty, answer) {
         (Duty::Deliver, CallbackAnswer::Taken) => tracing::debug!(topic, host, "delivered"),
-        (Duty::Deliver, CallbackAnswer::Refused(_)) => {
-            tracing::info!(topic, host, "the callback says that it is gone");
+        (_, CallbackAnswer::Taken) => tracing::info!(topic, host, ?duty, "a callback agreed"),
+        (_, CallbackAnswer::Refused(why) | CallbackAnswer::Failed { why, .. }) => {
+            tracing::info!(topic, host, ?duty, why, "a callback did not agree");
         }
-        (Duty::Deliver, CallbackAnswer::Failed { why, .. }) => {
-            tracing::info!(topic, host, why, "not delivered");
-        }
-        (Duty::Verify(intent), CallbackAnswer::Taken) => {
-            tracing::info!(topic, host, intent = intent.mode(), "a callback agreed");
-        }
-        (Duty::Verify(_), CallbackAnswer::Refused(why)) => {
-            tracing::info!(topic, host, why, "a request to the hub was dropped");
-        }
-        (_, CallbackAnswer::Failed { why, .. }) => {
-            tracing::info!(topic, host, why, "a callback could not be asked");
-        }
-        _ => {}
     }
 }
 

@@ -25,9 +25,8 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         judge: Arc::new(JudgeDouble::default()),
         cancel: CancellationToken::new(),
     };
-    let settings = parts.settings.clone();
     let context = Arc::new(Poller::context(parts));
-    let mut scheduler = PollScheduler::new(settings, Arc::clone(&context));
+    let mut scheduler = PollScheduler::new(Arc::clone(&context));
     let poller = Poller { commands, context: Arc::clone(&context) };
     for feed in ["ash", "birch"] {
         let keys = SubscriptionKeys { token: format!("token.{feed}"), secret: "secret".to_owned() };

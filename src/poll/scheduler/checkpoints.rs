@@ -1,10 +1,11 @@
 //! What polling remembers is written down by a task of its own: gathered for a while, and some of it at a time.
 
-use super::ownership::OrderedStates;
+use super::ownership::by_feed;
 use super::{PollContext, SLICE};
 use crate::feeds::CHECKPOINT_EVERY;
 use crate::polling::unless_it_breaks;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -21,9 +22,8 @@ pub(super) async fn keep_written(context: Arc<PollContext>) {
         let may_write = context.writing_term().is_some();
         let is_open = may_write && context.store.condition().stop.is_none();
         let due = context.table.unsaved().due().filter(|_| is_open).map(|at| at.max(not_before));
-        let has_marks = is_open && not_before <= now && context.attempts.has_unwritten();
-        if has_marks || due.is_some_and(|due| due <= now) {
-            if !write_some(&context, true, false).await {
+        if due.is_some_and(|due| due <= now) {
+            if !write_some(&context, false).await {
                 // Where several gateways poll, soon: others may wait for it.
                 let is_shared = context.store.gateways().is_some();
                 not_before = Instant::now() + if is_shared { SLICE } else { CHECKPOINT_EVERY };
@@ -45,29 +45,16 @@ pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
             context.table.remember(&name, &cell, Duration::ZERO);
         }
     }
-    context.attempts.close();
-    let is_left = || !context.table.unsaved().is_empty();
-    let mut is_stored = write_some(context, true, true).await;
-    // A mark that cannot be stored keeps nothing else from it.
-    if context.attempts.has_unwritten() {
-        is_stored = write_some(context, false, true).await;
+    if let Some(term) = context.writing_term() {
+        while_sure(context, term, context.attempts.close()).await;
     }
-    while is_stored && is_left() {
-        is_stored = write_some(context, false, true).await;
-    }
+    while write_some(context, true).await && !context.table.unsaved().is_empty() {}
 }
 
-/// Writes some of it, where that is due or `at_once`; `with_marks`: the marks of large documents before it. Answers
-/// whether it is stored.
-async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool) -> bool {
+/// Writes some of it, where that is due or `at_once`. Answers whether it is stored.
+async fn write_some(context: &Arc<PollContext>, at_once: bool) -> bool {
     // What is gathered from now on is not written after a silence.
     let Some(term) = context.writing_term() else { return false };
-    if with_marks && context.attempts.has_unwritten() {
-        let flushed = while_sure(context, term, context.attempts.flush()).await;
-        if flushed != Some(true) {
-            return false;
-        }
-    }
     let mut states = {
         let mut unsaved = context.table.unsaved();
         let is_due = at_once || unsaved.due().is_some_and(|due| due <= Instant::now());
@@ -101,19 +88,16 @@ async fn while_sure<T>(
 ) -> Option<T> {
     let mut look = interval(SLICE);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let unsure = poll_fn(|task| {
+    let mut writing = pin!(writing);
+    poll_fn(|task| {
         // It wakes the task for the next look.
         while look.poll_tick(task).is_ready() {}
         match context.writing_term() == Some(term) {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
+            true => writing.as_mut().poll(task).map(Some),
+            false => Poll::Ready(None),
         }
-    });
-    tokio::select! {
-        biased;
-        () = unsure => None,
-        written = writing => Some(written),
-    }
+    })
+    .await
 }
 
 /// Looks for silences while polling stops: nobody deals with one any more, and nothing is written after it.
@@ -134,12 +118,12 @@ async fn take_over_leases(
     if names.is_empty() {
         return Ok(());
     }
-    let mut stored = OrderedStates::new(context.store.poll_states_of(&names).await?);
+    let mut stored = by_feed(context.store.poll_states_of(&names).await?);
     let now = context.clock.now();
     let until = |it: &HubSubscription| it.lease.map(|lease| lease.until);
     for state in states {
         let Some(own) = &mut state.subscription else { continue };
-        let there = stored.next_of(&state.feed).and_then(|stored| stored.subscription);
+        let there = stored.remove(&state.feed).and_then(|stored| stored.subscription);
         let is_later = |it: &HubSubscription, own: &HubSubscription| {
             it.keys == own.keys && it.is_held(now) && until(it) > until(own)
         };

@@ -2,12 +2,12 @@
 
 use super::feed::Departure;
 use super::ownership::StoredFeed;
-use super::{CommandReply, MAX_WAITING, PollScheduler};
+use super::{CommandReply, MAX_WAITING, PollScheduler, refuse};
 use crate::domains::is_polled;
 use crate::error::PollError;
 use crate::reason::PlannedPoll;
 use crate::schedule::phase;
-use crate::{PollSettings, walk};
+use crate::walk;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, WalkStanding};
@@ -36,48 +36,45 @@ impl PollScheduler {
             return self.depart(&name, departure, reply);
         }
         let now = self.context.clock.now();
-        if self.context.attempts.lift(&name) {
+        if self.lift_mark(&name) {
             self.schedule(&name, PlannedPoll::new(now, "it was put again"));
         }
         let known = self.with_feed(&name, |feed| {
-            let has_moved = feed.record.url != record.url;
+            if feed.record.url != record.url {
+                return None;
+            }
             let is_asked_otherwise = feed.record.access != record.access;
-            let is_running = feed.live.running.is_some();
-            if let Some(running) = &feed.live.running {
-                // Where only options change, the round in flight is as good as any.
-                if has_moved || is_asked_otherwise {
-                    // It may be answered as if somebody else had asked.
-                    running.cancel.cancel();
-                }
-                let after = feed.after_round();
-                after.leaving = None;
-                after.asked_otherwise |= is_asked_otherwise;
-                after.successor = has_moved.then(|| Arc::clone(&record));
+            feed.record = Arc::clone(&record);
+            // Where only options change, the round in flight is as good as any.
+            let running = feed.live.running.as_mut();
+            let is_running = running.is_some();
+            if let Some(running) = running.filter(|_| is_asked_otherwise) {
+                // It may be answered as if somebody else had asked.
+                (running.cancel, running.asked_otherwise) = (None, true);
             }
-            (has_moved, is_asked_otherwise, is_running, !feed.memory.was_polled())
+            Some((is_asked_otherwise, is_running, !feed.memory.was_polled()))
         });
-        match known {
-            Some((true, _, true, _)) => {
-                self.with_feed(&name, |feed| feed.after_round().left.push(reply));
-                return;
+        let Some((is_asked_otherwise, is_running, is_new)) = known.flatten() else {
+            let last = self.last_round(&name);
+            self.insert(record, None, PlannedPoll::new(now, ADDED), Duration::ZERO);
+            return self.answer_after(last, reply);
+        };
+        self.resume_walk(&name, Duration::ZERO);
+        if !is_running {
+            if is_new {
+                self.schedule(&name, PlannedPoll::new(now, ADDED));
+            } else if is_asked_otherwise {
+                self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
             }
-            Some((false, is_asked_otherwise, is_running, is_new)) => {
-                self.with_feed(&name, |feed| feed.record = record);
-                self.resume_walk(&name, Duration::ZERO);
-                if !is_running {
-                    if is_new {
-                        self.schedule(&name, PlannedPoll::new(now, ADDED));
-                    } else if is_asked_otherwise {
-                        self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
-                    }
-                    self.bring_forward(&name);
-                }
-            }
-            Some((true, _, false, _)) | None => {
-                self.insert(record, None, PlannedPoll::new(now, ADDED), Duration::ZERO);
-            }
+            self.bring_forward(&name);
         }
         let _ = reply.send(());
+    }
+
+    /// Polls a feed again in whose documents the gateway ended. Whether it was stopped for that.
+    fn lift_mark(&self, name: &FeedName) -> bool {
+        let lifted = self.context.attempts.lift(name);
+        lifted.map(|writing| drop(self.context.spawn(writing))).is_some()
     }
 
     /// Polls a new feed right away, wherever it is polled from then on.
@@ -103,7 +100,7 @@ impl PollScheduler {
     ) -> Result<(), PollError> {
         let now = self.context.clock.now();
         let ordered = self.with_feed(name, |feed| {
-            if feed.is_leaving() {
+            if feed.live.is_guest {
                 return false;
             }
             let walk = &mut feed.memory.state.backfill;
@@ -141,40 +138,38 @@ impl PollScheduler {
     }
 
     pub(crate) fn poll_now(&mut self, name: &FeedName, reply: CommandReply) {
-        let has_room = self.asked_for < MAX_WAITING;
+        let has_room = self.asked_for.available_permits() > 0;
         let mut reply = Some(reply);
         let known = self.with_feed(name, |feed| {
-            let is_running = feed.live.running.is_some();
-            if feed.is_leaving() {
+            if feed.live.is_guest {
                 return Err(PollError::Unknown);
             }
-            let is_full = if is_running { feed.waiting() >= MAX_WAITING } else { !has_room };
+            let running = feed.live.running.as_mut();
+            let is_full = running.as_ref().map_or(!has_room, |it| it.waiting.len() >= MAX_WAITING);
             if is_full {
                 return Err(PollError::TooMany { limit: MAX_WAITING });
             }
-            if is_running {
-                feed.after_round().waiting.extend(reply.take());
+            if let Some(running) = running {
+                running.waiting.extend(reply.take());
             }
             Ok(())
         });
         let known = known.unwrap_or(Err(PollError::Unknown));
         if known.is_ok() {
             // Only what is polled now is scheduled again by that.
-            self.context.attempts.lift(name);
+            self.lift_mark(name);
         }
-        match (reply, known) {
-            (Some(reply), Ok(())) => {
-                self.unschedule(name);
-                self.begin(name, vec![reply], None);
-            }
-            (Some(reply), Err(refusal)) => drop(reply.send(Err(refusal))),
-            (None, _) => {}
+        let callers = reply.into_iter().collect();
+        match known {
+            Ok(()) => self.begin_for(name, callers),
+            Err(refusal) => refuse(callers, &refusal),
         }
     }
 
-    pub(crate) fn reconfigure(&mut self, settings: PollSettings) {
+    /// The settings and the client are others now.
+    pub(crate) fn reconfigure(&mut self) {
+        let settings = self.settings();
         self.context.hosts.reconfigure(settings.at_once, settings.host_rules());
-        self.settings = settings;
         for (name, _) in &self.context.table.all() {
             self.resume_hub(name);
             self.watch_hub(name);
@@ -201,7 +196,7 @@ impl PollScheduler {
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {
-            let max = self.settings.bounds(&feed.record.options).max();
+            let max = self.settings().bounds(&feed.record.options).max();
             feed.next.as_ref().is_some_and(|next| next.at > now.plus(max)).then_some(max)
         });
         if let Some(max) = max.flatten() {

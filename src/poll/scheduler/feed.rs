@@ -1,12 +1,13 @@
 //! The feeds that are polled: how each comes, and how it leaves, for the time being or for good.
 
 use super::hub::HubTask;
-use super::ownership::{OrderedStates, StoredFeed, TAKEOVER_SPREAD};
+use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
 use super::pushes::PushTriggers;
-use super::{CommandReply, PollScheduler};
+use super::{CommandReply, PollScheduler, refuse};
+use crate::attempts::Attempts;
 use crate::backfill;
 use crate::domains::is_polled;
-use crate::error::RoundError;
+use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedPolling};
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
@@ -19,11 +20,11 @@ use std::time::Duration;
 use tidegate_core::model::{
     Backfill, FeedName, FeedRecord, FeedStanding, InterruptionKind, Time, ToldChange,
 };
-use tidegate_core::websub::subscriber::{self, Requests};
+use tidegate_core::websub::subscriber;
 use tidegate_net::fetch::PauseRequest;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What goes on with a feed that is polled. There may be a million, so that what is seldom there has a place of its own.
 #[derive(Default)]
@@ -33,8 +34,10 @@ pub(crate) struct LiveFeed {
     /// Its ticket, while it stands in its host's line.
     pub(crate) in_line: Option<Arc<()>>,
     pub(crate) running: Option<Box<RunningPoll>>,
-    /// What is done when the round in flight is over.
-    pub(crate) after: Option<Box<AfterRound>>,
+    /// Ends with the round of an earlier record, which was given up: the next one begins after it.
+    pub(crate) last: Option<CancellationToken>,
+    /// Whether another gateway owns it, so that it leaves when the round in flight is over.
+    pub(crate) is_guest: bool,
     pub(crate) hearing: PushTriggers,
     /// Asks for its missing items.
     pub(crate) probing: Option<Box<TaskAside>>,
@@ -42,32 +45,26 @@ pub(crate) struct LiveFeed {
     pub(crate) walking: Option<Box<TaskAside>>,
     /// Asks its hub.
     pub(crate) subscribing: Option<Box<HubTask>>,
-    /// The requests for the subscription that it had last.
-    pub(crate) hub_requests: Option<Box<Requests>>,
-}
-
-/// What is done when the round in flight is over.
-#[derive(Default)]
-pub(crate) struct AfterRound {
-    /// Callers for whom a round has still to begin.
-    pub(super) waiting: Vec<CommandReply>,
-    /// What is to become of it.
-    pub(super) successor: Option<Arc<FeedRecord>>,
-    /// Whether its publisher is asked with something else since the round in flight began.
-    pub(super) asked_otherwise: bool,
-    /// How it leaves polling, if it does.
-    pub(super) leaving: Option<Departure>,
-    /// Who waits for the end of the round.
-    pub(super) left: Vec<oneshot::Sender<()>>,
+    /// When a hub was last asked for the subscription that it had before.
+    pub(crate) hub_asked: Option<Time>,
 }
 
 /// A poll in flight.
 pub(crate) struct RunningPoll {
-    pub(super) cancel: CancellationToken,
-    /// Callers that this round answers.
+    /// Tells it from earlier ones of its feed.
+    pub(super) serial: u64,
+    /// Gives it up when it is dropped.
+    pub(super) cancel: Option<DropGuard>,
+    /// Ends with it.
+    pub(super) over: CancellationToken,
+    /// Callers that this round answers, and those for whom one has still to begin.
     pub(super) answers: Vec<CommandReply>,
+    pub(super) waiting: Vec<CommandReply>,
+    /// Whether its publisher is asked with something else since it began.
+    pub(super) asked_otherwise: bool,
     /// Its slot at its host; `None`: it was asked for, and goes past the line.
     pub(super) slot: Option<HostSlot>,
+    pub(super) _asked_for: Option<OwnedSemaphorePermit>,
     /// The address that is read.
     pub(super) address: Box<str>,
     /// The poll that was planned when it began.
@@ -108,25 +105,17 @@ impl FeedPolling {
         own.url == record.url && own.options == record.options && own.access == record.access
     }
 
-    /// What is done when the round in flight is over.
-    pub(super) fn after_round(&mut self) -> &mut AfterRound {
-        self.live.after.get_or_insert_default()
+    /// What ends with the last round that was begun, where that may be in flight.
+    fn last_round(&self) -> Option<CancellationToken> {
+        self.live.running.as_ref().map(|it| &it.over).or(self.live.last.as_ref()).cloned()
     }
 
-    /// How many callers a round has still to begin for.
-    pub(super) fn waiting(&self) -> usize {
-        self.live.after.as_ref().map_or(0, |after| after.waiting.len())
-    }
-
-    /// Whether it goes on as it is when the round in flight is over.
-    pub(super) fn stays(&self) -> bool {
-        let stays = |after: &AfterRound| after.leaving.is_none() && after.successor.is_none();
-        self.live.after.as_deref().is_none_or(stays)
-    }
-
-    /// Whether it leaves polling when the round in flight is over.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.live.after.as_ref().is_some_and(|after| after.leaving.is_some())
+    /// It is not polled any more. Answers who waits for a poll of it.
+    pub(crate) fn end_live(&mut self) -> Vec<CommandReply> {
+        let last = self.last_round();
+        let running = std::mem::take(&mut self.live).running;
+        self.live.last = last;
+        running.map_or_else(Vec::new, |it| [it.answers, it.waiting].into_iter().flatten().collect())
     }
 }
 
@@ -137,10 +126,8 @@ impl PollScheduler {
         let store = Arc::clone(&self.context.store);
         let records = store.feed_list().await?;
         let states = store.poll_states().await?;
-        let mut marks = store.attempts().await?;
-        marks.retain(|mark| records.get(&mark.feed).is_none_or(|record| self.owns(record)));
-        self.context.attempts.take_over(marks);
-        self.context.attempts.flush().await;
+        let is_own = |feed: &FeedName| records.get(feed).is_none_or(|record| self.owns(record));
+        self.context.attempts.take_over(Attempts::read(&store, is_own).await?);
         let now = self.context.clock.now();
         let kept = states.iter().filter_map(|state| state.schedule.as_ref());
         let noted = kept.map(|kept| kept.noted).max();
@@ -151,13 +138,13 @@ impl PollScheduler {
         let has_others = self.owned.as_ref().is_some_and(|it| it.gateways.live().len() > 1);
         let (step, most) = match has_others {
             true => TAKEOVER_SPREAD,
-            false => (Duration::from_millis(100), self.settings.min_interval),
+            false => (Duration::from_millis(100), self.settings().min_interval),
         };
         let spread = step.saturating_mul(u32::try_from(active).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back, reason: "it was due when polling began", spread };
-        let mut states = OrderedStates::new(states);
+        let mut states = by_feed(states);
         for record in records.values() {
-            let state = states.next_of(&record.name);
+            let state = states.remove(&record.name);
             if self.owns(record) {
                 let stored = StoredFeed::read(store.as_ref(), Arc::clone(record), state).await?;
                 self.resume_feed(stored, None, &basis);
@@ -198,7 +185,7 @@ impl PollScheduler {
             self.context.hosts.pause(&PauseRequest { address: pause.address.clone(), wait });
         }
         let pending = pending.map(|at| self.context.decisions.by_wall_clock(at, now));
-        let bounds = self.settings.bounds(&record.options);
+        let bounds = self.settings().bounds(&record.options);
         let next = first.or_else(|| memory.resume(bounds, pending, now));
         // Somebody waits for it, whose request made it when the gateway stopped.
         let is_awaited = next.is_none() && record.on_demand.is_some();
@@ -236,32 +223,28 @@ impl PollScheduler {
         self.leave_hub(&name);
         self.unschedule(&name);
         self.announced.detach(&name);
-        let requests = self.with_feed(&name, |old| old.live.hub_requests.take());
-        self.admit(record, memory, |feed| feed.live.hub_requests = requests.flatten());
+        let callers = self.with_feed(&name, FeedPolling::end_live).unwrap_or_default();
+        self.admit(record, memory, false);
         self.schedule(&name, next);
         self.resume_walk(&name, later);
         self.resume_hub(&name);
+        self.begin_for(&name, callers);
     }
 
     /// Takes in a feed for one round: another gateway owns it.
     pub(super) fn insert_guest(&mut self, record: Arc<FeedRecord>, mut memory: Memory) {
         // Its hub talks to the owner.
         memory.state.subscription = None;
-        self.admit(record, Some(memory), |feed| {
-            feed.after_round().leaving = Some(Departure::Lost);
-        });
+        self.admit(record, Some(memory), true);
     }
 
     /// Has a feed be polled from now on. `memory`: what is known of it; `None`: what was known before a pause, unless that
     /// was of another address.
-    fn admit(
-        &self,
-        record: Arc<FeedRecord>,
-        memory: Option<Memory>,
-        change: impl FnOnce(&mut FeedPolling),
-    ) {
+    fn admit(&self, record: Arc<FeedRecord>, memory: Option<Memory>, is_guest: bool) {
         let now = self.context.clock.now();
-        let paused = self.context.table.get(&record.name).filter(|cell| {
+        let known = self.context.table.get(&record.name);
+        let last = known.as_ref().and_then(|cell| cell.lock().last_round());
+        let paused = known.filter(|cell| {
             let feed = cell.lock();
             feed.is_paused() && memory.is_none() && feed.memory.state.url == record.url
         });
@@ -270,31 +253,34 @@ impl PollScheduler {
             self.context.table.insert(Arc::clone(&record), memory)
         });
         let mut feed = cell.lock();
-        feed.record = record;
+        (feed.record, feed.live.last, feed.live.is_guest) = (record, last, is_guest);
         feed.begin(now);
-        change(&mut feed);
     }
 
-    /// Stops polling a feed, once the round in flight is over.
+    /// Stops polling a feed. Answers once the round in flight is over.
     pub(super) fn depart(
         &mut self,
         name: &FeedName,
         departure: Departure,
         reply: oneshot::Sender<()>,
     ) {
-        let mut reply = Some(reply);
-        self.with_feed(name, |feed| {
-            if let Some(running) = &feed.live.running {
-                running.cancel.cancel();
-                let after = feed.after_round();
-                after.leaving = Some(departure);
-                after.left.extend(reply.take());
-            }
-        });
-        if let Some(reply) = reply {
-            self.drop_feed(name, departure);
+        let last = self.last_round(name);
+        self.drop_feed(name, departure);
+        self.answer_after(last, reply);
+    }
+
+    pub(super) fn last_round(&self, name: &FeedName) -> Option<CancellationToken> {
+        self.context.table.get(name)?.lock().last_round()
+    }
+
+    /// Answers once a round is over.
+    pub(super) fn answer_after(&self, last: Option<CancellationToken>, reply: oneshot::Sender<()>) {
+        let Some(last) = last else { return reply.send(()).unwrap_or_default() };
+        self.context.spawn(async move {
+            last.cancelled().await;
+            // Who asked may have gone away.
             let _ = reply.send(());
-        }
+        });
     }
 
     pub(super) fn drop_feed(&mut self, name: &FeedName, departure: Departure) {
@@ -307,6 +293,8 @@ impl PollScheduler {
             self.leave_hub(name);
         }
         self.announced.detach(name);
+        let callers = self.with_feed(name, FeedPolling::end_live).unwrap_or_default();
+        refuse(callers, &PollError::Unknown);
         if departure == Departure::Paused {
             let now = self.context.clock.now();
             let is_paused = self.with_feed(name, |feed| {

@@ -1,9 +1,9 @@
 //! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
 //! may ask back, and what is polled because of what they push.
 
-use super::{HOST_PAUSED, PAUSE_MARGIN, PollScheduler};
-use crate::domains::behind_list;
+use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
+use crate::politeness::Rank;
 use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
 use crate::schedule::phase;
 use crate::subscribe::{self, Failed};
@@ -16,9 +16,8 @@ use tidegate_core::model::{
     FeedName, FeedRecord, HubSubscription, PushedPoll, ShownAddress, Time, ToldChange,
 };
 use tidegate_core::pause::GrowingPause;
-use tidegate_core::websub::subscriber::{self, Requests};
+use tidegate_core::websub::subscriber;
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
-use tidegate_net::fetch::LeadScope;
 use tidegate_store::in_words;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
@@ -76,13 +75,14 @@ impl PollScheduler {
     /// Goes on with the subscription of a feed that polling begins with, or after the settings have changed.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(subscription) = self.with_hub(name, |it| it.clone()) else { return };
+        let settings = self.settings();
         // What has become unreachable, or unwanted, is given up.
-        if !self.settings.is_reached_by(subscription.address()) {
+        if !settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
             self.save_aside(name);
             return;
         }
-        let reached = self.settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
+        let reached = settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
         let is_named = subscribe::feed_of_token(&subscription.keys.token).as_ref() == Some(name);
         if reached != Some(&subscription.callbacks) || !is_named {
             // It calls an address at which nobody answers any more.
@@ -97,12 +97,13 @@ impl PollScheduler {
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.context.clock.now();
         self.leave_hub(name);
-        let (Some(keys), Some(reach)) = (subscribe::mint(name), &self.settings.reach) else {
+        let settings = self.settings();
+        let (Some(keys), Some(reach)) = (subscribe::mint(name), &settings.reach) else {
             return;
         };
         self.with_feed(name, |feed| {
-            let before = feed.live.hub_requests.as_deref().copied();
-            let subscription = subscriber::begin(found, keys, &reach.callbacks, before, now);
+            let asked = feed.live.hub_asked;
+            let subscription = subscriber::begin(found, keys, &reach.callbacks, asked, now);
             feed.memory.state.subscription = Some(Box::new(subscription));
         });
     }
@@ -112,7 +113,8 @@ impl PollScheduler {
         let mut found = found.clone();
         // Hubs that cannot reach this gateway are none.
         if let Some(found) = &mut found {
-            found.hubs.retain(|hub| self.settings.is_reached_by(hub));
+            let settings = self.settings();
+            found.hubs.retain(|hub| settings.is_reached_by(hub));
         }
         let Some(found) = found.filter(|found| !found.hubs.is_empty()) else {
             if self.with_hub(name, |_| ()).is_some() {
@@ -198,7 +200,7 @@ impl PollScheduler {
             let told = feed.with_hub(pushed).flatten()?;
             let hearing = &mut feed.live.hearing;
             hearing.told = hearing.told.max(told);
-            Some(hearing.push_pause(self.settings.bounds(&feed.record.options).min()))
+            Some(hearing.push_pause(self.settings().bounds(&feed.record.options).min()))
         });
         if let Some(pause) = pause.flatten() {
             self.bring_about(&name, pause, Duration::ZERO, "its hub told of a change");
@@ -242,7 +244,7 @@ impl PollScheduler {
         let left = self.with_feed(name, |feed| {
             let left = feed.memory.state.subscription.take()?;
             (feed.live.subscribing, feed.disbelieved) = (None, None);
-            feed.live.hub_requests = Some(Box::new(Requests::from_subscription(&left)));
+            feed.live.hub_asked = left.asked;
             Some((left, Arc::clone(&feed.record)))
         });
         let Some((left, record)) = left.flatten() else { return };
@@ -250,13 +252,11 @@ impl PollScheduler {
         let request = subscribe::request(&left, false).filter(|_| is_asked);
         let Some(request) = request else { return };
         let hub = left.address().to_owned();
-        if !self.context.ending.leave(&left.keys.token, &left.topic) {
-            return;
-        }
+        self.context.ending.leave(&left.keys.token, &left.topic);
         let (context, cancel) = (Arc::clone(&self.context), self.context.cancel.clone());
         self.context.spawn(async move {
             let asking = async {
-                if let Ok(_slot) = context.hosts.slot(&hub, false).await {
+                if let Ok(_slot) = context.hosts.slot(&hub, Rank::Usual).await {
                     // Once: what comes of it changes nothing.
                     let _ = ask(&context, &record, hub, request, context.clock.now()).await;
                 }
@@ -317,10 +317,10 @@ impl Subscriber {
         self.note_change(cancel).await;
         let Some((hub, request)) = request.flatten() else { return };
         let asking = async {
-            let _slot = match self.context.hosts.slot(&hub, false).await {
+            let _slot = match self.context.hosts.slot(&hub, Rank::Usual).await {
                 Ok(slot) => slot,
                 Err(left) => {
-                    let at = self.context.clock.now().plus(left).plus(PAUSE_MARGIN);
+                    let at = self.context.clock.now().plus(left).plus(SLICE);
                     self.with(|it| subscriber::put_off(it, HOST_PAUSED, at));
                     return Ok(());
                 }
@@ -365,7 +365,7 @@ async fn ask(
     request: HubRequest,
     now: Time,
 ) -> Result<(), Failed> {
-    let leads = behind_list(&context.store, feed, LeadScope::of_feed(feed)).await;
+    let leads = context.leads_of(feed).await;
     let leads = leads.map_err(|error| Failed::new(in_words(&error)))?;
     let call = context.services.load().call.clone();
     let asked = subscribe::ask(call, (hub, leads), request, now).await;

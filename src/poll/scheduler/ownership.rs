@@ -3,16 +3,15 @@
 //! from the store, one that it loses is dropped after the round in flight.
 
 use super::feed::{Departure, ResumeBasis};
-use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE};
+use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE, refuse};
+use crate::attempts::Attempts;
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::memory::Memory;
 use crate::reason::PlannedPoll;
-use std::collections::{BTreeMap, HashSet};
-use std::iter::Peekable;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use std::vec::IntoIter;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, FeedStanding, PollState, Time};
 use tidegate_store::{FeedList, Gateways, Store, StoreError, in_words};
 use tokio::sync::{oneshot, watch};
@@ -49,21 +48,9 @@ impl StoredFeed {
     }
 }
 
-/// Poll states that are asked for in the order of their feeds' names, so that there is no table of all.
-pub(super) struct OrderedStates(Peekable<IntoIter<PollState>>);
-
-impl OrderedStates {
-    pub(super) fn new(mut states: Vec<PollState>) -> Self {
-        // Stores answer them in this order.
-        states.sort_by(|one, other| one.feed.cmp(&other.feed));
-        Self(states.into_iter().peekable())
-    }
-
-    /// That of a feed, whose name comes after those that were asked for before.
-    pub(super) fn next_of(&mut self, feed: &FeedName) -> Option<PollState> {
-        while self.0.next_if(|state| state.feed < *feed).is_some() {}
-        self.0.next_if(|state| state.feed == *feed)
-    }
+/// Poll states by their feeds.
+pub(super) fn by_feed(states: Vec<PollState>) -> HashMap<FeedName, PollState> {
+    states.into_iter().map(|state| (state.feed.clone(), state)).collect()
 }
 
 /// The feeds that this gateway owns.
@@ -166,11 +153,10 @@ async fn compare(
     let (mut gained, mut marks) = (Vec::with_capacity(records.len()), Vec::new());
     if !records.is_empty() {
         let names: Vec<FeedName> = records.iter().map(|record| record.name.clone()).collect();
-        let mut states = OrderedStates::new(store.poll_states_of(&names).await?);
-        marks = store.attempts().await?;
-        marks.retain(|mark| names.binary_search(&mark.feed).is_ok());
+        let mut states = by_feed(store.poll_states_of(&names).await?);
+        marks = Attempts::read(&store, |feed| names.binary_search(feed).is_ok()).await?;
         for record in records {
-            let state = states.next_of(&record.name);
+            let state = states.remove(&record.name);
             gained.push(StoredFeed::read(store.as_ref(), record, state).await?);
         }
     }
@@ -221,7 +207,7 @@ impl PollScheduler {
     /// The feeds of which polling knows, but for those that leave it.
     fn known_here(&self) -> HashSet<FeedName> {
         let all = self.context.table.all().into_iter();
-        all.filter(|(_, cell)| !cell.lock().is_leaving()).map(|(name, _)| name).collect()
+        all.filter(|(_, cell)| !cell.lock().live.is_guest).map(|(name, _)| name).collect()
     }
 
     /// Takes in what a comparison has found.
@@ -290,30 +276,23 @@ impl PollScheduler {
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let has_room = self.asked_for < MAX_WAITING && self.context.may_poll();
-        let mut reply = reply;
+        let has_room = self.asked_for.available_permits() > 0 && self.context.may_poll();
+        let mut callers: Vec<CommandReply> = reply.into_iter().collect();
         let is_here = self.with_feed(&name, |feed| {
-            let takes = feed.live.running.is_some() && feed.waiting() < MAX_WAITING;
-            if takes {
-                feed.after_round().waiting.extend(reply.take());
-            }
-            takes
+            let running = feed.live.running.as_mut();
+            let running = running.filter(|it| it.waiting.len() < MAX_WAITING);
+            running.map(|it| it.waiting.append(&mut callers))
         });
         match is_here {
-            Some(true) => return,
+            Some(Some(())) => {}
             None if has_room => {
                 let now = self.context.clock.now();
                 let StoredFeed { record, state, .. } = stored;
                 let memory = Memory::of(&record, state, now);
                 self.insert_guest(record, memory);
-                return self.begin(&name, reply.into_iter().collect(), None);
+                self.begin(&name, callers, None);
             }
-            Some(false) | None => {}
-        }
-        let refusal = PollError::TooMany { limit: MAX_WAITING };
-        if let Some(reply) = reply {
-            // Who asked may have gone away.
-            let _ = reply.send(Err(refusal));
+            Some(None) | None => refuse(callers, &PollError::TooMany { limit: MAX_WAITING }),
         }
     }
 }

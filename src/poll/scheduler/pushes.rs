@@ -35,7 +35,7 @@ impl PollScheduler {
     /// Polls a feed because its SUP document lists it, or because nobody tells of its changes any
     /// more.
     pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
-        let bounds = |feed: &FeedPolling| self.settings.bounds(&feed.record.options).min();
+        let bounds = |feed: &FeedPolling| self.settings().bounds(&feed.record.options).min();
         let pause = self.with_feed(&wanted.feed, |feed| {
             let least = bounds(feed);
             match wanted.told {
@@ -89,8 +89,8 @@ impl PollScheduler {
         found: &PollResult,
         running: &RunningPoll,
     ) -> Option<IntervalReason> {
-        // Another gateway is told of the changes of a feed that leaves.
-        if self.with_feed(name, |feed| feed.is_leaving())? {
+        // Its owner is told of its changes.
+        if self.with_feed(name, |feed| feed.live.is_guest)? {
             return None;
         }
         if let Some(place) = &found.announced {

@@ -1,10 +1,10 @@
 //! Rounds: their beginning, and what is done when one is over.
 
 use super::commands::ASKED_OTHERWISE;
-use super::feed::{AfterRound, Departure, RunningPoll};
-use super::{CommandReply, HOST_PAUSED, PollScheduler, STORE_REST};
+use super::feed::{Departure, RunningPoll};
+use super::{CommandReply, HOST_PAUSED, PollScheduler, STORE_REST, refuse};
 use crate::error::{PollError, RoundError};
-use crate::feeds::CHECKPOINT_EVERY;
+use crate::feeds::{CHECKPOINT_EVERY, FeedCell};
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
@@ -22,6 +22,7 @@ use tidegate_judge::probe::ProbePlan;
 use tidegate_net::fetch::{FetchBlame, Retry};
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug_span};
 
 /// The least pause after a host has refused a feed for a short time (429).
@@ -29,6 +30,9 @@ const REFUSED: GrowingPause = GrowingPause::doubling(Duration::from_secs(5), MAX
 
 /// What a round came to.
 pub(super) struct Done {
+    /// Of which feed, and which round of it.
+    cell: Arc<FeedCell>,
+    serial: u64,
     memory: Box<Memory>,
     result: Result<PollResult, RoundError>,
     /// What is to be asked about missing items.
@@ -55,17 +59,36 @@ impl PollScheduler {
         let told = std::mem::take(&mut feed.live.hearing.told);
         feed.live.hearing.polled = Some(at);
         let asked_for = slot.is_none();
-        self.asked_for += usize::from(asked_for);
-        let planned = feed.ask();
+        self.begun += 1;
+        let (serial, last) = (self.begun, feed.live.last.take());
+        let planned = feed.next.take();
         let mut memory = Box::new(feed.memory.clone());
-        let address = memory.address().into();
         let (record, token) = (Arc::clone(&feed.record), cancel.clone());
-        let since = Instant::now();
-        let running = RunningPoll { cancel, answers, slot, address, planned, at, since, told };
-        feed.live.running = Some(Box::new(running));
+        let over = CancellationToken::new();
+        let ends = over.clone().drop_guard();
+        let permit = asked_for.then(|| Arc::clone(&self.asked_for).try_acquire_owned().ok());
+        feed.live.running = Some(Box::new(RunningPoll {
+            serial,
+            cancel: Some(cancel.drop_guard()),
+            over,
+            answers,
+            waiting: Vec::new(),
+            asked_otherwise: false,
+            slot,
+            _asked_for: permit.flatten(),
+            address: memory.address().into(),
+            planned,
+            at,
+            since: Instant::now(),
+            told,
+        }));
         drop(feed);
         // In a box, since what is spawned is moved several times over.
         self.running.spawn(Box::pin(async move {
+            let _ends = ends;
+            if let Some(last) = last {
+                last.cancelled().await;
+            }
             let polling = debug_span!("poll", feed = %record.name);
             let polled = async {
                 let polled = round(&context, &record, &mut memory, asked_for, &token);
@@ -81,53 +104,75 @@ impl PollScheduler {
                 *memory = Memory::new(&record, at);
                 (Err(RoundError::Defect(BROKE_OFF.to_owned())), None)
             });
-            (record.name.clone(), Box::new(Done { memory, result, plan }))
+            Box::new(Done { cell, serial, memory, result, plan })
         }));
     }
 
-    pub(super) fn finish_poll(&mut self, name: &FeedName, done: Done) {
+    /// Begins a round for callers, if there are any.
+    pub(super) fn begin_for(&mut self, name: &FeedName, callers: Vec<CommandReply>) {
+        if !callers.is_empty() {
+            self.unschedule(name);
+            self.begin(name, callers, None);
+        }
+    }
+
+    pub(super) fn finish_poll(&mut self, done: Done) {
         let now = self.context.clock.now();
-        let running = self.with_feed(name, |feed| feed.live.running.take());
-        let Some(mut running) = running.flatten() else { return };
+        let mut feed = done.cell.lock();
+        // The feed may have left, or have another record since.
+        let Some(mut running) = feed.live.running.take_if(|it| it.serial == done.serial) else {
+            return;
+        };
+        let (name, is_guest) = (feed.record.name.clone(), feed.live.is_guest);
+        drop(feed);
         if running.slot.is_none() {
-            self.asked_for = self.asked_for.saturating_sub(1);
             self.context.hosts.asked(&running.address);
         }
+        let mut waiting = std::mem::take(&mut running.waiting);
+        let asked_otherwise = running.asked_otherwise;
         match &done.result {
-            Err(RoundError::Cancelled) => self.give_up(name, *running, now),
+            Err(RoundError::Cancelled) => {
+                waiting.splice(0..0, std::mem::take(&mut running.answers));
+                self.give_up(&name, *running, now);
+            }
             Err(RoundError::Overtaken) => {
                 answer(std::mem::take(&mut running.answers), &report(&done.result));
-                self.give_up(name, *running, now.plus(STORE_REST));
+                self.give_up(&name, *running, now.plus(STORE_REST));
             }
-            _ => self.conclude(name, *running, done, now),
+            _ => self.conclude(&name, *running, done, now),
         }
-        self.go_on(name, now);
+        if self.context.cancel.is_cancelled() {
+            refuse(waiting, &PollError::Stopped);
+        } else if is_guest {
+            self.drop_feed(&name, Departure::Lost);
+            refuse(waiting, &PollError::Unknown);
+        } else {
+            if asked_otherwise {
+                self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
+            }
+            self.begin_for(&name, waiting);
+        }
     }
 
     /// A round came to nothing, and is made again.
     fn give_up(&mut self, name: &FeedName, running: RunningPoll, again: Time) {
         self.with_feed(name, |feed| {
-            if !running.answers.is_empty() {
-                feed.after_round().waiting.splice(0..0, running.answers);
-            }
             feed.live.hearing.told = feed.live.hearing.told.max(running.told);
-            feed.in_flight = false;
         });
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }
 
     /// Remembers and reports a round that is over.
     fn conclude(&mut self, name: &FeedName, mut running: RunningPoll, done: Done, now: Time) {
-        let Done { mut memory, result, plan } = done;
+        let Done { cell, mut memory, result, plan, .. } = done;
         let is_shared = self.owned.is_some();
         let failed_before = memory.state.failures;
         // What a reader was answered says nothing of the gateway's own polls, which go on to fail.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
         let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
-        let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
-        let bounds = self.settings.bounds(&record.options);
+        let bounds = self.settings().bounds(&record.options);
         // The rest of a poll may have waited for the store. Meanwhile the clock may have been set back.
         let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
         let next = match &result {
@@ -194,7 +239,7 @@ impl PollScheduler {
             let asking = |cancel| probe::run(context, cell, plan, cancel);
             feed.live.probing = Some(Box::new(self.context.spawn_aside(asking)));
         }
-        let stays = feed.stays();
+        let stays = !feed.live.is_guest;
         drop(feed);
         if is_unsaved {
             self.context.table.remember(name, &cell, CHECKPOINT_EVERY);
@@ -211,41 +256,6 @@ impl PollScheduler {
             let report = report(&result);
             let error = report.error.map(|error| hidden(&record, &error));
             answer(running.answers, &PollResponse { error, ..report });
-        }
-    }
-
-    /// What was put off until a feed's round was over.
-    fn go_on(&mut self, name: &FeedName, now: Time) {
-        let after = self.with_feed(name, |feed| feed.live.after.take());
-        let Some(after) = after.flatten() else { return };
-        let AfterRound { waiting, successor, asked_otherwise, leaving, left } = *after;
-        if let Some(departure) = leaving {
-            self.drop_feed(name, departure);
-        } else if successor.as_ref().is_some_and(|it| !self.owns(it)) {
-            // Another gateway polls the new address, of which nothing is known.
-            self.drop_feed(name, Departure::Removed);
-        } else if let Some(record) = successor {
-            let memory = Memory::new(&record, now);
-            let next = PlannedPoll::new(now, "its address changed");
-            self.insert(record, Some(memory), next, Duration::ZERO);
-        } else if asked_otherwise {
-            self.schedule(name, PlannedPoll::new(now, ASKED_OTHERWISE));
-        }
-        for waiter in left {
-            let _ = waiter.send(());
-        }
-        let refusal = match self.context.table.live(name) {
-            _ if self.context.cancel.is_cancelled() => Some(PollError::Stopped),
-            None => Some(PollError::Unknown),
-            Some(_) => None,
-        };
-        if let Some(refusal) = refusal {
-            for reply in waiting {
-                let _ = reply.send(Err(refusal.clone()));
-            }
-        } else if !waiting.is_empty() {
-            self.unschedule(name);
-            self.begin(name, waiting, None);
         }
     }
 }

@@ -190,27 +190,21 @@ fn a_hub_that_says_no_is_left_alone_for_a_week() {
 }
 
 #[test]
-fn requests_in_a_day_are_counted_whatever_is_discovered() {
-    let mut it = new(&["https://a.example/"]);
-    let mut asked = 0;
-    for second in 0..80_000 {
+fn requests_have_a_pause_whatever_is_discovered_and_however_short_leases_are() {
+    let (mut it, mut asked) = (new(&["https://a.example/"]), 0);
+    for second in 0..6000 {
         if due(&mut it, at(second)) {
             asked += 1;
             // The feed names another hub each time.
             let hub = format!("https://h{second}.example/");
-            it = begin(
-                &found(&[&hub]),
-                keys(),
-                CALLBACKS,
-                Some(Requests::from_subscription(&it)),
-                at(second),
-            );
+            it = begin(&found(&[&hub]), keys(), CALLBACKS, it.asked, at(second));
         }
     }
-    assert_eq!(asked, ATTEMPTS_PER_DAY);
-    assert!(describe(&it, at(80_000)).contains("24 times in a day, which is the limit"));
-    assert_eq!(it.next, at(86_400));
-    assert!(due(&mut it, at(86_400)));
+    assert_eq!(asked, 10);
+    let mut it = new(&["https://a.example/"]);
+    assert!(due(&mut it, at(0)));
+    called(&mut it, &subscribe(60), at(0));
+    assert_eq!(it.next, at(600));
 }
 
 #[test]
@@ -315,20 +309,19 @@ proptest! {
             }
             prop_assert!(!describe(&it, now).is_empty());
         }
-        let most = usize::try_from(2 * ATTEMPTS_PER_DAY).unwrap();
-        for window in asked.windows(most + 1) {
-            prop_assert!(window[most].since(window[0]) > DAY);
+        for window in asked.windows(3) {
+            prop_assert!(window[2].since(window[0]) >= RETRY.first);
         }
     }
 }
 
 /// What waits for the hub's host to be asked again was not asked yet.
 #[test]
-fn a_request_that_is_put_off_does_not_count() {
+fn a_request_that_is_put_off_has_not_failed() {
     let mut it = new(&["https://a.example/"]);
     assert!(due(&mut it, at(0)));
     put_off(&mut it, "its host asked for a pause", at(3600));
-    assert_eq!((it.standing, it.attempts, it.failures), (Standing::Waiting, 0, 0));
+    assert_eq!((it.standing, it.failures), (Standing::Waiting, 0));
     assert!(describe(&it, at(0)).contains("its host asked for a pause; it is asked again at"));
     assert!(!due(&mut it, at(3599)) && due(&mut it, at(3600)));
 }
@@ -341,7 +334,7 @@ fn a_clock_that_was_set_back_ends_no_lease_and_makes_none_longer() {
         let mut it = held();
         let ahead = |it: &mut Subscription, by: Duration| {
             it.next = it.next.plus(by);
-            it.day = it.day.plus(by);
+            it.asked = it.asked.map(|at| at.plus(by));
             it.lease = it
                 .lease
                 .map(|lease| Lease { since: lease.since.plus(by), until: lease.until.plus(by) });

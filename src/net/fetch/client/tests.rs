@@ -464,12 +464,6 @@ async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
 }
 
 #[tokio::test]
-async fn a_226_is_a_part_on_purpose() {
-    let publisher = Publisher::start(|_| response("226 IM Used", "im: feed\r\n", b"<feed/>")).await;
-    assert!(document(&ask(&publisher.url("/")).await.unwrap()).delta);
-}
-
-#[tokio::test]
 async fn nobody_there_and_nonsense_are_told_apart() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();

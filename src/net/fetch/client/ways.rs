@@ -14,9 +14,7 @@ use crate::fetch::resolver::LookupError;
 use crate::origin::site_of;
 use http::header::{HeaderMap, HeaderValue};
 use reqwest::Client;
-use std::sync::PoisonError;
 use tidegate_core::model::ProxyRoute;
-use tokio::time::Instant;
 use url::{Host, Position, Url};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -88,9 +86,7 @@ impl Core {
         }
         let clients = self.maker.clients(proxy.as_ref(), openness, versions)?;
         let host = xxh3_64(url[..Position::BeforePath].as_bytes());
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let keeps = kept.admit(host, soon, Instant::now());
-        let client = if keeps { clients.keeping } else { clients.closing };
+        let client = if self.kept.admit(host, soon) { clients.keeping } else { clients.closing };
         Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
     }
 

@@ -6,11 +6,9 @@ use super::super::{
     services,
 };
 use super::*;
-use crate::origin::PassRequest;
 use crate::testing::{Publisher, our_ca, response, tls};
-use http::Method;
-use http_body_util::{BodyExt, Full};
 use std::io::{Read as _, Write as _};
+use std::sync::Mutex;
 use tidegate_core::model::{
     FeedAccess, ProxyAddress, ProxyRoute, SecretSource, SecretText, Time, UserPassword,
 };
@@ -110,25 +108,6 @@ async fn certificates_of_an_own_authority_are_believed_where_the_operator_names_
     assert!(matches!(refused, FetchError::Unusable { .. } | FetchError::NoRoots), "{refused}");
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
     assert_eq!(body(&fetch(&url, None, settings).await.unwrap()), b"<feed/>");
-}
-
-#[tokio::test]
-async fn requests_are_passed_on_to_whom_the_operators_authority_vouches_for() {
-    let url = Url::parse(&format!("https://localhost:{}/feed", tls_publisher())).unwrap();
-    let pass = |settings: FetchSettings, method: Method| {
-        let (url, headers) = (url.clone(), HeaderMap::new());
-        let body = (method == Method::POST).then(|| Full::from("a").map_err(|e| match e {}));
-        let body = body.map(BodyExt::boxed_unsync);
-        let request = PassRequest { method, url, target: None, headers, body };
-        services(settings).unwrap().passing.pass.send(request)
-    };
-    let refused = pass(all_private(), Method::GET).await.unwrap_err();
-    assert!(matches!(refused, FetchError::Unusable { .. } | FetchError::NoRoots), "{refused}");
-    for method in [Method::GET, Method::POST] {
-        let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
-        let answer = pass(settings, method).await.unwrap();
-        assert_eq!(answer.body.collect().await.unwrap().to_bytes(), "<feed/>");
-    }
 }
 
 #[tokio::test]
@@ -243,21 +222,20 @@ async fn a_redirect_behind_a_proxy_leads_to_no_private_name() {
 }
 
 #[test]
-fn clients_for_proxies_are_kept_within_the_limit_and_others_for_good() {
+fn clients_for_proxies_are_kept_within_the_limit_and_others_while_they_are_used() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let maker = ClientMaker::new(&FetchSettings::default()).unwrap();
     let ready = |n: u64| ReadyProxy::read(&proxy(&format!("http://127.0.0.1:{}", n + 1))).unwrap();
     let use_one = |proxy: Option<&ReadyProxy>| {
         maker.clients(proxy, Openness::Public, HttpVersions::All).unwrap();
-        maker.proxied.run_pending_tasks();
+        maker.made.run_pending_tasks();
     };
-    use_one(None);
     for n in 0..MAX_CLIENTS + 2 {
         use_one(Some(&ready(n)));
-        use_one(Some(&ready(0)));
+        use_one(None);
     }
-    let has = |n: u64| maker.proxied.contains_key(&(ready(n), Openness::Public, HttpVersions::All));
-    assert_eq!(maker.proxied.entry_count(), MAX_CLIENTS);
-    assert!(has(0) && has(MAX_CLIENTS + 1) && !has(1) && !has(2), "the oldest goes");
-    assert_eq!(maker.direct.lock().unwrap().len(), 1);
+    let has = |proxy| maker.made.contains_key(&(proxy, Openness::Public, HttpVersions::All));
+    let has_proxy = |n| has(Some(ready(n)));
+    assert_eq!(maker.made.entry_count(), MAX_CLIENTS);
+    assert!(has(None) && has_proxy(MAX_CLIENTS + 1) && !has_proxy(0), "the oldest goes");
 }

@@ -89,7 +89,7 @@ fn what_follows_is_put_behind_the_address_as_it_is() {
     for wrong in ["a\\b", "a\0", "a\nb", "a#b"] {
         assert_eq!(there(wrong, None), Err(CHARACTER), "{wrong:?}");
     }
-    assert_eq!(there(&"x".repeat(ADDRESS_LIMIT), None), Err(TOO_LONG));
+    assert_eq!(there(&"x".repeat(MAX_URL_BYTES), None), Err(TOO_LONG));
 }
 
 #[test]

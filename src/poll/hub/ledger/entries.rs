@@ -1,24 +1,21 @@
-//! The subscriptions of the ledger one by one: their counts, their changes and their queue.
+//! The subscriptions of the ledger one by one: their indices, their changes and their queue.
 
-use super::super::lanes::{LaneTurn, Standing, host_of};
+use super::super::lanes::{LaneKey, LaneTurn, Standing};
 use super::{AskError, Ledger};
+use crate::domains::host_name;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::pause::GrowingPause;
-use tidegate_core::websub::{Duty, Manner, Subscription, SubscriptionId};
+use tidegate_core::websub::{Duty, Subscription, SubscriptionId};
 use tidegate_store::SubscriptionChange;
-use url::Url;
 
 /// The most requests of one host that wait for their first verification.
 pub(super) const UNVERIFIED_PER_HOST: usize = 400;
-/// How long a registration with the cloud waits for the answer about another one of its callback. It
-/// is asked about by itself then.
-pub(super) const FOLLOWS: Duration = Duration::from_secs(3600);
 /// The most requests that do, all hosts together.
 pub(super) const UNVERIFIED: usize = 5000;
-/// How long a call is put off that could not be made here; it grows where the reason may last.
+/// How long a call is put off that could not be made here: the reason may last.
 const PUT_OFF: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(30), Duration::from_secs(15 * 60));
 
@@ -27,34 +24,30 @@ pub(super) struct SubscriptionEntry {
     host: Arc<str>,
     /// Who asked for it, where that was since the start.
     client: Option<Arc<str>>,
-    /// How often in a row a call could not be made for a reason that may last.
-    put_offs: u32,
-    /// Raised by each new request, so that an answer to an earlier one is known as such.
-    pub(super) serial: u64,
+    /// How often in a row a call could not be made.
+    pub(super) put_offs: u32,
     pub(super) due: Option<Time>,
     /// It waits for its turn, or is being called.
     pub(super) busy: bool,
 }
 
 impl SubscriptionEntry {
-    /// Whether its callback is being asked about it, or will be without waiting for what is answered about another one.
-    pub(super) fn is_asking(&self) -> bool {
-        let pending = self.subscription.pending.as_ref();
-        self.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
-    }
-
     /// What waits for its turn now.
-    pub(super) fn turn(&self, id: SubscriptionId) -> LaneTurn {
+    pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
         let of = &self.subscription;
-        let standing = match (of.is_in_trouble(), of.is_proven()) {
-            (true, _) => Standing::Troubled,
-            (false, true) => Standing::Proven,
-            (false, false) => Standing::New,
+        let standing = if of.is_in_trouble() {
+            Standing::Troubled
+        } else if of.is_proven() {
+            Standing::Proven
+        } else if of.is_unverified() {
+            Standing::Unverified
+        } else {
+            Standing::Agreed
         };
         let client = self.client.as_ref().filter(|_| !of.is_proven());
         let (owner, host) = (Arc::clone(client.unwrap_or(&self.host)), Arc::clone(&self.host));
-        let in_doubt = of.is_in_trouble() || of.is_unverified();
-        LaneTurn { owner, host, id, standing, in_doubt }
+        let key = LaneKey { owner, host, standing, is_delivery: duty == Duty::Deliver };
+        LaneTurn { key, id }
     }
 }
 
@@ -62,80 +55,48 @@ impl SubscriptionEntry {
 pub(super) struct FeedEntry {
     pub(super) ids: HashSet<SubscriptionId>,
     tick: Option<Tick>,
-    /// The topics whose documents could not be had when they were last wanted.
-    missing: HashSet<String>,
 }
 
 impl Ledger {
-    /// Whether there is room for another of this host and this client. A request whose callback failed already gives
-    /// way to one that was not tried yet.
-    pub(super) fn make_room(
-        &mut self,
-        host: &Arc<str>,
-        client: Option<&Arc<str>>,
-        now: Time,
-    ) -> Result<(), AskError> {
+    /// Whether there is room for another subscription of this host and this client.
+    fn check_room(&self, host: &Arc<str>, client: Option<&Arc<str>>) -> Result<(), AskError> {
         let full = |what, limit| Err(AskError::Full { what, limit });
         let (most, per_host) = (self.settings.subscriptions, self.settings.per_host);
         if self.entries.len() >= most {
             return full("this hub has no room for another subscription", most);
         }
-        if self.hosts.get(host).is_some_and(|ids| ids.len() >= per_host) {
+        if self.hosts.of(host) >= per_host {
             return full("this hub has no room for another callback there", per_host);
         }
-        let is_own = |it: &SubscriptionEntry| client.is_some() && it.client.as_ref() == client;
         let (mut own, mut there, mut own_there) = (0, 0, 0);
         for it in self.unverified.iter().filter_map(|id| self.entries.get(id)) {
-            own += usize::from(is_own(it));
-            if it.host == *host {
-                there += 1;
-                own_there += usize::from(is_own(it));
-            }
+            let (is_own, is_there) =
+                (client.is_some() && it.client.as_ref() == client, it.host == *host);
+            own += usize::from(is_own);
+            there += usize::from(is_there);
+            own_there += usize::from(is_own && is_there);
         }
         // Nobody has more than is still free, so that others find room.
         if own_there >= UNVERIFIED_PER_HOST.saturating_sub(there) {
             let what = "too many requests with callbacks there are not verified yet";
             return full(what, UNVERIFIED_PER_HOST);
         }
-        let free = UNVERIFIED.saturating_sub(self.unverified.len());
-        if own >= free && !(free == 0 && self.evict(now)) {
+        if own >= UNVERIFIED.saturating_sub(self.unverified.len()) {
             return full("too many requests are not verified yet", UNVERIFIED);
         }
         Ok(())
     }
 
-    /// Drops the oldest request whose callback failed already; says whether there was one.
-    fn evict(&mut self, now: Time) -> bool {
-        let asked = |id: &SubscriptionId| {
-            // One that is being called stays: what is answered would be taken for a later request's.
-            let entry = self.entries.get(id).filter(|entry| !entry.busy)?;
-            let pending = entry.subscription.pending.as_ref().filter(|it| it.attempts > 0)?;
-            Some((pending.asked, *id))
-        };
-        let Some((_, id)) = self.unverified.iter().filter_map(asked).min() else { return false };
-        self.change(id, now, |entry| entry.subscription.pending = None);
-        true
-    }
-
-    /// The registrations with the cloud of one callback that are asked for.
-    pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
-        let is_one = |id: &&SubscriptionId| {
-            self.entries.get(*id).map(|entry| &entry.subscription).is_some_and(|of| {
-                of.manner == Manner::RssCloud && of.callback == *callback && of.is_asked_for()
-            })
-        };
-        self.hosts.get(&host_of(callback)).into_iter().flatten().filter(is_one).copied().collect()
-    }
-
-    /// Takes note of the time; where the clock was set back, what is due is reckoned anew.
-    pub(super) fn follow_clock(&mut self, now: Time) {
-        if self.looked.replace(now).is_none_or(|before| before <= now) {
-            return;
-        }
-        let ids: Vec<SubscriptionId> = self.entries.keys().copied().collect();
-        for id in ids {
-            self.change(id, now, |entry| entry.subscription.turned_back(now));
-        }
+    /// Takes in a new subscription, within the limits.
+    pub(super) fn add(
+        &mut self,
+        new: Subscription,
+        client: Option<Arc<str>>,
+        now: Time,
+    ) -> Result<(), AskError> {
+        self.check_room(&host_name(&new.callback).into(), client.as_ref())?;
+        self.insert(new, client, now);
+        Ok(())
     }
 
     pub(super) fn insert(
@@ -144,11 +105,11 @@ impl Ledger {
         client: Option<Arc<str>>,
         now: Time,
     ) {
-        let (id, host) = (subscription.id(), host_of(&subscription.callback));
+        let (id, host) = (subscription.id(), Arc::<str>::from(host_name(&subscription.callback)));
         self.feeds.entry(subscription.feed.clone()).or_default().ids.insert(id);
-        let (serial, put_offs, due, busy) = (0, 0, None, false);
-        let entry = SubscriptionEntry { subscription, host, client, put_offs, serial, due, busy };
-        self.hosts.entry(Arc::clone(&entry.host)).or_default().insert(id);
+        self.hosts.add(&host);
+        let (put_offs, due, busy) = (0, None, false);
+        let entry = SubscriptionEntry { subscription, host, client, put_offs, due, busy };
         self.entries.insert(id, entry);
         self.note_unverified(id);
         self.schedule(id, now);
@@ -163,11 +124,11 @@ impl Ledger {
     }
 
     /// Changes a subscription. One of which nothing is left goes.
-    pub(super) fn change<T>(
+    pub(super) fn change(
         &mut self,
         id: SubscriptionId,
         now: Time,
-        edit: impl FnOnce(&mut SubscriptionEntry) -> T,
+        edit: impl FnOnce(&mut SubscriptionEntry),
     ) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let before = entry.subscription.clone();
@@ -185,12 +146,8 @@ impl Ledger {
         }
     }
 
-    /// Whether a subscription is to be written here, or is being called.
-    pub(super) fn is_own(&self, id: SubscriptionId) -> bool {
-        self.dirty.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
-    }
-
-    /// Takes in a subscription as the store has it.
+    /// Takes in a subscription as the store has it. What is to be written here, or is being called, stays as it is, but
+    /// for a later request.
     pub(super) fn take_in_one(&mut self, id: SubscriptionId, stored: Subscription, now: Time) {
         let is_own = self.is_own(id);
         let Some(known) = self.entries.get(&id).map(|entry| &entry.subscription) else {
@@ -201,30 +158,24 @@ impl Ledger {
         };
         let asked = |it: &Subscription| it.pending.as_ref().map(|pending| pending.asked);
         if !is_own {
-            self.change(id, now, |entry| {
-                entry.serial += u64::from(asked(&entry.subscription) != asked(&stored));
-                entry.subscription = stored;
-            });
+            self.change(id, now, |entry| entry.subscription = stored);
             // It is the store's.
             self.dirty.remove(&id);
         } else if asked(&stored) > asked(known) {
-            self.change(id, now, |entry| {
-                entry.serial += 1;
-                entry.subscription.pending = stored.pending;
-            });
+            self.change(id, now, |entry| entry.subscription.pending = stored.pending);
         }
+    }
+
+    /// Whether a subscription is to be written here, or is being called.
+    pub(super) fn is_own(&self, id: SubscriptionId) -> bool {
+        self.dirty.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
     }
 
     /// Forgets a subscription.
     pub(super) fn remove(&mut self, id: SubscriptionId) {
         let Some(entry) = self.entries.remove(&id) else { return };
         self.unverified.remove(&id);
-        if let Some(ids) = self.hosts.get_mut(&entry.host) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.hosts.remove(&entry.host);
-            }
-        }
+        self.hosts.remove(&entry.host);
         if let Some(due) = entry.due {
             self.queue.remove(&(due, id));
         }
@@ -236,51 +187,45 @@ impl Ledger {
         }
     }
 
-    /// Puts off a call that could not be made here, `why`: for a reason that may last. Nothing is to be written for that.
-    /// Says whether it is the first that this reason keeps from its topic's document.
+    /// Puts off a call that could not be made here, `why`. Nothing is to be written for that. Says whether it is the
+    /// first time in a row.
     pub(in super::super) fn put_off(
         &mut self,
         id: SubscriptionId,
         duty: Duty,
-        why: Option<&str>,
+        why: &str,
         now: Time,
     ) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        let (mut is_first, mut pause) = (false, PUT_OFF.after(1));
-        if why.is_some() {
-            entry.put_offs = entry.put_offs.saturating_add(1);
-            pause = PUT_OFF.after(entry.put_offs);
-            let feed = self.feeds.get_mut(&entry.subscription.feed);
-            is_first = feed.is_some_and(|it| it.missing.insert(entry.subscription.topic.clone()));
-        }
-        entry.subscription.put_off(duty, now.plus(pause), why);
+        entry.put_offs = entry.put_offs.saturating_add(1);
+        let is_first = entry.put_offs == 1;
+        entry.subscription.put_off(duty, now.plus(PUT_OFF.after(entry.put_offs)), why);
         self.release(id, now);
         is_first
     }
 
-    /// Takes note that the document of a topic was had.
-    pub(super) fn found(&mut self, id: SubscriptionId) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        entry.put_offs = 0;
-        if let Some(feed) = self.feeds.get_mut(&entry.subscription.feed) {
-            feed.missing.remove(&entry.subscription.topic);
+    /// A subscription is not being called any more, and does not wait for its turn.
+    pub(in super::super) fn release(&mut self, id: SubscriptionId, now: Time) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.busy = false;
         }
+        self.schedule(id, now);
     }
 
-    pub(super) fn tick_of(&self, id: SubscriptionId) -> Option<Tick> {
-        let entry = self.entries.get(&id)?;
-        self.feeds.get(&entry.subscription.feed).and_then(|feed| feed.tick)
+    /// What is to be done next about a subscription, and when.
+    pub(super) fn next_duty(&self, id: SubscriptionId, now: Time) -> Option<(Time, Duty)> {
+        let of = &self.entries.get(&id)?.subscription;
+        of.next(self.feeds.get(&of.feed).and_then(|feed| feed.tick), now)
     }
 
     /// Puts a subscription into the queue by what is due next.
     pub(super) fn schedule(&mut self, id: SubscriptionId, now: Time) {
-        let tick = self.tick_of(id);
+        let next = self.next_duty(id, now);
         let Some(entry) = self.entries.get_mut(&id) else { return };
         if let Some(due) = entry.due.take() {
             self.queue.remove(&(due, id));
         }
-        let next = entry.subscription.next(tick, now).filter(|_| !entry.busy);
-        entry.due = next.map(|(due, _)| due);
+        entry.due = next.map(|(due, _)| due).filter(|_| !entry.busy);
         self.queue.extend(entry.due.map(|due| (due, id)));
     }
 

@@ -1,8 +1,9 @@
 //! Who is called, where many want to be.
 
-use super::super::lanes::FIRST_VERIFICATIONS;
 use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
 use super::*;
+use crate::host_queue::HostQueue;
+use crate::politeness::HostRules;
 use crate::testing::owners::{gateway, live};
 use bytes::Bytes;
 use std::sync::Mutex;
@@ -68,6 +69,7 @@ async fn open(store: Store, clock: Arc<ManualClock>, call: Call) -> Hub {
     let parts = HubConfig {
         store: Arc::new(store),
         clock,
+        hosts: HostQueue::new(1, HostRules::default()),
         settings: HubSettings::default(),
         calling: Calling {
             callbacks: call.clone(),
@@ -88,11 +90,11 @@ async fn eventually(mut holds: impl FnMut() -> bool) {
     panic!("it never came about");
 }
 
-/// Strangers name the host of somebody who has subscribed: what is due there still comes.
+/// Strangers name the host of somebody who has subscribed: what is due there still comes, and no more is asked there
+/// than a host is called.
 #[tokio::test(start_paused = true)]
 async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
-    // The reader itself was verified once.
-    for (answers_strangers, asked) in [(true, FIRST_VERIFICATIONS / 2 - 1), (false, 2)] {
+    for (answers_strangers, asked) in [(true, 1..=25), (false, 2..=4)] {
         let clock = Arc::new(ManualClock::at(NOW));
         let seen = Seen::default();
         let hub = open(memory(&clock), clock, reader(&seen, answers_strangers)).await;
@@ -107,9 +109,11 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let feed = FeedName::new("news").unwrap();
         hub.0.ledger.lock().saw(&feed, Some(Tick::at(NOW)), NOW);
         hub.0.wake.notify_one();
+        let begun = Instant::now();
         eventually(|| seen.lock().unwrap().0 > 0).await;
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
         let strangers = seen.lock().unwrap().1;
-        assert_eq!(strangers, asked);
+        assert!(asked.contains(&strangers), "{strangers}");
         cancel.cancel();
         task.await.unwrap();
     }
@@ -140,44 +144,6 @@ async fn silent_callbacks_delay_no_other() {
         cancel.cancel();
         task.await.unwrap();
     }
-}
-
-/// Renewals of one host, of which only some are asked about within a minute.
-#[tokio::test(start_paused = true)]
-async fn what_is_new_does_not_wait_behind_renewals() {
-    let (clock, seen) = (Arc::new(ManualClock::at(NOW)), Seen::default());
-    let hub = open(memory(&clock), Arc::clone(&clock), reader(&seen, true)).await;
-    let (other, news_feed) = (FeedName::new("other").unwrap(), FeedName::new("news").unwrap());
-    for now in [1, 2].map(|seconds| NOW.plus(Duration::from_secs(seconds))) {
-        for number in 0..40 {
-            let asked = subscribes(&format!("https://n{number}.reader.example/"));
-            hub.ask(&other, Manner::WebSub, asked, None).await.unwrap();
-        }
-        clock.set(now);
-        asks(&hub, KNOWN).await;
-        let mut ledger = hub.0.ledger.lock();
-        // All agree to the first requests; the second ones are renewals.
-        let is_first = ledger.count().active == 0;
-        for turn in ledger.due(now, |_| is_first) {
-            let task = ledger.begin(turn.id, now, |_| true).unwrap();
-            ledger.verified(&task, CallbackAnswer::Taken, now);
-        }
-        ledger.schedule_all(now);
-    }
-    let cancel = CancellationToken::new();
-    let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
-    let waiting = || {
-        let all = hub.0.ledger.lock().list(None, 99);
-        all.iter().filter(|of| of.pending.is_some()).count()
-    };
-    eventually(|| waiting() == 11).await;
-    hub.0.ledger.lock().saw(&news_feed, Some(Tick::at(NOW)), NOW);
-    hub.0.wake.notify_one();
-    // Within less than a minute.
-    eventually(|| seen.lock().unwrap().0 > 0).await;
-    assert_eq!(waiting(), 11, "these renewals are asked about later");
-    cancel.cancel();
-    task.await.unwrap();
 }
 
 /// A document that grew beyond what is delivered, with many who want it.

@@ -12,12 +12,12 @@ pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
     let addresses = (text(), vec(text(), 1..4), text(), text(), text(), of(text()));
     let standing = select(vec![Waiting, Asked, Verified, Denied]);
     let trust = (of(time()), any::<u32>(), of(time()));
-    let times = (time(), time(), of((time(), time())), of(time()));
-    (addresses, standing, trust, times, any::<[u32; 3]>(), any::<u64>()).prop_map(
+    let times = (time(), of(time()), of((time(), time())), of(time()));
+    (addresses, standing, trust, times, any::<[u32; 2]>(), any::<u64>()).prop_map(
         |(addresses, standing, trust, times, counts, pushes)| {
             let (topic, hubs, token, secret, callbacks, note) = addresses;
-            let (next, day, lease, last_push) = times;
-            let [hub, failures, attempts] = counts;
+            let (next, asked, lease, last_push) = times;
+            let [hub, failures] = counts;
             let (awaited, missed, distrusted_until) = trust;
             HubSubscription {
                 topic,
@@ -29,8 +29,7 @@ pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
                 next,
                 lease: lease.map(|(since, until)| Lease { since, until }),
                 failures,
-                attempts,
-                day,
+                asked,
                 note,
                 trust: PushTrust { awaited, missed, distrusted_until },
                 last_push,

@@ -75,21 +75,6 @@ async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
 }
 
 #[tokio::test]
-async fn a_site_may_be_told_its_host_in_host() {
-    let publisher = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
-    let url = publisher.url("/feed");
-    let site = site(&publisher.url("/"), true);
-    let services = in_front_of(&site);
-    services.fetch.clone().oneshot(poll(&url)).await.unwrap();
-    services.ask.clone().oneshot(page(&url)).await.unwrap();
-    services.passing.pass.send(passed(&site, &url)).await.unwrap();
-    for head in publisher.heads() {
-        assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
-        assert_eq!(head.matches("\r\nhost: ").count(), 1, "{head}");
-    }
-}
-
-#[tokio::test]
 async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
     let publisher = Publisher::start(|head| {
         if head.starts_with("GET /old ") {

@@ -2,8 +2,6 @@
 
 use super::super::super::Pass;
 use super::*;
-use crate::origin::{ForwardedFor, OriginPlace, OwnCookie, Via, to_origin};
-use crate::testing::site_of_config;
 use crate::testing::{our_ca, tls};
 use futures_util::stream::{self, StreamExt as _};
 use http::Version;
@@ -135,45 +133,6 @@ async fn a_request_and_its_answer_are_passed_on_over_http_2() {
     assert_eq!(arrived.uri, format!("https://localhost:{}/a%20b?c=%2F", origin.port).as_str());
     assert_eq!(arrived.headers["x-mine"], "7");
     assert_eq!(arrived.headers.len(), 1, "nothing is added: {:?}", arrived.headers);
-}
-
-#[tokio::test]
-async fn headers_of_one_http_1_connection_are_not_in_http_2() {
-    let origin = Http2Origin::start(|| Ok(Response::new(streamed(Vec::new())))).await;
-    let mut asked = HeaderMap::new();
-    let of_connection = [
-        ("connection", "keep-alive, x-hop"),
-        ("keep-alive", "timeout=5"),
-        ("x-hop", "1"),
-        ("proxy-connection", "keep-alive"),
-        ("proxy-authorization", "Basic YTpi"),
-        ("te", "trailers"),
-        ("trailer", "x-sum"),
-        ("transfer-encoding", "chunked"),
-        ("upgrade", "websocket"),
-        ("http2-settings", "AAMAAABkAAQAAP__"),
-        ("expect", "100-continue"),
-        ("host", "blog.example"),
-    ];
-    for (name, value) in of_connection.into_iter().chain([("x-kept", "1")]) {
-        asked.insert(name, value.parse().unwrap());
-    }
-    let place = OriginPlace::Host("blog.example".to_owned());
-    let site = site_of_config("http://127.0.0.1/", place, "https://gw.example/", false);
-    let name = site.public_name().unwrap();
-    let forwarded = ForwardedFor { peer: [192, 0, 2, 1].into(), is_trusted: false, name };
-    let mut request = origin.request(Method::POST, "/");
-    let own = OwnCookie("session");
-    request.headers = to_origin(&asked, None, own, Some(&forwarded), &Via::new("gw"));
-    request.body = Some(streamed(vec![Ok(Frame::data(Bytes::from("body")))]));
-    passing().send(request).await.unwrap();
-    let arrived = origin.arrived().remove(0);
-    for (name, _) in of_connection {
-        assert!(!arrived.headers.contains_key(name), "{name}: {:?}", arrived.headers);
-    }
-    assert_eq!(arrived.uri.authority().unwrap().as_str(), format!("localhost:{}", origin.port));
-    assert_eq!(arrived.headers["x-forwarded-host"], "blog.example");
-    assert_eq!((&arrived.headers["x-kept"], arrived.size), (&"1".parse().unwrap(), 4));
 }
 
 #[tokio::test]
