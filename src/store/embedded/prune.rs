@@ -9,7 +9,7 @@ use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::record::{ItemRecord, TextRecord};
 use crate::retention::{Succession, Thing, surplus};
 use crate::{Epoch, Pruned, Retention, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 use tidegate_core::model::{Tick, Time};
@@ -35,29 +35,32 @@ pub(super) fn prune(
     }
     past.leave_bare_texts(feed)?;
     let (gone, more) = surplus(past.lines(retention), retention, now);
-    let feed = near(feed, &gone)?;
     let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
-    let mut items: BTreeMap<Vec<u8>, ItemRecord> = BTreeMap::new();
+    let changed = gone.iter().filter_map(|thing| match thing {
+        PastThing::Version(item, _) => Some(*item),
+        PastThing::Frame(_) => None,
+    });
+    let changed: BTreeSet<&[u8]> = changed.collect();
+    let records: Vec<ItemRecord> =
+        feed.records.expect_all(Class::Items, changed.iter().map(|key| key.to_vec()))?;
+    let mut items: BTreeMap<&[u8], ItemRecord> = changed.into_iter().zip(records).collect();
     let mut bytes = 0;
-    for thing in gone {
+    for thing in &gone {
         // Bytes that stay are written anew.
         if bytes >= PORTION_BYTES {
             pruned.more = true;
             break;
         }
-        let (item_key, tick) = match thing {
-            PastThing::Version(item, tick) => (item, tick),
+        let (item, tick) = match thing {
+            PastThing::Version(item, tick) => (item, *tick),
             PastThing::Frame(since) => {
                 pruned.documents += 1;
-                writes.insert((Class::Past, keys::past(&feed.name, since)), None);
+                writes.insert((Class::Past, keys::past(&feed.name, *since)), None);
                 continue;
             }
         };
         pruned.versions += 1;
-        if !items.contains_key(item_key) {
-            items.insert(item_key.to_vec(), feed.records.expected(Class::Items, item_key)?);
-        }
-        let Some(item) = items.get_mut(item_key) else { continue };
+        let Some(item) = items.get_mut(item) else { continue };
         let key = keys::version(&feed.name, &item.known.id, tick);
         item.kept = item.kept.saturating_sub(1);
         // Its bytes may still be the newest that the item has.
@@ -69,30 +72,14 @@ pub(super) fn prune(
         } else {
             writes.insert((Class::Texts, key), None);
         }
-    }
-    for (key, item) in items {
-        feed.records.put(&mut writes, Class::Items, key, &item)?;
+        feed.records.put(
+            &mut writes,
+            Class::Items,
+            keys::item(&feed.name, &item.known.id),
+            item,
+        )?;
     }
     Ok((writes, pruned))
-}
-
-/// The feed with what is read to take these out.
-fn near(feed: &FeedRecords, gone: &[PastThing<'_>]) -> Result<FeedRecords, StoreError> {
-    let versions = || {
-        gone.iter().filter_map(|thing| match thing {
-            PastThing::Version(item, tick) => Some((*item, *tick)),
-            PastThing::Frame(_) => None,
-        })
-    };
-    let near = feed.ahead(versions().map(|(item, _)| (Class::Items, item.to_vec())))?;
-    let mut bodies = Vec::new();
-    for (item, tick) in versions().filter(|_| feed.records.is_far()) {
-        let item: ItemRecord = near.records.expected(Class::Items, item)?;
-        if tick == item.body {
-            bodies.push((Class::Texts, keys::version(&feed.name, &item.known.id, tick)));
-        }
-    }
-    near.ahead(bodies)
 }
 
 /// What is kept of the past of a feed; no version is read.
@@ -121,11 +108,11 @@ impl FeedPast {
     fn leave_bare_texts(&mut self, feed: &FeedRecords) -> Result<(), StoreError> {
         let several = self.texts.iter_mut().filter(|(_, texts)| texts.len() > 1);
         let mut several: Vec<_> = several.collect();
-        for items in several.chunks_mut(ITEMS_AT_ONCE) {
-            let near = feed.ahead(items.iter().map(|(key, _)| (Class::Items, key.to_vec())))?;
-            for (key, texts) in items {
-                let item: ItemRecord = near.records.expected(Class::Items, key)?;
-                if texts.len() > usize::try_from(item.kept).unwrap_or(usize::MAX) {
+        for some in several.chunks_mut(ITEMS_AT_ONCE) {
+            let keys: Vec<Vec<u8>> = some.iter().map(|(key, _)| key.to_vec()).collect();
+            let items: Vec<ItemRecord> = feed.records.expect_all(Class::Items, keys)?;
+            for ((_, texts), item) in some.iter_mut().zip(items) {
+                if texts.len() > item.kept as usize {
                     texts.retain(|(tick, _)| *tick != item.body);
                 }
             }
@@ -163,7 +150,8 @@ pub(super) fn trim(
 ) -> Result<(Writes, usize), StoreError> {
     let mut writes = Writes::new();
     let (mut last, mut epochs) = (None, 0);
-    let Some(old) = open::log_ages(records)?.older_than(age) else { return Ok((writes, 0)) };
+    let old = open::identity(records)?.and_then(|identity| identity.log_ages.older_than(age));
+    let Some(old) = old else { return Ok((writes, 0)) };
     let end = keys::log(old.0.min(newest.0.saturating_sub(LOG_EPOCHS)), u32::MAX);
     let range = (Bound::Unbounded, Bound::Included(end));
     for entry in records.range(Class::Log, range, KeyOrder::Ascending) {

@@ -23,7 +23,7 @@ async fn failing_store() -> (Store, Arc<Mutex<Option<ReadFault>>>) {
         (EngineCall::Read(read, _), Some((class, error))) if read == class => Err(error()),
         _ => Ok(()),
     });
-    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false };
+    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch };
     let endpoint = EndpointId::own("gate.example").ok();
     let store = Store::over_memory(
         Records::of(Arc::new(engine)),
