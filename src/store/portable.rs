@@ -19,7 +19,7 @@ pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;
 use super::record::{
-    ArchiveRecord, FrameRecord, ItemRecord, SegmentRecord, StateRecord, TextRecord,
+    ArchiveRecord, FrameRecord, ItemRecord, SegmentRecord, StateRecord, TextRecord, carried_bytes,
 };
 use super::{AppliedOrigins, ClosedEpoch, Epoch};
 use bytes::Bytes;
@@ -62,7 +62,7 @@ pub enum ExportRecord {
     Sites(AppliedOrigins),
     /// An order of a feed with the document around its entries, as it is stored, and since when it was in force; none
     /// is in force any more, and the oldest comes first.
-    Past(FeedName, Time, Bytes),
+    Past(FeedName, Time, #[serde(with = "carried_bytes")] Option<Bytes>),
     /// The order that is in force, with the document around the entries.
     Frame(FeedName, Box<FrameRecord>),
     /// What is kept of a feed's held documents.

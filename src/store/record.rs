@@ -17,6 +17,7 @@ mod state;
 mod zstd_contexts;
 
 pub use self::archive::{ArchiveRecord, SegmentRecord};
+pub(super) use self::content::carried_bytes;
 pub use self::content::{FrameRecord, ItemRecord, TextRecord};
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::log_ages::LogAges;

@@ -5,13 +5,10 @@ use super::keys;
 use super::records::RecordCodec;
 use crate::StoreError;
 use crate::engine::{Class, Writes};
-use crate::limits::{BLOCK, WHOLE_EVERY};
-use crate::record::{ArchiveRecord, FrameRecord, Record, SegmentRecord, TextRecord};
+use crate::limits::BLOCK;
+use crate::record::{ArchiveRecord, Record, SegmentRecord, TextRecord};
 use bytes::Bytes;
 use tidegate_core::model::{Archive, ArchiveNote, FeedName, LedgerEntry, Markup, SyncId, Time};
-
-/// Since when a frame is in force, how many before it are differences in a row, and the frame as it is stored.
-pub(super) type StoredFrame = (Time, u32, Bytes);
 
 /// What the index by tick says of a tombstone; nothing of other items.
 pub(super) const TOMBSTONE: &[u8] = &[1];
@@ -63,28 +60,6 @@ impl FeedWriter<'_> {
         (at, newer): (Time, &[u8]),
     ) -> Result<Bytes, StoreError> {
         Ok(self.codec.difference(whole, at, newer, || self.describe(id))?.into())
-    }
-
-    /// Puts the frame before a new one to the past, as a difference unless every so many are to be whole. Answers the
-    /// new one as it is to be stored.
-    pub(super) fn supersede_frame(
-        &mut self,
-        old: Option<StoredFrame>,
-        mut new: FrameRecord,
-    ) -> Result<StoredFrame, StoreError> {
-        let run = old.as_ref().map_or(0, |(_, run, _)| run + 1);
-        new.run = if run < WHOLE_EVERY { run } else { 0 };
-        let name = self.name;
-        let what = || format!("the order and the document around the entries of the feed {name}");
-        let encoded = Bytes::from(self.codec.encoded(&new, what)?);
-        if let Some((since, _, whole)) = old {
-            let past = match new.run {
-                0 => whole.to_vec(),
-                _ => self.codec.difference(&whole, new.since, &encoded, what)?,
-            };
-            self.writes.insert((Class::Past, keys::past(name, since)), Some(past));
-        }
-        Ok((new.since, new.run, encoded))
     }
 
     /// Sets an item in the index by tick.

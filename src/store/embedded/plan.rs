@@ -55,9 +55,11 @@ pub(super) fn plan(
     let state = before.map(|head| &head.state);
     let frame = loaded.frame()?;
     let order = frame.as_ref().map_or(&[][..], |frame| &frame.order);
-    check::check(&change, state, order, |id| loaded.has_item(id))?;
+    check::check(&change, state, order, |id| {
+        loaded.contains(Class::Items, keys::item(&change.feed, id))
+    })?;
     for seal in &change.seals {
-        if loaded.is_given(&seal.id)? {
+        if loaded.contains(Class::Index, keys::archive_id(&change.feed, &seal.id))? {
             let what = "it gives an archive an id that another has".to_owned();
             return Err(check::invalid(&change, what));
         }
@@ -122,23 +124,30 @@ impl ChangePlanner<'_> {
         if change.order.is_none() && change.skeleton.is_none() {
             return Ok(());
         }
-        let old = self.frame.as_ref();
-        // Two are never in force since the same time.
-        let shown = change.state.updated_at;
-        let since = old.map_or(shown, |old| shown.max(old.since.plus(Duration::from_secs(1))));
+        let feed = self.writer.name;
+        let what = || format!("the order and the document around the entries of the feed {feed}");
+        let (old, shown) = (self.frame.as_ref(), change.state.updated_at);
+        // Every so many are whole.
+        let run = old.map_or(0, |old| old.run + 1);
         let order = change.order.as_ref().or(old.map(|old| &old.order));
         let skeleton = change.skeleton.as_ref().or(old.and_then(|old| old.skeleton.as_ref()));
         let new = FrameRecord {
-            since,
-            run: 0,
+            // Two are never in force since the same time.
+            since: old.map_or(shown, |old| shown.max(old.since.plus(Duration::from_secs(1)))),
+            run: if run < WHOLE_EVERY { run } else { 0 },
             order: order.cloned().unwrap_or_default(),
             skeleton: skeleton.cloned(),
         };
-        let old = old.zip(self.loaded.stored_frame()?);
-        let old = old.map(|(old, stored)| (old.since, old.run, stored.clone()));
-        let (_, _, new) = self.writer.supersede_frame(old, new)?;
-        let key = (Class::Frames, keys::feed(&change.feed));
-        self.writer.writes.insert(key, Some(new.to_vec()));
+        let (codec, key) = (self.writer.codec, keys::feed(feed));
+        let encoded = codec.encoded(&new, what)?;
+        if let Some((old, whole)) = old.zip(self.loaded.get(Class::Frames, key.clone())?) {
+            let past = match new.run {
+                0 => whole.to_vec(),
+                _ => codec.difference(whole, new.since, &encoded, what)?,
+            };
+            self.writer.writes.insert((Class::Past, keys::past(feed, old.since)), Some(past));
+        }
+        self.writer.writes.insert((Class::Frames, key), Some(encoded));
         Ok(())
     }
 
@@ -351,8 +360,8 @@ impl ChangePlanner<'_> {
     fn stubs(&mut self) -> Result<(), StoreError> {
         for stub in &self.change.evicted {
             let id = &stub.id;
-            let item = self.loaded.known_item(id)?;
             let feed = &self.change.feed;
+            let item: ItemRecord = self.loaded.expected(Class::Items, keys::item(feed, id))?;
             self.writer.remove(Class::Index, keys::by_tick(feed, item.known.tick, id));
             if !item.conflicts.is_empty() {
                 self.writer.put_contested(id, false);

@@ -15,11 +15,21 @@ use std::time::Duration;
 use tidegate_core::model::{Tick, Time};
 
 /// Something that may go.
-#[derive(Clone, Copy)]
-enum PastThing<'a> {
+#[derive(Clone)]
+enum PastThing {
     /// A version of the item at the key.
-    Version(&'a [u8], Tick),
+    Version(Vec<u8>, Tick),
     Frame(Time),
+}
+
+impl PastThing {
+    /// The key of its item.
+    fn item(&self) -> Option<&[u8]> {
+        match self {
+            Self::Version(item, _) => Some(item),
+            Self::Frame(_) => None,
+        }
+    }
 }
 
 /// The writes that take out what `retention` does not keep, and what that comes to.
@@ -28,19 +38,15 @@ pub(super) fn prune(
     retention: &Retention,
     now: Time,
 ) -> Result<(Writes, Pruned), StoreError> {
-    let mut past = FeedPast::read(feed)?;
+    let mut past = past_of(feed, retention)?;
     // Most often nothing goes, whichever of the texts are versions.
-    if surplus(past.lines(retention), retention, now).0.is_empty() {
+    if surplus(past.clone(), retention, now).0.is_empty() {
         return Ok((Writes::new(), Pruned::default()));
     }
-    past.leave_bare_texts(feed)?;
-    let (gone, more) = surplus(past.lines(retention), retention, now);
+    leave_bare_texts(&mut past, feed)?;
+    let (gone, more) = surplus(past, retention, now);
     let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
-    let changed = gone.iter().filter_map(|thing| match thing {
-        PastThing::Version(item, _) => Some(*item),
-        PastThing::Frame(_) => None,
-    });
-    let changed: BTreeSet<&[u8]> = changed.collect();
+    let changed: BTreeSet<&[u8]> = gone.iter().filter_map(PastThing::item).collect();
     let records: Vec<ItemRecord> =
         feed.records.expect_all(Class::Items, changed.iter().map(|key| key.to_vec()))?;
     let mut items: BTreeMap<&[u8], ItemRecord> = changed.into_iter().zip(records).collect();
@@ -60,7 +66,7 @@ pub(super) fn prune(
             }
         };
         pruned.versions += 1;
-        let Some(item) = items.get_mut(item) else { continue };
+        let Some(item) = items.get_mut(&item[..]) else { continue };
         let key = keys::version(&feed.name, &item.known.id, tick);
         item.kept = item.kept.saturating_sub(1);
         // Its bytes may still be the newest that the item has.
@@ -82,64 +88,51 @@ pub(super) fn prune(
     Ok((writes, pruned))
 }
 
-/// What is kept of the past of a feed; no version is read.
-struct FeedPast {
-    /// By the keys of the items, their texts that are of a version, or were, and what these take; oldest first.
-    texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>>,
-    /// Since when each frame was in force, and what it takes; oldest first.
-    frames: Vec<(Time, u64)>,
-    /// Since when the present frame is in force.
-    present: Option<Time>,
+/// What is kept of the past of a feed: the texts of each item that are of a version, or were, and the frames. None is read.
+fn past_of(
+    feed: &FeedRecords,
+    retention: &Retention,
+) -> Result<Vec<Succession<PastThing>>, StoreError> {
+    let mut lines: Vec<Succession<PastThing>> = Vec::new();
+    for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
+        let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+        let Some(tick) = tick else { continue };
+        let key = PastThing::Version(item.to_vec(), tick);
+        let thing = Thing { key, from: tick.time(), size };
+        let is_of_item = |line: &&mut Succession<PastThing>| {
+            line.things.last().and_then(|last| last.key.item()) == Some(item)
+        };
+        match lines.last_mut().filter(is_of_item) {
+            Some(line) => line.things.push(thing),
+            None => lines.push(Succession::of_versions(vec![thing], retention)),
+        }
+    }
+    let frames = feed.past_frames()?.into_iter();
+    let frame = |(since, size)| Thing { key: PastThing::Frame(since), from: since, size };
+    let ended = feed.frame()?.map(|present| present.since);
+    lines.push(Succession { things: frames.map(frame).collect(), ended, most: usize::MAX });
+    Ok(lines)
 }
 
-impl FeedPast {
-    fn read(feed: &FeedRecords) -> Result<Self, StoreError> {
-        let mut texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>> = BTreeMap::new();
-        for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
-            let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
-            let Some(tick) = tick else { continue };
-            texts.entry(item.to_vec()).or_default().push((tick, size));
-        }
-        let present = feed.frame()?.map(|present| present.since);
-        Ok(Self { texts, frames: feed.past_frames()?, present })
-    }
-
-    /// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.
-    fn leave_bare_texts(&mut self, feed: &FeedRecords) -> Result<(), StoreError> {
-        let several = self.texts.iter_mut().filter(|(_, texts)| texts.len() > 1);
-        let mut several: Vec<_> = several.collect();
-        for some in several.chunks_mut(ITEMS_AT_ONCE) {
-            let keys: Vec<Vec<u8>> = some.iter().map(|(key, _)| key.to_vec()).collect();
-            let items: Vec<ItemRecord> = feed.records.expect_all(Class::Items, keys)?;
-            for ((_, texts), item) in some.iter_mut().zip(items) {
-                if texts.len() > item.kept as usize {
-                    texts.retain(|(tick, _)| *tick != item.body);
-                }
+/// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.
+fn leave_bare_texts(
+    past: &mut [Succession<PastThing>],
+    feed: &FeedRecords,
+) -> Result<(), StoreError> {
+    let mut several: Vec<_> = past.iter_mut().filter(|line| line.things.len() > 1).collect();
+    for some in several.chunks_mut(ITEMS_AT_ONCE) {
+        let keys = some.iter().filter_map(|line| line.things.first()?.key.item());
+        let keys: Vec<Vec<u8>> = keys.map(<[u8]>::to_vec).collect();
+        let items: Vec<ItemRecord> = feed.records.expect_all(Class::Items, keys)?;
+        let lines =
+            some.iter_mut().filter(|line| line.things.iter().any(|it| it.key.item().is_some()));
+        for (line, item) in lines.zip(items) {
+            if line.things.len() > item.kept as usize {
+                line.things.retain(|thing| thing.from != item.body.time());
             }
         }
-        Ok(())
     }
-
-    /// The versions of each item, and the frames.
-    fn lines(&self, retention: &Retention) -> Vec<Succession<PastThing<'_>>> {
-        let lines = self.texts.iter().map(|(item, texts)| {
-            let things = texts.iter().map(|(tick, size)| Thing {
-                key: PastThing::Version(item, *tick),
-                from: tick.time(),
-                size: *size,
-            });
-            Succession::of_versions(things.collect(), retention)
-        });
-        let frames = self.frames.iter();
-        let things = frames.map(|(since, size)| Thing {
-            key: PastThing::Frame(*since),
-            from: *since,
-            size: *size,
-        });
-        let things = things.collect();
-        let frames = Succession { things, ended: self.present, most: usize::MAX };
-        lines.chain([frames]).collect()
-    }
+    Ok(())
 }
 
 /// The writes that take epochs that are at least so old out of the log, and how many go.

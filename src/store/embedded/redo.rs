@@ -155,6 +155,7 @@ pub(super) fn finish_all(records: &Records, found: &mut Found) -> Result<(), Sto
 mod tests {
     use super::*;
     use crate::engine::MemoryEngine;
+    use std::collections::HashMap;
     use std::sync::Arc;
     use tidegate_core::model::{FeedName, FeedState, Format, Revision, Tick, Time};
 
@@ -183,8 +184,14 @@ mod tests {
         let key = keys::of_kind(keys::UNFINISHED, certain);
         records.put(&mut before, Class::Marks, key, &mark).unwrap();
         records.engine().apply(before).unwrap();
-        let mut found = open::inspect(&records).unwrap();
-        found.sealed = (Epoch(4), Time::MIN);
+        let mut found = Found {
+            identity: None,
+            committed: HashMap::new(),
+            feeds: crate::FeedList::new(),
+            floors: HashMap::new(),
+            list_writes: 0,
+            sealed: (Epoch(4), Time::MIN),
+        };
         finish_all(&records, &mut found).unwrap();
         assert_eq!((found.committed.get(certain), found.committed.len()), (Some(&head), 1));
         assert_eq!(found.sealed, (Epoch(5), at));

@@ -22,18 +22,8 @@ const EPOCHS: usize = 1000;
 /// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
 const HANDED_LATER: usize = 16 << 20;
 
-/// Why a feed is not handed over to its end.
-enum ExportStop {
-    /// Nobody takes the pieces any more; not an error of the store.
-    Abandoned,
-    Failed(StoreError),
-}
-
-impl From<StoreError> for ExportStop {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error)
-    }
-}
+/// Why a feed is not handed over to its end; `None`: nobody takes the pieces any more, which is no error of the store.
+type ExportStop = Option<StoreError>;
 
 impl Store {
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
@@ -83,12 +73,12 @@ impl Store {
                 bytes = 0;
                 let mut pieces = waiting.drain(..);
                 let sent = pieces.try_for_each(|piece| taker.blocking_send(piece));
-                sent.map_err(|_| ExportStop::Abandoned)
+                sent.map_err(|_| None)
             });
             match handed {
                 Ok(()) => Ok((waiting, true)),
-                Err(ExportStop::Abandoned) => Ok((Vec::new(), false)),
-                Err(ExportStop::Failed(error)) => Err(error),
+                Err(None) => Ok((Vec::new(), false)),
+                Err(Some(error)) => Err(error),
             }
         });
         let purged = || {
@@ -185,7 +175,7 @@ impl FeedRecords {
         for entry in records.entries(Class::Past, &prefix) {
             let (key, frame) = entry?;
             let since = records.of_key(Class::Past, &key, keys::past_since(&key))?;
-            send(ExportRecord::Past(name(), since, frame))?;
+            send(ExportRecord::Past(name(), since, Some(frame)))?;
         }
         if let Some(frame) = self.frame()? {
             send(ExportRecord::Frame(name(), Box::new(frame)))?;
@@ -305,7 +295,7 @@ impl Importer {
         match piece {
             ExportRecord::Past(_, since, frame) => {
                 let key = (Class::Past, keys::past(name, *since));
-                feed.writes.insert(key, Some(frame.to_vec()));
+                feed.writes.insert(key, frame.as_ref().map(|frame| frame.to_vec()));
             }
             ExportRecord::Frame(_, frame) => {
                 feed.put(Class::Frames, keys::feed(name), &**frame)?;

@@ -46,6 +46,7 @@ pub struct TextRecord {
     /// What is noted of the version; none where it is not kept any more, and of bytes that made no version.
     pub(crate) note: Option<VersionNote>,
     /// Its bytes: a record of their own, which may be a difference to those of a later version.
+    #[serde(with = "carried_bytes")]
     pub(crate) body: Option<Bytes>,
 }
 
@@ -65,5 +66,25 @@ impl TextRecord {
         }
         let (note, body) = postcard::take_from_bytes(payload)?;
         Ok(Self { note, body: (!body.is_empty()).then(|| bytes.slice_ref(body)) })
+    }
+}
+
+/// Bytes that are taken as a whole where they are read.
+pub(crate) mod carried_bytes {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        bytes: &Option<Bytes>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        bytes.as_deref().serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Bytes>, D::Error> {
+        let bytes = Option::<&'de [u8]>::deserialize(from)?;
+        Ok(bytes.map(Bytes::copy_from_slice))
     }
 }

@@ -13,8 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::RangeInclusive;
 use tidegate_core::model::{
-    Archive, ArchiveId, Change, Conflicting, FeedName, Item, LedgerEntry, Markup, NewVersion,
-    SyncId,
+    Archive, Change, Conflicting, FeedName, Item, LedgerEntry, Markup, NewVersion, SyncId,
 };
 
 /// The records that a change is planned over, as they are stored.
@@ -51,10 +50,11 @@ fn keys_of(change: &Change, before: Option<&StateRecord>) -> BTreeSet<RecordKey>
         (Class::Marks, keys::of_kind(keys::PURGED, feed)),
         (Class::Frames, keys::feed(feed)),
     ]);
-    let known = change.known.iter().map(|known| &known.id);
-    let evicted = change.evicted.iter().map(|stub| &stub.id);
+    let known = change.known.iter().chain(&change.evicted).map(|known| &known.id);
+    let versions = change.versions.iter().map(|version| &version.id);
+    let conflicts = change.conflicts.iter().map(|of| &of.id);
     let sealed = change.seals.iter().flat_map(|seal| &seal.items);
-    let items = known.chain(evicted).chain(sealed);
+    let items = known.chain(versions).chain(conflicts).chain(sealed);
     keys.extend(items.map(|id| (Class::Items, keys::item(feed, id))));
     let next_event = before.map_or(0, |head| head.next_event);
     let last_block = next_event / EVENTS_OF_BLOCK;
@@ -191,13 +191,19 @@ impl LoadedRecords {
         Ok(())
     }
 
-    fn get(&self, class: Class, key: Vec<u8>) -> Result<Option<&Bytes>, StoreError> {
+    /// The bytes of a record; an error where it was not read.
+    pub(super) fn get(&self, class: Class, key: Vec<u8>) -> Result<Option<&Bytes>, StoreError> {
         let key = (class, key);
         let unread = || {
             let source = io::Error::other(format!("{} was not read", keys::shown(&key.1)));
             StoreError::Io { doing: "plan a change", source }
         };
         self.records.get(&key).map(Option::as_ref).ok_or_else(unread)
+    }
+
+    /// Whether there is a record.
+    pub(super) fn contains(&self, class: Class, key: Vec<u8>) -> Result<bool, StoreError> {
+        Ok(self.get(class, key)?.is_some())
     }
 
     pub(super) fn record<T: Record>(
@@ -210,7 +216,7 @@ impl LoadedRecords {
     }
 
     /// A record that must be there, as what refers to it is.
-    fn expected<T: Record>(&self, class: Class, key: Vec<u8>) -> Result<T, StoreError> {
+    pub(super) fn expected<T: Record>(&self, class: Class, key: Vec<u8>) -> Result<T, StoreError> {
         let found = self.record(class, key.clone())?;
         found.ok_or_else(|| self.codec.damaged(class, &key, "it is missing"))
     }
@@ -220,23 +226,8 @@ impl LoadedRecords {
         self.record(Class::Frames, keys::feed(&self.feed))
     }
 
-    /// The same as it is stored.
-    pub(super) fn stored_frame(&self) -> Result<Option<&Bytes>, StoreError> {
-        self.get(Class::Frames, keys::feed(&self.feed))
-    }
-
     pub(super) fn item(&self, id: &SyncId) -> Result<Option<ItemRecord>, StoreError> {
         self.record(Class::Items, keys::item(&self.feed, id))
-    }
-
-    /// An item that is known.
-    pub(super) fn known_item(&self, id: &SyncId) -> Result<ItemRecord, StoreError> {
-        self.expected(Class::Items, keys::item(&self.feed, id))
-    }
-
-    /// Whether an item is in the ledger.
-    pub(super) fn has_item(&self, id: &SyncId) -> Result<bool, StoreError> {
-        Ok(self.get(Class::Items, keys::item(&self.feed, id))?.is_some())
     }
 
     /// An item with its bytes.
@@ -244,11 +235,6 @@ impl LoadedRecords {
         let Some(item) = self.item(id)? else { return Ok(None) };
         let newest = self.newest(&item)?;
         Ok(Some(assemble(item.known, newest, item.conflicts)))
-    }
-
-    /// Whether an archive has this id already.
-    pub(super) fn is_given(&self, id: &ArchiveId) -> Result<bool, StoreError> {
-        Ok(self.get(Class::Index, keys::archive_id(&self.feed, id))?.is_some())
     }
 
     pub(super) fn archive(&self, number: u64) -> Result<Option<ArchiveRecord>, StoreError> {
