@@ -3,7 +3,9 @@
 use super::limits::VALUE_LIMIT;
 use super::{CommitError, StoreError, seals};
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Change, Conflicting, FeedState, LedgerEntry, Revision, SyncId};
+use tidegate_core::model::{
+    Change, Conflicting, FeedState, LedgerEntry, NewVersion, Revision, SyncId,
+};
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
 /// itself. `order`: that of the reader view as it stands. `stored` says whether an item is known already; every known
@@ -23,39 +25,32 @@ pub(super) fn check(
     let (known, versioned) = agrees.map_err(|what| invalid(change, what))?;
 
     // What the change itself does not answer is asked of the store.
-    for version in change.versions.iter().filter(|version| version.markup.is_none()) {
-        if !stored(&version.id)? {
-            let what = format!("the version of {} has no bytes to keep", version.id);
-            return Err(invalid(change, what));
-        }
+    let must_be_stored = |id: &SyncId, what: &dyn Fn() -> String| match stored(id) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(invalid(change, what())),
+        Err(error) => Err(error.into()),
+    };
+    for NewVersion { id, .. } in change.versions.iter().filter(|of| of.markup.is_none()) {
+        must_be_stored(id, &|| format!("the version of {id} has no bytes to keep"))?;
     }
-    for stub in &change.evicted {
-        if !stored(&stub.id)? {
-            return Err(invalid(change, format!("{} leaves, which is not known", stub.id)));
-        }
+    for LedgerEntry { id, .. } in &change.evicted {
+        must_be_stored(id, &|| format!("{id} leaves, which is not known"))?;
     }
-    for conflicting in &change.conflicts {
-        let needs = conflicting.versions.iter().any(|version| version.data.is_none());
-        if needs && !stored(&conflicting.id)? {
-            let what = format!("a conflict of {} has no bytes to keep", conflicting.id);
-            return Err(invalid(change, what));
-        }
+    let is_lacking = |of: &&Conflicting| of.versions.iter().any(|of| of.data.is_none());
+    for Conflicting { id, .. } in change.conflicts.iter().filter(is_lacking) {
+        must_be_stored(id, &|| format!("a conflict of {id} has no bytes to keep"))?;
     }
-    for entry in change.known.iter().filter(|entry| !versioned.contains(&entry.id)) {
-        if !stored(&entry.id)? {
-            return Err(invalid(change, format!("the item {} is new without a version", entry.id)));
-        }
+    for LedgerEntry { id, .. } in change.known.iter().filter(|of| !versioned.contains(&of.id)) {
+        must_be_stored(id, &|| format!("the item {id} is new without a version"))?;
     }
     let order: HashSet<&SyncId> = order.iter().collect();
-    for id in change.order.iter().flatten() {
-        if !known.contains_key(id) && !order.contains(id) && !stored(id)? {
-            return Err(invalid(change, format!("the order names {id}, which is not known")));
-        }
+    let is_new = |id: &&SyncId| !known.contains_key(*id) && !order.contains(*id);
+    for id in change.order.iter().flatten().filter(is_new) {
+        must_be_stored(id, &|| format!("the order names {id}, which is not known"))?;
     }
-    for id in change.seals.iter().flat_map(|seal| &seal.items) {
-        if !known.contains_key(id) && !stored(id)? {
-            return Err(invalid(change, format!("it seals {id}, which is not known")));
-        }
+    let sealed = change.seals.iter().flat_map(|seal| &seal.items);
+    for id in sealed.filter(|id| !known.contains_key(*id)) {
+        must_be_stored(id, &|| format!("it seals {id}, which is not known"))?;
     }
     Ok(())
 }

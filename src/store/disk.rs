@@ -19,8 +19,7 @@ pub use self::private::make_data_folder;
 
 use self::folder::{Mark, StoreFolder};
 use super::embedded::{
-    Acknowledged, Found, OpenRequest, Records, Reopen, ReopenError, ReopenPauses, Reopened, Store,
-    StorePlace, begin, inspect,
+    Found, OpenRequest, Records, Reopen, ReopenPauses, Reopened, Store, StorePlace, begin, inspect,
 };
 use super::engine::Engine;
 use super::{Epoch, StoreError, open_database};
@@ -69,6 +68,9 @@ impl Store {
 /// Puts something before an engine: tests let it fail.
 type WrapEngine = dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send;
 
+/// A database with what it has, and the note of the last epoch.
+pub(super) type FoundStore = (Records, Found, NumberNote);
+
 /// Opens the store in a folder that is this process's own, as often as needed.
 struct StoreOpener {
     folder: Arc<StoreFolder>,
@@ -84,13 +86,12 @@ impl StoreOpener {
 
     /// Opens the store. The folder is let go of last, whatever fails: the database may write until it is dropped.
     fn open(self, request: OpenRequest, clock: Arc<dyn Clock>) -> Result<Store, StoreError> {
-        let found = self.open_database()?;
-        let Reopened { records, opened, place } = self.begin(found, request)?;
-        Store::over((records, opened, place), clock, Some(Box::new(self)))
+        let opened = self.begin(self.open_database()?, request)?;
+        Store::over(opened, clock, Some(Box::new(self)))
     }
 
     /// Opens the database, and checks that it has everything up to its mark.
-    fn open_database(&self) -> Result<(Records, Found, NumberNote), StoreError> {
+    fn open_database(&self) -> Result<FoundStore, StoreError> {
         let folder = &self.folder;
         let mark = folder.mark()?;
         let (noted, reached) = folder.reached()?;
@@ -99,64 +100,51 @@ impl StoreOpener {
             source,
         })?;
         let engine = open_database(folder.path(), &folder.database())?;
-        let (records, found) = inspect_folder((self.wrap)(engine), mark.as_ref(), noted)?;
-        Ok((records, found, reached))
+        let records = Records::of((self.wrap)(engine));
+        let found = inspect(&records)?;
+        let lost = match (mark, &found.identity) {
+            (None, _) => None,
+            (Some(_), None) => Some("the store was used, and is empty now"),
+            (Some(mark), Some(identity)) => {
+                let epoch = mark.epoch.max(noted);
+                let is_behind = identity.fence < mark.fence || found.sealed.0 < epoch;
+                (is_behind || identity.endpoint != mark.endpoint)
+                    .then_some("what is stored is older than what the store had reached")
+            }
+        };
+        match lost {
+            Some(what) => Err(records.damage(what.to_owned())),
+            None => Ok((records, found, reached)),
+        }
+    }
+}
+
+impl Reopen for StoreOpener {
+    fn find(&self) -> Result<FoundStore, StoreError> {
+        // Where nothing can be written, opening would fail too, after much reading.
+        self.folder.try_writing()?;
+        files::forget_cached(&self.folder);
+        self.open_database()
     }
 
-    /// Begins to use what was found.
     fn begin(
         &self,
-        (records, found, reached): (Records, Found, NumberNote),
+        (records, found, reached): FoundStore,
         request: OpenRequest,
     ) -> Result<Reopened, StoreError> {
         let opened = begin(&records, found, request)?;
-        let (endpoint, fence) = (opened.identity.endpoint.clone(), opened.identity.fence);
-        let mark = Mark { endpoint, fence, epoch: opened.sealed.0 };
+        let (identity, found) = &opened;
+        let (endpoint, fence) = (identity.endpoint.clone(), identity.fence);
+        let mark = Mark { endpoint, fence, epoch: found.sealed.0 };
         self.folder.set_mark(&mark)?;
         let folder = Arc::clone(&self.folder);
         let place = Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) });
         Ok(Reopened { records, opened, place })
     }
-}
-
-impl Reopen for StoreOpener {
-    fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError> {
-        // Where nothing can be written, opening would fail too, after much reading.
-        self.folder.try_writing()?;
-        files::forget_cached(&self.folder);
-        let found = self.open_database()?;
-        let request = known.request(&found.1, &self.folder.path().display().to_string())?;
-        Ok(self.begin(found, request)?)
-    }
 
     fn pauses(&self) -> ReopenPauses {
         self.pauses
     }
-}
-
-/// Undoes what was not finished, reads what is kept in memory, and checks that the store has everything
-/// up to its mark and up to `reached`.
-fn inspect_folder(
-    engine: Arc<dyn Engine>,
-    mark: Option<&Mark>,
-    reached: Epoch,
-) -> Result<(Records, Found), StoreError> {
-    let records = Records::of(engine);
-    let found = inspect(&records)?;
-    match (mark, &found.identity) {
-        (None, _) => {}
-        (Some(_), None) => {
-            return Err(records.damage("the store was used, and is empty now".to_owned()));
-        }
-        (Some(mark), Some(identity)) => {
-            let behind = identity.fence < mark.fence || found.sealed.0 < mark.epoch.max(reached);
-            if behind || identity.endpoint != mark.endpoint {
-                let what = "what is stored is older than what the store had reached";
-                return Err(records.damage(what.to_owned()));
-            }
-        }
-    }
-    Ok((records, found))
 }
 
 /// The folder of a store that is open.
@@ -167,10 +155,6 @@ struct OnDisk {
 }
 
 impl StorePlace for OnDisk {
-    fn blocks(&self) -> bool {
-        true
-    }
-
     fn note(&self, epoch: Epoch) -> io::Result<()> {
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).write(epoch.0)
     }

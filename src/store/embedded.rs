@@ -13,6 +13,7 @@
 mod archives;
 mod committer;
 mod feed;
+mod feed_writer;
 mod follow;
 mod health;
 mod keys;
@@ -45,11 +46,11 @@ pub(super) use self::open::{
 };
 pub use self::reader::{PinnedFeed, RemainingItems};
 pub(super) use self::records::Records;
-pub(super) use self::reopen::{Acknowledged, Reopen, ReopenError, ReopenPauses, Reopened};
+pub(super) use self::reopen::{Reopen, ReopenPauses, Reopened};
 pub(super) use self::request::WriteScope;
 
-use self::committer::{CommitGroup, Committer};
-use self::follow::{Following, MemoryImage};
+use self::committer::Committer;
+use self::follow::Following;
 use self::reading::READS;
 use self::request::CommitRequest;
 use self::shared::{StoreShared, broken};
@@ -66,16 +67,20 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 /// The most requests that wait for the committer before callers wait to ask.
 const REQUESTS: usize = 1024;
 
-/// The place that a database has, which keeps notes beside it.
+/// The place that a database has, which may keep notes beside it.
 pub(crate) trait StorePlace: Send + Sync + 'static {
-    /// Whether reading and writing wait for a disk.
-    fn blocks(&self) -> bool;
+    /// Whether reading and writing wait for a disk or a network.
+    fn blocks(&self) -> bool {
+        true
+    }
 
     /// Notes an epoch that became durable, without waiting for the disk.
-    fn note(&self, epoch: Epoch) -> std::io::Result<()>;
+    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
+        Ok(())
+    }
 
     /// Notes what the store had reached when it was closed.
-    fn closed(&self, epoch: Epoch);
+    fn closed(&self, _epoch: Epoch) {}
 }
 
 /// What is in memory leaves no note.
@@ -85,12 +90,6 @@ impl StorePlace for Nowhere {
     fn blocks(&self) -> bool {
         false
     }
-
-    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn closed(&self, _epoch: Epoch) {}
 }
 
 /// A store on disk or in memory.
@@ -214,28 +213,20 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let found = inspect(&records)?;
         let opened = open::begin(&records, found, request)?;
-        Self::over((records, opened, Arc::new(Nowhere)), clock, None)
+        Self::over(Reopened { records, opened, place: Arc::new(Nowhere) }, clock, None)
     }
 
     /// A store over a database that was opened. `reopen`: how it is opened again after a failure.
     pub(super) fn over(
-        (records, opened, place): (Records, Opened, Arc<dyn StorePlace>),
+        Reopened { records, opened, place }: Reopened,
         clock: Arc<dyn Clock>,
         reopen: Option<Box<dyn Reopen>>,
     ) -> Result<Self, StoreError> {
-        let Opened { identity, committed, list_writes, sealed } = opened;
-        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
-        let shared = StoreShared::new(committed, identity, sealed.0, Arc::clone(&clock));
-        shared.list_writes.store(list_writes, Ordering::Release);
-        let shared = Arc::new(shared);
-        let committer = Committer {
-            records: records.clone(),
-            shared: Arc::clone(&shared),
-            place: Arc::clone(&place),
-            clock: Arc::clone(&clock),
-            list_writes,
-            sealed,
-        };
+        let (endpoint, sup_ids) = (opened.0.endpoint.clone(), opened.0.sup_ids);
+        let written = (opened.1.list_writes, opened.1.sealed);
+        let shared = Arc::new(StoreShared::new(opened, Arc::clone(&clock)));
+        let parts = (records.clone(), Arc::clone(&place));
+        let committer = Committer::new(parts, &shared, &clock, written);
         let blocks = place.blocks();
         let inner = |writer| StoreInner::new(shared, clock, (records, writer, place), None);
         if !blocks {
@@ -259,14 +250,11 @@ impl Store {
     /// A store in a database that others write to as well, as it was found.
     pub(super) fn in_database(
         database: &Arc<Database>,
-        image: MemoryImage,
+        (opened, position): (Opened, i64),
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let MemoryImage { found, identity, feeds, position } = image;
-        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
-        let (heads, epoch) = (found.committed, found.sealed.0);
-        let shared = StoreShared::new(heads, identity, epoch, Arc::clone(&clock));
-        shared.set_list(feeds);
+        let (endpoint, sup_ids) = (opened.0.endpoint.clone(), opened.0.sup_ids);
+        let shared = StoreShared::new(opened, Arc::clone(&clock));
         let (following, requests) = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));
         let writer = Writer::Transactions(Arc::clone(database));
@@ -342,7 +330,7 @@ impl StoreInner {
     async fn ask<T: Send + 'static>(
         &self,
         scope: WriteScope,
-        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError> + Send + 'static,
+        work: impl FnOnce(&mut Committer) -> Result<T, CommitError> + Send + 'static,
     ) -> Result<T, CommitError> {
         let (reply, answer) = oneshot::channel();
         let request = |work| CommitRequest::new(&scope, work, reply);

@@ -13,13 +13,14 @@ pub(super) use self::testing::{EngineCall, WatchedEngine};
 
 use super::StoreError;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $class:ident $name:ident $number:literal)+) => {
         /// A class of values. The numbers are part of the format.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[repr(u8)]
         pub(super) enum Class {
             $($(#[$doc])* $class = $number,)+
@@ -28,11 +29,6 @@ macro_rules! classes {
         impl Class {
             /// All classes.
             pub(super) const ALL: &[Self] = &[$(Self::$class,)+];
-
-            /// The class with this number.
-            pub(super) fn numbered(number: u8) -> Option<Self> {
-                Self::ALL.iter().copied().find(|class| *class as u8 == number)
-            }
 
             /// Its name.
             pub(super) const fn name(self) -> &'static str {
@@ -105,8 +101,10 @@ pub(super) struct Portion {
     pub(super) has_more: bool,
 }
 
-/// About how many bytes an engine on disk reads at once.
+/// About how many bytes of a range are read at once.
 pub(super) const PORTION_BYTES: usize = 1 << 20;
+/// About how many bytes of values at many keys are read at once.
+pub(super) const MANY_BYTES: usize = 8 << 20;
 
 /// A database as of one moment, and an entry of it.
 pub(super) type SnapshotWith = (std::sync::Arc<dyn Engine>, Option<Bytes>);
@@ -122,18 +120,24 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// A value.
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
-    /// Whether it is so far away that many values are better read at once.
-    fn is_far(&self) -> bool {
+    /// Whether other processes write to it as well: each write is a transaction then, and a network lies between.
+    fn is_shared(&self) -> bool {
         false
     }
 
-    /// Many values at once, `None` for those that there are not. Some may be left out, and one that is not far
-    /// away answers none.
-    fn get_many(
-        &self,
-        _wanted: BTreeSet<RecordKey>,
-    ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
-        Ok(Vec::new())
+    /// The values of the first of these keys, in their order: of at least one, and of all whose bytes are not too many
+    /// together.
+    fn get_many(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), 0_usize);
+        for (class, key) in keys {
+            let value = self.get(*class, key)?;
+            bytes = bytes.saturating_add(value.as_ref().map_or(0, Bytes::len));
+            values.push(value);
+            if bytes >= MANY_BYTES {
+                break;
+            }
+        }
+        Ok(values)
     }
 
     /// The first entries of a range, at least one where there is any, at most `limit`. The range is not
@@ -146,23 +150,18 @@ pub(super) trait Engine: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Portion, StoreError>;
 
-    /// The first keys of a range, each with how many bytes its value takes, at most `limit`. The range is
-    /// not empty.
+    /// The first keys of each of these ranges, each with how many bytes its value takes, at most `limit` of a range. No
+    /// range is empty.
     fn sizes(
         &self,
-        class: Class,
-        range: &KeyRange,
+        ranges: &[(Class, KeyRange)],
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError>;
+    ) -> Result<Vec<(RecordKey, u64)>, StoreError>;
 
     /// Sets and removes entries, all or nothing. After an error it is unknown which. Not durable yet.
     /// Nobody reads some of it and some of what was before. It may take several kilobytes of memory an
     /// entry: whoever calls keeps to a few thousand.
     fn apply(&self, writes: Writes) -> Result<(), StoreError>;
-
-    /// Removes entries whose keys begin with `prefix`, one by one, at most `limit`; whether there may be
-    /// more. Not durable yet.
-    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError>;
 
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;

@@ -1,63 +1,50 @@
 //! Locks of feeds: what changes a feed, one at a time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
 /// Who changes which feed, and who waits for that.
 #[derive(Default)]
-pub struct FeedLocks(Mutex<HashMap<FeedName, Arc<tokio::sync::Mutex<()>>>>);
+pub struct FeedLocks(std::sync::Mutex<HashMap<FeedName, Weak<Mutex<()>>>>);
 
 /// The right to change a feed: one change of a feed is made at a time.
-pub struct FeedLock {
-    locks: Arc<FeedLocks>,
-    feed: FeedName,
-    held: Option<OwnedMutexGuard<()>>,
-}
-
-impl Drop for FeedLock {
-    fn drop(&mut self) {
-        self.held = None;
-        let mut locks = self.locks.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waits has it as well.
-        if locks.get(&self.feed).is_some_and(|lock| Arc::strong_count(lock) == 1) {
-            locks.remove(&self.feed);
-        }
-    }
-}
+pub type FeedLock = OwnedMutexGuard<()>;
 
 impl FeedLocks {
+    fn lock_of(&self, feed: &FeedName) -> Arc<Mutex<()>> {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that nobody has, or waits for, any more.
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let found = locks.get(feed).and_then(Weak::upgrade);
+        found.unwrap_or_else(|| {
+            let lock = Arc::default();
+            locks.insert(feed.clone(), Arc::downgrade(&lock));
+            lock
+        })
+    }
+
     /// Waits until nobody else changes the feed: in turn.
-    pub async fn lock(self: &Arc<Self>, feed: &FeedName) -> FeedLock {
-        // It goes as well where nobody waits any more.
-        let mut turn = FeedLock { locks: Arc::clone(self), feed: feed.clone(), held: None };
-        let lock = {
-            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(locks.entry(feed.clone()).or_default())
-        };
-        turn.held = Some(lock.lock_owned().await);
-        turn
+    pub async fn lock(&self, feed: &FeedName) -> FeedLock {
+        self.lock_of(feed).lock_owned().await
     }
 
     /// The same behind no more than `most` others, and for no longer than `limit`; `None` where that is not enough.
     pub async fn lock_within(
-        self: &Arc<Self>,
+        &self,
         feed: &FeedName,
         most: usize,
         limit: Duration,
     ) -> Option<FeedLock> {
-        let others = {
-            let locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // The map has it, too.
-            locks.get(feed).map_or(0, |lock| Arc::strong_count(lock).saturating_sub(1))
-        };
+        let lock = self.lock_of(feed);
+        let others = Arc::strong_count(&lock).saturating_sub(1);
         if others > most {
             return None;
         }
-        timeout(limit, self.lock(feed)).await.ok()
+        timeout(limit, lock.lock_owned()).await.ok()
     }
 }
 
@@ -91,6 +78,7 @@ mod tests {
         drop(first);
         given_up.abort();
         drop(given_up.await);
-        assert!(locks.0.lock().unwrap().is_empty());
+        drop(locks.lock(&other).await);
+        assert_eq!(locks.0.lock().unwrap().len(), 1);
     }
 }

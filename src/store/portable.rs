@@ -1,5 +1,5 @@
-//! Everything that a store keeps, in pieces that do not depend on how it keeps them: what one store
-//! hands to another, and what stands in the file that a gateway is carried in.
+//! Everything that a store keeps, in pieces that do not depend on its database: what one store hands to another, and
+//! what stands in the file that a gateway is carried in. Indices are no part of it: whoever takes it in makes its own.
 //!
 //! A feed's pieces come together, and its state comes last: whoever takes them in shows the feed
 //! only when it is whole.
@@ -18,35 +18,17 @@ pub use file::{ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, Port
 pub(super) use fit::Fit;
 
 pub use super::purge_mark::PurgeMark;
-pub use super::record::SegmentRecord;
-use super::{AppliedOrigins, ClosedEpoch, Epoch, KeptVersion};
+use super::record::{
+    ArchiveRecord, FrameRecord, ItemRecord, SegmentRecord, StateRecord, TextRecord, carried_bytes,
+};
+use super::{AppliedOrigins, ClosedEpoch, Epoch};
+use bytes::Bytes;
 use postcard::ser_flavors;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{
-    ArchiveNote, Event, FeedName, FeedRecord, FeedState, HeldEntry, LedgerEntry, Lineage, Markup,
-    PollState, Skeleton, SyncId, Tick, Time, Version,
+    Event, FeedName, FeedRecord, HeldEntry, LedgerEntry, Lineage, PollState, Tick, Time,
 };
 use tidegate_core::websub::Subscription;
-
-/// An item with what is kept of it, but for its versions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarriedItem {
-    /// What the ledger has of it.
-    pub known: LedgerEntry,
-    /// Its newest bytes.
-    pub newest: Markup,
-    /// What is in conflict with its current version.
-    pub conflicts: Vec<Version<Markup>>,
-}
-
-/// The order of a feed's reader view and the document around its entries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarriedFrame {
-    /// Since when it was in force.
-    pub since: Time,
-    pub order: Vec<SyncId>,
-    pub skeleton: Option<Skeleton>,
-}
 
 /// What a store had reached. One that takes its place goes on from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,26 +58,29 @@ pub enum ExportRecord {
     Floor(FeedName, PurgeMark),
     /// A closed epoch of the change log, oldest first.
     Log(ClosedEpoch),
-    /// An order of a feed with the document around its entries; oldest first, the last one is still in force.
-    Frame(FeedName, Box<CarriedFrame>),
+    /// Where the sites of the configuration were.
+    Sites(AppliedOrigins),
+    /// An order of a feed with the document around its entries, as it is stored, and since when it was in force; none
+    /// is in force any more, and the oldest comes first.
+    Past(FeedName, Time, #[serde(with = "carried_bytes")] Option<Bytes>),
+    /// The order that is in force, with the document around the entries.
+    Frame(FeedName, Box<FrameRecord>),
     /// What is kept of a feed's held documents.
     Held(FeedName, Vec<HeldEntry>),
-    /// An item of a feed; its versions follow.
-    Item(FeedName, Box<CarriedItem>),
+    /// An item of a feed; its texts follow.
+    Item(FeedName, Box<ItemRecord>),
+    /// A text of the item before it: first bytes that made no version, then each version under its tick, oldest first.
+    Text(FeedName, Option<Tick>, Box<TextRecord>),
     /// What is left of an item that left a feed's ledger.
     Stub(FeedName, Box<LedgerEntry>),
-    /// What happened in a feed, oldest first.
-    Event(FeedName, Box<Event>),
-    /// An archive of a feed, by its number; its blocks follow, unless it was dropped.
-    Archive(FeedName, Box<ArchiveNote>),
-    /// A feed's state: the last of its pieces.
-    State(FeedName, Box<FeedState>),
-    /// Where the sites of the configuration were; it stands by itself.
-    Sites(AppliedOrigins),
-    /// A kept version of the item before it, newest first.
-    Version(FeedName, Box<KeptVersion>),
-    /// A block of the archive before it, likewise.
+    /// What happened in a feed: a block by its number, oldest first.
+    Events(FeedName, u64, Vec<Event>),
+    /// An archive of a feed, by its number; its blocks follow.
+    Archive(FeedName, Box<ArchiveRecord>),
+    /// A block of the archive before it.
     Block(FeedName, Box<SegmentRecord>),
+    /// A feed's state: the last of its pieces.
+    State(FeedName, Box<StateRecord>),
 }
 
 /// What a store is handed while it takes in another's state.
@@ -113,8 +98,11 @@ impl ExportRecord {
         match self {
             Self::Log(sealed) => Some(sealed.at),
             Self::Poll(poll) => poll.refreshed,
-            Self::Event(_, event) => Some(event.at),
-            Self::State(_, state) => state.tick.map(Tick::time).max(Some(state.updated_at)),
+            Self::Events(_, _, events) => events.last().map(|event| event.at),
+            Self::State(_, head) => {
+                let state = &head.state;
+                state.tick.map(Tick::time).max(Some(state.updated_at))
+            }
             _ => None,
         }
     }
@@ -124,15 +112,16 @@ impl ExportRecord {
         match self {
             Self::Origin(_) | Self::Feed(_) | Self::Poll(_) | Self::Subscription(_) => None,
             Self::Floor(..) | Self::Log(_) | Self::Sites(_) => None,
-            Self::Frame(feed, _)
+            Self::Past(feed, ..)
+            | Self::Frame(feed, _)
             | Self::Held(feed, _)
             | Self::Item(feed, _)
+            | Self::Text(feed, ..)
             | Self::Stub(feed, _)
-            | Self::Event(feed, _)
+            | Self::Events(feed, ..)
             | Self::Archive(feed, _)
-            | Self::State(feed, _)
-            | Self::Version(feed, _)
-            | Self::Block(feed, _) => Some(feed),
+            | Self::Block(feed, _)
+            | Self::State(feed, _) => Some(feed),
         }
     }
 

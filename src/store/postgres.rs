@@ -29,6 +29,7 @@ use super::StoreError;
 use super::embedded::{
     IDENTITY_KEY, OpenRequest, Records, Store, WriteScope, identify, identity, is_used, read_image,
 };
+use super::engine::Engine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
@@ -81,8 +82,8 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let PostgresRequest { url, endpoint, sup_ids } = request;
         let database = Database::open(&url)?;
-        let transaction = database.begin(&WriteScope::Identity)?;
-        let records = Records::of(Arc::new(transaction.engine()));
+        let transaction = Arc::new(database.begin(&WriteScope::Identity)?);
+        let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
         let (used, reached) = is_used(&records)?;
         // As long as one gateway polls, the database is what it was.
         let goes_on =
@@ -92,7 +93,6 @@ impl Store {
         let (_, writes) = identify(&records, found, (used, goes_on, reached), request)?;
         records.engine().apply(writes)?;
         let keys = BTreeMap::from([(IDENTITY_KEY.to_vec(), None)]);
-        drop(records);
         transaction.commit(MemoryNotes { at: clock.now(), keys, reached: None })?;
         let image = read_image(&database)?;
         Ok(Self::in_database(&database, image, clock))

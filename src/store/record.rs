@@ -16,12 +16,13 @@ pub(super) mod specimen;
 mod state;
 mod zstd_contexts;
 
-pub(super) use self::archive::ArchiveRecord;
-pub use self::archive::SegmentRecord;
-pub(super) use self::content::{FrameRecord, ItemRecord, TextRecord};
+pub use self::archive::{ArchiveRecord, SegmentRecord};
+pub(super) use self::content::carried_bytes;
+pub use self::content::{FrameRecord, ItemRecord, TextRecord};
 pub(super) use self::identity::IdentityRecord;
 pub(super) use self::log_ages::LogAges;
-pub(super) use self::state::{FloorRecord, StateRecord};
+pub(super) use self::state::FloorRecord;
+pub use self::state::StateRecord;
 
 use super::limits::VALUE_LIMIT;
 use postcard::Deserializer;

@@ -29,6 +29,7 @@ pub(super) struct Thing<K> {
 
 /// Things of which each took the place of the one before it, oldest first: the versions of an item,
 /// the orders of a feed.
+#[derive(Clone)]
 pub(super) struct Succession<K> {
     pub(super) things: Vec<Thing<K>>,
     /// When the last of them lost its place; `None` where it is in force.

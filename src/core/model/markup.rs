@@ -209,7 +209,7 @@ impl Entry<'_> {
 }
 
 /// An item with its bytes, as views need it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
     /// The current version, with the newest bytes (for a tombstone: the last ones), and conflicts.
     pub shared: Shared<Markup>,

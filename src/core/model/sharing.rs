@@ -196,7 +196,7 @@ impl<D> Version<D> {
 
 /// A shared item: the winning version, and the versions in conflict with it as a flat, unordered
 /// list (SSE 1.0 sections 2.6 and 3.3). All have one id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shared<D> {
     /// The winning version.
     pub winner: Version<D>,

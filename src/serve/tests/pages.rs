@@ -6,7 +6,7 @@ use super::*;
 use tidegate_core::model::{FeedName, FeedStanding};
 use tidegate_judge::record::LeftOut;
 use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, PollStatus, SourceTrouble};
-use tidegate_store::testing::StoreFault;
+use tidegate_store::StoreStop;
 
 #[test]
 fn what_is_not_polled_is_not_said_to_be() {
@@ -262,7 +262,9 @@ async fn life_and_readiness_are_two_things() {
     let (ending, broken) = (Site::new(), Site::new());
     assert_eq!(ending.get("/readyz").await.status(), 200);
     ending.closing.cancel();
-    broken.store.fault(StoreFault::Reads);
+    let (cause, since) = ("no disk".to_owned(), at(0));
+    let stop = StoreStop { cause, since, next_try: Some(since), failed_tries: 0 };
+    broken.store.set_stop(Some(stop));
     let said = problem(ending.get("/readyz").await, 503).await;
     assert!(said["detail"].as_str().unwrap().contains("shutting down"));
     problem(broken.get("/readyz").await, 503).await;

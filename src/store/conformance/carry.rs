@@ -4,8 +4,9 @@ use super::make::*;
 use super::model::{Model, Step, follow, step};
 use super::{Bench, InMemory, OnDisk, on_every_store};
 use crate::portable::{
-    CarriedItem, ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
+    ExportHead, ExportReader, ExportRecord, ExportTotals, ExportWriter, ImportMessage,
 };
+use crate::record::ItemRecord;
 use crate::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -257,7 +258,7 @@ async fn what_contradicts_itself_is_refused(bench: impl Bench) {
     let whole = pieces(&bench.store()).await;
     let is_state = |piece: &ExportRecord| matches!(piece, ExportRecord::State(..));
     let is_item = |piece: &ExportRecord| matches!(piece, ExportRecord::Item(..));
-    let is_version = |piece: &ExportRecord| matches!(piece, ExportRecord::Version(..));
+    let is_version = |piece: &ExportRecord| matches!(piece, ExportRecord::Text(..));
     let without = |drop: &dyn Fn(&ExportRecord) -> bool| -> Vec<ExportRecord> {
         whole.iter().filter(|piece| !drop(piece)).cloned().collect()
     };
@@ -266,7 +267,7 @@ async fn what_contradicts_itself_is_refused(bench: impl Bench) {
         whole.iter().flat_map(|piece| vec![piece.clone(); again(piece)]).collect()
     };
     let log = |piece: &ExportRecord| matches!(piece, ExportRecord::Log(_));
-    let order = |piece: &ExportRecord| matches!(piece, ExportRecord::Frame(..));
+    let order = |piece: &ExportRecord| matches!(piece, ExportRecord::Past(..));
     for broken in [
         without(&is_state),
         without(&is_item),
@@ -362,7 +363,7 @@ async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
     assert_eq!(other.store().item(&feed("news"), &id("a")).await.unwrap(), item);
     let back = copy::<InMemory>(&other.store()).await;
     assert_eq!(back.store().item(&feed("news"), &id("a")).await.unwrap(), item);
-    let edits: [fn(&mut CarriedItem); 2] =
+    let edits: [fn(&mut ItemRecord); 2] =
         [|item| item.conflicts.clear(), |item| item.conflicts[0].id = id("another")];
     for edit in edits {
         let mut wrong = pieces(&store).await;
@@ -417,14 +418,13 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
                 logged
                     .extend(closed.changes.iter().map(|c| (c.feed.clone(), (c.tick, c.revision))));
             }
-            ExportRecord::State(name, state) => {
-                let (tick, revision) = logged[name];
+            ExportRecord::State(name, head) => {
+                let (state, (tick, revision)) = (&head.state, logged[name]);
                 assert!(Some(tick) <= state.tick && revision <= state.revision, "{name}");
             }
             ExportRecord::Item(_, item) => newest = Some(item.known.tick),
-            ExportRecord::Version(name, version) => {
-                let newest = newest.take().unwrap_or(version.note.tick);
-                assert_eq!(version.note.tick, newest, "the versions of {name} are of one moment");
+            ExportRecord::Text(name, tick, _) => {
+                assert!(*tick <= newest, "the versions of {name} are of one moment");
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 
 use super::{NumberNote, private, swap};
 use crate::{Epoch, StoreError};
+use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,8 +19,6 @@ const REACHED: &str = "reached";
 pub(super) const TRIAL: &str = "trial";
 /// How much: more than the engine needs to open its files.
 const TRIAL_BYTES: usize = 2 << 20;
-/// The first line of a mark.
-const HEADING: &str = "tidegate store mark 1";
 /// The longest mark that is read, in bytes.
 const MARK_LIMIT: u64 = 4096;
 
@@ -31,7 +30,8 @@ pub(super) struct StoreFolder {
 
 /// What a store had reached. One that is found behind its mark has lost data: an engine may
 /// start from an empty file, or one cut short, without a word.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Mark {
     /// Whose store it is.
     pub(super) endpoint: EndpointId,
@@ -107,10 +107,11 @@ impl StoreFolder {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
             Err(source) => return Err(StoreError::Io { doing: "read its mark", source }),
         };
-        read(&text).map(Some).ok_or_else(|| StoreError::Damaged {
+        let damaged = |_| StoreError::Damaged {
             path: self.path.display().to_string(),
             what: format!("the file {MARK} is not as it was written"),
-        })
+        };
+        serde_json::from_str(&text).map(Some).map_err(damaged)
     }
 
     /// The note of the last durable epoch: what it says, and where to write the next.
@@ -123,9 +124,8 @@ impl StoreFolder {
 
     /// Writes the mark, whole or not at all, and makes the names in the folder durable.
     pub(super) fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
-        let Mark { endpoint, fence, epoch: Epoch(epoch) } = mark;
-        let text = format!("{HEADING}\nendpoint {endpoint}\nfence {fence}\nepoch {epoch}\n");
         let write = || {
+            let text = serde_json::to_string(mark)?;
             let new = self.path.join(format!("{MARK}.new"));
             let mut file = File::create(&new)?;
             file.write_all(text.as_bytes())?;
@@ -142,14 +142,4 @@ impl Drop for StoreFolder {
         // Closing alone would leave it locked while a child that is just being started has it open.
         let _ = self.lock.unlock();
     }
-}
-
-fn read(text: &str) -> Option<Mark> {
-    let mut lines = text.strip_suffix('\n')?.split('\n');
-    let mut line = |key: &str| lines.next()?.strip_prefix(key);
-    line(HEADING).filter(|rest| rest.is_empty())?;
-    let endpoint = EndpointId::own(line("endpoint ")?).ok()?;
-    let fence = line("fence ")?.parse().ok()?;
-    let epoch = Epoch(line("epoch ")?.parse().ok()?);
-    lines.next().is_none().then_some(Mark { endpoint, fence, epoch })
 }

@@ -4,8 +4,7 @@
 use super::feed::FeedRecords;
 use super::keys;
 use crate::StoreError;
-use crate::engine::{Class, Writes};
-use crate::limits::{BLOCK, DROPPED_REMEMBERED};
+use crate::engine::Class;
 use crate::record::{ArchiveRecord, SegmentRecord};
 use tidegate_core::model::{Archive, ArchiveId, ArchiveNote, ArchivePlace, FeedState, Snapshot};
 
@@ -24,11 +23,9 @@ impl FeedRecords {
 
     /// The notes of archives that are kept.
     fn notes(&self, numbers: impl Iterator<Item = u64>) -> Result<Vec<ArchiveNote>, StoreError> {
-        let note = |number| {
-            let key = keys::numbered(&self.name, number);
-            Ok(self.records.expected::<ArchiveRecord>(Class::Archives, &key)?.note)
-        };
-        numbers.map(note).collect()
+        let keys = numbers.map(|number| keys::numbered(&self.name, number));
+        let found: Vec<ArchiveRecord> = self.records.expect_all(Class::Archives, keys)?;
+        Ok(found.into_iter().map(|record| record.note).collect())
     }
 
     /// The archives kept, newest first.
@@ -71,84 +68,21 @@ impl FeedRecords {
 
     /// The content of an archive.
     pub(super) fn content(&self, record: &ArchiveRecord) -> Result<Archive, StoreError> {
-        let blocks = self.segments(record)?.collect::<Result<Vec<_>, _>>()?;
-        let key = keys::segment(&self.name, record.note.number, 0);
+        let blocks = self.segments(record).collect::<Result<Vec<_>, _>>()?;
+        let key = keys::numbered(&self.name, record.note.number);
+        if blocks.len() != record.blocks as usize {
+            return Err(self.records.damaged(Class::Segments, &key, "blocks are missing"));
+        }
         let joined = SegmentRecord::join(blocks);
         joined.map_err(|error| self.records.damaged(Class::Segments, &key, error))
     }
 
-    /// The blocks of an archive, each read when it is asked for.
+    /// The blocks of an archive.
     pub(super) fn segments(
         &self,
         record: &ArchiveRecord,
-    ) -> Result<impl Iterator<Item = Result<SegmentRecord, StoreError>> + use<>, StoreError> {
-        let (feed, number) = (self.name.clone(), record.note.number);
-        let keys = (0..record.blocks).map(move |block| keys::segment(&feed, number, block));
-        let records = self.records.ahead(keys.clone().map(|key| (Class::Segments, key)))?;
-        Ok(keys.map(move |key| records.expected(Class::Segments, &key)))
-    }
-
-    /// Plans to set an archive in the place of `old`; `note` says of it what follows from how many bytes it takes.
-    /// Answers these bytes.
-    pub(super) fn put_archive(
-        &self,
-        archive: &Archive,
-        old: Option<&ArchiveRecord>,
-        note: impl FnOnce(u64) -> ArchiveNote,
-        writes: &mut Writes,
-    ) -> Result<u64, StoreError> {
-        let what = || format!("an archive of the feed {}", self.name);
-        let blocks = SegmentRecord::blocks(archive, BLOCK);
-        let blocks = blocks.iter().map(|block| self.records.encoded(block, what));
-        let blocks = blocks.collect::<Result<Vec<_>, _>>()?;
-        let bytes = u64::try_from(blocks.iter().map(Vec::len).sum::<usize>()).unwrap_or(u64::MAX);
-        let count = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-        let record = ArchiveRecord { note: note(bytes), blocks: count };
-        if let Some(old) = old {
-            self.remove_segments(old, writes);
-        }
-        for (block, value) in (0_u32..).zip(blocks) {
-            let key = keys::segment(&self.name, record.note.number, block);
-            writes.insert((Class::Segments, key), Some(value));
-        }
-        self.put_archive_record(&record, writes)?;
-        Ok(bytes)
-    }
-
-    fn remove_segments(&self, of: &ArchiveRecord, writes: &mut Writes) {
-        for block in 0..of.blocks {
-            let key = keys::segment(&self.name, of.note.number, block);
-            writes.insert((Class::Segments, key), None);
-        }
-    }
-
-    /// Plans to set what is stored of an archive, and under its id its number.
-    pub(super) fn put_archive_record(
-        &self,
-        record: &ArchiveRecord,
-        writes: &mut Writes,
-    ) -> Result<(), StoreError> {
-        let (number, id) = (record.note.number, keys::archive_id(&self.name, &record.note.id));
-        self.records.put(writes, Class::Index, id, &number)?;
-        self.records.put(writes, Class::Archives, keys::numbered(&self.name, number), record)
-    }
-
-    /// Plans to drop an archive. Answers how many bytes go.
-    pub(super) fn drop_archive(&self, number: u64, writes: &mut Writes) -> Result<u64, StoreError> {
-        let mut bytes = 0;
-        if let Some(old) = self.archive_record(number)? {
-            bytes = old.note.bytes;
-            self.remove_segments(&old, writes);
-            let note = ArchiveNote { dropped: true, ..old.note };
-            self.put_archive_record(&ArchiveRecord { note, blocks: 0 }, writes)?;
-        }
-        // One that was dropped so long before that its address need not be remembered is forgotten.
-        if let Some(oldest) = number.checked_sub(DROPPED_REMEMBERED)
-            && let Some(old) = self.archive_record(oldest)?
-        {
-            writes.insert((Class::Archives, keys::numbered(&self.name, oldest)), None);
-            writes.insert((Class::Index, keys::archive_id(&self.name, &old.note.id)), None);
-        }
-        Ok(bytes)
+    ) -> impl Iterator<Item = Result<SegmentRecord, StoreError>> {
+        let prefix = keys::numbered(&self.name, record.note.number);
+        self.records.values(Class::Segments, &prefix)
     }
 }

@@ -24,6 +24,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
+use tidegate_core::websub::Subscription;
 
 /// Who writes.
 pub(super) struct Committer {
@@ -35,11 +36,13 @@ pub(super) struct Committer {
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(super) sealed: (Epoch, Time),
+    /// What is under way.
+    pub(super) group: CommitGroup,
 }
 
 /// What one group has done so far.
 pub(super) struct CommitGroup {
-    /// Its epoch, should a change make a tick.
+    /// Its epoch, should a change make a tick, and when that is closed.
     epoch: Epoch,
     pub(super) at: Time,
     /// The changes that stand in it.
@@ -58,11 +61,11 @@ pub(super) struct CommitGroup {
 }
 
 impl CommitGroup {
-    /// One that has done nothing yet.
-    pub(super) fn new(epoch: Epoch, at: Time) -> Self {
+    /// The one behind the epoch `sealed`, at the time `now`.
+    fn behind(sealed: (Epoch, Time), now: Time) -> Self {
         Self {
-            epoch,
-            at,
+            epoch: Epoch(sealed.0.0 + 1),
+            at: now.max(sealed.1),
             logged: Vec::new(),
             feeds: BTreeMap::new(),
             listed: Vec::new(),
@@ -75,18 +78,31 @@ impl CommitGroup {
 }
 
 impl Committer {
+    /// One that has done nothing yet. `sealed`: the last closed epoch, and when it was closed.
+    pub(super) fn new(
+        (records, place): (Records, Arc<dyn StorePlace>),
+        shared: &Arc<StoreShared>,
+        clock: &Arc<dyn Clock>,
+        (list_writes, sealed): (u64, (Epoch, Time)),
+    ) -> Self {
+        let (shared, clock) = (Arc::clone(shared), Arc::clone(clock));
+        let group = CommitGroup::behind(sealed, clock.now());
+        Self { records, shared, place, clock, list_writes, sealed, group }
+    }
+
     /// Whether the database is this process's alone. Otherwise the change log is numbered by the database, and nothing
     /// is published but what was read of that.
     fn is_alone(&self) -> bool {
-        !self.records.is_far()
+        !self.records.engine().is_shared()
+    }
+
+    /// The state of a feed as it is stored.
+    pub(super) fn head(&self, feed: &FeedName) -> Result<Option<StateRecord>, StoreError> {
+        self.records.record(Class::States, &keys::feed(feed))
     }
 
     /// Commits a change to a feed that stands as it was planned over.
-    pub(super) fn commit(
-        &mut self,
-        planned: PlannedCommit,
-        group: &mut CommitGroup,
-    ) -> Result<Committed, CommitError> {
+    pub(super) fn commit(&mut self, planned: PlannedCommit) -> Result<Committed, CommitError> {
         let PlannedCommit { feed, mut writes, base, head, logged } = planned;
         if self.is_alone() {
             let published = self.shared.published(&feed);
@@ -100,27 +116,24 @@ impl Committer {
         self.records.put(&mut writes, Class::States, keys::feed(&feed), &head)?;
         if let Some(logged) = logged {
             if self.is_alone() {
-                let place = u32::try_from(group.logged.len()).unwrap_or(u32::MAX);
-                open::log(&self.records, &mut writes, (group.epoch, place, group.at), &logged)?;
+                let place = u32::try_from(self.group.logged.len()).unwrap_or(u32::MAX);
+                let place = (self.group.epoch, place, self.group.at);
+                open::log(&self.records, &mut writes, place, &logged)?;
             }
-            group.logged.push(logged);
+            self.group.logged.push(logged);
         }
-        self.apply(writes, group);
-        group.feeds.insert(feed, Some(head));
+        self.apply(writes);
+        self.group.feeds.insert(feed, Some(head));
         Ok(Committed { revision })
     }
 
     /// Writes poll states.
-    pub(super) fn checkpoint(
-        &mut self,
-        states: &[PollState],
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
+    pub(super) fn checkpoint(&mut self, states: &[PollState]) -> Result<(), CommitError> {
         let mut writes = Writes::new();
         for state in states {
             self.records.put(&mut writes, Class::Polls, keys::feed(&state.feed), state)?;
         }
-        self.write(writes, group)
+        self.write(writes)
     }
 
     /// Takes out a part of the past of a feed that stands at `head`.
@@ -129,39 +142,28 @@ impl Committer {
         feed: &FeedName,
         head: &StateRecord,
         mut writes: Writes,
-        group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
-        let key = keys::feed(feed);
-        let found = self.records.record::<StateRecord>(Class::States, &key)?;
+        let found = self.head(feed)?;
         if found.as_ref() != Some(head) {
             let revision = found.map(|found| found.state.revision);
             return Err(CommitError::Conflict(revision.unwrap_or_default()));
         }
         let head = StateRecord { write: head.write + 1, ..head.clone() };
-        self.records.put(&mut writes, Class::States, key, &head)?;
-        self.apply(writes, group);
-        group.feeds.insert(feed.clone(), Some(head));
+        self.records.put(&mut writes, Class::States, keys::feed(feed), &head)?;
+        self.apply(writes);
+        self.group.feeds.insert(feed.clone(), Some(head));
         Ok(())
     }
 
     /// Takes epochs that are at least so old out of the log; how many.
-    pub(super) fn trim(
-        &mut self,
-        age: Duration,
-        group: &mut CommitGroup,
-    ) -> Result<usize, CommitError> {
+    pub(super) fn trim(&mut self, age: Duration) -> Result<usize, CommitError> {
         let (writes, epochs) = prune::trim(&self.records, age, self.sealed.0)?;
-        self.write(writes, group)?;
+        self.write(writes)?;
         Ok(epochs)
     }
 
     /// Takes in pieces of another store. Nothing else is asked of a store meanwhile.
-    pub(super) fn import(
-        &mut self,
-        pieces: &[ExportRecord],
-        end: bool,
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
+    pub(super) fn import(&mut self, pieces: &[ExportRecord], end: bool) -> Result<(), CommitError> {
         let shared = Arc::clone(&self.shared);
         let mut importing = shared.importing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut importer = match importing.take() {
@@ -172,22 +174,21 @@ impl Committer {
                 return Err(CommitError::Store(StoreError::Occupied { path }));
             }
         };
-        self.shared.forget_list();
-        group.imports = Some(end);
+        self.group.imports = Some(end);
         // It stands there from the first piece until the last is stored.
         let mut writes = Writes::new();
         open::note_importing(&mut writes, true);
         for piece in pieces {
             if writes.len() >= PORTION {
-                self.apply(std::mem::take(&mut writes), group);
+                self.apply(std::mem::take(&mut writes));
             }
-            importer.piece(self, piece, (group, &mut writes))?;
+            importer.piece(self, piece, &mut writes)?;
         }
         if end {
             importer.end()?;
             open::note_importing(&mut writes, false);
         }
-        self.apply(writes, group);
+        self.apply(writes);
         if !end {
             *importing = Some(importer);
         }
@@ -195,11 +196,7 @@ impl Committer {
     }
 
     /// Goes on where another store was.
-    pub(super) fn go_on_from(
-        &mut self,
-        origin: &StoreOrigin,
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
+    pub(super) fn go_on_from(&mut self, origin: &StoreOrigin) -> Result<(), CommitError> {
         let mut lineage = origin.lineage.clone();
         lineage.open(self.shared.mark(), origin.reached.0);
         let writes = open::reidentify(&self.records, |identity| {
@@ -210,19 +207,15 @@ impl Committer {
         let mut identity = self.shared.identity.write().unwrap_or_else(PoisonError::into_inner);
         identity.lineage = lineage;
         drop(identity);
-        group.is_renamed = true;
-        self.write(writes, group)
+        self.group.is_renamed = true;
+        self.write(writes)
     }
 
     /// Notes where the running time stands.
-    pub(super) fn note_running(
-        &mut self,
-        at: Time,
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
+    pub(super) fn note_running(&mut self, at: Time) -> Result<(), CommitError> {
         let passed = self.shared.running_since_noted(self.clock.running());
         let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
-        self.write(writes, group)
+        self.write(writes)
     }
 
     /// Writes records of feeds that were decided over a list, and what of a configuration is applied.
@@ -230,14 +223,12 @@ impl Committer {
         &mut self,
         (records, over): (&[FeedRecord], Option<&FeedList>),
         applied: Option<&AppliedOrigins>,
-        group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
         // Who is alone decides about one change after the other.
         if let Some(over) = over.filter(|_| !self.is_alone()) {
-            let wanted = records.iter().map(|it| (Class::Feeds, keys::feed(&it.name)));
-            let stored = self.records.ahead(wanted)?;
-            for FeedRecord { name, .. } in records {
-                let found: Option<FeedRecord> = stored.record(Class::Feeds, &keys::feed(name))?;
+            let wanted = records.iter().map(|record| keys::feed(&record.name));
+            let stored: Vec<Option<FeedRecord>> = self.records.all(Class::Feeds, wanted)?;
+            for (FeedRecord { name, .. }, found) in records.iter().zip(stored) {
                 if found.as_ref() != over.get(name).map(Arc::as_ref) {
                     return Err(StoreError::FeedChanged { feed: name.clone() }.into());
                 }
@@ -250,50 +241,41 @@ impl Committer {
         if let Some(applied) = applied {
             open::note_applied(&self.records, applied, &mut writes)?;
         }
-        self.write(writes, group)?;
+        self.write(writes)?;
         let listed = records.iter().map(|it| (it.name.clone(), Some(Arc::new(it.clone()))));
-        group.listed.extend(listed);
+        self.group.listed.extend(listed);
         Ok(())
     }
 
     /// Notes that a large document of a feed is begun or over.
-    pub(super) fn note_attempt(
-        &mut self,
-        attempt: &Attempt,
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
+    pub(super) fn note_attempt(&mut self, attempt: &Attempt) -> Result<(), CommitError> {
         let (mut writes, key) = (Writes::new(), keys::of_kind(keys::ATTEMPT, &attempt.feed));
         if attempt.is_over() {
             writes.insert((Class::Marks, key), None);
         } else {
             self.records.put(&mut writes, Class::Marks, key, attempt)?;
         }
-        self.write(writes, group)
+        self.write(writes)
     }
 
     /// Writes subscriptions of the hub, and takes out those that are over. Whoever calls is the only one who does.
     pub(super) fn put_subscriptions(
         &mut self,
         changes: &[SubscriptionChange],
-        group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
-        let key = |change: &SubscriptionChange| keys::subscription(change.after.id());
-        let records =
-            self.records.ahead(changes.iter().map(|it| (Class::Subscriptions, key(it))))?;
+        let keys = changes.iter().map(|change| keys::subscription(change.after.id()));
+        let stored: Vec<Option<Subscription>> =
+            self.records.all(Class::Subscriptions, keys.clone())?;
         let mut writes = Writes::new();
-        for change in changes {
-            let key = key(change);
-            let subscription = &match self.is_alone() {
-                true => change.after.clone(),
-                false => change.over(records.record(Class::Subscriptions, &key)?),
-            };
+        for ((change, key), stored) in changes.iter().zip(keys).zip(stored) {
+            let subscription = change.over(stored);
             if subscription.is_over() {
                 writes.insert((Class::Subscriptions, key), None);
             } else {
-                self.records.put(&mut writes, Class::Subscriptions, key, subscription)?;
+                self.records.put(&mut writes, Class::Subscriptions, key, &subscription)?;
             }
         }
-        self.write(writes, group)
+        self.write(writes)
     }
 
     /// The marks that a feed leaves that is purged, where it had commits: `head` as of the last one. Reads its ledger.
@@ -315,48 +297,37 @@ impl Committer {
         &mut self,
         feed: &FeedName,
         floor: Option<&PurgeMark>,
-        group: &mut CommitGroup,
     ) -> Result<(), CommitError> {
-        let forgotten = purge::forget(&self.records, feed, floor)?;
-        self.write(forgotten, group)?;
-        group.listed.push((feed.clone(), None));
+        self.write(purge::forget(&self.records, feed, floor)?)?;
+        self.group.listed.push((feed.clone(), None));
         if floor.is_some() {
-            group.feeds.insert(feed.clone(), None);
+            self.group.feeds.insert(feed.clone(), None);
         }
         Ok(())
     }
 
-    /// Removes a portion of a feed that was forgotten; whether that is all.
+    /// Removes a portion of a feed that was forgotten, of so many entries; whether that is all.
     pub(super) fn sweep(
         &mut self,
         feed: &FeedName,
         floor: &PurgeMark,
-        group: &mut CommitGroup,
+        limit: usize,
     ) -> Result<bool, CommitError> {
-        let swept = purge::sweep(&self.records, feed, floor);
-        group.wrote = true;
+        self.group.wrote = true;
+        let swept = purge::sweep(&self.records, feed, floor, limit);
         Ok(swept.inspect_err(|error| self.fail(error))?)
     }
 
-    /// Removes the entries of a class whose keys begin with `prefix`.
-    pub(super) fn clear(
-        &mut self,
-        class: Class,
-        prefix: &[u8],
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
-        group.wrote = true;
-        while self.records.engine().clear(class, prefix, PORTION)? {}
+    /// Removes what a large change had noted of itself.
+    pub(super) fn forget_redo(&mut self, feed: &FeedName) -> Result<(), CommitError> {
+        self.group.wrote = true;
+        while self.records.clear(Class::Marks, &keys::of_kind(keys::REDO, feed), PORTION)? {}
         Ok(())
     }
 
     /// Applies writes as they are stored, and counts them in the same transaction, where no database does: these records
     /// bear no number of their own by which a loss would be seen.
-    pub(super) fn write(
-        &mut self,
-        mut writes: Writes,
-        group: &mut CommitGroup,
-    ) -> Result<(), CommitError> {
+    pub(super) fn write(&mut self, mut writes: Writes) -> Result<(), CommitError> {
         if writes.is_empty() {
             return Ok(());
         }
@@ -365,14 +336,14 @@ impl Committer {
             let (key, count) = (open::LIST_WRITES_KEY.to_vec(), self.list_writes);
             self.records.put(&mut writes, Class::Gateway, key, &count)?;
         }
-        self.apply(writes, group);
+        self.apply(writes);
         Ok(())
     }
 
     /// Applies writes. What a database that fails in a write has done is unknown: the store stops, and the answer is
     /// decided by its health, as for its whole group.
-    pub(super) fn apply(&mut self, writes: Writes, group: &mut CommitGroup) {
-        group.wrote = true;
+    pub(super) fn apply(&mut self, writes: Writes) {
+        self.group.wrote = true;
         if let Err(error) = self.records.engine().apply(writes) {
             self.fail(&error);
         }
@@ -392,15 +363,15 @@ impl Committer {
     }
 
     /// Shows what a group has done, and then the epoch that announces it.
-    fn publish(&mut self, group: &mut CommitGroup) {
+    fn publish(&mut self) {
         self.shared.list_writes.store(self.list_writes, Ordering::Release);
-        self.shared.change_list(std::mem::take(&mut group.listed));
-        for (feed, head) in std::mem::take(&mut group.feeds) {
+        self.shared.change_list(std::mem::take(&mut self.group.listed));
+        for (feed, head) in std::mem::take(&mut self.group.feeds) {
             self.shared.publish(&feed, head);
         }
-        if !group.logged.is_empty() {
-            self.sealed = (group.epoch, group.at);
-        } else if group.reached.is_none() {
+        if !self.group.logged.is_empty() {
+            self.sealed = (self.group.epoch, self.group.at);
+        } else if self.group.reached.is_none() {
             return;
         }
         let epoch = self.sealed.0;

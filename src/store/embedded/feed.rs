@@ -1,17 +1,18 @@
 //! A feed in the records. Whoever reads it holds its gate, or reads as of one moment.
 
+use super::feed_writer::TOMBSTONE;
 use super::keys;
-use super::records::{RangeReader, Records};
-use crate::engine::{Class, KeyOrder, RecordKey, Writes, beginning_with};
+use super::records::Records;
+use crate::engine::{Class, KeyOrder, RecordKey, beginning_with};
 use crate::limits::EVENTS_KEPT;
-use crate::record::{FrameRecord, ItemRecord, TextRecord};
-use crate::{RemainingItems, Select, StoreError, VersionNote, View, assemble, purge_mark};
+use crate::record::{FrameRecord, ItemRecord};
+use crate::{RemainingItems, Select, StoreError, View, assemble, purge_mark};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 use tidegate_core::model::{
     EndpointId, Event, FeedName, FeedState, FoundItems, HeldEntry, Item, LedgerEntry, LedgerQuery,
-    Markup, SettledItems, Snapshot, SyncId, Tick,
+    SettledItems, Snapshot, SyncId, Tick,
 };
 
 /// The most items whose records are read at once.
@@ -37,32 +38,6 @@ impl FeedRecords {
     /// The feed of this name.
     pub(super) fn new(records: &Records, name: &FeedName) -> Self {
         Self { records: records.clone(), name: name.clone() }
-    }
-
-    /// The same with these records read at once, where the database is reached by the network. No answer depends on it.
-    pub(super) fn ahead(
-        &self,
-        wanted: impl IntoIterator<Item = RecordKey>,
-    ) -> Result<Self, StoreError> {
-        Ok(Self { records: self.records.ahead(wanted)?, name: self.name.clone() })
-    }
-
-    /// The same with the records of these items.
-    pub(super) fn with_items<'a>(
-        &self,
-        ids: impl IntoIterator<Item = &'a SyncId>,
-    ) -> Result<Self, StoreError> {
-        self.ahead(ids.into_iter().map(|id| (Class::Items, keys::item(&self.name, id))))
-    }
-
-    /// The same with their newest bytes as well.
-    pub(super) fn with_texts(&self, ids: &[SyncId]) -> Result<Self, StoreError> {
-        let feed = self.with_items(ids)?;
-        let mut wanted = Vec::new();
-        for id in ids.iter().filter(|_| self.records.is_far()) {
-            wanted.extend(feed.item(id)?.map(|item| (Class::Texts, feed.newest_key(&item))));
-        }
-        feed.ahead(wanted)
     }
 
     /// The order and the document around the entries, where anything was shown yet.
@@ -106,69 +81,37 @@ impl FeedRecords {
         self.records.values(Class::Items, &keys::feed(&self.name))
     }
 
-    /// What has the newest bytes of an item.
-    pub(super) fn newest_key(&self, item: &ItemRecord) -> Vec<u8> {
-        match item.has_latest {
-            true => keys::item(&self.name, &item.known.id),
-            false => keys::version(&self.name, &item.known.id, item.body),
-        }
+    /// What is stored of items, in the order of their ids; all of them must be there.
+    pub(super) fn items_of<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a SyncId>,
+    ) -> Result<Vec<ItemRecord>, StoreError> {
+        let keys = ids.into_iter().map(|id| keys::item(&self.name, id));
+        self.records.expect_all(Class::Items, keys)
     }
 
-    /// The newest bytes of an item, as they are stored.
-    pub(super) fn newest_body(&self, item: &ItemRecord) -> Result<bytes::Bytes, StoreError> {
-        let key = self.newest_key(item);
-        let body = self.records.text(&key)?.and_then(|text| text.body);
-        body.ok_or_else(|| self.records.damaged(Class::Texts, &key, "it is missing"))
-    }
-
-    /// The newest bytes of an item.
-    pub(super) fn newest(&self, item: &ItemRecord) -> Result<Markup, StoreError> {
-        self.records.decode(Class::Texts, &self.newest_key(item), &self.newest_body(item)?)
-    }
-
-    /// An item with its bytes.
-    pub(super) fn assemble(&self, item: ItemRecord) -> Result<Item, StoreError> {
-        let newest = self.newest(&item)?;
-        Ok(assemble(item.known, newest, item.conflicts))
+    /// The first of these items with their bytes: at least one where there is any, and as many as are not too large
+    /// together.
+    pub(super) fn assemble(
+        &self,
+        items: Vec<ItemRecord>,
+    ) -> Result<impl Iterator<Item = Result<Item, StoreError>>, StoreError> {
+        let key = |item| (Class::Texts, keys::newest(&self.name, item));
+        let keys: Vec<RecordKey> = items.iter().map(key).collect();
+        let texts = self.records.engine().get_many(&keys)?;
+        Ok(items.into_iter().zip(keys).zip(texts).map(|((item, (class, key)), text)| {
+            let text = text.map(|text| self.records.decode_text(&key, &text)).transpose()?;
+            let missing = || self.records.damaged(class, &key, "it is missing");
+            let body = text.and_then(|text| text.body).ok_or_else(missing)?;
+            let newest = self.records.decode(class, &key, &body)?;
+            Ok(assemble(item.known, newest, item.conflicts))
+        }))
     }
 
     /// One item.
     pub(super) fn whole_item(&self, id: &SyncId) -> Result<Option<Item>, StoreError> {
-        self.item(id)?.map(|item| self.assemble(item)).transpose()
-    }
-
-    /// The texts of an item that are of a version, or were, in an order.
-    pub(super) fn texts(&self, id: &SyncId, order: KeyOrder) -> RangeReader<'_> {
-        let item = keys::item(&self.name, id);
-        let (_, end) = beginning_with(&item);
-        self.records.range(Class::Texts, (Bound::Excluded(item), end), order)
-    }
-
-    /// An item's versions with their bytes as they are stored, newest first.
-    pub(super) fn versions(
-        &self,
-        id: &SyncId,
-    ) -> impl Iterator<Item = Result<(VersionNote, TextRecord), StoreError>> {
-        self.texts(id, KeyOrder::Descending).filter_map(|entry| {
-            let read = entry.and_then(|(key, value)| self.records.decode_text(&key, &value));
-            read.map(|text| text.note.clone().map(|note| (note, text))).transpose()
-        })
-    }
-
-    /// The bytes that a version came with, where it has any of its own.
-    pub(super) fn body(
-        &self,
-        id: &SyncId,
-        tick: Tick,
-        text: TextRecord,
-    ) -> Result<Option<Markup>, StoreError> {
-        let Some(body) = text.body else { return Ok(None) };
-        let key = |tick| keys::version(&self.name, id, tick);
-        let newer = |at| {
-            let newer = self.records.text(&key(Tick::at(at)))?;
-            Ok(newer.and_then(|newer| newer.body))
-        };
-        self.records.decode_difference((Class::Texts, &key(tick)), body, newer).map(Some)
+        let Some(item) = self.item(id)? else { return Ok(None) };
+        self.assemble(vec![item])?.next().transpose()
     }
 
     /// The ids in the index by tick from the key `from` on, each with its tick.
@@ -231,21 +174,21 @@ impl FeedRecords {
             if ids.is_empty() {
                 break;
             }
-            let feed = self.with_texts(ids)?;
-            for id in ids {
+            let mut found = self.items_of(ids)?;
+            found.retain(|item| !item.known.is_discarded());
+            let all = items.len() + found.len();
+            for item in self.assemble(found)? {
+                let item = item?;
+                bytes += item.shared.winner.data.xml.len();
+                items.push(item);
                 if bytes >= PORTION_BYTES {
                     break;
                 }
-                read += 1;
-                let item: ItemRecord =
-                    feed.records.expected(Class::Items, &keys::item(&self.name, id))?;
-                if item.known.is_discarded() {
-                    continue;
-                }
-                let item = feed.assemble(item)?;
-                bytes += item.shared.winner.data.xml.len();
-                items.push(item);
             }
+            let last = items.last().filter(|_| items.len() < all);
+            let last = last.map(|item| &item.shared.winner.id);
+            let behind = ids.iter().position(|id| Some(id) == last);
+            read += behind.map_or(ids.len(), |last| last + 1);
         }
         Ok((items, remaining.after(read)))
     }
@@ -266,9 +209,7 @@ impl FeedRecords {
         let Some(unsettled) = self.unsettled_ids()? else { return self.snapshot(state) };
         let order = self.order()?;
         let ids: BTreeSet<&SyncId> = order.iter().chain(&unsettled).collect();
-        let near = self.with_items(ids.iter().copied())?;
-        let item = |id: &SyncId| near.records.expected(Class::Items, &keys::item(&self.name, id));
-        let items: Vec<ItemRecord> = ids.into_iter().map(item).collect::<Result<_, _>>()?;
+        let items = self.items_of(ids)?;
         let (mut living, mut tombstones) = (state.living, state.tombstones);
         for known in items.iter().map(|item| &item.known).filter(|known| !known.is_hidden()) {
             let count = if known.is_deleted() { &mut tombstones } else { &mut living };
@@ -328,11 +269,9 @@ impl FeedRecords {
             // More items may have the last of them.
             oldest_to = tick.map(|tick| Tick::at(tick.time().minus(Duration::from_secs(1))));
         }
-        let feed = self.with_items(&ids)?;
-        let mut items = Vec::with_capacity(ids.len());
-        for id in ids {
-            items.extend(feed.known(&id)?);
-        }
+        let keys = ids.iter().map(|id| keys::item(&self.name, id));
+        let found: Vec<Option<ItemRecord>> = self.records.all(Class::Items, keys)?;
+        let items = found.into_iter().flatten().map(|item| item.known).collect();
         Ok(FoundItems { items, oldest_to })
     }
 
@@ -377,20 +316,6 @@ impl FeedRecords {
         self.records.values(Class::Stubs, &keys::feed(&self.name))
     }
 
-    /// Plans to set a stub.
-    pub(super) fn put_stub(
-        &self,
-        stub: &LedgerEntry,
-        writes: &mut Writes,
-    ) -> Result<(), StoreError> {
-        for name in stub.names() {
-            let key = keys::stub_name(&self.name, name, stub.tick, &stub.id);
-            writes.insert((Class::Index, key), Some(Vec::new()));
-        }
-        let key = keys::stub(&self.name, stub.tick, &stub.id);
-        self.records.put(writes, Class::Stubs, key, stub)
-    }
-
     /// The events, newest first.
     pub(super) fn events(&self, limit: usize) -> Result<Vec<Event>, StoreError> {
         let (mut events, limit) = (Vec::new(), limit.min(EVENTS_KEPT));
@@ -422,11 +347,7 @@ impl FeedRecords {
     }
 }
 
-/// What the index by tick says of a tombstone; nothing of other items.
-pub(super) const TOMBSTONE: &[u8] = &[1];
-
-/// How many items are read ahead for a portion that has so many with so many bytes: those that are likely to be
-/// in it, for the others are read again for the next one.
+/// How many items are read next for a portion that has so many with so many bytes: those that are likely to be in it.
 fn fitting(items: usize, bytes: usize) -> usize {
     let likely = match bytes.checked_div(items) {
         None => FIRST_ITEMS,

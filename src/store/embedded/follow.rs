@@ -6,12 +6,12 @@
 
 use super::open::inspect;
 use super::shared::StoreShared;
-use super::{Records, StoreInner, open, read};
+use super::{Opened, Records, StoreInner, open};
 use crate::boot_time::since_boot;
 use crate::engine::Class;
 use crate::postgres::{Database, MemoryLook, let_go};
 use crate::record::{IdentityRecord, StateRecord};
-use crate::{Epoch, StoreError, as_list, in_words};
+use crate::{Epoch, StoreError, in_words};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -129,24 +129,14 @@ impl StoreInner {
     }
 }
 
-/// What a gateway has in memory, as of one moment of the database.
-pub(crate) struct MemoryImage {
-    pub(super) found: open::Found,
-    pub(super) identity: IdentityRecord,
-    pub(super) feeds: crate::FeedList,
-    /// The last note that it has.
-    pub(super) position: i64,
-}
-
-/// Reads everything that a gateway has in memory. Blocks.
-pub(crate) fn read_image(database: &Arc<Database>) -> Result<MemoryImage, StoreError> {
+/// Reads everything that a gateway has in memory, as of one moment, and the number of the last note that it has. Blocks.
+pub(crate) fn read_image(database: &Arc<Database>) -> Result<(Opened, i64), StoreError> {
     let (engine, position) = database.snapshot_with_position()?;
     let records = Records::of(Arc::new(engine));
     let mut found = inspect(&records)?;
-    let feeds = as_list(read::feeds(&records)?);
     let missing = || records.damage("it does not say whose it is".to_owned());
     let identity = found.identity.take().ok_or_else(missing)?;
-    Ok(MemoryImage { found, identity, feeds, position })
+    Ok(((identity, found), position))
 }
 
 /// Follows a database, as long as the store is open, which alone holds it.
@@ -229,9 +219,8 @@ async fn look(
             let source = std::io::Error::other(error);
             Err(StoreError::Io { doing: "read what is kept in memory", source })
         })?;
-        let MemoryImage { found, identity, feeds, position: at } = image;
-        let epoch = found.sealed.0;
-        shared.replace(found.committed, Some(feeds), identity, epoch);
+        let (opened, at) = image;
+        shared.replace(opened);
         *position = at;
         return Ok(());
     }

@@ -79,8 +79,7 @@ impl StoreHealth {
     }
 
     /// It is not opened again: acknowledged state is missing.
-    pub(super) fn give_up(&self, path: &str, error: &StoreError) {
-        let what = what_of(error);
+    pub(super) fn give_up(&self, path: &str, what: String) {
         tracing::error!(error = %what, "the store is not opened again: it is damaged");
         let mut failure = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = &mut *failure {

@@ -5,6 +5,7 @@
 //! Sync ids hold no control characters, so a zero byte ends them too. Ticks and numbers are written
 //! so that the order of bytes is their order.
 
+use crate::record::ItemRecord;
 use tidegate_core::model::{ArchiveId, FeedName, IndexKey, SyncId, Tick, Time};
 use tidegate_core::websub::SubscriptionId;
 use xxhash_rust::xxh3::xxh3_64;
@@ -75,6 +76,12 @@ pub(super) fn item(name: &FeedName, id: &SyncId) -> Vec<u8> {
     [name.as_str().as_bytes(), &[END], id.as_str().as_bytes(), &[END]].concat()
 }
 
+/// The key of the newest bytes of an item.
+pub(super) fn newest(name: &FeedName, item: &ItemRecord) -> Vec<u8> {
+    let ItemRecord { known, body, has_latest, .. } = item;
+    if *has_latest { self::item(name, &known.id) } else { version(name, &known.id, *body) }
+}
+
 /// The key of a version of an item.
 pub(super) fn version(name: &FeedName, id: &SyncId, tick: Tick) -> Vec<u8> {
     [item(name, id).as_slice(), &tick_bytes(tick)].concat()
@@ -106,6 +113,11 @@ pub(super) fn stub(name: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
 /// The key of a block of events, of a note of an archive, or of a blob.
 pub(super) fn numbered(name: &FeedName, number: u64) -> Vec<u8> {
     [feed(name).as_slice(), &number.to_be_bytes()].concat()
+}
+
+/// The number at the end of such a key.
+pub(super) fn number(key: &[u8]) -> Option<u64> {
+    key.last_chunk().map(|bytes| u64::from_be_bytes(*bytes))
 }
 
 /// The key of a block of an archive's content.

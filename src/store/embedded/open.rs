@@ -1,12 +1,15 @@
 //! Opening a store: whose it is, whether it is whole, and everything that is kept in memory.
 
-use super::read::last_logged;
-use super::records::Records;
+use super::read::{feeds, last_logged};
+use super::records::{RecordCodec, Records};
+use super::redo::PORTION;
 use super::{keys, purge, redo};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
-use crate::purge_mark::PurgeMark;
 use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::{AppliedOrigins, Epoch, LoggedChange, StoreError, StoreOrigin, endpoint, lineage};
+use crate::{
+    AppliedOrigins, Epoch, FeedList, LoggedChange, StoreError, StoreOrigin, as_list, endpoint,
+    lineage,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
@@ -20,8 +23,6 @@ pub(crate) const IDENTITY_KEY: &[u8] = b"identity";
 /// Where the number of list writes stands.
 pub(super) const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
-/// Where it stands how old the change log is.
-const LOG_AGES_KEY: &[u8] = b"log_ages";
 /// Where it stands where the sites of the configuration were that was applied.
 const APPLIED_ORIGINS_KEY: &[u8] = b"applied_origins";
 
@@ -34,30 +35,22 @@ pub(super) fn note_importing(writes: &mut Writes, is_importing: bool) {
     writes.insert((Class::Gateway, IMPORTING_KEY.to_vec()), value);
 }
 
-/// What a store holds in memory from its start.
-pub(crate) struct Opened {
-    /// Whose store it is, and its opening.
-    pub(crate) identity: IdentityRecord,
+/// What was found in a store that is whole, and is kept in memory.
+pub(crate) struct Found {
+    /// Whose store it is; `None` where it is new.
+    pub(crate) identity: Option<IdentityRecord>,
     pub(super) committed: HashMap<FeedName, StateRecord>,
+    pub(super) feeds: FeedList,
+    /// What is left of purged feeds.
+    pub(super) floors: HashMap<FeedName, FloorRecord>,
     /// How often records outside the content of feeds were written.
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
     pub(crate) sealed: (Epoch, Time),
 }
 
-/// What was found in a store that is whole.
-pub(crate) struct Found {
-    /// Whose store it is; `None` where it is new.
-    pub(crate) identity: Option<IdentityRecord>,
-    pub(super) committed: HashMap<FeedName, StateRecord>,
-    pub(super) floors: HashMap<FeedName, PurgeMark>,
-    /// Purged feeds whose data was not all removed.
-    sweeping: Vec<(FeedName, PurgeMark)>,
-    /// How often records outside the content of feeds were written.
-    pub(super) list_writes: u64,
-    /// The last closed epoch, and when it was closed.
-    pub(crate) sealed: (Epoch, Time),
-}
+/// A store that is used: whose it is, with its opening, and what it has.
+pub(crate) type Opened = (IdentityRecord, Found);
 
 /// Reads what is kept in memory. Writes nothing.
 pub(crate) fn inspect(records: &Records) -> Result<Found, StoreError> {
@@ -66,9 +59,9 @@ pub(crate) fn inspect(records: &Records) -> Result<Found, StoreError> {
         return Err(StoreError::PartlyImported { path: records.engine().path().to_owned() });
     }
     let sealed = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
-    let (floors, sweeping) = floors(records)?;
-    let (committed, list_writes) = (states(records)?, list_writes(records)?);
-    Ok(Found { identity, committed, floors, sweeping, list_writes, sealed })
+    let list_writes = records.record(Class::Gateway, LIST_WRITES_KEY)?.unwrap_or_default();
+    let (committed, feeds) = (states(records)?, as_list(feeds(records)?));
+    Ok(Found { identity, committed, feeds, floors: floors(records)?, list_writes, sealed })
 }
 
 /// What is asked of a store when it is opened.
@@ -92,15 +85,18 @@ pub(crate) fn identify(
     // An id that was chosen is chosen again for a store that is made anew.
     let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
     let (stored, before) = match identity {
-        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running }) => {
+        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running, log_ages }) => {
             // As its endpoint id: an earlier opening over nothing gave no ids to anybody.
             let is_unused = new_sup_ids.is_some() && !used && is_empty(records)?;
             let sup_ids = new_sup_ids.filter(|_| is_unused).unwrap_or(sup_ids);
-            (Some(endpoint), (fence, sup_ids, lineage, running))
+            (Some(endpoint), (fence, sup_ids, lineage, running, log_ages))
         }
-        None => (None, (0, new_sup_ids.unwrap_or(of_new), Lineage::default(), None)),
+        None => {
+            let (sup_ids, lineage) = (new_sup_ids.unwrap_or(of_new), Lineage::default());
+            (None, (0, sup_ids, lineage, None, LogAges::default()))
+        }
     };
-    let (mut fence, sup_ids, mut lineage, running) = before;
+    let (mut fence, sup_ids, mut lineage, running, log_ages) = before;
     if !goes_on || stored.is_none() {
         fence = fence.saturating_add(1);
         let chance = || std::io::Error::other("the system gives out no random numbers");
@@ -119,7 +115,7 @@ pub(crate) fn identify(
     let mut writes = Writes::new();
     let format = FORMAT.to_be_bytes().to_vec();
     writes.insert((Class::Gateway, FORMAT_KEY.to_vec()), Some(format));
-    let identity = IdentityRecord { endpoint, fence, sup_ids, lineage, running };
+    let identity = IdentityRecord { endpoint, fence, sup_ids, lineage, running, log_ages };
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
     Ok((identity, writes))
 }
@@ -128,23 +124,24 @@ pub(crate) fn identify(
 /// return.
 pub(crate) fn begin(
     records: &Records,
-    found: Found,
+    mut found: Found,
     request: OpenRequest,
 ) -> Result<Opened, StoreError> {
-    let Found { identity, mut committed, floors, sweeping, list_writes, mut sealed } = found;
-    for (feed, floor) in sweeping {
-        while !purge::sweep(records, &feed, &floor)? {}
+    for (feed, FloorRecord { floor, .. }) in found.floors.iter().filter(|(_, it)| it.sweeping) {
+        while !purge::sweep(records, feed, floor, PORTION)? {}
     }
-    redo::finish_all(records, &mut committed, &mut sealed)?;
-    let used = !(committed.is_empty() && floors.is_empty() && sealed.0 == Epoch(0));
-    let (identity, writes) = identify(records, identity, (used, false, sealed.0), request)?;
+    redo::finish_all(records, &mut found)?;
+    let reached = found.sealed.0;
+    let used = !(found.committed.is_empty() && found.floors.is_empty() && reached == Epoch(0));
+    let identity = found.identity.take();
+    let (identity, writes) = identify(records, identity, (used, false, reached), request)?;
     records.engine().apply(writes)?;
     let doing = "make its opening durable";
     records.engine().pass().map_err(|error| match error {
         StoreError::Io { source, .. } => StoreError::Io { doing, source },
         other => other,
     })?;
-    Ok(Opened { identity, committed, list_writes, sealed })
+    Ok((identity, found))
 }
 
 /// Whether anything was committed to a database, and its last epoch.
@@ -160,34 +157,28 @@ pub(crate) fn is_used(records: &Records) -> Result<(bool, Epoch), StoreError> {
 
 /// Plans the entry of a change in the log: its epoch, its place in that, and when it is closed.
 pub(super) fn log(
-    records: &Records,
+    codec: &RecordCodec,
     writes: &mut Writes,
     (epoch, place, at): (Epoch, u32, Time),
     change: &LoggedChange,
 ) -> Result<(), StoreError> {
     let mut value = at.unix().to_be_bytes().to_vec();
-    value.extend(records.encoded(change, || "a change in the log".to_owned())?);
+    value.extend(codec.encoded(change, || "a change in the log".to_owned())?);
     writes.insert((Class::Log, keys::log(epoch.0, place)), Some(value));
     Ok(())
 }
 
-/// How old the change log is.
-pub(super) fn log_ages(records: &Records) -> Result<LogAges, StoreError> {
-    Ok(records.record(Class::Gateway, LOG_AGES_KEY)?.unwrap_or_default())
-}
-
-/// The entries that note where the running time stands, and how old the change log is: the store was open
-/// for `passed` since the last time.
+/// The entry that notes where the running time stands, and how old the change log is: the store was open for `passed`
+/// since the last time.
 pub(super) fn note_running(
     records: &Records,
     at: Time,
     (passed, newest): (Duration, Epoch),
 ) -> Result<Writes, StoreError> {
-    let mut writes = reidentify(records, |identity| identity.running = Some(at))?;
-    let mut ages = log_ages(records)?;
-    ages.note(passed, newest);
-    records.put(&mut writes, Class::Gateway, LOG_AGES_KEY.to_vec(), &ages)?;
-    Ok(writes)
+    reidentify(records, |identity| {
+        identity.running = Some(at);
+        identity.log_ages.note(passed, newest);
+    })
 }
 
 /// What of a configuration was applied.
@@ -197,16 +188,11 @@ pub(super) fn applied(records: &Records) -> Result<AppliedOrigins, StoreError> {
 
 /// The entries that note it.
 pub(super) fn note_applied(
-    records: &Records,
+    codec: &RecordCodec,
     origins: &AppliedOrigins,
     writes: &mut Writes,
 ) -> Result<(), StoreError> {
-    records.put(writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), origins)
-}
-
-/// How often records outside the content of feeds were written.
-pub(super) fn list_writes(records: &Records) -> Result<u64, StoreError> {
-    Ok(records.record(Class::Gateway, LIST_WRITES_KEY)?.unwrap_or_default())
+    codec.put(writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), origins)
 }
 
 /// Checks that the store has this program's format; whether there is one.
@@ -278,20 +264,14 @@ fn states(records: &Records) -> Result<HashMap<FeedName, StateRecord>, StoreErro
         .collect()
 }
 
-/// The marks of purged feeds, and those whose data was not all removed.
-pub(super) type Floors = (HashMap<FeedName, PurgeMark>, Vec<(FeedName, PurgeMark)>);
-
-pub(super) fn floors(records: &Records) -> Result<Floors, StoreError> {
-    let (mut floors, mut sweeping) = (HashMap::new(), Vec::new());
-    for entry in records.scan::<FloorRecord>(Class::Marks, keys::PURGED) {
+/// What is left of purged feeds.
+pub(super) fn floors(records: &Records) -> Result<HashMap<FeedName, FloorRecord>, StoreError> {
+    let floor = |entry: Result<(Vec<u8>, FloorRecord), StoreError>| {
         let (key, record) = entry?;
         let (feed, _) = records.of_key(Class::Marks, &key, keys::split_kind(&key))?;
-        if record.sweeping {
-            sweeping.push((feed.clone(), record.floor));
-        }
-        floors.insert(feed, record.floor);
-    }
-    Ok((floors, sweeping))
+        Ok((feed, record))
+    };
+    records.scan::<FloorRecord>(Class::Marks, keys::PURGED).map(floor).collect()
 }
 
 /// The feed in the key of what a feed has one of.

@@ -1,7 +1,8 @@
 //! The operations of a store.
 
+use super::Store;
+use super::feed::FeedRecords;
 use super::request::WriteScope;
-use super::{CommitGroup, Committer, Store};
 use super::{open, read};
 use crate::{
     AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
@@ -81,12 +82,14 @@ impl Store {
 
     /// The same, shared by all who ask while no record changes: it costs nothing then.
     pub async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
-        self.inner.feed_list().await
+        self.inner.check_seen()?;
+        drop(self.inner.opened()?);
+        self.inner.shared.listed()
     }
 
-    /// The same, where it is in memory: the allocation is another one once a record has changed.
+    /// The same, where the store works: the allocation is another one once a record has changed.
     pub fn listed(&self) -> Option<Arc<FeedList>> {
-        self.inner.shared.listed()
+        self.inner.shared.listed().ok()
     }
 
     /// Adds or replaces a feed's record, whatever is there. Durable on return.
@@ -233,11 +236,8 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<VersionNote>, StoreError> {
         let id = id.clone();
-        self.inner
-            .of_feed(feed, move |feed, _| {
-                feed.versions(&id).take(limit).map(|version| Ok(version?.0)).collect()
-            })
-            .await
+        let read = move |feed: &FeedRecords, _: &_| feed.versions(&id).take(limit).collect();
+        self.inner.of_feed(feed, read).await
     }
 
     /// One kept version of an item, by its number.
@@ -321,9 +321,7 @@ impl Store {
     /// Writes poll states, many at once. Durable on return.
     pub async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
         let states = states.to_vec();
-        self.inner
-            .ask(WriteScope::Notes, move |committer, group| committer.checkpoint(&states, group))
-            .await
+        self.inner.ask(WriteScope::Notes, move |committer| committer.checkpoint(&states)).await
     }
 
     /// All poll states.
@@ -342,10 +340,8 @@ impl Store {
     /// forgets everything when it ends has nothing to note.
     pub async fn note_attempt(&self, attempt: &Attempt) -> Result<(), StoreError> {
         let attempt = attempt.clone();
-        let note = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.note_attempt(&attempt, group)
-        };
-        Ok(self.inner.ask(WriteScope::Notes, note).await?)
+        let noted = self.inner.ask(WriteScope::Notes, move |it| it.note_attempt(&attempt));
+        Ok(noted.await?)
     }
 
     /// What was noted so, by feed.
@@ -366,10 +362,8 @@ impl Store {
         changes: &[SubscriptionChange],
     ) -> Result<(), StoreError> {
         let changes = changes.to_vec();
-        let put = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.put_subscriptions(&changes, group)
-        };
-        Ok(self.inner.ask(WriteScope::Subscriptions, put).await?)
+        let scope = WriteScope::Subscriptions;
+        Ok(self.inner.ask(scope, move |it| it.put_subscriptions(&changes)).await?)
     }
 
     /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
@@ -392,9 +386,7 @@ impl Store {
         if !self.keeps_log() {
             return Ok(0);
         }
-        self.inner
-            .ask(WriteScope::Identity, move |committer, group| committer.trim(age, group))
-            .await
+        self.inner.ask(WriteScope::Identity, move |committer| committer.trim(age)).await
     }
 
     /// Closed epochs after `after`, oldest first, at most `limit`. Epochs are numbered without a
@@ -434,10 +426,7 @@ impl Store {
             let _ = self.inner.shared.running_since_noted(self.inner.clock.running());
             return Ok(());
         }
-        let noted = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.note_running(at, group)
-        };
-        Ok(self.inner.ask(WriteScope::Identity, noted).await?)
+        Ok(self.inner.ask(WriteScope::Identity, move |it| it.note_running(at)).await?)
     }
 
     /// What of a configuration was applied last.
@@ -461,9 +450,9 @@ impl Store {
         over: Option<Arc<FeedList>>,
         applied: Option<AppliedOrigins>,
     ) -> Result<(), StoreError> {
-        let put = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.put_feeds((&records, over.as_deref()), applied.as_ref(), group)
-        };
-        Ok(self.inner.ask(WriteScope::Feeds, put).await?)
+        let put = self.inner.ask(WriteScope::Feeds, move |committer| {
+            committer.put_feeds((&records, over.as_deref()), applied.as_ref())
+        });
+        Ok(put.await?)
     }
 }

@@ -1,19 +1,16 @@
 //! What a feed said at some time, and what is kept of it.
 
-use super::feed::FeedRecords;
+use super::feed::{FeedRecords, ITEMS_AT_ONCE};
 use super::keys;
+use super::records::{RangeReader, Records};
 use crate::assemble::{assemble_past, is_told};
-use crate::engine::{Class, KeyOrder, Writes, beginning_with};
-use crate::limits::WHOLE_EVERY;
-use crate::record::{FrameRecord, TextRecord};
+use crate::engine::{Class, KeyOrder, beginning_with};
+use crate::record::{FrameRecord, ItemRecord, TextRecord};
 use crate::{Holdings, KeptVersion, Past, PastSelect, StoreError, VersionNote, View};
 use bytes::Bytes;
 use std::collections::HashSet;
 use std::ops::Bound;
-use tidegate_core::model::{Count, FeedState, Markup, SyncId, Time};
-
-/// Since when a frame is in force, how many before it are differences in a row, and the frame as it is stored.
-pub(super) type StoredFrame = (Time, u32, Bytes);
+use tidegate_core::model::{Count, FeedState, LedgerEntry, Markup, SyncId, Time};
 
 /// What an item was at some time.
 enum PastItem {
@@ -48,29 +45,6 @@ impl FeedRecords {
         self.records.decode_difference((Class::Past, &found), bytes, newer).map(Some)
     }
 
-    /// Plans the frame before a new one to go to the past, as a difference unless every so many are to be whole. Answers
-    /// the new one as it is to be stored.
-    pub(super) fn supersede_frame(
-        &self,
-        old: Option<StoredFrame>,
-        mut new: FrameRecord,
-        writes: &mut Writes,
-    ) -> Result<StoredFrame, StoreError> {
-        let run = old.as_ref().map_or(0, |(_, run, _)| run + 1);
-        new.run = if run < WHOLE_EVERY { run } else { 0 };
-        let name = &self.name;
-        let what = || format!("the order and the document around the entries of the feed {name}");
-        let encoded = Bytes::from(self.records.encoded(&new, what)?);
-        if let Some((since, _, whole)) = old {
-            let past = match new.run {
-                0 => whole.to_vec(),
-                _ => self.records.difference(&whole, new.since, &encoded, what)?,
-            };
-            writes.insert((Class::Past, keys::past(name, since)), Some(past));
-        }
-        Ok((new.since, new.run, encoded))
-    }
-
     /// Since when each frame of the past was in force, and what it takes; oldest first.
     pub(super) fn past_frames(&self) -> Result<Vec<(Time, u64)>, StoreError> {
         let all = self.records.sizes(Class::Past, &keys::feed(&self.name))?.into_iter();
@@ -87,31 +61,12 @@ impl FeedRecords {
         Ok(first.and_then(|(key, _)| keys::past_since(&key)).unwrap_or(present.since))
     }
 
-    /// The bytes of a version; none of a tombstone.
-    fn shown_body(
-        &self,
-        id: &SyncId,
-        note: &VersionNote,
-        text: TextRecord,
-    ) -> Result<Option<Markup>, StoreError> {
-        if note.deleted { Ok(None) } else { self.body(id, note.tick, text) }
-    }
-
-    /// All versions of an item with their bytes, newest first.
-    pub(super) fn kept_versions(
-        &self,
-        id: &SyncId,
-    ) -> impl Iterator<Item = Result<KeptVersion, StoreError>> {
-        self.versions(id).map(|version| self.kept_version(id, version?))
-    }
-
-    fn kept_version(
-        &self,
-        id: &SyncId,
-        (note, text): (VersionNote, TextRecord),
-    ) -> Result<KeptVersion, StoreError> {
-        let markup = self.shown_body(id, &note, text)?;
-        Ok(KeptVersion { note, markup })
+    /// The versions of an item, newest first.
+    pub(super) fn versions(&self, id: &SyncId) -> VersionReader<'_> {
+        let item = keys::item(&self.name, id);
+        let range = (Bound::Excluded(item.clone()), beginning_with(&item).1);
+        let texts = self.records.range(Class::Texts, range, KeyOrder::Descending);
+        VersionReader { records: &self.records, texts, chain: Vec::new(), last: None }
     }
 
     /// One version of an item.
@@ -120,51 +75,51 @@ impl FeedRecords {
         id: &SyncId,
         updates: Count,
     ) -> Result<Option<KeptVersion>, StoreError> {
-        let is_found = |note: &VersionNote| note.updates == updates;
-        let found =
-            self.versions(id).find(|of| of.as_ref().map_or(true, |(note, _)| is_found(note)));
-        found.map(|version| self.kept_version(id, version?)).transpose()
+        let mut versions = self.versions(id);
+        while let Some(note) = versions.next().transpose()? {
+            if note.updates == updates {
+                return versions.kept(note).map(Some);
+            }
+        }
+        Ok(None)
     }
 
-    fn item_at(&self, id: &SyncId, at: Time) -> Result<PastItem, StoreError> {
-        let mut newer: Vec<VersionNote> = Vec::new();
-        let mut found: Option<VersionNote> = None;
-        for version in self.versions(id) {
-            let (note, text) = version?;
+    fn item_at(&self, known: &LedgerEntry, at: Time) -> Result<PastItem, StoreError> {
+        let (mut oldest, mut found): (Option<VersionNote>, Option<VersionNote>) = (None, None);
+        let mut versions = self.versions(&known.id);
+        while let Some(note) = versions.next().transpose()? {
             if found.is_none() && note.shown > at {
-                newer.push(note);
+                oldest = Some(note);
                 continue;
             }
             // A tombstone has the bytes of the version before it.
-            let bytes = match &found {
-                Some(_) => self.body(id, note.tick, text)?,
-                None => self.shown_body(id, &note, text)?,
-            };
+            let has_own = found.is_some() || !note.deleted;
+            let bytes = if has_own { versions.body()? } else { None };
             let note = found.take().unwrap_or(note);
-            match bytes {
-                Some(bytes) => return Ok(PastItem::Version(Box::new((note, bytes)))),
-                None if !note.deleted => {
-                    found = Some(note);
-                    break;
-                }
-                None => found = Some(note),
+            if let Some(bytes) = bytes {
+                return Ok(PastItem::Version(Box::new((note, bytes))));
+            }
+            let is_redacted = !note.deleted;
+            found = Some(note);
+            if is_redacted {
+                break;
             }
         }
         let Some(found) = found else {
-            return Ok(match newer.last() {
+            return Ok(match oldest {
                 Some(first) if first.updates != Count::ONE => PastItem::Unknown(first.shown),
                 _ => PastItem::Absent,
             });
         };
         // Nothing before it has bytes any more: those of the next version that has any.
-        for note in newer.iter().rev() {
-            let text = self.records.text(&keys::version(&self.name, id, note.tick))?;
-            if let Some(bytes) = self.body(id, note.tick, text.unwrap_or_default())? {
-                return Ok(PastItem::Version(Box::new((found, bytes))));
-            }
+        let (mut newer, mut versions) = (None, self.versions(&known.id));
+        while versions.next().transpose()?.is_some_and(|note| note.shown > at) {
+            newer = versions.body()?.or(newer);
         }
-        let newest = self.whole_item(id)?.map(|item| item.shared.winner.data);
-        Ok(newest.map_or(PastItem::Absent, |bytes| PastItem::Version(Box::new((found, bytes)))))
+        if newer.is_none() {
+            newer = self.whole_item(&known.id)?.map(|item| item.shared.winner.data);
+        }
+        Ok(newer.map_or(PastItem::Absent, |bytes| PastItem::Version(Box::new((found, bytes)))))
     }
 
     /// What a view showed at `at`.
@@ -195,22 +150,26 @@ impl FeedRecords {
             PastSelect::All | PastSelect::Since(_) => self.ledger()?,
         };
         let (mut items, mut shown, mut last) = (Vec::new(), since, None);
-        for id in &ids {
-            let Some(known) = self.known(id)? else {
-                return Ok(Past::Unknown { back_to: left });
-            };
-            if !is_told(&known, at) {
-                continue;
-            }
-            match self.item_at(id, at)? {
-                PastItem::Unknown(back_to) => {
-                    return Ok(Past::Unknown { back_to: Some(back_to) });
+        for some in ids.chunks(ITEMS_AT_ONCE) {
+            let keys = some.iter().map(|id| keys::item(&self.name, id));
+            for item in self.records.all::<ItemRecord>(Class::Items, keys)? {
+                let Some(ItemRecord { known, .. }) = item else {
+                    return Ok(Past::Unknown { back_to: left });
+                };
+                if !is_told(&known, at) {
+                    continue;
                 }
-                PastItem::Absent => {}
-                PastItem::Version(found) => {
-                    let (note, bytes) = *found;
-                    (shown, last) = (shown.max(note.shown), last.max(Some(note.tick)));
-                    items.push(assemble_past(known, &note, bytes, listed.contains(id)));
+                match self.item_at(&known, at)? {
+                    PastItem::Unknown(back_to) => {
+                        return Ok(Past::Unknown { back_to: Some(back_to) });
+                    }
+                    PastItem::Absent => {}
+                    PastItem::Version(found) => {
+                        let (note, bytes) = *found;
+                        (shown, last) = (shown.max(note.shown), last.max(Some(note.tick)));
+                        let is_listed = listed.contains(&known.id);
+                        items.push(assemble_past(known, &note, bytes, is_listed));
+                    }
                 }
             }
         }
@@ -239,5 +198,62 @@ impl FeedRecords {
         let present = self.frame()?;
         kept.back_to = present.map(|present| self.oldest_frame(&present)).transpose()?;
         Ok(kept)
+    }
+}
+
+/// Reads the versions of an item, newest first, each once.
+pub(super) struct VersionReader<'a> {
+    records: &'a Records,
+    texts: RangeReader<'a>,
+    /// The bytes that the older versions may be stored as differences to: of those that were read, from the last one
+    /// that is whole on.
+    chain: Vec<(Time, Bytes)>,
+    /// The key of the version that was read last, where it has bytes of its own.
+    last: Option<Vec<u8>>,
+}
+
+impl Iterator for VersionReader<'_> {
+    type Item = Result<VersionNote, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+impl VersionReader<'_> {
+    fn read(&mut self) -> Result<Option<VersionNote>, StoreError> {
+        for entry in self.texts.by_ref() {
+            let (key, value) = entry?;
+            let TextRecord { note, body } = self.records.decode_text(&key, &value)?;
+            let Some(note) = note else { continue };
+            self.last = None;
+            if let Some(body) = body {
+                if self.records.is_whole(Class::Texts, &key, &body)? {
+                    self.chain.clear();
+                }
+                self.chain.push((note.tick.time(), body));
+                self.last = Some(key);
+            }
+            return Ok(Some(note));
+        }
+        Ok(None)
+    }
+
+    /// The bytes that the version came with that was read last, where it has any of its own.
+    pub(super) fn body(&self) -> Result<Option<Markup>, StoreError> {
+        let Some((key, (_, body))) = self.last.as_ref().zip(self.chain.last()) else {
+            return Ok(None);
+        };
+        let newer = |at| {
+            let newer = self.chain.iter().find(|(of, _)| *of == at);
+            Ok(newer.map(|(_, body)| body.clone()))
+        };
+        self.records.decode_difference((Class::Texts, key), body.clone(), newer).map(Some)
+    }
+
+    /// The version that was read last with its bytes; a tombstone has none.
+    pub(super) fn kept(&self, note: VersionNote) -> Result<KeptVersion, StoreError> {
+        let markup = if note.deleted { None } else { self.body()? };
+        Ok(KeptVersion { note, markup })
     }
 }

@@ -1,18 +1,21 @@
-//! From a change to the entries it sets and removes: what is stored of what it names is read first, then planned over.
+//! From a change to the entries it sets and removes: [`LoadedRecords::load`] reads what the change names, and [`plan`],
+//! which asks nothing of any engine, works on that.
 
 mod archives;
+mod load;
 
-use super::feed::{FeedRecords, TOMBSTONE};
+pub(super) use self::load::LoadedRecords;
+
+use super::feed_writer::FeedWriter;
 use super::keys;
-use super::records::Records;
-use crate::engine::{Class, KeyOrder, Writes};
+use crate::engine::{Class, Writes};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
 use crate::record::{FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
 use crate::{CommitError, LoggedChange, StoreError, check, lineage, note};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tidegate_core::model::{
-    Change, Event, FeedName, LedgerEntry, Markup, NewVersion, Revision, SyncId, Version,
+    Change, Event, FeedName, LedgerEntry, Markup, NewVersion, Revision, Version,
 };
 
 /// By how much a document may have been asked for before another one and be older: no poll takes that long. What is
@@ -36,7 +39,7 @@ pub(super) struct PlannedCommit {
 /// Checks a change to a feed that stands as `before` says, and plans its entries. Whoever calls is the only
 /// one who changes the feed.
 pub(super) fn plan(
-    records: &Records,
+    loaded: LoadedRecords,
     before: Option<&StateRecord>,
     mark: u32,
     mut change: Change,
@@ -50,19 +53,21 @@ pub(super) fn plan(
     }
     let asked_at = change.asked_at.or(asked_at);
     let state = before.map(|head| &head.state);
-    let feed = FeedRecords::new(records, &change.feed);
-    let loaded = LoadedRecords::load(&feed, &change, before)?;
-    check::check(&change, state, loaded.order(), |id| loaded.has_item(id))?;
+    let frame = loaded.frame()?;
+    let order = frame.as_ref().map_or(&[][..], |frame| &frame.order);
+    check::check(&change, state, order, |id| {
+        loaded.contains(Class::Items, keys::item(&change.feed, id))
+    })?;
     for seal in &change.seals {
-        let key = keys::archive_id(&change.feed, &seal.id);
-        if loaded.feed.records.contains(Class::Index, &key)? {
+        if loaded.contains(Class::Index, keys::archive_id(&change.feed, &seal.id))? {
             let what = "it gives an archive an id that another has".to_owned();
             return Err(check::invalid(&change, what));
         }
     }
     let mut base = change.base;
-    let floor = loaded.floor.as_ref().map(|record| record.floor);
-    if let Some(floor) = floor {
+    let purged = keys::of_kind(keys::PURGED, &change.feed);
+    let floor: Option<FloorRecord> = loaded.record(Class::Marks, purged.clone())?;
+    if let Some(FloorRecord { floor, .. }) = &floor {
         if state.is_none() {
             base = floor.revision;
         }
@@ -71,7 +76,10 @@ pub(super) fn plan(
     change.state.revision = Revision(base.0 + 1);
     lineage::go_on(&mut change, state, mark);
 
-    let mut planner = ChangePlanner { change: &change, before, loaded, writes: Writes::new() };
+    let mut writes = Writes::new();
+    let codec = loaded.codec.clone();
+    let writer = FeedWriter { codec: &codec, name: &change.feed, writes: &mut writes };
+    let mut planner = ChangePlanner { change: &change, before, frame, loaded, writer };
     let archived = planner.archives()?;
     planner.frame()?;
     planner.held()?;
@@ -80,9 +88,8 @@ pub(super) fn plan(
     planner.index()?;
     planner.redact_texts()?;
     planner.stubs()?;
-    let mut writes = planner.writes;
     if floor.is_some() && change.tick.is_some() {
-        writes.insert((Class::Marks, keys::of_kind(keys::PURGED, &change.feed)), None);
+        writes.insert((Class::Marks, purged), None);
     }
     let logged = change.tick.map(|tick| LoggedChange {
         feed: change.feed.clone(),
@@ -101,117 +108,46 @@ pub(super) fn plan(
     })
 }
 
-/// What a change is planned over: the records that it names, as they are stored.
-struct LoadedRecords {
-    /// With the items that the change names and the texts that are superseded, where the database is reached by the
-    /// network. Each item is decoded when it is planned.
-    feed: FeedRecords,
-    floor: Option<FloorRecord>,
-    frame: Option<FrameRecord>,
-    /// The last block of events, where the change adds to it.
-    events: Vec<Event>,
-}
-
-impl LoadedRecords {
-    fn load(
-        feed: &FeedRecords,
-        change: &Change,
-        before: Option<&StateRecord>,
-    ) -> Result<Self, StoreError> {
-        let name = &feed.name;
-        let block = before.map_or(0, |head| head.next_event) / EVENTS_OF_BLOCK;
-        let block = (Class::Events, keys::numbered(name, block));
-        let floor = (Class::Marks, keys::of_kind(keys::PURGED, name));
-        let single = [floor.clone(), (Class::Frames, keys::feed(name)), block.clone()];
-        let sealed = || change.seals.iter().flat_map(|seal| &seal.items);
-        let evicted = change.evicted.iter().map(|stub| &stub.id);
-        let changed = change.known.iter().map(|known| &known.id).chain(evicted);
-        let ids = changed.chain(sealed());
-        let ids = ids.map(|id| (Class::Items, keys::item(name, id)));
-        let archives = change.seals.iter().map(|seal| keys::archive_id(name, &seal.id));
-        let archives = archives.map(|key| (Class::Index, key));
-        let feed = feed.ahead(single.into_iter().chain(ids).chain(archives))?;
-        let mut texts = Vec::new();
-        if feed.records.is_far() {
-            for NewVersion { id, .. } in &change.versions {
-                let Some(item) = feed.item(id)? else { continue };
-                texts.extend([keys::version(name, id, item.body), feed.newest_key(&item)]);
-            }
-            for id in sealed() {
-                texts.extend(feed.item(id)?.map(|item| feed.newest_key(&item)));
-            }
-        }
-        let feed = feed.ahead(texts.into_iter().map(|key| (Class::Texts, key)))?;
-        let is_last = !change.events.is_empty();
-        let events = if is_last { feed.records.record(block.0, &block.1)? } else { None };
-        Ok(Self {
-            floor: feed.records.record(floor.0, &floor.1)?,
-            frame: feed.frame()?,
-            events: events.unwrap_or_default(),
-            feed,
-        })
-    }
-
-    /// The order of the reader view.
-    fn order(&self) -> &[SyncId] {
-        self.frame.as_ref().map_or(&[], |frame| &frame.order)
-    }
-
-    /// Whether an item is in the ledger.
-    fn has_item(&self, id: &SyncId) -> Result<bool, StoreError> {
-        self.feed.records.contains(Class::Items, &keys::item(&self.feed.name, id))
-    }
-}
-
 /// Plans what a checked change sets and removes.
 struct ChangePlanner<'a> {
     change: &'a Change,
     before: Option<&'a StateRecord>,
+    frame: Option<FrameRecord>,
     loaded: LoadedRecords,
-    writes: Writes,
+    writer: FeedWriter<'a>,
 }
 
 impl ChangePlanner<'_> {
-    fn set(&mut self, class: Class, key: Vec<u8>) {
-        self.writes.insert((class, key), Some(Vec::new()));
-    }
-
-    fn remove(&mut self, class: Class, key: Vec<u8>) {
-        self.writes.insert((class, key), None);
-    }
-
-    fn put_text(&mut self, key: Vec<u8>, text: &TextRecord) -> Result<(), StoreError> {
-        self.loaded.feed.records.put_text(&mut self.writes, key, text)
-    }
-
-    fn encoded(&self, id: &SyncId, markup: &Markup) -> Result<Vec<u8>, StoreError> {
-        let FeedRecords { records, name } = &self.loaded.feed;
-        records.encoded(markup, || format!("the item {id} of the feed {name}"))
-    }
-
     /// The order and the document around the entries; those before them go to the past.
     fn frame(&mut self) -> Result<(), StoreError> {
-        let (change, feed) = (self.change, &self.loaded.feed);
+        let change = self.change;
         if change.order.is_none() && change.skeleton.is_none() {
             return Ok(());
         }
-        let key = (Class::Frames, keys::feed(&feed.name));
-        let stored = feed.records.get(key.0, &key.1)?;
-        let old = self.loaded.frame.as_ref();
-        // Two are never in force since the same time.
-        let shown = change.state.updated_at;
-        let since = old.map_or(shown, |old| shown.max(old.since.plus(Duration::from_secs(1))));
+        let feed = self.writer.name;
+        let what = || format!("the order and the document around the entries of the feed {feed}");
+        let (old, shown) = (self.frame.as_ref(), change.state.updated_at);
+        // Every so many are whole.
+        let run = old.map_or(0, |old| old.run + 1);
         let order = change.order.as_ref().or(old.map(|old| &old.order));
         let skeleton = change.skeleton.as_ref().or(old.and_then(|old| old.skeleton.as_ref()));
         let new = FrameRecord {
-            since,
-            run: 0,
+            // Two are never in force since the same time.
+            since: old.map_or(shown, |old| shown.max(old.since.plus(Duration::from_secs(1)))),
+            run: if run < WHOLE_EVERY { run } else { 0 },
             order: order.cloned().unwrap_or_default(),
             skeleton: skeleton.cloned(),
         };
-        let old = old.zip(stored).map(|(old, stored)| (old.since, old.run, stored));
-        let (_, _, new) = feed.supersede_frame(old, new, &mut self.writes)?;
-        self.writes.insert(key, Some(new.to_vec()));
+        let (codec, key) = (self.writer.codec, keys::feed(feed));
+        let encoded = codec.encoded(&new, what)?;
+        if let Some((old, whole)) = old.zip(self.loaded.get(Class::Frames, key.clone())?) {
+            let past = match new.run {
+                0 => whole.to_vec(),
+                _ => codec.difference(whole, new.since, &encoded, what)?,
+            };
+            self.writer.writes.insert((Class::Past, keys::past(feed, old.since)), Some(past));
+        }
+        self.writer.writes.insert((Class::Frames, key), Some(encoded));
         Ok(())
     }
 
@@ -220,10 +156,8 @@ impl ChangePlanner<'_> {
         let key = keys::held(&self.change.feed);
         let was_held = self.before.is_some_and(|before| before.state.hold.is_some());
         match (&self.change.state.hold, &self.change.kept) {
-            (Some(_), Some(kept)) => {
-                self.loaded.feed.records.put(&mut self.writes, Class::Frames, key, kept)?;
-            }
-            (None, _) if was_held => self.remove(Class::Frames, key),
+            (Some(_), Some(kept)) => self.writer.put(Class::Frames, key, kept)?,
+            (None, _) if was_held => self.writer.remove(Class::Frames, key),
             _ => {}
         }
         Ok(())
@@ -232,34 +166,30 @@ impl ChangePlanner<'_> {
     /// Adds events to their blocks, drops the oldest blocks, and takes out what events say of redacted items. Answers
     /// the number of the next event.
     fn events(&mut self) -> Result<u64, StoreError> {
-        let (change, kept) = (self.change, u64::try_from(EVENTS_KEPT).unwrap_or(u64::MAX));
+        let (change, feed) = (self.change, &self.change.feed);
         let next = self.before.map_or(0, |head| head.next_event);
-        let end = next.saturating_add(u64::try_from(change.events.len()).unwrap_or(u64::MAX));
-        let first = end.saturating_sub(kept) / EVENTS_OF_BLOCK;
-        let mut blocks = BTreeMap::new();
-        let FeedRecords { records, name } = &self.loaded.feed;
-        if !change.redacted.is_empty() {
-            for number in next.saturating_sub(kept) / EVENTS_OF_BLOCK..=next / EVENTS_OF_BLOCK {
-                let key = keys::numbered(name, number);
-                if let Some(mut events) = records.record::<Vec<Event>>(Class::Events, &key)? {
-                    events.iter_mut().for_each(|event| redact_event(change, event));
-                    blocks.insert(number, events);
-                }
-            }
-        } else if !change.events.is_empty() {
-            let last = std::mem::take(&mut self.loaded.events);
-            blocks.insert(next / EVENTS_OF_BLOCK, last);
+        let end = next.saturating_add(change.events.len() as u64);
+        let first = end.saturating_sub(EVENTS_KEPT as u64) / EVENTS_OF_BLOCK;
+        let mut blocks: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
+        let changed = match (change.redacted.is_empty(), change.events.is_empty()) {
+            (false, _) => load::kept_blocks(next),
+            (true, false) => next / EVENTS_OF_BLOCK..=next / EVENTS_OF_BLOCK,
+            (true, true) => return Ok(end),
+        };
+        for number in changed {
+            let found = self.loaded.record(Class::Events, keys::numbered(feed, number))?;
+            let mut events: Vec<Event> = found.unwrap_or_default();
+            events.iter_mut().for_each(|event| redact_event(change, event));
+            blocks.insert(number, events);
         }
         for (number, event) in (next..end).zip(&change.events) {
             blocks.entry(number / EVENTS_OF_BLOCK).or_default().push(event.clone());
         }
         for (number, events) in blocks.range(first..).filter(|(_, events)| !events.is_empty()) {
-            let key = keys::numbered(name, *number);
-            records.put(&mut self.writes, Class::Events, key, events)?;
+            self.writer.put(Class::Events, keys::numbered(feed, *number), events)?;
         }
-        for number in next.saturating_sub(kept) / EVENTS_OF_BLOCK..first.min(end / EVENTS_OF_BLOCK)
-        {
-            self.remove(Class::Events, keys::numbered(&change.feed, number));
+        for number in *load::kept_blocks(next).start()..first.min(end / EVENTS_OF_BLOCK) {
+            self.writer.remove(Class::Events, keys::numbered(feed, number));
         }
         Ok(end)
     }
@@ -273,8 +203,8 @@ impl ChangePlanner<'_> {
             change.conflicts.iter().map(|of| (&of.id, &of.versions)).collect();
         for known in &change.known {
             let id = &known.id;
-            let old = self.loaded.feed.item(id)?;
-            self.by_tick(known, old.as_ref());
+            let old = self.loaded.item(id)?;
+            self.move_tick(known, old.as_ref());
             let is_new = old.is_none();
             let mut item = old.unwrap_or_else(|| ItemRecord::new(known.clone()));
             item.known = known.clone();
@@ -288,31 +218,28 @@ impl ChangePlanner<'_> {
             if let Some(new) = versions.get(id) {
                 self.version(&mut item, is_new, new)?;
             }
+            let key = keys::item(&change.feed, id);
             if let Some(markup) = latest.get(id) {
-                let text = TextRecord::of_body(self.encoded(id, markup)?);
-                self.put_text(keys::item(&change.feed, id), &text)?;
+                let body = self.writer.encode_markup(id, markup)?;
+                self.writer.put_text(key.clone(), &TextRecord { note: None, body: Some(body) })?;
                 item.has_latest = true;
             }
-            let key = keys::item(&change.feed, id);
-            self.loaded.feed.records.put(&mut self.writes, Class::Items, key, &item)?;
+            self.writer.put(Class::Items, key, &item)?;
         }
         Ok(())
     }
 
     /// Moves an item in the index by tick.
-    fn by_tick(&mut self, known: &LedgerEntry, old: Option<&ItemRecord>) {
+    fn move_tick(&mut self, known: &LedgerEntry, old: Option<&ItemRecord>) {
         let place = |known: &LedgerEntry| (known.tick, known.is_tombstone());
         let old = old.map(|old| place(&old.known));
         if old == Some(place(known)) {
             return;
         }
-        let key = |tick| keys::by_tick(&self.change.feed, tick, &known.id);
-        let (new, old) = (key(known.tick), old.map(|(tick, _)| key(tick)));
-        if let Some(old) = old {
-            self.remove(Class::Index, old);
+        if let Some((tick, _)) = old {
+            self.writer.remove(Class::Index, keys::by_tick(&self.change.feed, tick, &known.id));
         }
-        let flag: &[u8] = if known.is_tombstone() { TOMBSTONE } else { &[] };
-        self.writes.insert((Class::Index, new), Some(flag.to_vec()));
+        self.writer.put_tick(known);
     }
 
     /// What is in conflict with an item: where a version has no bytes, the newest ones until now.
@@ -321,17 +248,12 @@ impl ChangePlanner<'_> {
         item: &mut ItemRecord,
         versions: &[Version<Option<Markup>>],
     ) -> Result<(), StoreError> {
-        let feed = &self.loaded.feed;
         let whole = versions.iter().map(|version| {
-            let newest = || feed.newest(item);
+            let newest = || self.loaded.newest(item);
             Ok(version.with(version.data.clone().map_or_else(newest, Ok)?))
         });
         item.conflicts = whole.collect::<Result<_, StoreError>>()?;
-        let key = keys::contested(&feed.name, &item.known.id);
-        match versions.is_empty() {
-            true => self.remove(Class::Index, key),
-            false => self.set(Class::Index, key),
-        }
+        self.writer.put_contested(&item.known.id, !versions.is_empty());
         Ok(())
     }
 
@@ -343,43 +265,41 @@ impl ChangePlanner<'_> {
         is_new: bool,
         new: &NewVersion,
     ) -> Result<(), StoreError> {
-        let (change, feed) = (self.change, self.loaded.feed.clone());
-        let (id, tick) = (&new.id, item.known.tick);
-        let key = |tick| keys::version(&feed.name, id, tick);
+        let (change, id, tick) = (self.change, &new.id, item.known.tick);
         let body = match &new.markup {
-            Some(markup) => Some(self.encoded(id, markup)?),
+            Some(markup) => Some(self.writer.encode_markup(id, markup)?),
             // What waited for its version: the newest bytes become that version's.
             None if item.has_latest && !item.known.is_deleted() => {
-                Some(feed.newest_body(item)?.to_vec())
+                Some(self.loaded.newest_body(item)?)
             }
             None => None,
         };
         if let Some(body) = &body {
-            let old = if is_new { None } else { feed.records.text(&key(item.body))? };
+            let key = keys::version(&change.feed, id, item.body);
+            let old = if is_new { None } else { self.loaded.text(&key)? };
             let is_difference = new.markup.is_some()
                 && !item.known.updates.value().is_multiple_of(WHOLE_EVERY)
                 && !change.redacted.contains(id);
             match old {
                 // Its version was dropped.
-                Some(TextRecord { note: None, .. }) => self.remove(Class::Texts, key(item.body)),
+                Some(TextRecord { note: None, .. }) => self.writer.remove(Class::Texts, key),
                 Some(TextRecord { note, body: Some(whole) }) if is_difference => {
-                    let what = || format!("the item {id} of the feed {}", feed.name);
-                    let packed = feed.records.difference(&whole, tick.time(), body, what)?;
-                    let old = TextRecord { note, body: Some(packed.into()) };
-                    self.put_text(key(item.body), &old)?;
+                    let newer = (tick.time(), &body[..]);
+                    let body = Some(self.writer.markup_difference(id, &whole, newer)?);
+                    self.writer.put_text(key, &TextRecord { note, body })?;
                 }
                 _ => {}
             }
             item.body = tick;
             if std::mem::take(&mut item.has_latest) {
-                self.remove(Class::Texts, keys::item(&feed.name, id));
+                self.writer.remove(Class::Texts, keys::item(&change.feed, id));
             }
         }
-        let note = note(&item.known, new, change.state.updated_at);
-        let text = TextRecord { note: Some(note), body: body.map(Into::into) };
-        self.put_text(key(tick), &text)?;
+        let note = Some(note(&item.known, new, change.state.updated_at));
+        let text = TextRecord { note, body };
+        self.writer.put_text(keys::version(&change.feed, id, tick), &text)?;
         item.kept = item.kept.saturating_add(1);
-        if usize::try_from(item.kept).unwrap_or(usize::MAX) > VERSIONS_LIMIT {
+        if item.kept as usize > VERSIONS_LIMIT {
             self.drop_oldest(item)?;
         }
         Ok(())
@@ -387,24 +307,20 @@ impl ChangePlanner<'_> {
 
     /// Drops the oldest version of an item.
     fn drop_oldest(&mut self, item: &mut ItemRecord) -> Result<(), StoreError> {
-        let feed = self.loaded.feed.clone();
-        let id = &item.known.id;
-        for entry in feed.texts(id, KeyOrder::Ascending) {
-            let (key, value) = entry?;
-            let text = feed.records.decode_text(&key, &value)?;
-            if text.note.is_none() {
-                continue;
-            }
+        let (feed, id) = (&self.change.feed, &item.known.id);
+        for key in self.loaded.versions_of(id).take(2) {
+            let text = self.loaded.text(key)?.filter(|text| text.note.is_some());
+            let Some(text) = text else { continue };
             item.kept -= 1;
             // Its bytes may still be the newest that the item has.
-            if key == keys::version(&feed.name, id, item.body) {
-                return self.put_text(key, &TextRecord { note: None, ..text });
+            if *key == keys::version(feed, id, item.body) {
+                return self.writer.put_text(key.clone(), &TextRecord { note: None, ..text });
             }
-            self.remove(Class::Texts, key);
+            self.writer.remove(Class::Texts, key.clone());
             return Ok(());
         }
-        let key = keys::item(&feed.name, id);
-        Err(feed.records.damaged(Class::Texts, &key, "its versions are missing"))
+        let what = "its versions are missing";
+        Err(self.loaded.codec.damaged(Class::Texts, &keys::item(feed, id), what))
     }
 
     /// The index of the ledger.
@@ -412,35 +328,29 @@ impl ChangePlanner<'_> {
         let (feed, index) = (&self.change.feed, &self.change.index);
         for item in &index.items {
             for key in &item.removed {
-                self.remove(Class::Index, keys::indexed_item(feed, *key, &item.id));
+                self.writer.remove(Class::Index, keys::indexed_item(feed, *key, &item.id));
             }
             for key in &item.added {
-                self.set(Class::Index, keys::indexed_item(feed, *key, &item.id));
+                self.writer.set(Class::Index, keys::indexed_item(feed, *key, &item.id));
             }
         }
-        if let Some(unsettled) = &index.unsettled {
-            let key = keys::unsettled(feed);
-            self.loaded.feed.records.put(&mut self.writes, Class::Frames, key, unsettled)?;
-        }
-        Ok(())
+        let unsettled = index.unsettled.as_ref();
+        unsettled.map_or(Ok(()), |ids| self.writer.put(Class::Frames, keys::unsettled(feed), ids))
     }
 
     /// Takes the text of redacted items out of all their versions but those that the change itself sets.
     fn redact_texts(&mut self) -> Result<(), StoreError> {
-        let feed = self.loaded.feed.clone();
-        for id in &self.change.redacted {
-            for entry in feed.texts(id, KeyOrder::Ascending) {
-                let (key, value) = entry?;
-                if self.writes.contains_key(&(Class::Texts, key.clone())) {
-                    continue;
+        for key in self.change.redacted.iter().flat_map(|id| self.loaded.versions_of(id)) {
+            if self.writer.writes.contains_key(&(Class::Texts, key.clone())) {
+                continue;
+            }
+            match self.loaded.text(key)?.and_then(|text| text.note) {
+                Some(mut note) => {
+                    crate::assemble::redact_note(&mut note);
+                    let text = TextRecord { note: Some(note), body: None };
+                    self.writer.put_text(key.clone(), &text)?;
                 }
-                match feed.records.decode_text(&key, &value)?.note {
-                    Some(mut note) => {
-                        crate::assemble::redact_note(&mut note);
-                        self.put_text(key, &TextRecord { note: Some(note), body: None })?;
-                    }
-                    None => self.remove(Class::Texts, key),
-                }
+                None => self.writer.remove(Class::Texts, key.clone()),
             }
         }
         Ok(())
@@ -448,32 +358,22 @@ impl ChangePlanner<'_> {
 
     /// What leaves the ledger, and what comes back.
     fn stubs(&mut self) -> Result<(), StoreError> {
-        let feed = self.loaded.feed.clone();
         for stub in &self.change.evicted {
             let id = &stub.id;
-            let item = feed.item(id)?;
-            let key = keys::item(&feed.name, id);
-            let item =
-                item.ok_or_else(|| feed.records.damaged(Class::Items, &key, "it is missing"))?;
-            self.remove(Class::Index, keys::by_tick(&feed.name, item.known.tick, id));
+            let feed = &self.change.feed;
+            let item: ItemRecord = self.loaded.expected(Class::Items, keys::item(feed, id))?;
+            self.writer.remove(Class::Index, keys::by_tick(feed, item.known.tick, id));
             if !item.conflicts.is_empty() {
-                self.remove(Class::Index, keys::contested(&feed.name, id));
+                self.writer.put_contested(id, false);
             }
-            for (text, _) in feed.records.sizes(Class::Texts, &key)? {
-                self.remove(Class::Texts, text);
+            for text in self.loaded.texts_of(id) {
+                self.writer.remove(Class::Texts, text.clone());
             }
-            self.remove(Class::Items, key);
-            feed.put_stub(stub, &mut self.writes)?;
+            self.writer.remove(Class::Items, keys::item(feed, id));
+            self.writer.put_stub(stub)?;
         }
         for id in &self.change.reinstated {
-            let stub = feed.stubs(&[id.to_string()])?.into_iter().find(|stub| stub.id == *id);
-            let key = keys::item(&feed.name, id);
-            let missing = || feed.records.damaged(Class::Stubs, &key, "it is missing");
-            let stub = stub.ok_or_else(missing)?;
-            for name in stub.names() {
-                self.remove(Class::Index, keys::stub_name(&feed.name, name, stub.tick, id));
-            }
-            self.remove(Class::Stubs, keys::stub(&feed.name, stub.tick, id));
+            self.writer.remove_stub(&self.loaded.stub(id)?);
         }
         Ok(())
     }

@@ -9,17 +9,27 @@ use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::record::{ItemRecord, TextRecord};
 use crate::retention::{Succession, Thing, surplus};
 use crate::{Epoch, Pruned, Retention, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 use tidegate_core::model::{Tick, Time};
 
 /// Something that may go.
-#[derive(Clone, Copy)]
-enum PastThing<'a> {
+#[derive(Clone)]
+enum PastThing {
     /// A version of the item at the key.
-    Version(&'a [u8], Tick),
+    Version(Vec<u8>, Tick),
     Frame(Time),
+}
+
+impl PastThing {
+    /// The key of its item.
+    fn item(&self) -> Option<&[u8]> {
+        match self {
+            Self::Version(item, _) => Some(item),
+            Self::Frame(_) => None,
+        }
+    }
 }
 
 /// The writes that take out what `retention` does not keep, and what that comes to.
@@ -28,36 +38,35 @@ pub(super) fn prune(
     retention: &Retention,
     now: Time,
 ) -> Result<(Writes, Pruned), StoreError> {
-    let mut past = FeedPast::read(feed)?;
+    let mut past = past_of(feed, retention)?;
     // Most often nothing goes, whichever of the texts are versions.
-    if surplus(past.lines(retention), retention, now).0.is_empty() {
+    if surplus(past.clone(), retention, now).0.is_empty() {
         return Ok((Writes::new(), Pruned::default()));
     }
-    past.leave_bare_texts(feed)?;
-    let (gone, more) = surplus(past.lines(retention), retention, now);
-    let feed = near(feed, &gone)?;
+    leave_bare_texts(&mut past, feed)?;
+    let (gone, more) = surplus(past, retention, now);
     let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
-    let mut items: BTreeMap<Vec<u8>, ItemRecord> = BTreeMap::new();
+    let changed: BTreeSet<&[u8]> = gone.iter().filter_map(PastThing::item).collect();
+    let records: Vec<ItemRecord> =
+        feed.records.expect_all(Class::Items, changed.iter().map(|key| key.to_vec()))?;
+    let mut items: BTreeMap<&[u8], ItemRecord> = changed.into_iter().zip(records).collect();
     let mut bytes = 0;
-    for thing in gone {
+    for thing in &gone {
         // Bytes that stay are written anew.
         if bytes >= PORTION_BYTES {
             pruned.more = true;
             break;
         }
-        let (item_key, tick) = match thing {
-            PastThing::Version(item, tick) => (item, tick),
+        let (item, tick) = match thing {
+            PastThing::Version(item, tick) => (item, *tick),
             PastThing::Frame(since) => {
                 pruned.documents += 1;
-                writes.insert((Class::Past, keys::past(&feed.name, since)), None);
+                writes.insert((Class::Past, keys::past(&feed.name, *since)), None);
                 continue;
             }
         };
         pruned.versions += 1;
-        if !items.contains_key(item_key) {
-            items.insert(item_key.to_vec(), feed.records.expected(Class::Items, item_key)?);
-        }
-        let Some(item) = items.get_mut(item_key) else { continue };
+        let Some(item) = items.get_mut(&item[..]) else { continue };
         let key = keys::version(&feed.name, &item.known.id, tick);
         item.kept = item.kept.saturating_sub(1);
         // Its bytes may still be the newest that the item has.
@@ -69,90 +78,61 @@ pub(super) fn prune(
         } else {
             writes.insert((Class::Texts, key), None);
         }
-    }
-    for (key, item) in items {
-        feed.records.put(&mut writes, Class::Items, key, &item)?;
+        feed.records.put(
+            &mut writes,
+            Class::Items,
+            keys::item(&feed.name, &item.known.id),
+            item,
+        )?;
     }
     Ok((writes, pruned))
 }
 
-/// The feed with what is read to take these out.
-fn near(feed: &FeedRecords, gone: &[PastThing<'_>]) -> Result<FeedRecords, StoreError> {
-    let versions = || {
-        gone.iter().filter_map(|thing| match thing {
-            PastThing::Version(item, tick) => Some((*item, *tick)),
-            PastThing::Frame(_) => None,
-        })
-    };
-    let near = feed.ahead(versions().map(|(item, _)| (Class::Items, item.to_vec())))?;
-    let mut bodies = Vec::new();
-    for (item, tick) in versions().filter(|_| feed.records.is_far()) {
-        let item: ItemRecord = near.records.expected(Class::Items, item)?;
-        if tick == item.body {
-            bodies.push((Class::Texts, keys::version(&feed.name, &item.known.id, tick)));
+/// What is kept of the past of a feed: the texts of each item that are of a version, or were, and the frames. None is read.
+fn past_of(
+    feed: &FeedRecords,
+    retention: &Retention,
+) -> Result<Vec<Succession<PastThing>>, StoreError> {
+    let mut lines: Vec<Succession<PastThing>> = Vec::new();
+    for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
+        let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+        let Some(tick) = tick else { continue };
+        let key = PastThing::Version(item.to_vec(), tick);
+        let thing = Thing { key, from: tick.time(), size };
+        let is_of_item = |line: &&mut Succession<PastThing>| {
+            line.things.last().and_then(|last| last.key.item()) == Some(item)
+        };
+        match lines.last_mut().filter(is_of_item) {
+            Some(line) => line.things.push(thing),
+            None => lines.push(Succession::of_versions(vec![thing], retention)),
         }
     }
-    near.ahead(bodies)
+    let frames = feed.past_frames()?.into_iter();
+    let frame = |(since, size)| Thing { key: PastThing::Frame(since), from: since, size };
+    let ended = feed.frame()?.map(|present| present.since);
+    lines.push(Succession { things: frames.map(frame).collect(), ended, most: usize::MAX });
+    Ok(lines)
 }
 
-/// What is kept of the past of a feed; no version is read.
-struct FeedPast {
-    /// By the keys of the items, their texts that are of a version, or were, and what these take; oldest first.
-    texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>>,
-    /// Since when each frame was in force, and what it takes; oldest first.
-    frames: Vec<(Time, u64)>,
-    /// Since when the present frame is in force.
-    present: Option<Time>,
-}
-
-impl FeedPast {
-    fn read(feed: &FeedRecords) -> Result<Self, StoreError> {
-        let mut texts: BTreeMap<Vec<u8>, Vec<(Tick, u64)>> = BTreeMap::new();
-        for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
-            let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
-            let Some(tick) = tick else { continue };
-            texts.entry(item.to_vec()).or_default().push((tick, size));
-        }
-        let present = feed.frame()?.map(|present| present.since);
-        Ok(Self { texts, frames: feed.past_frames()?, present })
-    }
-
-    /// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.
-    fn leave_bare_texts(&mut self, feed: &FeedRecords) -> Result<(), StoreError> {
-        let several = self.texts.iter_mut().filter(|(_, texts)| texts.len() > 1);
-        let mut several: Vec<_> = several.collect();
-        for items in several.chunks_mut(ITEMS_AT_ONCE) {
-            let near = feed.ahead(items.iter().map(|(key, _)| (Class::Items, key.to_vec())))?;
-            for (key, texts) in items {
-                let item: ItemRecord = near.records.expected(Class::Items, key)?;
-                if texts.len() > usize::try_from(item.kept).unwrap_or(usize::MAX) {
-                    texts.retain(|(tick, _)| *tick != item.body);
-                }
+/// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.
+fn leave_bare_texts(
+    past: &mut [Succession<PastThing>],
+    feed: &FeedRecords,
+) -> Result<(), StoreError> {
+    let mut several: Vec<_> = past.iter_mut().filter(|line| line.things.len() > 1).collect();
+    for some in several.chunks_mut(ITEMS_AT_ONCE) {
+        let keys = some.iter().filter_map(|line| line.things.first()?.key.item());
+        let keys: Vec<Vec<u8>> = keys.map(<[u8]>::to_vec).collect();
+        let items: Vec<ItemRecord> = feed.records.expect_all(Class::Items, keys)?;
+        let lines =
+            some.iter_mut().filter(|line| line.things.iter().any(|it| it.key.item().is_some()));
+        for (line, item) in lines.zip(items) {
+            if line.things.len() > item.kept as usize {
+                line.things.retain(|thing| thing.from != item.body.time());
             }
         }
-        Ok(())
     }
-
-    /// The versions of each item, and the frames.
-    fn lines(&self, retention: &Retention) -> Vec<Succession<PastThing<'_>>> {
-        let lines = self.texts.iter().map(|(item, texts)| {
-            let things = texts.iter().map(|(tick, size)| Thing {
-                key: PastThing::Version(item, *tick),
-                from: tick.time(),
-                size: *size,
-            });
-            Succession::of_versions(things.collect(), retention)
-        });
-        let frames = self.frames.iter();
-        let things = frames.map(|(since, size)| Thing {
-            key: PastThing::Frame(*since),
-            from: *since,
-            size: *size,
-        });
-        let things = things.collect();
-        let frames = Succession { things, ended: self.present, most: usize::MAX };
-        lines.chain([frames]).collect()
-    }
+    Ok(())
 }
 
 /// The writes that take epochs that are at least so old out of the log, and how many go.
@@ -163,7 +143,8 @@ pub(super) fn trim(
 ) -> Result<(Writes, usize), StoreError> {
     let mut writes = Writes::new();
     let (mut last, mut epochs) = (None, 0);
-    let Some(old) = open::log_ages(records)?.older_than(age) else { return Ok((writes, 0)) };
+    let old = open::identity(records)?.and_then(|identity| identity.log_ages.older_than(age));
+    let Some(old) = old else { return Ok((writes, 0)) };
     let end = keys::log(old.0.min(newest.0.saturating_sub(LOG_EPOCHS)), u32::MAX);
     let range = (Bound::Unbounded, Bound::Included(end));
     for entry in records.range(Class::Log, range, KeyOrder::Ascending) {

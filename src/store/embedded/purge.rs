@@ -3,7 +3,6 @@
 
 use super::keys;
 use super::records::Records;
-use super::redo::PORTION;
 use crate::StoreError;
 use crate::engine::{Class, Writes};
 use crate::purge_mark::PurgeMark;
@@ -27,16 +26,16 @@ pub(super) fn forget(
     Ok(writes)
 }
 
-/// Removes a portion of the rest; whether that is all. Nobody can see it any more, so it goes entry by
-/// entry.
+/// Removes a portion of the rest, of at most `limit` entries; whether that is all.
 pub(super) fn sweep(
     records: &Records,
     feed: &FeedName,
     floor: &PurgeMark,
+    limit: usize,
 ) -> Result<bool, StoreError> {
     let redo = [keys::REDO, keys::UNFINISHED].map(|kind| (Class::Marks, keys::of_kind(kind, feed)));
     for (class, prefix) in content(feed).chain(redo) {
-        if records.engine().clear(class, &prefix, PORTION)? {
+        if records.clear(class, &prefix, limit)? {
             return Ok(false);
         }
     }

@@ -1,6 +1,5 @@
 //! What is read of no feed alone, and of the change log. Whoever calls holds the gate of what is read.
 
-use super::feed::ITEMS_AT_ONCE;
 use super::keys;
 use super::records::Records;
 use crate::engine::{Class, KeyOrder, beginning_with};
@@ -28,16 +27,8 @@ pub(super) fn poll_states_of(
     records: &Records,
     feeds: &BTreeSet<FeedName>,
 ) -> Result<Vec<PollState>, StoreError> {
-    let mut found = Vec::with_capacity(feeds.len());
-    let feeds: Vec<&FeedName> = feeds.iter().collect();
-    for some in feeds.chunks(ITEMS_AT_ONCE) {
-        let keys = || some.iter().map(|feed| keys::feed(feed));
-        let records = records.ahead(keys().map(|key| (Class::Polls, key)))?;
-        for key in keys() {
-            found.extend(records.record(Class::Polls, &key)?);
-        }
-    }
-    Ok(found)
+    let found = records.all(Class::Polls, feeds.iter().map(keys::feed))?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// All large documents that are being taken in.

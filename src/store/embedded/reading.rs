@@ -2,7 +2,7 @@
 
 use super::feed::FeedRecords;
 use super::shared::StoreShared;
-use super::{Records, StoreInner, keys, read};
+use super::{Records, StoreInner, keys};
 use crate::StoreError;
 use crate::engine::Class;
 use crate::error::AWAY;
@@ -23,7 +23,7 @@ const TURN_TIME: Duration = Duration::from_secs(10);
 impl StoreInner {
     /// A turn to read. An error where those that read stand still.
     pub(super) async fn read_turn(&self) -> Result<OwnedSemaphorePermit, StoreError> {
-        let limit = if self.records()?.is_far() { TURN_TIME } else { Duration::MAX };
+        let limit = if self.records()?.engine().is_shared() { TURN_TIME } else { Duration::MAX };
         let turn = timeout(limit, Arc::clone(&self.reads).acquire_owned()).await;
         let late = |_| {
             let source = io::Error::other("those that read before this one are not answered");
@@ -121,16 +121,5 @@ impl StoreInner {
             })
         })
         .await
-    }
-
-    /// The records of all feeds, shared by all who ask while none changes.
-    pub(super) async fn feed_list(&self) -> Result<Arc<crate::FeedList>, StoreError> {
-        self.check_seen()?;
-        drop(self.opened()?);
-        if let Some(listed) = self.shared.listed() {
-            return Ok(listed);
-        }
-        let read = |records: &Records| Ok(crate::as_list(read::feeds(records)?));
-        self.read(move |records, shared| shared.list_feeds(|| read(records))).await
     }
 }

@@ -9,30 +9,43 @@ use crate::record::{
     Record, RecordError, TextRecord, decode, delta, encode, encode_plain, read_fields,
 };
 use bytes::Bytes;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::{Arc, Weak};
 use tidegate_core::model::Time;
 
 /// The entries that are read at once at first, and at most.
 const PORTIONS: (usize, usize) = (8, 512);
 
+/// How records are written and read, and where they are, for what is said of them.
+#[derive(Clone)]
+pub(crate) struct RecordCodec {
+    path: Arc<str>,
+    /// Whether records are compressed, and stored as differences.
+    is_compact: bool,
+}
+
 /// The records of a database.
 #[derive(Clone)]
 pub(crate) struct Records {
     engine: Arc<dyn Engine>,
-    /// Values that were read ahead, as they are stored; `None` where there was none.
-    ahead: Option<Arc<ReadAhead>>,
+    codec: RecordCodec,
 }
 
-/// Values by class and key.
-type ReadAhead = HashMap<Class, HashMap<Vec<u8>, Option<Bytes>>>;
+impl Deref for Records {
+    type Target = RecordCodec;
+
+    fn deref(&self) -> &RecordCodec {
+        &self.codec
+    }
+}
 
 impl Records {
     /// The records of `engine`.
     pub(crate) fn of(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, ahead: None }
+        let codec = RecordCodec { path: engine.path().into(), is_compact: engine.is_compact() };
+        Self { engine, codec }
     }
 
     /// The same as of one moment, where other processes write to the database; with what it has at `key`.
@@ -54,34 +67,44 @@ impl Records {
         Arc::downgrade(&self.engine)
     }
 
-    /// Whether the database is so far away that many records are better read at once.
-    pub(super) fn is_far(&self) -> bool {
-        self.engine.is_far()
-    }
-
-    /// The same with these records read at once, where the database is reached by the network.
-    pub(super) fn ahead(
-        &self,
-        wanted: impl IntoIterator<Item = RecordKey>,
-    ) -> Result<Self, StoreError> {
-        if !self.is_far() {
-            return Ok(self.clone());
-        }
-        let wanted: BTreeSet<RecordKey> = wanted.into_iter().collect();
-        if wanted.is_empty() {
-            return Ok(self.clone());
-        }
-        let mut ahead = self.ahead.clone().map(Arc::unwrap_or_clone).unwrap_or_default();
-        for ((class, key), value) in self.engine.get_many(wanted)? {
-            ahead.entry(class).or_default().insert(key, value);
-        }
-        Ok(Self { ahead: Some(Arc::new(ahead)), ..self.clone() })
-    }
-
     /// The bytes of a record.
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let ahead = self.ahead.as_ref().and_then(|ahead| ahead.get(&class)?.get(key));
-        ahead.map_or_else(|| self.engine.get(class, key), |value| Ok(value.clone()))
+        self.engine.get(class, key)
+    }
+
+    /// The bytes of many records, in the order of their keys.
+    pub(super) fn get_all(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let mut values = Vec::with_capacity(keys.len());
+        while let Some(left) = keys.get(values.len()..).filter(|left| !left.is_empty()) {
+            values.extend(self.engine.get_many(left)?);
+        }
+        Ok(values)
+    }
+
+    /// Many records, in the order of their keys.
+    pub(super) fn all<T: Record>(
+        &self,
+        class: Class,
+        keys: impl IntoIterator<Item = Vec<u8>>,
+    ) -> Result<Vec<Option<T>>, StoreError> {
+        let keys: Vec<RecordKey> = keys.into_iter().map(|key| (class, key)).collect();
+        let values = self.get_all(&keys)?.into_iter().zip(&keys);
+        let decode = |(value, (class, key)): (Option<Bytes>, &RecordKey)| {
+            value.map(|value| self.decode(*class, key, &value)).transpose()
+        };
+        values.map(decode).collect()
+    }
+
+    /// The same of records that must be there, as what refers to them is.
+    pub(super) fn expect_all<T: Record>(
+        &self,
+        class: Class,
+        keys: impl IntoIterator<Item = Vec<u8>>,
+    ) -> Result<Vec<T>, StoreError> {
+        let keys: Vec<_> = keys.into_iter().collect();
+        let found = self.all(class, keys.iter().cloned())?.into_iter().zip(&keys);
+        let missing = |key: &[u8]| self.damaged(class, key, "it is missing");
+        found.map(|(record, key)| record.ok_or_else(|| missing(key))).collect()
     }
 
     /// Whether there is a record.
@@ -106,11 +129,6 @@ impl Records {
     /// A version of an item, or bytes that made none.
     pub(super) fn text(&self, key: &[u8]) -> Result<Option<TextRecord>, StoreError> {
         self.get(Class::Texts, key)?.map(|value| self.decode_text(key, &value)).transpose()
-    }
-
-    /// The same from its bytes.
-    pub(super) fn decode_text(&self, key: &[u8], value: &Bytes) -> Result<TextRecord, StoreError> {
-        TextRecord::decode(value).map_err(|error| self.damaged(Class::Texts, key, error))
     }
 
     /// The entries of a range.
@@ -143,18 +161,31 @@ impl Records {
         class: Class,
         prefix: &[u8],
     ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
-        let (mut range, mut found) = (beginning_with(prefix), Vec::new());
-        loop {
-            let portion = self.engine.sizes(class, &range, PORTIONS.1)?;
-            let is_last = portion.len() < PORTIONS.1;
-            if let Some((last, _)) = portion.last() {
-                range.0 = Bound::Excluded(last.clone());
-            }
-            found.extend(portion);
-            if is_last || engine::is_empty(&range) {
-                return Ok(found);
-            }
-        }
+        let found = self.sizes_of(vec![(class, prefix.to_vec())])?;
+        Ok(found.into_iter().map(|((_, key), size)| (key, size)).collect())
+    }
+
+    /// The same of many prefixes.
+    pub(super) fn sizes_of(
+        &self,
+        prefixes: Vec<RecordKey>,
+    ) -> Result<Vec<(RecordKey, u64)>, StoreError> {
+        let ranges = prefixes.into_iter().map(|(class, key)| (class, beginning_with(&key)));
+        self.engine.sizes(&ranges.collect::<Vec<_>>(), usize::MAX)
+    }
+
+    /// Removes the first entries whose keys begin with `prefix`, at most `limit`; whether there may be more. Not durable
+    /// yet.
+    pub(super) fn clear(
+        &self,
+        class: Class,
+        prefix: &[u8],
+        limit: usize,
+    ) -> Result<bool, StoreError> {
+        let found = self.engine.sizes(&[(class, beginning_with(prefix))], limit)?;
+        let has_more = found.len() >= limit;
+        self.engine.apply(found.into_iter().map(|(key, _)| (key, None)).collect())?;
+        Ok(has_more)
     }
 
     /// All records whose keys begin with `prefix`, in the order of their keys.
@@ -177,6 +208,24 @@ impl Records {
         prefix: &[u8],
     ) -> impl Iterator<Item = Result<T, StoreError>> + use<'a, T> {
         self.scan(class, prefix).map(|entry| entry.map(|(_, value)| value))
+    }
+}
+
+impl RecordCodec {
+    /// A version of an item, or bytes that made none.
+    pub(super) fn decode_text(&self, key: &[u8], value: &Bytes) -> Result<TextRecord, StoreError> {
+        TextRecord::decode(value).map_err(|error| self.damaged(Class::Texts, key, error))
+    }
+
+    /// Whether a record is stored as it is, not as a difference.
+    pub(super) fn is_whole(
+        &self,
+        class: Class,
+        key: &[u8],
+        bytes: &[u8],
+    ) -> Result<bool, StoreError> {
+        let base = delta::base(bytes).map_err(|error| self.damaged(class, key, error))?;
+        Ok(base.is_none())
     }
 
     /// Reads a record that may be stored as a difference. `base`: the record at a time that another is a difference to.
@@ -234,7 +283,7 @@ impl Records {
         record: &T,
         what: impl FnOnce() -> String,
     ) -> Result<Vec<u8>, StoreError> {
-        let encoded = match self.engine.is_compact() {
+        let encoded = match self.is_compact {
             true => encode(record),
             false => encode_plain(record, VALUE_LIMIT),
         };
@@ -250,7 +299,7 @@ impl Records {
         newer: &[u8],
         what: impl FnOnce() -> String,
     ) -> Result<Vec<u8>, StoreError> {
-        let difference = match self.engine.is_compact() {
+        let difference = match self.is_compact {
             true => delta::against(whole, at, newer).map_err(|error| unwritable(what(), error))?,
             false => None,
         };
@@ -291,7 +340,7 @@ impl Records {
 
     /// A store that cannot be right.
     pub(crate) fn damage(&self, what: String) -> StoreError {
-        StoreError::Damaged { path: self.engine.path().to_owned(), what }
+        StoreError::Damaged { path: self.path.to_string(), what }
     }
 }
 

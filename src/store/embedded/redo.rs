@@ -4,16 +4,15 @@
 //! applied in portions, here or by the next opening of the store, while readers of the feed wait. The commit takes the
 //! mark out.
 
+use super::committer::Committer;
 use super::plan::PlannedCommit;
 use super::records::Records;
 use super::request::WriteScope;
-use super::{StoreInner, keys, open};
+use super::{Found, StoreInner, keys, open};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::record::StateRecord;
 use crate::{CommitError, Committed, Epoch, FreeSpace, LoggedChange, StoreError};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use tidegate_core::model::{FeedName, Time};
 
 /// The entries of the largest change that is written in one transaction, and the bytes of its values.
 const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);
@@ -21,9 +20,6 @@ const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 10
 pub(super) const PORTION: usize = if cfg!(test) { 7 } else { 1024 };
 /// The bytes of values in a portion, about.
 const PORTION_BYTES: usize = 2 * 1024 * 1024;
-
-/// Entries of a large change: class, key and value of each.
-type RedoBlob = Vec<(u8, Vec<u8>, Option<Vec<u8>>)>;
 
 /// What makes a large change certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,11 +52,7 @@ fn portions(writes: Writes) -> Vec<Writes> {
 }
 
 fn blob(records: &Records, portion: &Writes) -> Result<Vec<u8>, StoreError> {
-    let entry = |((class, key), value): (&(Class, Vec<u8>), &Option<Vec<u8>>)| {
-        (*class as u8, key.clone(), value.clone())
-    };
-    let blob: RedoBlob = portion.iter().map(entry).collect();
-    records.encoded(&blob, || "a portion of a large change".to_owned())
+    records.encoded(portion, || "a portion of a large change".to_owned())
 }
 
 impl StoreInner {
@@ -103,27 +95,24 @@ impl StoreInner {
         }
         let done = match noted {
             Ok(()) => {
-                let commit = move |committer: &mut super::Committer, group: &mut _| {
+                let commit = move |committer: &mut Committer| {
                     same_opening(committer, fence).map_err(CommitError::Ambiguous)?;
-                    committer.commit(planned, group)
+                    committer.commit(planned)
                 };
                 self.ask(scope(), commit).await
             }
             Err(error) => Err(CommitError::Store(error)),
         };
         // What fails here is taken out by the next opening.
-        let forget = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
-            committer.clear(Class::Marks, &keys::of_kind(keys::REDO, &feed), group)
-        };
-        let _ = self.ask(scope(), forget).await;
+        let _ = self.ask(scope(), move |committer| committer.forget_redo(&feed)).await;
         done
     }
 
     /// Writes entries as one transaction, as long as the store is open as it was with this number.
     async fn put(&self, scope: WriteScope, fence: u64, writes: Writes) -> Result<(), StoreError> {
-        let put = move |committer: &mut super::Committer, group: &mut super::CommitGroup| {
+        let put = move |committer: &mut Committer| {
             same_opening(committer, fence)?;
-            committer.apply(writes, group);
+            committer.apply(writes);
             Ok(())
         };
         Ok(self.ask(scope, put).await?)
@@ -131,17 +120,13 @@ impl StoreInner {
 }
 
 /// An error where the store was opened again since: what was certain was applied then, and the rest taken out.
-fn same_opening(committer: &super::Committer, fence: u64) -> Result<(), StoreError> {
+fn same_opening(committer: &Committer, fence: u64) -> Result<(), StoreError> {
     if committer.shared.fence() == fence { Ok(()) } else { Err(super::broken()) }
 }
 
-/// Applies every large change that is certain, and takes out what is left of those that are not. `committed` and
-/// `sealed` are what the store had before, and has then.
-pub(super) fn finish_all(
-    records: &Records,
-    committed: &mut HashMap<FeedName, StateRecord>,
-    sealed: &mut (Epoch, Time),
-) -> Result<(), StoreError> {
+/// Applies every large change that is certain, and takes out what is left of those that are not. `found`: what the store
+/// had before, and has then.
+pub(super) fn finish_all(records: &Records, found: &mut Found) -> Result<(), StoreError> {
     let all = || beginning_with(keys::UNFINISHED);
     while let Some((key, value)) = records.first(Class::Marks, all(), KeyOrder::Ascending)? {
         let (feed, _) = records.of_key(Class::Marks, &key, keys::split_kind(&key))?;
@@ -149,25 +134,20 @@ pub(super) fn finish_all(
         tracing::info!(%feed, "a large change that was certain is applied");
         for number in 0..blobs {
             let key = keys::redo_blob(&feed, number);
-            let blob: RedoBlob = records.expected(Class::Marks, &key)?;
-            let mut writes = Writes::new();
-            for (class, key, value) in blob {
-                let class = Class::numbered(class);
-                let unknown = || records.damaged(Class::Marks, &key, "it has an unknown class");
-                writes.insert((class.ok_or_else(unknown)?, key.clone()), value);
-            }
-            records.engine().apply(writes)?;
+            records.engine().apply(records.expected(Class::Marks, &key)?)?;
         }
         let mut writes = Writes::from([((Class::Marks, key), None)]);
         records.put(&mut writes, Class::States, keys::feed(&feed), &head)?;
         if let Some(logged) = logged {
-            *sealed = (Epoch(sealed.0.0 + 1), sealed.1.max(logged.tick.time()));
-            open::log(records, &mut writes, (sealed.0, 0, sealed.1), &logged)?;
+            let (last, at) = found.sealed;
+            let (epoch, at) = (Epoch(last.0 + 1), at.max(logged.tick.time()));
+            open::log(records, &mut writes, (epoch, 0, at), &logged)?;
+            found.sealed = (epoch, at);
         }
         records.engine().apply(writes)?;
-        committed.insert(feed, head);
+        found.committed.insert(feed, head);
     }
-    while records.engine().clear(Class::Marks, keys::REDO, PORTION)? {}
+    while records.clear(Class::Marks, keys::REDO, PORTION)? {}
     Ok(())
 }
 
@@ -175,8 +155,9 @@ pub(super) fn finish_all(
 mod tests {
     use super::*;
     use crate::engine::MemoryEngine;
+    use std::collections::HashMap;
     use std::sync::Arc;
-    use tidegate_core::model::{FeedState, Format, Revision, Tick};
+    use tidegate_core::model::{FeedName, FeedState, Format, Revision, Tick, Time};
 
     /// What is certain is applied whole, as often as it is tried; of the rest nothing stays.
     #[test]
@@ -203,10 +184,17 @@ mod tests {
         let key = keys::of_kind(keys::UNFINISHED, certain);
         records.put(&mut before, Class::Marks, key, &mark).unwrap();
         records.engine().apply(before).unwrap();
-        let (mut committed, mut sealed) = (HashMap::new(), (Epoch(4), Time::MIN));
-        finish_all(&records, &mut committed, &mut sealed).unwrap();
-        assert_eq!((committed.get(certain), committed.len()), (Some(&head), 1));
-        assert_eq!(sealed, (Epoch(5), at));
+        let mut found = Found {
+            identity: None,
+            committed: HashMap::new(),
+            feeds: crate::FeedList::new(),
+            floors: HashMap::new(),
+            list_writes: 0,
+            sealed: (Epoch(4), Time::MIN),
+        };
+        finish_all(&records, &mut found).unwrap();
+        assert_eq!((found.committed.get(certain), found.committed.len()), (Some(&head), 1));
+        assert_eq!(found.sealed, (Epoch(5), at));
         let count = |class, feed: &FeedName| records.entries(class, &keys::feed(feed)).count();
         assert_eq!((count(Class::Texts, certain), count(Class::Texts, begun)), (20, 0));
         assert_eq!(records.entries(Class::Log, &[]).count(), 1);

@@ -9,19 +9,17 @@ use super::committer::Committer;
 use super::open::{Found, Opened};
 use super::request::CommitRequest;
 use super::shared::{StoreShared, broken};
-use super::{
-    OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer, read,
-};
+use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
+use crate::StoreError;
+use crate::disk::FoundStore;
 use crate::engine::Engine;
-use crate::{Epoch, StoreError, as_list};
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{EndpointId, FeedName, Revision, counted};
+use tidegate_core::model::{EndpointId, counted};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -64,101 +62,58 @@ impl ReopenPauses {
 
 /// Opens the database of one place again.
 pub(crate) trait Reopen: Send {
-    /// Opens it, where it has what was acknowledged.
-    fn reopen(&self, known: &Acknowledged) -> Result<Reopened, ReopenError>;
+    /// Opens the database, and reads what it has.
+    fn find(&self) -> Result<FoundStore, StoreError>;
+
+    /// Begins to use what was found.
+    fn begin(&self, found: FoundStore, request: OpenRequest) -> Result<Reopened, StoreError>;
 
     /// The pauses between tries.
     fn pauses(&self) -> ReopenPauses;
 }
 
-/// A store that was opened again.
+/// A store that was opened.
 pub(crate) struct Reopened {
     pub(crate) records: Records,
     pub(crate) opened: Opened,
     pub(crate) place: Arc<dyn StorePlace>,
 }
 
-/// Why a store was not opened again.
-pub(crate) enum ReopenError {
-    /// Acknowledged state is missing.
-    Missing(StoreError),
-    Failed(StoreError),
-}
-
-impl<E: Into<StoreError>> From<E> for ReopenError {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
+/// The first thing in words that was acknowledged and is missing from what was found. What was never acknowledged may be
+/// there or not: a change, or a purge.
+fn missing(shared: &StoreShared, found: &Found) -> Option<String> {
+    let known = shared.identity.read().unwrap_or_else(PoisonError::into_inner).clone();
+    match &found.identity {
+        None => return Some("whose store it is".to_owned()),
+        Some(identity) if identity.endpoint != known.endpoint => {
+            return Some(format!("it is the store of {} now", identity.endpoint));
+        }
+        Some(identity) if identity.fence < known.fence => {
+            return Some(format!("it was opened {} times", known.fence));
+        }
+        Some(_) => {}
     }
-}
-
-/// What a store that is opened again must have.
-pub(crate) struct Acknowledged {
-    pub(crate) endpoint: EndpointId,
-    pub(crate) fence: u64,
-    pub(crate) epoch: Epoch,
-    /// Each feed with its revision and the number of its last write.
-    feeds: BTreeMap<FeedName, (Revision, u64)>,
-    /// How often records outside the content of feeds were written.
-    list_writes: u64,
-}
-
-impl Acknowledged {
-    /// What was published.
-    pub(super) fn new(shared: &StoreShared, endpoint: EndpointId) -> Self {
-        let (fence, epoch) = (shared.fence(), *shared.sealed.borrow());
-        let list_writes = shared.list_writes.load(Ordering::Acquire);
-        Self { endpoint, fence, epoch, feeds: shared.heads(), list_writes }
+    let lost = shared.list_writes.load(Ordering::Acquire).saturating_sub(found.list_writes);
+    if lost > 0 {
+        return Some(format!(
+            "{} to records of feeds, poll states, subscriptions or the change log",
+            counted(lost, "acknowledged write")
+        ));
     }
-
-    /// How what was found is opened again; an error where something is missing from it. `path`: the folder, or
-    /// what stands for it.
-    pub(crate) fn request(&self, found: &Found, path: &str) -> Result<OpenRequest, ReopenError> {
-        if let Some(missing) = self.missing(found) {
-            let what = format!("acknowledged state is missing since a write failed: {missing}");
-            return Err(ReopenError::Missing(StoreError::Damaged { path: path.to_owned(), what }));
-        }
-        Ok(OpenRequest { endpoint: Some(self.endpoint.clone()), sup_ids: None })
+    let (reached, sealed) = (shared.sealed.borrow().0, found.sealed.0.0);
+    if sealed < reached {
+        return Some(format!("the change log ends at epoch {sealed}, {reached} was published"));
     }
-
-    /// The first thing that is missing from what was found, in words. What was never acknowledged may be
-    /// there or not: a change, or a purge.
-    fn missing(&self, found: &Found) -> Option<String> {
-        match &found.identity {
-            None => return Some("whose store it is".to_owned()),
-            Some(identity) if identity.endpoint != self.endpoint => {
-                return Some(format!("it is the store of {} now", identity.endpoint));
-            }
-            Some(identity) if identity.fence < self.fence => {
-                return Some(format!("it was opened {} times", self.fence));
-            }
-            Some(_) => {}
-        }
-        if found.list_writes < self.list_writes {
-            let lost = self.list_writes - found.list_writes;
-            return Some(format!(
-                "{} to records of feeds, poll states, subscriptions or the change log",
-                counted(lost, "acknowledged write")
-            ));
-        }
-        let (reached, sealed) = (self.epoch.0, found.sealed.0.0);
-        if sealed < reached {
-            return Some(format!("the change log ends at epoch {sealed}, {reached} was published"));
-        }
-        for (feed, (revision, write)) in &self.feeds {
-            let head = found.committed.get(feed);
-            let stored = head.map(|head| (head.state.revision, head.write));
-            let purged = found.floors.get(feed).is_some_and(|floor| floor.revision >= *revision);
-            let is_there = stored.map_or(purged, |stored| stored >= (*revision, *write));
-            if !is_there {
-                let at = stored.map_or(0, |(revision, _)| revision.0);
-                let revision = revision.0;
-                return Some(format!(
-                    "the feed {feed} is at revision {at}, {revision} was acknowledged"
-                ));
-            }
-        }
-        None
-    }
+    shared.heads().into_iter().find_map(|(feed, (revision, write))| {
+        let head = found.committed.get(&feed);
+        let stored = head.map(|head| (head.state.revision, head.write));
+        let purged = found.floors.get(&feed).is_some_and(|it| it.floor.revision >= revision);
+        let is_there = stored.map_or(purged, |stored| stored >= (revision, write));
+        let at = stored.map_or(0, |(revision, _)| revision.0);
+        let revision = revision.0;
+        (!is_there)
+            .then(|| format!("the feed {feed} is at revision {at}, {revision} was acknowledged"))
+    })
 }
 
 /// Has requests served, and opens the store again whenever it has failed, until it is closed.
@@ -185,8 +140,7 @@ pub(super) fn keep_open(
         let clock = Arc::clone(&committer.clock);
         drop(committer);
         let (Some(inner), Some(reopen)) = (inner.upgrade(), reopen) else { return };
-        let known = Acknowledged::new(&shared, endpoint.clone());
-        match try_until_open(&inner, reopen, &known, &clock) {
+        match try_until_open(&inner, reopen, endpoint, &clock) {
             Some(next) => (committer, requests) = next,
             None => return,
         }
@@ -198,7 +152,7 @@ pub(super) fn keep_open(
 pub(super) fn try_until_open(
     inner: &StoreInner,
     reopen: &dyn Reopen,
-    known: &Acknowledged,
+    endpoint: &EndpointId,
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let (engine, path) = let_go(inner)?;
@@ -211,23 +165,28 @@ pub(super) fn try_until_open(
         if is_closed_within(inner, pause) {
             return None;
         }
-        let tried = catch_unwind(AssertUnwindSafe(|| match engine.upgrade() {
-            Some(engine) => {
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            if let Some(engine) = engine.upgrade() {
                 // A reader may wait for a write that failed.
                 engine.wake();
                 let source = std::io::Error::other("somebody still reads from it");
-                Err(ReopenError::Failed(StoreError::Io { doing: LET_GO, source }))
+                return Err(StoreError::Io { doing: LET_GO, source });
             }
-            None => reopen.reopen(known),
+            let found = reopen.find()?;
+            if let Some(missing) = missing(&inner.shared, &found.1) {
+                return Ok(Err(missing));
+            }
+            let request = OpenRequest { endpoint: Some(endpoint.clone()), sup_ids: None };
+            reopen.begin(found, request).map(Ok)
         }));
-        let tried = tried.unwrap_or_else(|_| Err(ReopenError::Failed(broken())));
-        let error = match tried {
-            Ok(opened) => return install(inner, opened, clock),
-            Err(ReopenError::Missing(error)) => {
-                health.give_up(&path, &error);
+        let error = match tried.unwrap_or_else(|_| Err(broken())) {
+            Ok(Ok(opened)) => return install(inner, opened, clock),
+            Ok(Err(missing)) => {
+                let what = format!("acknowledged state is missing since a write failed: {missing}");
+                health.give_up(&path, what);
                 return None;
             }
-            Err(ReopenError::Failed(error)) => error,
+            Err(error) => error,
         };
         let looks_damaged = matches!(error, StoreError::Damaged { .. });
         damaged = if looks_damaged { DAMAGED_TRIES.min(damaged + 1) } else { 0 };
@@ -284,24 +243,15 @@ fn install(
     clock: &Arc<dyn Clock>,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let Reopened { records, opened, place } = reopened;
-    let Opened { identity, committed, list_writes, sealed } = opened;
-    // In memory from here on, so that nobody waits for it behind those who read.
-    let feeds = read::feeds(&records).ok().map(as_list);
+    let written = (opened.1.list_writes, opened.1.sealed);
     let (sender, requests) = mpsc::channel(REQUESTS);
-    let committer = Committer {
-        records: records.clone(),
-        shared: Arc::clone(&inner.shared),
-        place: Arc::clone(&place),
-        clock: Arc::clone(clock),
-        list_writes,
-        sealed,
-    };
+    let parts = (records.clone(), Arc::clone(&place));
+    let committer = Committer::new(parts, &inner.shared, clock, written);
     let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
     if matches!(&*open, OpenState::Closed) {
         return None;
     }
-    inner.shared.list_writes.store(list_writes, Ordering::Release);
-    inner.shared.replace(committed, feeds, identity, sealed.0);
+    inner.shared.replace(opened);
     inner.shared.health.heal(clock.now());
     *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
     Some((committer, requests))

@@ -1,6 +1,6 @@
 //! What the committer is asked, and how it answers.
 
-use super::committer::{CommitGroup, Committer};
+use super::committer::Committer;
 use crate::{CommitError, StoreError};
 use tidegate_core::model::FeedName;
 use tokio::sync::oneshot;
@@ -27,7 +27,7 @@ type Health<'a> = &'a dyn Fn() -> Result<(), StoreError>;
 /// An answer that is held back until the barrier was passed.
 pub(super) type PendingAnswer = Box<dyn FnOnce(Health<'_>) + Send>;
 
-type GroupWork = dyn FnOnce(&mut Committer, &mut CommitGroup, Health<'_>) -> PendingAnswer + Send;
+type GroupWork = dyn FnOnce(&mut Committer, Health<'_>) -> PendingAnswer + Send;
 
 /// Something to be made durable.
 pub(super) struct CommitRequest {
@@ -41,39 +41,32 @@ impl CommitRequest {
     /// stored stands.
     pub(super) fn new<T: Send + 'static>(
         scope: &WriteScope,
-        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError> + Send + 'static,
+        work: impl FnOnce(&mut Committer) -> Result<T, CommitError> + Send + 'static,
         reply: oneshot::Sender<Result<T, CommitError>>,
     ) -> Self {
-        let work = Box::new(
-            move |committer: &mut Committer, group: &mut CommitGroup, health: Health<'_>| {
-                let done = match health() {
-                    Ok(()) => work(committer, group),
-                    Err(error) => Err(error.into()),
+        let work = Box::new(move |committer: &mut Committer, health: Health<'_>| {
+            let done = match health() {
+                Ok(()) => work(committer),
+                Err(error) => Err(error.into()),
+            };
+            let answer: PendingAnswer = Box::new(move |health: Health<'_>| {
+                let durable = match (health(), done) {
+                    (Ok(()), done) => done,
+                    // Nothing can be said of what was applied.
+                    (Err(error), Ok(_)) => Err(CommitError::Ambiguous(error)),
+                    // The revision that it names may not be durable.
+                    (Err(error), Err(CommitError::Conflict(_))) => Err(error.into()),
+                    (Err(_), refused) => refused,
                 };
-                let answer: PendingAnswer = Box::new(move |health: Health<'_>| {
-                    let durable = match (health(), done) {
-                        (Ok(()), done) => done,
-                        // Nothing can be said of what was applied.
-                        (Err(error), Ok(_)) => Err(CommitError::Ambiguous(error)),
-                        // The revision that it names may not be durable.
-                        (Err(error), Err(CommitError::Conflict(_))) => Err(error.into()),
-                        (Err(_), refused) => refused,
-                    };
-                    drop(reply.send(durable));
-                });
-                answer
-            },
-        );
+                drop(reply.send(durable));
+            });
+            answer
+        });
         Self { is_of_feed: matches!(scope, WriteScope::Feed(_)), work }
     }
 
     /// Does the work; the answer is to be sent once it is known whether that is durable.
-    pub(super) fn apply(
-        self,
-        committer: &mut Committer,
-        group: &mut CommitGroup,
-        health: Health<'_>,
-    ) -> PendingAnswer {
-        (self.work)(committer, group, health)
+    pub(super) fn apply(self, committer: &mut Committer, health: Health<'_>) -> PendingAnswer {
+        (self.work)(committer, health)
     }
 }

@@ -1,5 +1,6 @@
 //! What the committer and the readers share: published states, and the locks of feeds.
 
+use super::Opened;
 use super::health::StoreHealth;
 use super::transfer::Importer;
 use crate::feed_locks::{FeedLock, FeedLocks};
@@ -8,7 +9,7 @@ use crate::record::{IdentityRecord, StateRecord, decode, encode_plain};
 use crate::{Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
@@ -73,9 +74,8 @@ pub(super) struct StoreShared {
     clock: Arc<dyn Clock>,
     /// Whose store it is, and its opening.
     pub(super) identity: RwLock<IdentityRecord>,
-    /// The records of all feeds as far as they are durable, where somebody has read them; changed only while the
-    /// gate of the lists is shut.
-    listed: Mutex<Option<Arc<FeedList>>>,
+    /// The records of all feeds as far as they are durable.
+    listed: Mutex<Arc<FeedList>>,
     /// How often records outside the content of feeds were written, as far as that was acknowledged.
     pub(super) list_writes: AtomicU64,
     /// What is being taken in from another store.
@@ -90,22 +90,18 @@ pub(super) struct StoreShared {
 
 impl StoreShared {
     /// Everything that was found at the start is durable and may be shown.
-    pub(super) fn new(
-        heads: HashMap<FeedName, StateRecord>,
-        identity: IdentityRecord,
-        epoch: Epoch,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub(super) fn new((identity, found): Opened, clock: Arc<dyn Clock>) -> Self {
         let noted = Mutex::new(clock.running());
+        let epoch = found.sealed.0;
         Self {
-            feeds: RwLock::new(published(heads)),
+            feeds: RwLock::new(published(found.committed)),
             writers: Arc::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
             clock,
             identity: RwLock::new(identity),
-            listed: Mutex::default(),
-            list_writes: AtomicU64::new(0),
+            listed: Mutex::new(Arc::new(found.feeds)),
+            list_writes: AtomicU64::new(found.list_writes),
             importing: Mutex::default(),
             noted,
             sealed: watch::Sender::new(epoch),
@@ -134,17 +130,12 @@ impl StoreShared {
         feeds.iter().map(|(feed, of)| (feed.clone(), (of.revision, of.write))).collect()
     }
 
-    /// Shows what was found when the store was opened again, or read anew; `feeds`: the records of all feeds, where they
-    /// were read.
-    pub(super) fn replace(
-        &self,
-        heads: HashMap<FeedName, StateRecord>,
-        feeds: Option<FeedList>,
-        identity: IdentityRecord,
-        epoch: Epoch,
-    ) {
-        *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = published(heads);
-        *self.lock_list() = feeds.map(Arc::new);
+    /// Shows what was found when the store was opened again, or read anew.
+    pub(super) fn replace(&self, (identity, found): Opened) {
+        *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = published(found.committed);
+        *self.lock_list() = Arc::new(found.feeds);
+        self.list_writes.store(found.list_writes, Ordering::Release);
+        let epoch = found.sealed.0;
         self.open_as(identity);
         // The committer may have broken off while it was shut.
         self.lists.clear_poison();
@@ -216,52 +207,29 @@ impl StoreShared {
         read()
     }
 
-    /// The records of all feeds: those that were read before, or those that `read` finds.
-    pub(super) fn list_feeds(
-        &self,
-        read: impl FnOnce() -> Result<FeedList, StoreError>,
-    ) -> Result<Arc<FeedList>, StoreError> {
-        self.listing(|| {
-            if let Some(listed) = self.lock_list().clone() {
-                return Ok(listed);
-            }
-            // Who asks for what is in memory does not wait for this.
-            let read = Arc::new(read()?);
-            Ok(Arc::clone(self.lock_list().get_or_insert(read)))
-        })
-    }
-
-    fn lock_list(&self) -> MutexGuard<'_, Option<Arc<FeedList>>> {
+    fn lock_list(&self) -> MutexGuard<'_, Arc<FeedList>> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The records of all feeds, where they were read before.
-    pub(super) fn listed(&self) -> Option<Arc<FeedList>> {
-        self.health().ok()?;
-        self.lock_list().clone()
+    /// The records of all feeds.
+    pub(super) fn listed(&self) -> Result<Arc<FeedList>, StoreError> {
+        self.health()?;
+        Ok(Arc::clone(&*self.lock_list()))
     }
 
     /// Shows records of feeds that changed, `None` where one was removed; those of the others go on being shared.
     pub(super) fn change_list(&self, changes: Vec<(FeedName, Option<Arc<FeedRecord>>)>) {
+        if changes.is_empty() {
+            return;
+        }
         let mut listed = self.lock_list();
-        let Some(list) = listed.as_mut().filter(|_| !changes.is_empty()) else { return };
-        let list = Arc::make_mut(list);
+        let list = Arc::make_mut(&mut listed);
         for (feed, record) in changes {
             match record {
                 Some(record) => drop(list.insert(feed, record)),
                 None => drop(list.remove(&feed)),
             }
         }
-    }
-
-    /// These are the records of all feeds.
-    pub(super) fn set_list(&self, feeds: FeedList) {
-        *self.lock_list() = Some(Arc::new(feeds));
-    }
-
-    /// Any record may have changed.
-    pub(super) fn forget_list(&self) {
-        *self.lock_list() = None;
     }
 
     /// Stops the store, until it was opened again.

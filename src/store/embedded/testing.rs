@@ -8,6 +8,7 @@ mod script;
 pub use self::script::StoreFault;
 
 use self::script::StoreScript;
+use super::feed_writer::FeedWriter;
 use super::follow::LookRequest;
 use super::open::{self, inspect};
 use super::request::CommitRequest;
@@ -32,12 +33,6 @@ impl StorePlace for ScriptedPlace {
     fn blocks(&self) -> bool {
         self.blocks
     }
-
-    fn note(&self, _: Epoch) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn closed(&self, _: Epoch) {}
 }
 
 /// An item of a feed as it is to be stored.
@@ -97,25 +92,18 @@ impl ScriptedStore {
         let seen = Arc::clone(&script);
         let watch = Box::new(move |call: EngineCall<'_>| seen.see(call));
         let memory = Arc::new(MemoryEngine::default());
-        let engine =
-            WatchedEngine { engine: Arc::<MemoryEngine>::clone(&memory), watch, is_far: false };
+        let engine = WatchedEngine { engine: Arc::<MemoryEngine>::clone(&memory), watch };
         let records = Records::of(Arc::new(engine));
         let request = OpenRequest { endpoint: EndpointId::own(endpoint).ok(), sup_ids: None };
         let opened = open::begin(&records, inspect(&records).unwrap(), request).unwrap();
-        let Opened { mut identity, sealed, .. } = opened;
+        let (mut identity, found) = opened;
         identity.lineage = Lineage::default();
         let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
-        let shared =
-            Arc::new(StoreShared::new(Default::default(), identity, sealed.0, Arc::clone(&clock)));
+        let sealed = found.sealed;
+        let shared = Arc::new(StoreShared::new((identity, found), Arc::clone(&clock)));
         let place: Arc<dyn StorePlace> = Arc::new(ScriptedPlace { blocks });
-        let committer = Committer {
-            records: records.clone(),
-            shared: Arc::clone(&shared),
-            place: Arc::clone(&place),
-            clock: Arc::clone(&clock),
-            list_writes: 0,
-            sealed,
-        };
+        let parts = (records.clone(), Arc::clone(&place));
+        let committer = Committer::new(parts, &shared, &clock, (0, sealed));
         let (sender, requests) = mpsc::channel(REQUESTS);
         let (following, looks) = Following::new(Duration::from_millis(50));
         following.set_age(None);
@@ -337,7 +325,7 @@ impl ScriptedStore {
 
     /// This, and nothing else, is what polling remembers.
     pub fn set_polls(&self, states: &[PollState]) {
-        while self.engine.clear(Class::Polls, &[], usize::MAX).unwrap() {}
+        self.records().clear(Class::Polls, &[], usize::MAX).unwrap();
         states.iter().for_each(|state| self.set_poll(state));
     }
 
@@ -373,7 +361,7 @@ impl ScriptedStore {
     /// Puts a feed there, in the place of what it was.
     pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
         for (class, prefix) in purge::content(feed) {
-            while self.engine.clear(class, &prefix, usize::MAX).unwrap() {}
+            self.records().clear(class, &prefix, usize::MAX).unwrap();
         }
         let ScriptedFeed { state, skeleton, order, items, events } = new;
         let frame = FrameRecord {
@@ -394,8 +382,7 @@ impl ScriptedStore {
             let body = records.encoded(&item.shared.winner.data, String::new).unwrap();
             let text = TextRecord { note: Some(note.clone()), body: Some(body.into()) };
             records.put_text(&mut writes, keys::version(feed, id, tick), &text).unwrap();
-            let flag = if known.is_tombstone() { feed::TOMBSTONE.to_vec() } else { Vec::new() };
-            writes.insert((Class::Index, keys::by_tick(feed, tick, id)), Some(flag));
+            FeedWriter { codec: &records, name: feed, writes: &mut writes }.put_tick(known);
             let item = ItemRecord { kept: 1, conflicts, ..ItemRecord::new(known.clone()) };
             records.put(&mut writes, Class::Items, keys::item(feed, id), &item).unwrap();
         }
@@ -462,11 +449,11 @@ fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript
         let faults = std::mem::take(&mut *script.faults.lock().unwrap());
         let found = inspect(&committer.records).unwrap();
         *script.faults.lock().unwrap() = faults;
-        let Found { identity, committed, list_writes, sealed, .. } = found;
-        let feeds = read::feeds(&committer.records).ok().map(crate::as_list);
-        shared.replace(committed, feeds, identity.unwrap(), sealed.0);
+        let mut found = found;
+        (committer.list_writes, committer.sealed) = (found.list_writes, found.sealed);
+        let identity = found.identity.take().unwrap();
+        shared.replace((identity, found));
         shared.health.set(None);
-        (committer.list_writes, committer.sealed) = (list_writes, sealed);
     }
 }
 

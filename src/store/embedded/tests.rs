@@ -3,6 +3,7 @@ mod pruning;
 mod purge_marks;
 
 use super::feed::FeedRecords;
+use super::feed_writer::FeedWriter;
 use super::*;
 use crate::conformance::make::{self, Draft};
 use crate::engine::Class;
@@ -159,12 +160,14 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
         known.stub(known.history.clone(), tick.time())
     };
     let mut writes = crate::engine::Writes::new();
+    let (codec, name) = (&feed.records, &feed.name);
+    let mut writer = FeedWriter { codec, name, writes: &mut writes };
     for decoy in 0..64 {
         // Entries that share a guid: the publisher chose the sync id of another item for it.
         let decoy = stub(&format!("decoy-{decoy}"), "victim", at(decoy));
-        feed.put_stub(&decoy, &mut writes).unwrap();
+        writer.put_stub(&decoy).unwrap();
     }
-    feed.put_stub(&stub("victim", "urn:victim", at(99)), &mut writes).unwrap();
+    writer.put_stub(&stub("victim", "urn:victim", at(99))).unwrap();
     records.engine().apply(writes).unwrap();
     let found = feed.stubs(&["victim".to_owned()]).unwrap();
     assert!(found.iter().any(|stub| stub.id.as_str() == "victim"), "of {} stubs", found.len());

@@ -2,22 +2,19 @@
 //! gateways have in memory is noted in it, and shown, here as everywhere, once the database has numbered the note
 //! ([`super::follow`]).
 
-use super::committer::{CommitGroup, Committer};
+use super::committer::Committer;
 use super::request::WriteScope;
 use super::shared::StoreShared;
 use super::{Nowhere, Records, StoreInner, Writer, keys, open};
+use crate::engine::Engine;
 use crate::postgres::{Database, MemoryNotes};
-use crate::{CommitError, Epoch, StoreError};
+use crate::{CommitError, StoreError};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::Time;
-use tokio::time::sleep;
-
-/// How often it is asked what became of a transaction, and the first pause; each is twice the last.
-const SETTLE_TRIES: (u32, Duration) = (7, Duration::from_millis(100));
 
 impl StoreInner {
     /// The database, where others write to it as well.
@@ -39,7 +36,7 @@ impl StoreInner {
     pub(super) async fn transact<T: Send + 'static>(
         &self,
         scope: WriteScope,
-        work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError> + Send + 'static,
+        work: impl FnOnce(&mut Committer) -> Result<T, CommitError> + Send + 'static,
     ) -> Result<T, CommitError> {
         let Writer::Transactions(database) = self.opened()?.writer else {
             let source = io::Error::other("its database has no transactions");
@@ -73,26 +70,6 @@ impl StoreInner {
             tracing::warn!(%error, "a change is stored, and not shown here yet");
         }
     }
-
-    /// The same of what may be done again, until it is answered.
-    pub(super) async fn retried_transaction<T: Send + 'static>(
-        &self,
-        scope: WriteScope,
-        work: impl Fn(&mut Committer, &mut CommitGroup) -> Result<T, CommitError>
-        + Clone
-        + Send
-        + 'static,
-    ) -> Result<T, StoreError> {
-        let mut pause = SETTLE_TRIES.1;
-        for _ in 1..SETTLE_TRIES.0 {
-            match self.transact(scope.clone(), work.clone()).await.map_err(StoreError::from) {
-                Err(error) if error.is_passing() => sleep(pause).await,
-                done => return done,
-            }
-            pause = pause.saturating_mul(2);
-        }
-        Ok(self.transact(scope, work).await?)
-    }
 }
 
 /// Does `work` as one transaction; whether it changes what gateways have in memory. Blocks.
@@ -100,20 +77,14 @@ fn transact<T>(
     database: &Arc<Database>,
     scope: &WriteScope,
     (shared, clock): (&Arc<StoreShared>, &Arc<dyn Clock>),
-    work: impl FnOnce(&mut Committer, &mut CommitGroup) -> Result<T, CommitError>,
+    work: impl FnOnce(&mut Committer) -> Result<T, CommitError>,
 ) -> Result<(T, bool), CommitError> {
-    let transaction = database.begin(scope)?;
-    let mut committer = Committer {
-        records: Records::of(Arc::new(transaction.engine())),
-        shared: Arc::clone(shared),
-        place: Arc::new(Nowhere),
-        clock: Arc::clone(clock),
-        list_writes: 0,
-        sealed: (*shared.sealed.borrow(), Time::MIN),
-    };
-    let mut group = CommitGroup::new(Epoch(0), clock.now());
-    let done = work(&mut committer, &mut group)?;
-    let notes = notes(&committer.records, &group)?;
+    let transaction = Arc::new(database.begin(scope)?);
+    let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
+    let sealed = (*shared.sealed.borrow(), Time::MIN);
+    let mut committer = Committer::new((records, Arc::new(Nowhere)), shared, clock, (0, sealed));
+    let done = work(&mut committer)?;
+    let notes = notes(&committer)?;
     let is_noted = !notes.is_empty();
     drop(committer);
     transaction.commit(notes).map_err(CommitError::Ambiguous)?;
@@ -121,7 +92,8 @@ fn transact<T>(
 }
 
 /// What a transaction changed of what gateways have in memory.
-fn notes(records: &Records, group: &CommitGroup) -> Result<MemoryNotes, StoreError> {
+fn notes(committer: &Committer) -> Result<MemoryNotes, StoreError> {
+    let Committer { records, group, .. } = committer;
     if let Some(is_end) = group.imports {
         let anew = if is_end { MemoryNotes::anew(group.at) } else { MemoryNotes::none(group.at) };
         return Ok(MemoryNotes { reached: group.reached, ..anew });

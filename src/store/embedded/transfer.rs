@@ -1,19 +1,17 @@
 //! How a store is handed over, and taken in: one walk over everything that it keeps.
 
-use super::feed::{FeedRecords, ITEMS_AT_ONCE, TOMBSTONE};
-use super::past::StoredFrame;
-use super::plan::EVENTS_OF_BLOCK;
-use super::records::Records;
+use super::feed::FeedRecords;
+use super::feed_writer::FeedWriter;
+use super::records::{RecordCodec, Records};
 use super::request::WriteScope;
-use super::{CommitGroup, Committer, Store, keys, open, read};
+use super::{Committer, Store, keys, open, read};
 use crate::engine::{Class, Writes};
-use crate::limits::WHOLE_EVERY;
-use crate::portable::{CarriedFrame, CarriedItem, ExportRecord, Fit, ImportMessage};
-use crate::record::{ArchiveRecord, FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
-use crate::{CommitError, Epoch, KeptVersion, StoreError};
-use bytes::Bytes;
-use std::time::Duration;
-use tidegate_core::model::{Event, FeedName, FeedState, Markup, Tick, Time};
+use crate::portable::{ExportRecord, Fit, ImportMessage};
+use crate::record::{FloorRecord, StateRecord};
+use crate::{CommitError, Epoch, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidegate_core::model::{Event, FeedName, FeedRecord, SyncId};
 use tokio::sync::mpsc;
 
 /// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
@@ -24,18 +22,8 @@ const EPOCHS: usize = 1000;
 /// The bytes of a feed, about, that are kept in memory until it was read, and handed over after that.
 const HANDED_LATER: usize = 16 << 20;
 
-/// Why a feed is not handed over to its end.
-enum ExportStop {
-    /// Nobody takes the pieces any more; not an error of the store.
-    Abandoned,
-    Failed(StoreError),
-}
-
-impl From<StoreError> for ExportStop {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error)
-    }
-}
+/// Why a feed is not handed over to its end; `None`: nobody takes the pieces any more, which is no error of the store.
+type ExportStop = Option<StoreError>;
 
 impl Store {
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
@@ -74,7 +62,7 @@ impl Store {
         let (taker, blocks) = (to.clone(), self.inner.blocks);
         let handed = self.inner.read_feed(name, move |feed, head| {
             let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
-            let handed = feed.export(&head.state, &mut |piece: ExportRecord| {
+            let handed = feed.export(head, &mut |piece: ExportRecord| {
                 // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of
                 // others.
                 bytes = bytes.saturating_add(piece.size());
@@ -85,12 +73,12 @@ impl Store {
                 bytes = 0;
                 let mut pieces = waiting.drain(..);
                 let sent = pieces.try_for_each(|piece| taker.blocking_send(piece));
-                sent.map_err(|_| ExportStop::Abandoned)
+                sent.map_err(|_| None)
             });
             match handed {
                 Ok(()) => Ok((waiting, true)),
-                Err(ExportStop::Abandoned) => Ok((Vec::new(), false)),
-                Err(ExportStop::Failed(error)) => Err(error),
+                Err(None) => Ok((Vec::new(), false)),
+                Err(Some(error)) => Err(error),
             }
         });
         let purged = || {
@@ -128,9 +116,7 @@ impl Store {
             self.condition().check_intake()?;
             let taken = std::mem::take(&mut pieces);
             bytes = 0;
-            let import = move |committer: &mut Committer, group: &mut CommitGroup| {
-                committer.import(&taken, is_last, group)
-            };
+            let import = move |committer: &mut Committer| committer.import(&taken, is_last);
             self.inner.ask(WriteScope::Identity, import).await?;
             if is_cut_off {
                 let path = self.inner.opened()?.records.engine().path().to_owned();
@@ -165,10 +151,9 @@ fn start(
     }
     let subscriptions = read::subscriptions(records)?.into_iter();
     pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
-    let (floors, _) = open::floors(records)?;
-    let mut floors: Vec<_> = floors.into_iter().collect();
-    floors.sort_by(|(one, _), (other, _)| one.cmp(other));
-    pieces.extend(floors.into_iter().map(|(name, floor)| ExportRecord::Floor(name, floor)));
+    let floors: BTreeMap<_, _> = open::floors(records)?.into_iter().collect();
+    let floors = floors.into_iter();
+    pieces.extend(floors.map(|(name, record)| ExportRecord::Floor(name, record.floor)));
     let feeds = read::feeds(records)?.into_iter();
     pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
     let polls = read::poll_states(records)?.into_iter();
@@ -182,50 +167,59 @@ impl FeedRecords {
     /// Hands the feed over.
     fn export(
         &self,
-        state: &FeedState,
+        head: &StateRecord,
         send: &mut dyn FnMut(ExportRecord) -> Result<(), ExportStop>,
     ) -> Result<(), ExportStop> {
+        let (records, prefix) = (&self.records, keys::feed(&self.name));
         let name = || self.name.clone();
-        if let Some(present) = self.frame()? {
-            let past = self.past_frames()?.into_iter().map(|(since, _)| since);
-            for at in past.chain([present.since]) {
-                let Some(frame) = self.frame_at(&present, at)? else { continue };
-                let FrameRecord { since, order, skeleton, .. } = frame;
-                let frame = CarriedFrame { since, order, skeleton };
-                send(ExportRecord::Frame(name(), Box::new(frame)))?;
-            }
+        for entry in records.entries(Class::Past, &prefix) {
+            let (key, frame) = entry?;
+            let since = records.of_key(Class::Past, &key, keys::past_since(&key))?;
+            send(ExportRecord::Past(name(), since, Some(frame)))?;
+        }
+        if let Some(frame) = self.frame()? {
+            send(ExportRecord::Frame(name(), Box::new(frame)))?;
         }
         let held = self.held()?;
         if !held.is_empty() {
             send(ExportRecord::Held(name(), held))?;
         }
-        for ids in self.ledger()?.chunks(ITEMS_AT_ONCE) {
-            let near = self.with_texts(ids)?;
-            for id in ids {
-                let Some(item) = near.item(id)? else { continue };
-                let newest = near.newest(&item)?;
-                let ItemRecord { known, conflicts, .. } = item;
-                let item = CarriedItem { known, newest, conflicts };
-                send(ExportRecord::Item(name(), Box::new(item)))?;
-                for version in near.kept_versions(id) {
-                    send(ExportRecord::Version(name(), Box::new(version?)))?;
+        // Both in the order of ids.
+        let mut texts = records.entries(Class::Texts, &prefix).peekable();
+        for item in self.items() {
+            let item = item?;
+            let of_item = keys::item(&self.name, &item.known.id);
+            send(ExportRecord::Item(name(), Box::new(item)))?;
+            let is_behind = |key: &[u8]| key > &of_item[..] && !key.starts_with(&of_item);
+            while let Some(entry) =
+                texts.next_if(|entry| !entry.as_ref().is_ok_and(|(key, _)| is_behind(key)))
+            {
+                let (key, text) = entry?;
+                if !key.starts_with(&of_item) {
+                    continue;
                 }
+                let (_, tick) = records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+                let text = Box::new(records.decode_text(&key, &text)?);
+                send(ExportRecord::Text(name(), tick, text))?;
             }
         }
         for stub in self.all_stubs() {
             send(ExportRecord::Stub(name(), Box::new(stub?)))?;
         }
-        for event in self.events(usize::MAX)?.into_iter().rev() {
-            send(ExportRecord::Event(name(), Box::new(event)))?;
+        for block in records.scan::<Vec<Event>>(Class::Events, &prefix) {
+            let (key, events) = block?;
+            let number = records.of_key(Class::Events, &key, keys::number(&key))?;
+            send(ExportRecord::Events(name(), number, events))?;
         }
         for record in self.archive_records() {
             let record = record?;
-            send(ExportRecord::Archive(name(), Box::new(record.note.clone())))?;
-            for block in self.segments(&record)? {
+            send(ExportRecord::Archive(name(), Box::new(record.clone())))?;
+            for block in self.segments(&record) {
                 send(ExportRecord::Block(name(), Box::new(block?)))?;
             }
         }
-        send(ExportRecord::State(name(), Box::new(state.clone())))
+        let head = StateRecord { write: 1, asked_at: None, ..head.clone() };
+        send(ExportRecord::State(name(), Box::new(head)))
     }
 }
 
@@ -233,12 +227,10 @@ impl FeedRecords {
 #[derive(Default)]
 pub(super) struct Importer {
     fit: Fit,
-    frame: Option<StoredFrame>,
-    /// The last block of events, and how many came in all.
-    events: (Vec<Event>, u64),
-    item: Option<ImportedItem>,
-    /// The archive whose blocks come.
-    archive: Option<ArchiveRecord>,
+    /// The item whose texts come.
+    item: Option<SyncId>,
+    /// The archive whose blocks come, and how many came.
+    archive: (u64, u32),
 }
 
 impl Importer {
@@ -252,202 +244,101 @@ impl Importer {
         &mut self,
         committer: &mut Committer,
         piece: &ExportRecord,
-        (group, writes): (&mut CommitGroup, &mut Writes),
-    ) -> Result<(), StoreError> {
-        self.fit.check(piece)?;
-        let records = &committer.records.clone();
-        let feed = piece.feed().map(|name| FeedRecords::new(records, name));
-        match (piece, feed) {
-            (ExportRecord::Origin(origin), _) => committer.go_on_from(origin, group)?,
-            (ExportRecord::Log(sealed), _) => {
-                for (place, announced) in (0_u32..).zip(&sealed.changes) {
-                    open::log(records, writes, (sealed.epoch, place, sealed.at), announced)?;
-                }
-                committer.sealed = (sealed.epoch, sealed.at);
-                group.reached = Some(committer.sealed);
-            }
-            (ExportRecord::State(_, state), Some(feed)) => {
-                let head = self.state(&feed, state, writes)?;
-                group.feeds.insert(feed.name, Some(head));
-            }
-            (_, Some(feed)) => self.part(&feed, piece, writes)?,
-            (ExportRecord::Feed(record), None) => {
-                records.put(writes, Class::Feeds, keys::feed(&record.name), &**record)?;
-            }
-            (ExportRecord::Poll(state), None) => {
-                records.put(writes, Class::Polls, keys::feed(&state.feed), &**state)?;
-            }
-            (ExportRecord::Subscription(one), None) => {
-                records.put(writes, Class::Subscriptions, keys::subscription(one.id()), &**one)?;
-            }
-            (ExportRecord::Floor(feed, floor), None) => {
-                let key = keys::of_kind(keys::PURGED, feed);
-                let record = FloorRecord { floor: *floor, sweeping: false };
-                records.put(writes, Class::Marks, key, &record)?;
-            }
-            (ExportRecord::Sites(origins), None) => {
-                open::note_applied(records, origins, writes)?;
-            }
-            (_, None) => {}
-        }
-        Ok(())
-    }
-
-    /// The entries of a part of a feed.
-    fn part(
-        &mut self,
-        feed: &FeedRecords,
-        piece: &ExportRecord,
         writes: &mut Writes,
     ) -> Result<(), StoreError> {
-        let (records, name) = (&feed.records, &feed.name);
-        if !matches!(piece, ExportRecord::Version(..) | ExportRecord::Block(..)) {
-            self.finish_parts(feed, writes)?;
+        self.fit.check(piece)?;
+        let codec = &RecordCodec::clone(&committer.records);
+        if let Some(name) = piece.feed() {
+            let mut feed = FeedWriter { codec, name, writes };
+            let head = self.part(&mut feed, piece)?;
+            committer.group.feeds.extend(head.map(|head| (name.clone(), Some(head))));
+            return Ok(());
         }
         match piece {
-            ExportRecord::Frame(_, frame) => {
-                let CarriedFrame { since, order, skeleton } = (**frame).clone();
-                let new = FrameRecord { since, run: 0, order, skeleton };
-                self.frame = Some(feed.supersede_frame(self.frame.take(), new, writes)?);
-            }
-            ExportRecord::Held(_, held) => {
-                records.put(writes, Class::Frames, keys::held(name), held)?;
-            }
-            ExportRecord::Item(_, item) => {
-                self.item = Some(ImportedItem::begin(feed, item, writes))
-            }
-            ExportRecord::Version(_, version) => {
-                if let Some(item) = &mut self.item {
-                    item.version(feed, version, writes)?;
+            ExportRecord::Origin(origin) => committer.go_on_from(origin)?,
+            ExportRecord::Log(sealed) => {
+                for (place, announced) in (0_u32..).zip(&sealed.changes) {
+                    open::log(codec, writes, (sealed.epoch, place, sealed.at), announced)?;
                 }
+                committer.sealed = (sealed.epoch, sealed.at);
+                committer.group.reached = Some(committer.sealed);
             }
-            ExportRecord::Stub(_, stub) => feed.put_stub(stub, writes)?,
-            ExportRecord::Event(_, event) => {
-                let (block, came) = &mut self.events;
-                if came.is_multiple_of(EVENTS_OF_BLOCK) {
-                    block.clear();
-                }
-                block.push((**event).clone());
-                let key = keys::numbered(name, *came / EVENTS_OF_BLOCK);
-                records.put(writes, Class::Events, key, block)?;
-                *came += 1;
+            ExportRecord::Feed(record) => {
+                codec.put(writes, Class::Feeds, keys::feed(&record.name), &**record)?;
+                let record = Arc::new(FeedRecord::clone(record));
+                committer.group.listed.push((record.name.clone(), Some(record)));
             }
-            ExportRecord::Archive(_, note) => {
-                self.archive = Some(ArchiveRecord { note: (**note).clone(), blocks: 0 });
+            ExportRecord::Poll(state) => {
+                codec.put(writes, Class::Polls, keys::feed(&state.feed), &**state)?;
             }
-            ExportRecord::Block(_, block) => {
-                if let Some(ArchiveRecord { note, blocks }) = &mut self.archive {
-                    let key = keys::segment(name, note.number, *blocks);
-                    records.put(writes, Class::Segments, key, &**block)?;
-                    *blocks = blocks.saturating_add(1);
-                }
+            ExportRecord::Subscription(one) => {
+                codec.put(writes, Class::Subscriptions, keys::subscription(one.id()), &**one)?;
             }
+            ExportRecord::Floor(feed, floor) => {
+                let key = keys::of_kind(keys::PURGED, feed);
+                let record = FloorRecord { floor: *floor, sweeping: false };
+                codec.put(writes, Class::Marks, key, &record)?;
+            }
+            ExportRecord::Sites(origins) => open::note_applied(codec, origins, writes)?,
             _ => {}
         }
         Ok(())
     }
 
-    /// The entries of an item, or an archive, of which nothing follows.
-    fn finish_parts(&mut self, feed: &FeedRecords, writes: &mut Writes) -> Result<(), StoreError> {
-        if let Some(item) = self.item.take() {
-            item.finish(feed, writes)?;
-        }
-        match self.archive.take() {
-            Some(archive) => feed.put_archive_record(&archive, writes),
-            None => Ok(()),
-        }
-    }
-
-    fn state(
+    /// The entries of a part of a feed. The last one is its state, which is answered.
+    fn part(
         &mut self,
-        feed: &FeedRecords,
-        state: &FeedState,
-        writes: &mut Writes,
-    ) -> Result<StateRecord, StoreError> {
-        self.finish_parts(feed, writes)?;
-        let key = || keys::feed(&feed.name);
-        if let Some((_, _, frame)) = self.frame.take() {
-            writes.insert((Class::Frames, key()), Some(frame.to_vec()));
-        }
-        if state.hold.is_none() {
-            writes.insert((Class::Frames, keys::held(&feed.name)), None);
-        }
-        let (_, next_event) = std::mem::take(&mut self.events);
-        let head = StateRecord { state: state.clone(), next_event, write: 1, asked_at: None };
-        feed.records.put(writes, Class::States, key(), &head)?;
-        Ok(head)
-    }
-}
-
-/// The item whose versions come. The newest of them that has bytes is there whole, as a commit leaves it; each
-/// before it is a difference to the next one with bytes.
-struct ImportedItem {
-    item: ItemRecord,
-    newest: Markup,
-    /// The version with bytes before which the next one comes.
-    newer: Option<(Time, Bytes)>,
-    /// How many differences stand in a row.
-    run: u32,
-    oldest: Tick,
-}
-
-impl ImportedItem {
-    fn begin(feed: &FeedRecords, item: &CarriedItem, writes: &mut Writes) -> Self {
-        let CarriedItem { known, newest, conflicts } = item.clone();
-        let flag: &[u8] = if known.is_tombstone() { TOMBSTONE } else { &[] };
-        let by_tick = keys::by_tick(&feed.name, known.tick, &known.id);
-        writes.insert((Class::Index, by_tick), Some(flag.to_vec()));
-        if !conflicts.is_empty() {
-            let key = keys::contested(&feed.name, &known.id);
-            writes.insert((Class::Index, key), Some(Vec::new()));
-        }
-        let oldest = known.tick;
-        let item = ItemRecord { conflicts, ..ItemRecord::new(known) };
-        Self { item, newest, newer: None, run: 0, oldest }
-    }
-
-    fn version(
-        &mut self,
-        feed: &FeedRecords,
-        version: &KeptVersion,
-        writes: &mut Writes,
-    ) -> Result<(), StoreError> {
-        let KeptVersion { note, markup } = version;
-        let (item, tick) = (&mut self.item, note.tick);
-        item.kept = item.kept.saturating_add(1);
-        self.oldest = self.oldest.min(tick);
-        let what = || format!("the item {} of the feed {}", item.known.id, feed.name);
-        let key = keys::version(&feed.name, &item.known.id, tick);
-        let mut text = TextRecord { note: Some(note.clone()), body: None };
-        if let Some(markup) = markup {
-            let whole = Bytes::from(feed.records.encoded(markup, what)?);
-            text.body = Some(whole.clone());
-            if let Some((at, newer)) = &self.newer {
-                self.run = (self.run + 1) % WHOLE_EVERY;
-                if self.run > 0 {
-                    text.body = Some(feed.records.difference(&whole, *at, newer, what)?.into());
-                }
-            } else {
-                item.body = tick;
-                item.has_latest = *markup != self.newest;
+        feed: &mut FeedWriter<'_>,
+        piece: &ExportRecord,
+    ) -> Result<Option<StateRecord>, StoreError> {
+        let name = feed.name;
+        match piece {
+            ExportRecord::Past(_, since, frame) => {
+                let key = (Class::Past, keys::past(name, *since));
+                feed.writes.insert(key, frame.as_ref().map(|frame| frame.to_vec()));
             }
-            self.newer = Some((tick.time(), whole));
+            ExportRecord::Frame(_, frame) => {
+                feed.put(Class::Frames, keys::feed(name), &**frame)?;
+            }
+            ExportRecord::Held(_, held) => feed.put(Class::Frames, keys::held(name), held)?,
+            ExportRecord::Item(_, item) => {
+                let id = &item.known.id;
+                feed.put_tick(&item.known);
+                if !item.conflicts.is_empty() {
+                    feed.put_contested(id, true);
+                }
+                feed.put(Class::Items, keys::item(name, id), &**item)?;
+                self.item = Some(id.clone());
+            }
+            ExportRecord::Text(_, tick, text) => {
+                if let Some(id) = &self.item {
+                    let item = || keys::item(name, id);
+                    let key = tick.map_or_else(item, |tick| keys::version(name, id, tick));
+                    feed.put_text(key, text)?;
+                }
+            }
+            ExportRecord::Stub(_, stub) => feed.put_stub(stub)?,
+            ExportRecord::Events(_, number, events) => {
+                feed.put(Class::Events, keys::numbered(name, *number), events)?;
+            }
+            ExportRecord::Archive(_, record) => {
+                feed.put_archive_record(record)?;
+                self.archive = (record.note.number, 0);
+            }
+            ExportRecord::Block(_, block) => {
+                let (number, came) = &mut self.archive;
+                feed.put(Class::Segments, keys::segment(name, *number, *came), &**block)?;
+                *came = came.saturating_add(1);
+            }
+            ExportRecord::State(_, head) => {
+                if head.state.hold.is_none() {
+                    feed.remove(Class::Frames, keys::held(name));
+                }
+                feed.put(Class::States, keys::feed(name), &**head)?;
+                return Ok(Some(StateRecord::clone(head)));
+            }
+            _ => {}
         }
-        feed.records.put_text(writes, key, &text)
-    }
-
-    fn finish(self, feed: &FeedRecords, writes: &mut Writes) -> Result<(), StoreError> {
-        let Self { mut item, newest, newer, oldest, .. } = self;
-        let what = || format!("the item {} of the feed {}", item.known.id, feed.name);
-        let newest = TextRecord::of_body(feed.records.encoded(&newest, what)?);
-        if newer.is_none() {
-            // The version with its newest bytes is not kept any more: it is older than all that are.
-            item.body = Tick::at(oldest.time().minus(Duration::from_secs(1)));
-        }
-        if newer.is_none() || item.has_latest {
-            feed.records.put_text(writes, feed.newest_key(&item), &newest)?;
-        }
-        let key = keys::item(&feed.name, &item.known.id);
-        feed.records.put(writes, Class::Items, key, &item)
+        Ok(None)
     }
 }

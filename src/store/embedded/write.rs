@@ -1,23 +1,25 @@
 //! Changes of a feed: each is planned where it is asked for, and goes to the committer, or is a transaction of a database
 //! that others write to as well.
 
-use super::committer::{CommitGroup, Committer};
+use super::committer::Committer;
 use super::feed::FeedRecords;
-use super::plan::PlannedCommit;
+use super::plan::{LoadedRecords, plan};
+use super::redo::PORTION;
 use super::request::WriteScope;
-use super::{StoreInner, Writer, keys, plan, prune, purge, redo};
-use crate::engine::Class;
+use super::{StoreInner, Writer, prune, redo};
 use crate::record::StateRecord;
 use crate::{CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegate_core::model::{Change, FeedName, Revision, Time};
 use tokio::sync::OwnedRwLockWriteGuard;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How long it is asked what became of a commit whose answer was lost.
 const SETTLE_TIME: Duration = Duration::from_secs(30);
+/// The first pause between two questions; each is twice the last.
+const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 impl StoreInner {
     /// Commits a change; a large one breaks off where too little of `space` is left.
@@ -36,17 +38,16 @@ impl StoreInner {
         }
         let planned = self.read(move |records, shared| {
             let before = shared.published(&change.feed).map(|it| it.head()).transpose()?;
-            plan::plan(records, before.as_ref(), shared.mark(), change)
+            let loaded = LoadedRecords::load(records, &change, before.as_ref())?;
+            plan(loaded, before.as_ref(), shared.mark(), change)
         });
         let planned = planned.await?;
         let gate = self.shut(&feed).await;
         let done = if redo::is_large(&planned.writes) {
             self.commit_large(planned, space.as_deref()).await
         } else {
-            let commit = move |committer: &mut Committer, group: &mut CommitGroup| {
-                committer.commit(planned, group)
-            };
-            self.ask(WriteScope::Feed(feed.clone()), commit).await
+            let scope = WriteScope::Feed(feed.clone());
+            self.ask(scope, move |committer| committer.commit(planned)).await
         };
         drop((gate, lock));
         done
@@ -68,26 +69,21 @@ impl StoreInner {
 
     /// Commits a change as one transaction, which has the feed to itself. Where its answer is lost, the feed's state
     /// says whether it was made.
-    async fn commit_in_transaction(&self, change: Change) -> Result<Committed, CommitError> {
-        let feed = change.feed.clone();
-        let base = change.base;
+    async fn commit_in_transaction(&self, mut change: Change) -> Result<Committed, CommitError> {
+        let (feed, base) = (change.feed.clone(), change.base);
         // Two gateways that make the same state of different changes at once number their writes differently.
         let chance = crate::lineage::mark().map_or(0, u64::from);
-        let made = Arc::new(std::sync::OnceLock::new());
+        let made = Arc::new(OnceLock::new());
         let making = Arc::clone(&made);
-        let mut change = change;
         // By the database's clock, which all gateways have.
         change.asked_at = change.asked_at.map(|asked| self.by_database(asked));
-        let commit = move |committer: &mut Committer, group: &mut CommitGroup| {
-            let before = committer
-                .records
-                .record::<StateRecord>(Class::States, &keys::feed(&change.feed))?;
-            let mark = committer.shared.mark();
-            let mut planned: PlannedCommit =
-                plan::plan(&committer.records, before.as_ref(), mark, change)?;
+        let commit = move |committer: &mut Committer| {
+            let before = committer.head(&change.feed)?;
+            let loaded = LoadedRecords::load(&committer.records, &change, before.as_ref())?;
+            let mut planned = plan(loaded, before.as_ref(), committer.shared.mark(), change)?;
             planned.head.write = planned.head.write.saturating_add(chance);
             let _ = making.set(planned.head.clone());
-            committer.commit(planned, group)
+            committer.commit(planned)
         };
         let done = self.ask(WriteScope::Feed(feed.clone()), commit).await;
         match (done, made.get()) {
@@ -106,13 +102,21 @@ impl StoreInner {
         made: StateRecord,
         lost: StoreError,
     ) -> Result<Committed, CommitError> {
-        let key = keys::feed(&feed);
         // It waits for a transaction of the feed that is still under way.
-        let found = self.retried_transaction(WriteScope::Feed(feed), move |committer, _| {
-            Ok(committer.records.record::<StateRecord>(Class::States, &key)?)
-        });
+        let asking = async {
+            let mut pause = SETTLE_PAUSE;
+            loop {
+                let (scope, name) = (WriteScope::Feed(feed.clone()), feed.clone());
+                let asked = self.transact(scope, move |committer| Ok(committer.head(&name)?)).await;
+                match asked.map_err(StoreError::from) {
+                    Err(error) if error.is_passing() => sleep(pause).await,
+                    found => return found,
+                }
+                pause = pause.saturating_mul(2);
+            }
+        };
         // Whoever changes the feed next waits as long.
-        let Ok(Ok(found)) = timeout(SETTLE_TIME, found).await else {
+        let Ok(Ok(found)) = timeout(SETTLE_TIME, asking).await else {
             return Err(CommitError::Ambiguous(lost));
         };
         match found {
@@ -148,10 +152,7 @@ impl StoreInner {
             return Ok(pruned);
         }
         let gate = self.shut(&feed).await;
-        let prune = move |committer: &mut Committer, group: &mut CommitGroup| {
-            committer.prune(&feed, &head, writes, group)
-        };
-        self.ask(scope, prune).await?;
+        self.ask(scope, move |committer| committer.prune(&feed, &head, writes)).await?;
         drop((gate, lock));
         Ok(pruned)
     }
@@ -160,36 +161,27 @@ impl StoreInner {
     pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), CommitError> {
         let lock = self.shared.lock(&feed).await;
         if let Writer::Transactions(_) = self.opened()?.writer {
-            let name = feed.clone();
-            let purge = move |committer: &mut Committer, group: &mut CommitGroup| {
-                let key = keys::feed(&name);
-                let head = committer.records.record::<StateRecord>(Class::States, &key)?;
-                let feed = FeedRecords::new(&committer.records, &name);
-                let floor = head.map(|head| Committer::purge_mark(&feed, &head));
-                let floor = floor.transpose()?;
-                committer.purge(&name, floor.as_ref(), group)?;
-                if let Some(floor) = &floor {
-                    while !purge::sweep(&committer.records, &name, floor)? {}
-                }
-                Ok(())
+            let scope = WriteScope::Feed(feed.clone());
+            let purge = move |committer: &mut Committer| {
+                let head = committer.head(&feed)?;
+                let records = FeedRecords::new(&committer.records, &feed);
+                let floor = head.map(|head| Committer::purge_mark(&records, &head)).transpose()?;
+                committer.purge(&feed, floor.as_ref())?;
+                floor.map_or(Ok(true), |floor| committer.sweep(&feed, &floor, usize::MAX))
             };
-            return self.ask(WriteScope::Feed(feed), purge).await;
+            return self.ask(scope, purge).await.map(drop);
         }
         let name = feed.clone();
         let floor = self.read_feed(&feed, Committer::purge_mark).await?;
         let gate = self.shut(&feed).await;
-        self.ask(WriteScope::Feeds, move |committer, group| {
-            committer.purge(&name, floor.as_ref(), group)
-        })
-        .await?;
+        let purge = move |committer: &mut Committer| committer.purge(&name, floor.as_ref());
+        self.ask(WriteScope::Feeds, purge).await?;
         drop(gate);
         // The rest goes in portions, so that others are served between them.
         let mut is_all = floor.is_none();
         while let Some(floor) = floor.filter(|_| !is_all) {
             let name = feed.clone();
-            let sweep = move |committer: &mut Committer, group: &mut CommitGroup| {
-                committer.sweep(&name, &floor, group)
-            };
+            let sweep = move |committer: &mut Committer| committer.sweep(&name, &floor, PORTION);
             is_all = self.ask(WriteScope::Feed(feed.clone()), sweep).await?;
         }
         drop(lock);

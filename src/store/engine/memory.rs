@@ -1,6 +1,6 @@
 //! An ordered map in memory. Nothing outlives the process, so "durable" means "applied".
 
-use super::{Class, Engine, KeyOrder, KeyRange, Portion, Writes, beginning_with};
+use super::{Class, Engine, KeyOrder, KeyRange, Portion, RecordKey, Writes};
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -57,14 +57,16 @@ impl Engine for MemoryEngine {
 
     fn sizes(
         &self,
-        class: Class,
-        range: &KeyRange,
+        ranges: &[(Class, KeyRange)],
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
-        let entries = self.portion(class, range, KeyOrder::Ascending, limit)?.entries;
-        let size =
-            |(key, value): (Vec<u8>, Bytes)| (key, value.len().try_into().unwrap_or(u64::MAX));
-        Ok(entries.into_iter().map(size).collect())
+    ) -> Result<Vec<(RecordKey, u64)>, StoreError> {
+        let mut sizes = Vec::new();
+        for (class, range) in ranges {
+            let portion = self.portion(*class, range, KeyOrder::Ascending, limit)?;
+            let size = |(key, value): (Vec<u8>, Bytes)| ((*class, key), value.len() as u64);
+            sizes.extend(portion.entries.into_iter().map(size));
+        }
+        Ok(sizes)
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
@@ -78,15 +80,6 @@ impl Engine for MemoryEngine {
             }
         }
         Ok(())
-    }
-
-    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
-        let mut content = self.write();
-        let Some(entries) = content.get_mut(&class) else { return Ok(false) };
-        let found = entries.range(beginning_with(prefix));
-        let keys: Vec<Vec<u8>> = found.take(limit).map(|(key, _)| key.clone()).collect();
-        keys.iter().for_each(|key| drop(entries.remove(key)));
-        Ok(keys.len() == limit)
     }
 
     fn pass(&self) -> Result<(), StoreError> {

@@ -3,7 +3,6 @@
 use super::{Class, Engine, KeyOrder, KeyRange, Portion, RecordKey, Writes};
 use crate::StoreError;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -24,8 +23,6 @@ pub(crate) type WatchCalls = dyn Fn(EngineCall<'_>) -> Result<(), StoreError> + 
 pub(crate) struct WatchedEngine {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) watch: Box<WatchCalls>,
-    /// Whether it says that it is reached by the network.
-    pub(crate) is_far: bool,
 }
 
 impl WatchedEngine {
@@ -47,28 +44,12 @@ impl Engine for WatchedEngine {
     }
 
     fn is_compact(&self) -> bool {
-        self.is_far() || self.engine.is_compact()
-    }
-
-    fn is_far(&self) -> bool {
-        self.is_far
+        self.engine.is_compact()
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.read(class, key)?;
         self.engine.get(class, key)
-    }
-
-    fn get_many(
-        &self,
-        wanted: BTreeSet<RecordKey>,
-    ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
-        if !self.is_far() {
-            return Ok(Vec::new());
-        }
-        wanted.iter().try_for_each(|(class, key)| self.read(*class, key))?;
-        let found = |key: RecordKey| Ok((key.clone(), self.engine.get(key.0, &key.1)?));
-        wanted.into_iter().map(found).collect()
     }
 
     fn portion(
@@ -84,21 +65,16 @@ impl Engine for WatchedEngine {
 
     fn sizes(
         &self,
-        class: Class,
-        range: &KeyRange,
+        ranges: &[(Class, KeyRange)],
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
-        self.read_range(class, range)?;
-        self.engine.sizes(class, range, limit)
+    ) -> Result<Vec<(RecordKey, u64)>, StoreError> {
+        ranges.iter().try_for_each(|(class, range)| self.read_range(*class, range))?;
+        self.engine.sizes(ranges, limit)
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
         (self.watch)(EngineCall::Apply(&writes))?;
         self.engine.apply(writes)
-    }
-
-    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
-        self.engine.clear(class, prefix, limit)
     }
 
     fn pass(&self) -> Result<(), StoreError> {

@@ -1,9 +1,10 @@
 //! What a copy is made of: everything of a store, so that whoever followed that one notices.
 
 use super::{ExportRecord, StoreOrigin};
+use crate::record::StateRecord;
 use crate::{ClosedEpoch, Epoch, LoggedChange, lineage};
 use std::time::Duration;
-use tidegate_core::model::{FeedState, Gap, Lineage, Tick, Time};
+use tidegate_core::model::{Gap, Lineage, Tick, Time};
 
 /// How many feeds one epoch announces that begin anew.
 const ANNOUNCED: usize = 256;
@@ -39,15 +40,16 @@ impl Copying {
                 self.last = (closed.epoch, closed.at);
                 ExportRecord::Log(closed)
             }
-            ExportRecord::State(feed, state) => {
-                let state = restarted(*state, self.known, self.now);
+            ExportRecord::State(feed, head) => {
+                let head = restarted(*head, self.known, self.now);
+                let state = &head.state;
                 self.begun.extend(state.tick.map(|tick| LoggedChange {
                     feed: feed.clone(),
                     tick,
                     revision: state.revision,
                     versions: 0,
                 }));
-                ExportRecord::State(feed, Box::new(state))
+                ExportRecord::State(feed, Box::new(head))
             }
             other => other,
         }
@@ -69,8 +71,9 @@ impl Copying {
 /// The store that it was copied from may have gone on, and subscribers with it: they hold ticks and
 /// tags that this one does not know. So a new window begins after all of them, and every subscriber
 /// finds itself out of sync and reads the complete feed (SSE 1.0 section 4.1). That the copy does not know
-/// what was made since is noted ([`FeedState::gap`]).
-pub fn restarted(mut state: FeedState, known: Time, now: Time) -> FeedState {
+/// what was made since is noted ([`gap`](tidegate_core::model::FeedState::gap)).
+pub fn restarted(mut head: StateRecord, known: Time, now: Time) -> StateRecord {
+    let state = &mut head.state;
     let second = Duration::from_secs(1);
     if let Some(last) = state.tick {
         let tick = Tick::next(now, Some(last));
@@ -89,5 +92,5 @@ pub fn restarted(mut state: FeedState, known: Time, now: Time) -> FeedState {
         // Nobody could tell what was made from now on: nothing is claimed of any revision.
         None => state.lineage = Lineage::default(),
     }
-    state
+    head
 }

@@ -1,167 +1,217 @@
 //! Whether pieces fit together, whatever they were read from.
 
-use super::{CarriedItem, ExportRecord};
+use super::ExportRecord;
 use crate::limits::VERSIONS_LIMIT;
+use crate::record::{ArchiveRecord, ItemRecord, TextRecord, delta};
 use crate::{Epoch, StoreError};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedName, SyncId, Tick, Time};
 
 /// What came so far.
 #[derive(Debug, Default)]
 pub(crate) struct Fit {
-    feed: Option<FeedName>,
-    done: HashSet<FeedName>,
-    items: HashSet<SyncId>,
-    /// Those among them that left the ledger.
-    stubs: HashSet<SyncId>,
-    /// The item whose versions come, how many came, and the tick of the last one.
-    versions: Option<(SyncId, usize, Option<Tick>)>,
-    /// Since when the last frame was in force, and its order.
-    frame: Option<(Time, Vec<SyncId>)>,
-    archive: Option<u64>,
-    /// Whether that one's blocks come.
-    blocks: bool,
-    /// Those that have their content, by number.
-    kept: Vec<u64>,
-    epoch: Option<Epoch>,
     /// Whether anything came.
     begun: bool,
+    epoch: Option<Epoch>,
+    done: HashSet<FeedName>,
+    feed: Option<(FeedName, FeedFit)>,
 }
 
-fn unfit(what: String) -> StoreError {
-    StoreError::Unfit { what }
+/// What came so far of a feed.
+#[derive(Debug, Default)]
+struct FeedFit {
+    /// Its items; whether each is in the ledger.
+    items: HashMap<SyncId, bool>,
+    /// The item whose texts come.
+    item: Option<ItemFit>,
+    /// Since when the last frame was in force.
+    since: Option<Time>,
+    /// The order of the one that is in force.
+    order: Vec<SyncId>,
+    /// The last archive, and how many of its blocks are to come.
+    archive: Option<(u64, u32)>,
+    /// Those that have their content, by number.
+    kept: Vec<u64>,
+}
+
+/// What came so far of an item.
+#[derive(Debug)]
+struct ItemFit {
+    id: SyncId,
+    /// The versions that are to come.
+    versions: u32,
+    /// What has its newest bytes, until that came.
+    newest: Option<Option<Tick>>,
+    last: Option<Option<Tick>>,
+    /// The version that the last bytes differ from.
+    base: Option<Time>,
+}
+
+impl ItemFit {
+    fn text(&mut self, tick: Option<Tick>, text: &TextRecord) -> Result<(), &'static str> {
+        if self.last.replace(tick).is_some_and(|last| last >= tick) {
+            return Err("has versions that are not in order");
+        }
+        if text.note.is_some() {
+            let left = self.versions.checked_sub(1);
+            self.versions = left.ok_or("has more versions than are kept")?;
+        }
+        let Some(body) = &text.body else { return Ok(()) };
+        let base = delta::base(body).map_err(|_| "has bytes that are none")?;
+        if self.base.is_some_and(|base| Some(base) != tick.map(Tick::time)) {
+            return Err("has a version without the next one");
+        }
+        if self.newest == Some(tick) && base.is_none() {
+            self.newest = None;
+        }
+        self.base = base;
+        Ok(())
+    }
 }
 
 impl Fit {
     /// Checks the next piece.
     pub(crate) fn check(&mut self, piece: &ExportRecord) -> Result<(), StoreError> {
-        if let Some(feed) = piece.feed() {
-            match &self.feed {
-                Some(open) if open != feed => {
-                    return Err(unfit(format!("the feed {open} ends without a state")));
-                }
-                Some(_) => {}
-                None if self.done.contains(feed) => {
-                    return Err(unfit(format!("the feed {feed} is in it twice")));
-                }
-                None => self.feed = Some(feed.clone()),
-            }
-        }
+        self.check_piece(piece).map_err(|what| StoreError::Unfit { what })
+    }
+
+    fn check_piece(&mut self, piece: &ExportRecord) -> Result<(), String> {
         let is_first = !std::mem::replace(&mut self.begun, true);
-        let (item, of_archive) = (self.versions.take(), std::mem::take(&mut self.blocks));
+        if let Some(name) = piece.feed() {
+            let (open, mut fit) = match self.feed.take() {
+                None if self.done.contains(name) => {
+                    return Err(format!("the feed {name} is in it twice"));
+                }
+                feed => feed.unwrap_or_else(|| (name.clone(), FeedFit::default())),
+            };
+            if open != *name {
+                return Err(format!("the feed {open} ends without a state"));
+            }
+            fit.check(name, piece)?;
+            match piece {
+                ExportRecord::State(..) => drop(self.done.insert(open)),
+                _ => self.feed = Some((open, fit)),
+            }
+            return Ok(());
+        }
         match piece {
             ExportRecord::Origin(origin) => {
                 let stretches = origin.lineage.stretches();
                 let rises = stretches.is_sorted_by(|one, next| one.after < next.after);
                 let ends = stretches.last().is_none_or(|last| last.after <= origin.reached.0);
-                if !(is_first && rises && ends && origin.fence < u64::MAX) {
-                    return Err(unfit("what it had reached is not in order".to_owned()));
-                }
+                let fits = is_first && rises && ends && origin.fence < u64::MAX;
+                if fits { Ok(()) } else { Err("what it had reached is not in order".to_owned()) }
             }
             ExportRecord::Log(sealed) => {
                 // One more must be able to follow.
                 let is_last = sealed.epoch.0 == u64::MAX;
                 if sealed.changes.is_empty() || Some(sealed.epoch) <= self.epoch || is_last {
-                    return Err(unfit("its change log is not in order".to_owned()));
+                    return Err("its change log is not in order".to_owned());
                 }
                 self.epoch = Some(sealed.epoch);
+                Ok(())
             }
-            ExportRecord::Frame(feed, frame) => {
-                if self.frame.as_ref().is_some_and(|(before, _)| frame.since <= *before) {
-                    return Err(unfit(format!("the orders of the feed {feed} are not in order")));
-                }
-                self.frame = Some((frame.since, frame.order.clone()));
-            }
-            ExportRecord::Item(feed, item) => {
-                let CarriedItem { known, conflicts, .. } = &**item;
-                let fault = if known.is_evicted() {
-                    "stands in the ledger and says that it left it"
-                } else if usize::try_from(known.conflicts) != Ok(conflicts.len()) {
-                    "lacks conflicts"
-                } else if conflicts.iter().any(|version| version.id != known.id) {
-                    "is in conflict with another item"
-                } else if !self.items.insert(known.id.clone()) {
-                    "is in it twice"
-                } else {
-                    self.versions = Some((known.id.clone(), 0, None));
-                    return Ok(());
-                };
-                return Err(unfit(format!("the item {} of the feed {feed} {fault}", known.id)));
-            }
-            ExportRecord::Stub(feed, stub) => {
-                if !self.items.insert(stub.id.clone()) {
-                    return Err(unfit(format!(
-                        "the item {} of the feed {feed} is in it twice",
-                        stub.id
-                    )));
-                }
-                self.stubs.insert(stub.id.clone());
-            }
-            ExportRecord::Version(feed, version) => {
-                let Some((id, came, last)) = item else {
-                    return Err(unfit(format!("a version of the feed {feed} has no item")));
-                };
-                let tick = version.note.tick;
-                let fault = if came >= VERSIONS_LIMIT {
-                    "has more versions than are kept"
-                } else if last.is_some_and(|last| tick >= last) {
-                    "has versions that are not in order"
-                } else {
-                    self.versions = Some((id, came + 1, Some(tick)));
-                    return Ok(());
-                };
-                return Err(unfit(format!("the item {id} of the feed {feed} {fault}")));
-            }
-            ExportRecord::Archive(feed, note) => {
-                if Some(note.number) <= self.archive {
-                    return Err(unfit(format!("the archives of the feed {feed} are not in order")));
-                }
-                (self.archive, self.blocks) = (Some(note.number), true);
-            }
-            ExportRecord::Block(feed, block) => {
-                let number = self.archive.filter(|_| of_archive);
-                let is_first = number.is_some() && self.kept.last() != number.as_ref();
-                let Some(number) = number.filter(|_| block.is_first() == is_first) else {
-                    return Err(unfit(format!("a block of the feed {feed} has no archive")));
-                };
-                if is_first {
-                    self.kept.push(number);
-                }
-                self.blocks = true;
-            }
-            ExportRecord::State(feed, state) => {
-                let chain = &state.archives;
-                let kept = u64::try_from(self.kept.len()).unwrap_or(u64::MAX);
-                let begins = self.kept.first().is_none_or(|first| *first == chain.first);
-                if chain.next.checked_sub(chain.first) != Some(kept) || !begins {
-                    return Err(unfit(format!("archives of the feed {feed} are missing")));
-                }
-                if state.revision.0 == u64::MAX {
-                    return Err(unfit(format!("the feed {feed} has the last of all revisions")));
-                }
-                let order = self.frame.take().map(|(_, order)| order).unwrap_or_default();
-                let is_there = |id: &SyncId| self.items.contains(id) && !self.stubs.contains(id);
-                if let Some(unknown) = order.iter().find(|id| !is_there(id)) {
-                    return Err(unfit(format!("the feed {feed} shows the unknown item {unknown}")));
-                }
-                self.done.insert(feed.clone());
-                let (done, epoch) = (std::mem::take(&mut self.done), self.epoch);
-                *self = Self { done, epoch, begun: true, ..Self::default() };
-            }
-            ExportRecord::Feed(_)
-            | ExportRecord::Poll(_)
-            | ExportRecord::Subscription(_)
-            | ExportRecord::Floor(..) => {}
-            ExportRecord::Held(..) | ExportRecord::Event(..) | ExportRecord::Sites(_) => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks that nothing is missing at the end.
     pub(crate) fn end(&self) -> Result<(), StoreError> {
-        match &self.feed {
-            Some(open) => Err(unfit(format!("the feed {open} ends without a state"))),
-            None => Ok(()),
+        self.feed.as_ref().map_or(Ok(()), |(open, _)| {
+            Err(StoreError::Unfit { what: format!("the feed {open} ends without a state") })
+        })
+    }
+}
+
+impl FeedFit {
+    fn check(&mut self, feed: &FeedName, piece: &ExportRecord) -> Result<(), String> {
+        if let ExportRecord::Text(_, tick, text) = piece {
+            let none = || format!("a version of the feed {feed} has no item");
+            let item = self.item.as_mut().ok_or_else(none)?;
+            let text = item.text(*tick, text);
+            return text
+                .map_err(|fault| format!("the item {} of the feed {feed} {fault}", item.id));
+        }
+        if let Some(ItemFit { id, versions, newest, base, .. }) = self.item.take()
+            && (versions > 0 || newest.is_some() || base.is_some())
+        {
+            return Err(format!("the item {id} of the feed {feed} lacks versions"));
+        }
+        match piece {
+            ExportRecord::Past(_, since, _) => self.since(feed, *since)?,
+            ExportRecord::Frame(_, frame) => {
+                self.since(feed, frame.since)?;
+                self.order.clone_from(&frame.order);
+            }
+            ExportRecord::Item(_, item) => {
+                let ItemRecord { known, body, has_latest, kept, conflicts } = &**item;
+                let fault = if known.is_evicted() {
+                    "stands in the ledger and says that it left it"
+                } else if known.conflicts as usize != conflicts.len() {
+                    "lacks conflicts"
+                } else if conflicts.iter().any(|version| version.id != known.id) {
+                    "is in conflict with another item"
+                } else if *kept as usize > VERSIONS_LIMIT {
+                    "has more versions than are kept"
+                } else if self.items.insert(known.id.clone(), true).is_some() {
+                    "is in it twice"
+                } else {
+                    let newest = Some((!has_latest).then_some(*body));
+                    let (id, versions) = (known.id.clone(), *kept);
+                    self.item = Some(ItemFit { id, versions, newest, last: None, base: None });
+                    return Ok(());
+                };
+                return Err(format!("the item {} of the feed {feed} {fault}", known.id));
+            }
+            ExportRecord::Stub(_, stub) => {
+                if self.items.insert(stub.id.clone(), false).is_some() {
+                    return Err(format!("the item {} of the feed {feed} is in it twice", stub.id));
+                }
+            }
+            ExportRecord::Archive(_, record) => {
+                let ArchiveRecord { note, blocks } = &**record;
+                if self.archive.is_some_and(|(last, left)| note.number <= last || left > 0) {
+                    return Err(format!("the archives of the feed {feed} are not in order"));
+                }
+                self.archive = Some((note.number, *blocks));
+            }
+            ExportRecord::Block(_, block) => {
+                let archive = self.archive.as_mut().filter(|(_, left)| *left > 0);
+                let is_first = archive.as_ref().map(|(number, _)| self.kept.last() != Some(number));
+                let Some((number, left)) = archive.filter(|_| is_first == Some(block.is_first()))
+                else {
+                    return Err(format!("a block of the feed {feed} has no archive"));
+                };
+                *left -= 1;
+                self.kept.extend(block.is_first().then_some(*number));
+            }
+            ExportRecord::State(_, head) => {
+                let chain = &head.state.archives;
+                let begins = self.kept.first().is_none_or(|first| *first == chain.first);
+                let is_whole = self.archive.is_none_or(|(_, left)| left == 0);
+                let kept = chain.next.checked_sub(chain.first) == Some(self.kept.len() as u64);
+                if !(kept && begins && is_whole) {
+                    return Err(format!("archives of the feed {feed} are missing"));
+                }
+                if head.state.revision.0 == u64::MAX {
+                    return Err(format!("the feed {feed} has the last of all revisions"));
+                }
+                let mut order = self.order.iter();
+                if let Some(unknown) = order.find(|id| self.items.get(*id) != Some(&true)) {
+                    return Err(format!("the feed {feed} shows the unknown item {unknown}"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn since(&mut self, feed: &FeedName, since: Time) -> Result<(), String> {
+        match self.since.replace(since) {
+            Some(last) if last >= since => {
+                Err(format!("the orders of the feed {feed} are not in order"))
+            }
+            _ => Ok(()),
         }
     }
 }

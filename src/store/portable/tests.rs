@@ -4,7 +4,7 @@ use crate::LoggedChange;
 use crate::record::specimen::{any_feed, any_known, any_markup, any_note, any_poll, any_state};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
-use tidegate_core::model::{EndpointId, Gap, Lineage, Stretch, SupIdBasis};
+use tidegate_core::model::{EndpointId, FeedState, Gap, Lineage, Stretch, SupIdBasis};
 
 fn endpoint() -> EndpointId {
     EndpointId::own("gate.example").unwrap()
@@ -143,11 +143,11 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
         let newest = any_markup().new_tree(&mut runner).unwrap().current();
         let note = any_note().new_tree(&mut runner).unwrap().current();
         let feed = FeedName::new(what).unwrap();
-        let item = CarriedItem { known, newest: newest.clone(), conflicts: Vec::new() };
-        let version = KeptVersion { note, markup: Some(newest) };
-        (feed, item, version)
+        let (item, note) = (ItemRecord::new(known), Some(note));
+        (feed, item, TextRecord { note, body: Some(newest.xml.into()) })
     };
     let (feed, item, version) = any("a");
+    let tick = Some(item.body);
     let frames = |after: &[Vec<u8>]| {
         let piece = ExportRecord::Item(feed.clone(), Box::new(item.clone()));
         let mut frames = vec![encoded(&head(), 0), encoded(&piece, 1)];
@@ -155,15 +155,15 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
         framed(FORMAT, &frames.iter().map(Vec::as_slice).collect::<Vec<_>>())
     };
     // Each version is handed on before the next is read: that the file ends too early is seen only then.
-    let part = |version: &KeptVersion| {
-        encoded(&ExportRecord::Version(feed.clone(), Box::new(version.clone())), 1)
+    let part = |version: &TextRecord| {
+        encoded(&ExportRecord::Text(feed.clone(), tick, Box::new(version.clone())), 1)
     };
     let file = frames(&[part(&version), part(&version)]);
     let mut reader = ExportReader::open(file.as_slice()).unwrap();
     assert!(matches!(reader.next_piece(), Ok(Some(ExportRecord::Item(..)))));
     for _ in 0..2 {
         let next = reader.next_piece().unwrap();
-        assert_eq!(next, Some(ExportRecord::Version(feed.clone(), Box::new(version.clone()))));
+        assert_eq!(next, Some(ExportRecord::Text(feed.clone(), tick, Box::new(version.clone()))));
     }
     assert!(matches!(reader.next_piece(), Err(PortableError::Damaged(_))));
 
@@ -180,9 +180,9 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
     assert!(is_refused([&[1, 1], size.as_slice(), &packed].concat()));
     // Nor does one have millions of almost nothing; text counts as what it is.
     let mut many = version.clone();
-    many.markup.as_mut().unwrap().xml = " ".repeat(8 << 20);
+    many.body = Some(vec![0; 8 << 20].into());
     assert!(!is_refused(part(&many)));
-    let none = CarriedFrame { since: Time::from_unix(7), order: Vec::new(), skeleton: None };
+    let none = FrameRecord { since: Time::from_unix(7), run: 0, order: Vec::new(), skeleton: None };
     let none = ExportRecord::Frame(feed.clone(), Box::new(none));
     let order = |count: usize| {
         let mut bytes = encoded(&none, 1);
@@ -195,8 +195,14 @@ fn a_file_takes_the_memory_of_one_piece_at_a_time() {
     assert!(!is_refused(order(1 << 20)) && is_refused(order(5 << 20)));
 }
 
+/// A state as it is handed over.
+fn head_of(state: FeedState) -> StateRecord {
+    StateRecord { state, next_event: 0, write: 1, asked_at: None }
+}
+
 #[test]
 fn a_copy_begins_a_new_window() {
+    let restarted = |state, known, now| restarted(head_of(state), known, now).state;
     let at = |seconds: i64| Time::from_unix(1_795_191_605 + seconds);
     let mut state = FeedState::untouched(tidegate_core::model::Format::Atom10, at(0));
     assert_eq!(restarted(state.clone(), at(0), at(50)).tick, None, "nothing was ever told");
@@ -230,7 +236,7 @@ fn a_fingerprint_tells_pieces_and_their_order_apart() {
     let state = |name: &str, seconds| {
         let at = Time::from_unix(1_795_191_605 + seconds);
         let state = FeedState::untouched(tidegate_core::model::Format::Atom10, at);
-        ExportRecord::State(FeedName::new(name).unwrap(), Box::new(state))
+        ExportRecord::State(FeedName::new(name).unwrap(), Box::new(head_of(state)))
     };
     let digest = |pieces: &[ExportRecord]| {
         let mut digest = ExportDigest::default();
@@ -254,7 +260,7 @@ proptest! {
         let pieces = [
             ExportRecord::Feed(Box::new(feed)),
             ExportRecord::Poll(Box::new(poll)),
-            ExportRecord::State(name, Box::new(state)),
+            ExportRecord::State(name, Box::new(head_of(state))),
         ];
         prop_assert_eq!(read(&written(&pieces)).unwrap(), pieces);
     }

@@ -9,11 +9,11 @@ use super::statements::{
     ANALYZE, BEAT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_VERSIONS, KEPT_POSITIONS, LEAVE, LOOK,
     NUMBER, POSITION, TABLES, VERSION,
 };
-use super::transaction::{OpenTransaction, PostgresTransaction};
+use super::transaction::OpenTransaction;
 use crate::embedded::{StorePlace, WriteScope};
 use crate::engine::RecordKey;
 use crate::gateways::{GatewayId, Gateways, KnownGateway};
-use crate::{Epoch, StoreError, since_boot};
+use crate::{StoreError, since_boot};
 use bytes::Bytes;
 use deadpool_postgres::{Object, Pool};
 use std::io;
@@ -162,13 +162,13 @@ impl Database {
     pub(crate) fn begin(
         self: &Arc<Self>,
         scope: &WriteScope,
-    ) -> Result<PostgresTransaction, StoreError> {
+    ) -> Result<PostgresEngine, StoreError> {
         let (pool, handle, scope) = (self.pool.clone(), self.handle()?, scope.clone());
         let begun = self.run("begin a write", async move {
             let client = connection(&pool).await?;
             in_time(OpenTransaction::begin(client, handle, &scope)).await
         })?;
-        Ok(PostgresTransaction::new(Arc::clone(self), Arc::new(begun)))
+        Ok(PostgresEngine::new(Arc::clone(self), Some(Arc::new(begun))))
     }
 
     /// The entries as of one moment, with what is at `key`. Blocks.
@@ -301,17 +301,7 @@ async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<(), SqlErr
     Ok(())
 }
 
-impl StorePlace for Database {
-    fn blocks(&self) -> bool {
-        true
-    }
-
-    fn note(&self, _epoch: Epoch) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn closed(&self, _epoch: Epoch) {}
-}
+impl StorePlace for Database {}
 
 impl Drop for Database {
     fn drop(&mut self) {

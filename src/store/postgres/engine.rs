@@ -1,24 +1,20 @@
 //! PostgreSQL as the store's database: one table of entries, by class and key; within a transaction, or each statement for
 //! itself.
 
-use super::connect::{SqlError, connection, execute, get, in_time, query};
+use super::connect::{SqlError, connection, get, in_time, only, query};
 use super::database::Database;
-use super::statements::{CLEAR, FIRST, GET, GET_MANY, LAST, SIZES};
-use super::transaction::OpenTransaction;
+use super::statements::{FIRST, GET, GET_MANY, LAST, SIZES};
+use super::transaction::{MemoryNotes, OpenTransaction, commit};
 use crate::StoreError;
 use crate::engine::{
-    Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, SnapshotWith, Writes,
-    beginning_with,
+    Class, Engine, KeyOrder, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey, SnapshotWith,
+    Writes,
 };
 use bytes::Bytes;
 use deadpool_postgres::Object;
-use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// The most bytes of values that one answer to a question for many has, about.
-const MANY_BYTES: usize = 8 << 20;
 
 /// The entries of a database.
 pub(crate) struct PostgresEngine {
@@ -63,6 +59,17 @@ impl PostgresEngine {
         Self { database, transaction }
     }
 
+    /// Writes and commits, where it is a transaction. After an error it is unknown whether that was done. Blocks.
+    pub(crate) fn commit(&self, notes: MemoryNotes) -> Result<(), StoreError> {
+        let open = Arc::clone(self.opened()?);
+        self.database.run("write", async move { in_time(commit(&open, notes)).await })
+    }
+
+    fn opened(&self) -> Result<&Arc<OpenTransaction>, StoreError> {
+        let source = || io::Error::other("there is no transaction");
+        self.transaction.as_ref().ok_or_else(|| StoreError::Io { doing: "write", source: source() })
+    }
+
     /// Asks on the transaction's connection, or on any. Blocks.
     pub(super) fn ask<T, F>(
         &self,
@@ -95,7 +102,7 @@ impl Engine for PostgresEngine {
         true
     }
 
-    fn is_far(&self) -> bool {
+    fn is_shared(&self) -> bool {
         true
     }
 
@@ -116,29 +123,18 @@ impl Engine for PostgresEngine {
         })
     }
 
-    fn get_many(
-        &self,
-        wanted: BTreeSet<RecordKey>,
-    ) -> Result<Vec<(RecordKey, Option<Bytes>)>, StoreError> {
+    fn get_many(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let (classes, keys): (Vec<i16>, Vec<Vec<u8>>) =
-            wanted.iter().map(|(class, key)| (number(*class), key.clone())).unzip();
+            keys.iter().map(|(class, key)| (number(*class), key.clone())).unzip();
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
         self.ask("read", move |client| async move {
-            let bytes = limited(MANY_BYTES);
-            let rows = query(&client, GET_MANY, &[&classes, &keys, &bytes]).await?;
-            let mut found = HashMap::with_capacity(rows.len());
-            for row in &rows {
-                let class = u8::try_from(get::<i16>(row, 0)?).ok().and_then(Class::numbered);
-                let value = get::<Option<&[u8]>>(row, 2)?.map(Bytes::copy_from_slice);
-                let key = get::<Vec<u8>>(row, 1)?;
-                found.extend(class.map(|class| ((class, key), value)));
-            }
-            // One that is there and was too much for this answer is left out.
-            let answered = wanted.into_iter().filter_map(|key| match found.remove(&key) {
-                Some(Some(value)) => Some((key, Some(value))),
-                Some(None) => None,
-                None => Some((key, None)),
-            });
-            Ok(answered.collect())
+            let rows = query(&client, GET_MANY, &[&classes, &keys, &limited(MANY_BYTES)]).await?;
+            // Some of what is wanted is answered in any case.
+            only(&rows)?;
+            let value = |row| Ok(get::<Option<&[u8]>>(row, 0)?.map(Bytes::copy_from_slice));
+            rows.iter().map(value).collect()
         })
     }
 
@@ -170,16 +166,20 @@ impl Engine for PostgresEngine {
 
     fn sizes(
         &self,
-        class: Class,
-        range: &KeyRange,
+        ranges: &[(Class, KeyRange)],
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
-        let (class, (from, to)) = (number(class), bounds(range));
+    ) -> Result<Vec<(RecordKey, u64)>, StoreError> {
+        let classes: Vec<Class> = ranges.iter().map(|(class, _)| *class).collect();
+        let numbers: Vec<i16> = classes.iter().map(|class| number(*class)).collect();
+        let (from, to): (Vec<_>, Vec<_>) = ranges.iter().map(|(_, range)| bounds(range)).unzip();
         self.ask("read", move |client| async move {
-            let rows = limited(limit);
-            let found = query(&client, SIZES, &[&class, &from, &to, &rows]).await?;
-            let size = |row: &tokio_postgres::Row| -> Result<(Vec<u8>, u64), SqlError> {
-                Ok((get(row, 0)?, u64::try_from(get::<i32>(row, 1)?).unwrap_or_default()))
+            let found = query(&client, SIZES, &[&numbers, &from, &to, &limited(limit)]).await?;
+            let size = |row| {
+                let class = classes.get(get::<i64>(row, 0)? as usize).copied();
+                let class =
+                    class.ok_or_else(|| SqlError::Refused("it has another range".into()))?;
+                let size = u64::try_from(get::<i32>(row, 2)?).unwrap_or_default();
+                Ok(((class, get(row, 1)?), size))
             };
             found.iter().map(size).collect()
         })
@@ -187,19 +187,8 @@ impl Engine for PostgresEngine {
 
     /// What is applied is sent with the commit.
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
-        let outside = || io::Error::other("there is no transaction");
-        let outside = || StoreError::Io { doing: "write", source: outside() };
-        self.transaction.as_ref().ok_or_else(outside)?.write(writes);
+        self.opened()?.write(writes);
         Ok(())
-    }
-
-    /// All of the range goes at once.
-    fn clear(&self, class: Class, prefix: &[u8], _limit: usize) -> Result<bool, StoreError> {
-        let (class, (from, to)) = (number(class), bounds(&beginning_with(prefix)));
-        self.ask("write", move |client| async move {
-            execute(&client, CLEAR, &[&class, &from, &to]).await?;
-            Ok(false)
-        })
     }
 
     fn pass(&self) -> Result<(), StoreError> {

@@ -64,9 +64,6 @@ pub(super) const PUT: &str = "INSERT INTO tidegate_entry (class, key, value, sho
 pub(super) const REMOVE: &str = "DELETE FROM tidegate_entry e \
     USING unnest($1::smallint[], $2::bytea[]) AS gone (class, key) \
     WHERE e.class = gone.class AND e.key = gone.key";
-/// Removes a range.
-pub(super) const CLEAR: &str =
-    "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND key < $3";
 /// Notes what a transaction did to what gateways have in memory, and what the change log is to say of it.
 pub(super) const NOTE: &str = "INSERT INTO tidegate_change (at, key, logged, shown) \
     SELECT $1, key, logged, shown::jsonb \
@@ -112,19 +109,24 @@ pub(super) const ANALYZE: &str = "ANALYZE tidegate_entry";
 
 /// A value.
 pub(super) const GET: &str = "SELECT value FROM tidegate_entry WHERE class = $1 AND key = $2";
-/// Many values, up to a number of bytes; of those beyond it, that they are there.
-pub(super) const GET_MANY: &str = "SELECT class, key, CASE WHEN before < $3 THEN value END FROM \
-    (SELECT e.class, e.key, e.value, sum(octet_length(e.value)) OVER (ORDER BY e.class, e.key) \
-    - octet_length(e.value) AS before FROM tidegate_entry e \
-    JOIN unnest($1::smallint[], $2::bytea[]) AS wanted (class, key) \
-    ON e.class = wanted.class AND e.key = wanted.key) AS found";
+/// The first of many values, up to a number of bytes, in the order in which they are asked for.
+pub(super) const GET_MANY: &str = "SELECT value FROM (SELECT wanted.place, e.value, \
+    coalesce(sum(octet_length(e.value)) OVER (ORDER BY wanted.place), 0) \
+    - coalesce(octet_length(e.value), 0) AS before \
+    FROM unnest($1::smallint[], $2::bytea[]) WITH ORDINALITY AS wanted (class, key, place) \
+    LEFT JOIN tidegate_entry e ON e.class = wanted.class AND e.key = wanted.key) AS found \
+    WHERE before < $3 ORDER BY place";
 /// The first entries of a range.
 pub(super) const FIRST: &str = portion!("ASC");
 /// The last entries of a range.
 pub(super) const LAST: &str = portion!("DESC");
-/// The first keys of a range, with what their values take.
-pub(super) const SIZES: &str = "SELECT key, octet_length(value) FROM tidegate_entry \
-    WHERE class = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
+/// The first keys of each of many ranges, with which of them it is, and what their values take.
+pub(super) const SIZES: &str = "SELECT wanted.place - 1, e.key, octet_length(e.value) \
+    FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) WITH ORDINALITY \
+    AS wanted (class, first, behind, place), \
+    LATERAL (SELECT key, value FROM tidegate_entry WHERE class = wanted.class \
+    AND key >= wanted.first AND key < wanted.behind ORDER BY key LIMIT $4) AS e \
+    ORDER BY wanted.place, e.key";
 
 /// The format of the tables.
 pub(super) const FORMAT: i32 = 1;

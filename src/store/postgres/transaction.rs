@@ -1,14 +1,13 @@
 //! Transactions: those that read as of one moment, and those that write. What is written is sent together with the
 //! commit.
 
-use super::connect::{SqlError, get, in_time};
-use super::database::Database;
-use super::engine::{PostgresEngine, number};
+use super::connect::{SqlError, execute, get};
+use super::engine::number;
 use super::shown;
 use super::statements::{BEGIN, BEGIN_READ, COMMIT, GET, LOCK, NOTE, PUT, REACH, REMOVE, ROLLBACK};
+use crate::Epoch;
 use crate::embedded::WriteScope;
 use crate::engine::{Class, RecordKey, Writes};
-use crate::{Epoch, StoreError};
 use bytes::Bytes;
 use deadpool_postgres::Object;
 use std::collections::BTreeMap;
@@ -158,35 +157,6 @@ impl Drop for OpenTransaction {
     }
 }
 
-/// A transaction that writes. It is rolled back unless it is committed.
-pub(crate) struct PostgresTransaction {
-    database: Arc<Database>,
-    open: Arc<OpenTransaction>,
-}
-
-impl PostgresTransaction {
-    pub(super) const fn new(database: Arc<Database>, open: Arc<OpenTransaction>) -> Self {
-        Self { database, open }
-    }
-
-    /// The entries as it sees them, without what it is to write.
-    pub(crate) fn engine(&self) -> PostgresEngine {
-        PostgresEngine::new(Arc::clone(&self.database), Some(Arc::clone(&self.open)))
-    }
-
-    /// Writes and commits. After an error it is unknown whether that was done. Blocks.
-    pub(crate) fn commit(self, notes: MemoryNotes) -> Result<(), StoreError> {
-        let open = Arc::clone(&self.open);
-        self.database.run("write", async move {
-            let writes =
-                std::mem::take(&mut *open.writes.lock().unwrap_or_else(PoisonError::into_inner));
-            in_time(send(&open.client, writes, notes)).await?;
-            open.is_over.store(true, Ordering::Release);
-            Ok(())
-        })
-    }
-}
-
 /// Entries that one statement sets, and what people read of each.
 #[derive(Default)]
 struct Puts {
@@ -197,7 +167,9 @@ struct Puts {
 }
 
 /// Sends everything, the last of it together with the commit.
-async fn send(client: &Object, writes: Writes, notes: MemoryNotes) -> Result<(), SqlError> {
+pub(super) async fn commit(open: &OpenTransaction, notes: MemoryNotes) -> Result<(), SqlError> {
+    let writes = std::mem::take(&mut *open.writes.lock().unwrap_or_else(PoisonError::into_inner));
+    let client = &open.client;
     let (mut classes, mut gone, mut puts, mut bytes) = (Vec::new(), Vec::new(), Puts::default(), 0);
     for ((class, key), value) in writes {
         let Some(value) = value else {
@@ -212,13 +184,13 @@ async fn send(client: &Object, writes: Writes, notes: MemoryNotes) -> Result<(),
         puts.values.push(value);
         if bytes >= PUT_BYTES {
             let Puts { classes, keys, values, shown } = std::mem::take(&mut puts);
-            super::connect::execute(client, PUT, &[&classes, &keys, &values, &shown]).await?;
+            execute(client, PUT, &[&classes, &keys, &values, &shown]).await?;
             bytes = 0;
         }
     }
     if let Some((epoch, closed)) = notes.reached {
         let epoch = i64::try_from(epoch.0).unwrap_or(i64::MAX);
-        super::connect::execute(client, REACH, &[&epoch, &closed.unix()]).await?;
+        execute(client, REACH, &[&epoch, &closed.unix()]).await?;
     }
     // What sets and removes nothing costs no wait.
     let remove = client.prepare_cached(REMOVE).await?;
@@ -240,5 +212,7 @@ async fn send(client: &Object, writes: Writes, notes: MemoryNotes) -> Result<(),
     removed?;
     set?;
     noted?;
-    Ok(committed?)
+    committed?;
+    open.is_over.store(true, Ordering::Release);
+    Ok(())
 }

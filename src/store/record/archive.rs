@@ -2,13 +2,11 @@
 
 use super::RecordError;
 use serde::{Deserialize, Serialize};
-use tidegate_core::model::{
-    Archive, ArchiveNote, Deletion, Item, ItemStatus, Markup, Shared, Skeleton, Tick, Version,
-};
+use tidegate_core::model::{Archive, ArchiveNote, Deletion, Item, Skeleton};
 
 /// An [`ArchiveNote`], and how many blocks the content has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ArchiveRecord {
+pub struct ArchiveRecord {
     pub(crate) note: ArchiveNote,
     /// The blocks of its content; none where it was dropped.
     pub(crate) blocks: u32,
@@ -18,7 +16,7 @@ pub(crate) struct ArchiveRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentRecord {
     head: Option<HeadOfSegment>,
-    items: Vec<SealedItem>,
+    items: Vec<Item>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,16 +24,6 @@ struct HeadOfSegment {
     upstream: String,
     skeleton: Skeleton,
     deleted: Vec<Deletion>,
-}
-
-/// An item as it was sealed: what it is besides is none of the archive's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct SealedItem {
-    published_id: String,
-    tick: Tick,
-    standing: ItemStatus,
-    winner: Version<Markup>,
-    conflicts: Vec<Version<Markup>>,
 }
 
 impl SegmentRecord {
@@ -56,7 +44,8 @@ impl SegmentRecord {
                 filled = 0;
             }
             filled = filled.saturating_add(weight);
-            open.items.push(item.into());
+            // What it is besides is none of the archive's.
+            open.items.push(Item { sse091: None, extras: None, touched: 0, ..item.clone() });
         }
         blocks.push(open);
         blocks
@@ -72,35 +61,9 @@ impl SegmentRecord {
         let (mut head, mut items) = (None, Vec::new());
         for block in blocks {
             head = head.or(block.head);
-            items.extend(block.items.into_iter().map(Item::from));
+            items.extend(block.items);
         }
         let HeadOfSegment { upstream, skeleton, deleted } = head.ok_or(RecordError::Short)?;
         Ok(Archive { upstream, skeleton, items, deleted })
-    }
-}
-
-impl From<&Item> for SealedItem {
-    fn from(item: &Item) -> Self {
-        Self {
-            published_id: item.published_id.clone(),
-            tick: item.tick,
-            standing: item.standing.clone(),
-            winner: item.shared.winner.clone(),
-            conflicts: item.shared.conflicts.clone(),
-        }
-    }
-}
-
-impl From<SealedItem> for Item {
-    fn from(sealed: SealedItem) -> Self {
-        Self {
-            shared: Shared { winner: sealed.winner, conflicts: sealed.conflicts },
-            published_id: sealed.published_id,
-            tick: sealed.tick,
-            standing: sealed.standing,
-            sse091: None,
-            extras: None,
-            touched: 0,
-        }
     }
 }

@@ -9,7 +9,7 @@ use tidegate_core::model::{LedgerEntry, Markup, Skeleton, SyncId, Tick, Time, Ve
 
 /// The order of a feed's reader view and the document around its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FrameRecord {
+pub struct FrameRecord {
     /// Since when it is in force.
     pub(crate) since: Time,
     /// How many before it were stored as differences in a row.
@@ -20,7 +20,7 @@ pub(crate) struct FrameRecord {
 
 /// What the ledger has of an item, and where its newest bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ItemRecord {
+pub struct ItemRecord {
     pub(crate) known: LedgerEntry,
     /// The tick of the newest version that brought bytes.
     pub(crate) body: Tick,
@@ -41,20 +41,16 @@ impl ItemRecord {
 }
 
 /// A version of an item with its bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct TextRecord {
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TextRecord {
     /// What is noted of the version; none where it is not kept any more, and of bytes that made no version.
     pub(crate) note: Option<VersionNote>,
     /// Its bytes: a record of their own, which may be a difference to those of a later version.
+    #[serde(with = "carried_bytes")]
     pub(crate) body: Option<Bytes>,
 }
 
 impl TextRecord {
-    /// Bytes of no version.
-    pub(crate) fn of_body(body: Vec<u8>) -> Self {
-        Self { note: None, body: Some(body.into()) }
-    }
-
     /// Writes it: the body, which is packed by itself, follows the note.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, RecordError> {
         let mut bytes = encode_plain(&self.note, VALUE_LIMIT)?;
@@ -70,5 +66,25 @@ impl TextRecord {
         }
         let (note, body) = postcard::take_from_bytes(payload)?;
         Ok(Self { note, body: (!body.is_empty()).then(|| bytes.slice_ref(body)) })
+    }
+}
+
+/// Bytes that are taken as a whole where they are read.
+pub(crate) mod carried_bytes {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        bytes: &Option<Bytes>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        bytes.as_deref().serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Bytes>, D::Error> {
+        let bytes = Option::<&'de [u8]>::deserialize(from)?;
+        Ok(bytes.map(Bytes::copy_from_slice))
     }
 }

@@ -126,20 +126,20 @@ records! {
             SegmentRecord::blocks(&archive, 1 << 20).remove(0)
         });
     identities_round_trip "identity.hex": (any::<u64>(), any::<(u32, u32)>(), time()).prop_map(
-        |(fence, (mark, after), running)| IdentityRecord {
-            endpoint: EndpointId::own("gate.example").unwrap(),
-            fence,
-            sup_ids: SupIdBasis::Name,
-            lineage: Lineage::new([Stretch { mark, after: after.into() }]),
-            running: Some(running),
+        |(fence, (mark, after), running)| {
+            let mut log_ages = LogAges::default();
+            log_ages.note(Duration::from_secs(3600), Epoch(mark.into()));
+            log_ages.note(Duration::from_secs(7200), Epoch(u64::from(mark) + u64::from(after)));
+            IdentityRecord {
+                endpoint: EndpointId::own("gate.example").unwrap(),
+                fence,
+                sup_ids: SupIdBasis::Name,
+                lineage: Lineage::new([Stretch { mark, after: after.into() }]),
+                running: Some(running),
+                log_ages,
+            }
         },
     );
-    log_ages_round_trip "log-ages.hex": any::<(u16, u16)>().prop_map(|(first, more)| {
-        let mut ages = LogAges::default();
-        ages.note(Duration::from_secs(3600), Epoch(first.into()));
-        ages.note(Duration::from_secs(7200), Epoch(u64::from(first) + u64::from(more)));
-        ages
-    });
     applied_origins_round_trip "applied-origins.hex": any_feed()
         .prop_map(|feed| AppliedOrigins([(feed.name, feed.url)].into()));
 }

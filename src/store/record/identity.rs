@@ -1,5 +1,6 @@
 //! What a store says of itself.
 
+use super::LogAges;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{EndpointId, Lineage, SupIdBasis, Time};
 
@@ -16,4 +17,6 @@ pub(crate) struct IdentityRecord {
     pub(crate) lineage: Lineage,
     /// Where the running time stood when it was last noted.
     pub(crate) running: Option<Time>,
+    /// How old the change log is.
+    pub(crate) log_ages: LogAges,
 }

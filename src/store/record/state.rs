@@ -6,7 +6,7 @@ use tidegate_core::model::{FeedState, Time};
 
 /// A [`FeedState`], and which events are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StateRecord {
+pub struct StateRecord {
     pub(crate) state: FeedState,
     /// The number of the next event; those kept end before it.
     pub(crate) next_event: u64,

@@ -1,16 +1,17 @@
-//! sled as the store's database: one tree per class of value, since sixteen neighbours share a leaf and
-//! are written together, whatever their size. Large values stand in pieces in a tree of their own.
+//! sled as the store's database: one tree, whose keys begin with the class. Sixteen neighbours share a leaf and are
+//! written together, whatever their size; so large values stand in pieces, behind all classes.
 
 use super::barrier::FlushAndSync;
 use super::watchdog::Watchdog;
 use crate::StoreError;
-use crate::engine::{Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, Writes};
-use ::sled::transaction::{ConflictableTransactionError, TransactionError};
-use ::sled::{Db, IVec, Transactional, Tree};
+use crate::engine::{
+    Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, Writes, beginning_with,
+};
+use ::sled::{Batch, Db, IVec};
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
+use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -25,8 +26,8 @@ const PIECES_LIMIT: usize = u16::MAX as usize;
 const WHOLE: u8 = 0;
 /// The size of a value in pieces stands behind this byte.
 const IN_PIECES: u8 = 1;
-/// How often in a row another value may take the place of one while its pieces are read.
-const REPLACED_LIMIT: usize = 64;
+/// What the keys of pieces begin with, in the place of a class.
+pub(super) const PIECES: u8 = u8::MAX;
 /// sled's page cache, in bytes. Its default is 1 GiB.
 const CACHE: u64 = 64 * 1024 * 1024;
 /// How often sled flushes by itself, in milliseconds; its garbage collection runs then.
@@ -36,36 +37,29 @@ const FLUSH_EVERY: u64 = 500;
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A tree: that of a class, or one that only the engine knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Place {
-    Of(Class),
-    /// Pieces of large values of all classes.
-    Pieces,
+/// The key of an entry in the tree.
+fn tree_key(class: Class, key: &[u8]) -> Vec<u8> {
+    [&[class as u8], key].concat()
 }
 
-impl Place {
-    /// All trees of values.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        Class::ALL.iter().map(|class| Self::Of(*class)).chain([Self::Pieces])
-    }
-
-    /// Its name.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Of(class) => class.name(),
-            Self::Pieces => "pieces",
-        }
-    }
+/// A range of a class in the tree.
+fn tree_range(class: Class, (begin, end): &KeyRange) -> KeyRange {
+    let key = |key: &Vec<u8>| tree_key(class, key);
+    let begin = match begin {
+        Bound::Unbounded => Bound::Included(tree_key(class, &[])),
+        begin => begin.as_ref().map(key),
+    };
+    let end = match end {
+        Bound::Unbounded => beginning_with(&[class as u8]).1,
+        end => end.as_ref().map(key),
+    };
+    (begin, end)
 }
-
-/// Entries of trees to set and to remove.
-pub(super) type TreeWrites = BTreeMap<(Place, Vec<u8>), Option<Vec<u8>>>;
 
 /// A sled database.
 pub(crate) struct SledEngine {
     path: String,
-    trees: HashMap<Place, Tree>,
+    db: Db,
     barrier: Mutex<FlushAndSync>,
     /// The database's file, opened before the engine had it, until the first barrier: the system tells of
     /// what was lost once to each who had the file open then, and the engine does not pass it on.
@@ -118,12 +112,9 @@ pub(super) fn open(data_folder: &Path, path: &Path) -> Result<SledEngine, StoreE
     let mut tries = 0;
     loop {
         // sled 0.34 panics on some damaged files where it should answer an error.
-        let opened = catch_unwind(AssertUnwindSafe(|| {
-            let db = config.open()?;
-            Ok((open_trees(&db)?, db))
-        }));
+        let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
         match opened {
-            Ok(Ok((trees, db))) => {
+            Ok(Ok(db)) => {
                 let barrier = sync_beside(path)
                     .and_then(|()| FlushAndSync::new(db.clone(), path))
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
@@ -132,7 +123,7 @@ pub(super) fn open(data_folder: &Path, path: &Path) -> Result<SledEngine, StoreE
                 // What it answers is no barrier's answer.
                 let watchdog = Watchdog::new(move || drop(waking.flush()))
                     .map_err(|source| StoreError::Io { doing: "open its database", source })?;
-                return Ok(SledEngine { path: shown, trees, barrier, opened_before, watchdog });
+                return Ok(SledEngine { path: shown, db, barrier, opened_before, watchdog });
             }
             Ok(Err(error)) if is_locked(&error) => {
                 tries += 1;
@@ -156,10 +147,6 @@ fn sync_beside(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-fn open_trees(db: &Db) -> ::sled::Result<HashMap<Place, Tree>> {
-    Place::all().map(|place| Ok((place, db.open_tree(place.name())?))).collect()
-}
-
 /// sled tells only in words that its lock is taken.
 fn is_locked(error: &::sled::Error) -> bool {
     matches!(error, ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
@@ -172,140 +159,70 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl SledEngine {
-    /// A tree.
-    pub(super) fn tree(&self, place: Place) -> Result<&Tree, StoreError> {
-        // There is one for every place.
-        self.trees.get(&place).ok_or_else(|| self.damaged(place, &[], "there is no such tree"))
-    }
-
-    /// Removes one entry of a tree; not durable yet.
-    fn remove(&self, place: Place, key: &[u8]) -> Result<(), StoreError> {
-        let removed = self.tree(place)?.remove(key);
-        removed.map(drop).map_err(|error| self.failed("write", error))
-    }
-
     /// What an error of the engine means.
-    pub(super) fn failed(&self, doing: &'static str, error: ::sled::Error) -> StoreError {
+    fn failed(&self, doing: &'static str, error: ::sled::Error) -> StoreError {
         failed(&self.path, doing, error)
     }
 
     /// An entry that cannot be right.
-    pub(super) fn damaged(&self, place: Place, key: &[u8], what: &str) -> StoreError {
-        let what = format!("in {} at {}: {what}", place.name(), key.escape_ascii());
+    fn damaged(&self, key: &[u8], what: &str) -> StoreError {
+        let (class, key) = key.split_first().unwrap_or((&0, &[]));
+        let known = Class::ALL.iter().find(|known| **known as u8 == *class);
+        let class = known.map_or("pieces", |class| class.name());
+        let what = format!("in {class} at {}: {what}", key.escape_ascii());
         StoreError::Damaged { path: self.path.clone(), what }
     }
 
-    fn root(&self, class: Class, key: &[u8]) -> Result<Option<IVec>, StoreError> {
-        self.tree(Place::Of(class))?.get(key).map_err(|error| self.failed("read", error))
+    fn root(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
+        self.db.get(key).map_err(|error| self.failed("read", error))
     }
 
-    /// The value whose root entry is `root`; `None` where it was removed meanwhile. Where another value takes its place
-    /// meanwhile, pieces are missing, and that one is read.
-    fn whole(&self, class: Class, key: &[u8], root: &IVec) -> Result<Option<Bytes>, StoreError> {
-        let mut root = root.clone();
-        for _ in 0..REPLACED_LIMIT {
-            let Some(pieces) = ValuePieces::of(&root) else {
-                let value = root.split_first().filter(|(first, _)| **first == WHOLE);
-                let value = value.map(|(_, value)| Bytes::copy_from_slice(value));
-                let damaged = || self.damaged(Place::Of(class), key, "it has no head");
-                return value.ok_or_else(damaged).map(Some);
-            };
-            if let Some(value) = self.joined(class, key, pieces)? {
-                return Ok(Some(value));
-            }
-            match self.root(class, key)? {
-                None => return Ok(None),
-                Some(now) if now == root => break,
-                Some(now) => root = now,
-            }
-        }
-        Err(self.damaged(Place::Of(class), key, "a piece is missing"))
-    }
-
-    /// The value of these pieces; `None` where one is missing.
-    fn joined(
-        &self,
-        class: Class,
-        key: &[u8],
-        pieces: ValuePieces,
-    ) -> Result<Option<Bytes>, StoreError> {
-        let tree = self.tree(Place::Pieces)?;
+    /// The value whose root entry is `root`. Nobody writes it meanwhile.
+    fn whole(&self, key: &[u8], root: &IVec) -> Result<Bytes, StoreError> {
+        let Some(size) = size_in_pieces(root) else {
+            let value = root.split_first().filter(|(first, _)| **first == WHOLE);
+            let value = value.map(|(_, value)| Bytes::copy_from_slice(value));
+            return value.ok_or_else(|| self.damaged(key, "it has no head"));
+        };
         let mut value = Vec::new();
-        for key in pieces.keys(class, key) {
-            let piece = tree.get(key).map_err(|error| self.failed("read", error))?;
-            let Some(piece) = piece else { return Ok(None) };
-            value.extend_from_slice(&piece);
+        for piece in piece_keys(key, size) {
+            let missing = || self.damaged(key, "a piece is missing");
+            value.extend_from_slice(&self.root(&piece)?.ok_or_else(missing)?);
         }
-        Ok(Some(value.into()))
+        Ok(value.into())
     }
 
-    /// The entries of trees that make these writes: a large value is a root and its pieces, and what was
-    /// there before goes with its own.
-    fn tree_writes(&self, writes: Writes) -> Result<TreeWrites, StoreError> {
-        let mut made = TreeWrites::new();
-        for ((class, key), value) in writes {
-            let before = self.root(class, &key)?;
-            let old = before.as_deref().and_then(ValuePieces::of);
-            if let Some(old) = old {
-                made.extend(old.keys(class, &key).map(|key| ((Place::Pieces, key), None)));
+    /// Plans to set or remove an entry: a large value is a root and its pieces, and what was there before goes with its
+    /// own.
+    fn write(
+        &self,
+        batch: &mut Batch,
+        key: &[u8],
+        value: Option<Vec<u8>>,
+    ) -> Result<(), StoreError> {
+        let before = self.root(key)?;
+        let old = before.as_deref().and_then(size_in_pieces);
+        old.into_iter().flat_map(|old| piece_keys(key, old)).for_each(|key| batch.remove(key));
+        match value {
+            None => batch.remove(key),
+            Some(value) if value.len() < PIECE => {
+                batch.insert(key, [&[WHOLE], value.as_slice()].concat());
             }
-            let root = match value {
-                None if before.is_none() => continue,
-                None => None,
-                Some(value) if value.len() < PIECE => Some([&[WHOLE], value.as_slice()].concat()),
-                Some(value) => {
-                    let too_large = || StoreError::TooLarge {
-                        what: format!("the value {} of {}", key.escape_ascii(), class.name()),
-                        size: value.len(),
-                        limit: PIECE * PIECES_LIMIT,
-                    };
-                    let size = u32::try_from(value.len()).map_err(|_| too_large())?;
-                    let turn = old.map_or(0, |old| old.turn.wrapping_add(1));
-                    let new = ValuePieces { size, turn };
-                    if new.count() > PIECES_LIMIT {
-                        return Err(too_large());
-                    }
-                    for (key, part) in new.keys(class, &key).zip(value.chunks(PIECE)) {
-                        made.insert((Place::Pieces, key), Some(part.to_vec()));
-                    }
-                    Some(new.root())
+            Some(value) => {
+                let limit = PIECE * PIECES_LIMIT;
+                let size = u32::try_from(value.len()).ok().filter(|_| value.len() <= limit);
+                let size = size.ok_or_else(|| StoreError::TooLarge {
+                    what: format!("the value {}", key.escape_ascii()),
+                    size: value.len(),
+                    limit,
+                })?;
+                for (key, piece) in piece_keys(key, size).zip(value.chunks(PIECE)) {
+                    batch.insert(key, piece);
                 }
-            };
-            made.insert((Place::Of(class), key), root);
-        }
-        Ok(made)
-    }
-
-    /// Sets and removes entries as one transaction; not durable yet.
-    pub(super) fn transact(&self, writes: &TreeWrites) -> Result<(), StoreError> {
-        let mut places: Vec<Place> = writes.keys().map(|(place, _)| *place).collect();
-        places.dedup();
-        let touched: Vec<&Tree> =
-            places.iter().map(|place| self.tree(*place)).collect::<Result<_, _>>()?;
-        if touched.is_empty() {
-            return Ok(());
-        }
-        let applied = touched.as_slice().transaction(|views| {
-            for ((place, key), value) in writes {
-                let view = places.iter().zip(views).find(|(touched, _)| *touched == place);
-                match (view, value) {
-                    (Some((_, view)), Some(value)) => {
-                        view.insert(key.as_slice(), value.as_slice())?;
-                    }
-                    (Some((_, view)), None) => {
-                        view.remove(key.as_slice())?;
-                    }
-                    (None, _) => {}
-                }
+                batch.insert(key, [&[IN_PIECES], size.to_be_bytes().as_slice()].concat());
             }
-            Ok::<(), ConflictableTransactionError<()>>(())
-        });
-        applied.map_err(|error| match error {
-            TransactionError::Storage(error) => self.failed("write", error),
-            TransactionError::Abort(()) => {
-                self.failed("write", ::sled::Error::Unsupported("aborted".to_owned()))
-            }
-        })
+        }
+        Ok(())
     }
 }
 
@@ -319,8 +236,8 @@ impl Engine for SledEngine {
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let root = self.root(class, key)?;
-        Ok(root.map(|root| self.whole(class, key, &root)).transpose()?.flatten())
+        let key = tree_key(class, key);
+        self.root(&key)?.map(|root| self.whole(&key, &root)).transpose()
     }
 
     fn portion(
@@ -330,7 +247,7 @@ impl Engine for SledEngine {
         order: KeyOrder,
         limit: usize,
     ) -> Result<Portion, StoreError> {
-        let mut found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
+        let mut found = self.db.range::<Vec<u8>, _>(tree_range(class, range));
         let (mut entries, mut bytes) = (Vec::new(), 0_usize);
         while entries.len() < limit && bytes < PORTION_BYTES {
             let entry = match order {
@@ -339,50 +256,36 @@ impl Engine for SledEngine {
             };
             let Some(entry) = entry else { return Ok(Portion { entries, has_more: false }) };
             let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            let Some(value) = self.whole(class, &key, &root)? else { continue };
+            let value = self.whole(&key, &root)?;
             bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
-            entries.push((key.to_vec(), value));
+            entries.push((without_class(&key), value));
         }
         Ok(Portion { entries, has_more: true })
     }
 
     fn sizes(
         &self,
-        class: Class,
-        range: &KeyRange,
+        ranges: &[(Class, KeyRange)],
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
-        let found = self.tree(Place::Of(class))?.range::<Vec<u8>, _>(range.clone());
+    ) -> Result<Vec<(RecordKey, u64)>, StoreError> {
         let mut sizes = Vec::new();
-        for entry in found.take(limit) {
-            let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            let size = match ValuePieces::of(&root) {
-                Some(pieces) => pieces.size.into(),
-                None => root.len().saturating_sub(1).try_into().unwrap_or(u64::MAX),
-            };
-            sizes.push((key.to_vec(), size));
+        for (class, range) in ranges {
+            for entry in self.db.range::<Vec<u8>, _>(tree_range(*class, range)).take(limit) {
+                let (key, root) = entry.map_err(|error| self.failed("read", error))?;
+                let whole = root.len().saturating_sub(1) as u64;
+                let size = size_in_pieces(&root).map_or(whole, u64::from);
+                sizes.push(((*class, without_class(&key)), size));
+            }
         }
         Ok(sizes)
     }
 
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
-        self.transact(&self.tree_writes(writes)?)
-    }
-
-    fn clear(&self, class: Class, prefix: &[u8], limit: usize) -> Result<bool, StoreError> {
-        let tree = self.tree(Place::Of(class))?;
-        let mut cleared = 0;
-        for entry in tree.scan_prefix(prefix).take(limit) {
-            let (key, root) = entry.map_err(|error| self.failed("read", error))?;
-            if let Some(pieces) = ValuePieces::of(&root) {
-                for piece in pieces.keys(class, &key) {
-                    self.remove(Place::Pieces, &piece)?;
-                }
-            }
-            self.remove(Place::Of(class), &key)?;
-            cleared += 1;
+        let mut batch = Batch::default();
+        for ((class, key), value) in writes {
+            self.write(&mut batch, &tree_key(class, &key), value)?;
         }
-        Ok(cleared == limit)
+        self.db.apply_batch(batch).map_err(|error| self.failed("write", error))
     }
 
     fn pass(&self) -> Result<(), StoreError> {
@@ -400,46 +303,26 @@ impl Engine for SledEngine {
     }
 
     fn wake(&self) {
-        if let Some(tree) = self.trees.values().next() {
-            drop(tree.flush());
-        }
+        drop(self.db.flush());
     }
 }
 
-/// The pieces of a large value.
-#[derive(Debug, Clone, Copy)]
-struct ValuePieces {
-    /// The bytes of the value.
-    size: u32,
-    /// Another one for each value at a key, so that nobody reads pieces of two of them as one.
-    turn: u8,
+fn without_class(key: &[u8]) -> Vec<u8> {
+    key.get(1..).unwrap_or_default().to_vec()
 }
 
-impl ValuePieces {
-    /// Those behind a root entry, where it has any.
-    fn of(root: &[u8]) -> Option<Self> {
-        let (turn, size) = root.strip_prefix(&[IN_PIECES])?.split_last()?;
-        Some(Self { size: u32::from_be_bytes(size.try_into().ok()?), turn: *turn })
-    }
+/// The size of the value behind a root entry, where that is in pieces.
+fn size_in_pieces(root: &[u8]) -> Option<u32> {
+    let size = root.strip_prefix(&[IN_PIECES])?.try_into().ok()?;
+    Some(u32::from_be_bytes(size))
+}
 
-    /// The root entry.
-    fn root(self) -> Vec<u8> {
-        [&[IN_PIECES], self.size.to_be_bytes().as_slice(), &[self.turn]].concat()
-    }
-
-    /// How many there are.
-    fn count(self) -> usize {
-        usize::try_from(self.size).unwrap_or(usize::MAX).div_ceil(PIECE)
-    }
-
-    /// Their keys: the value's own key, the turn, the piece's number, and the class.
-    fn keys(self, class: Class, key: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-        let key = key.to_vec();
-        let key = move |number: u16| {
-            [key.as_slice(), &[self.turn], number.to_be_bytes().as_slice(), &[class as u8]].concat()
-        };
-        (0..=u16::MAX).take(self.count()).map(key)
-    }
+/// The keys of the pieces of a value of `size` bytes: the key of its root, and the piece's number.
+fn piece_keys(root: &[u8], size: u32) -> impl Iterator<Item = Vec<u8>> + use<> {
+    let prefix = [&[PIECES], root].concat();
+    let count = (size as usize).div_ceil(PIECE);
+    let key = move |number: u16| [prefix.as_slice(), &number.to_be_bytes()].concat();
+    (0..=u16::MAX).take(count).map(key)
 }
 
 /// What an error of the engine means for the store in `path`.

@@ -1,27 +1,27 @@
 //! No piece of a value is left behind that was overwritten or removed.
 
-use super::engine::{PIECE, Place};
+use super::engine::{PIECE, PIECES};
 use crate::disk::faults::{change, news, noise, open};
 use crate::engine::Class;
 use crate::{Retention, Store};
 use std::path::Path;
 use tidegate_core::model::{Change, LedgerEntry, Markup, Revision, Time};
 
-/// The tree of a class.
-fn tree(db: &::sled::Db, class: Class) -> ::sled::Tree {
-    db.open_tree(class.name()).unwrap()
+/// The entries of a class.
+fn entries(db: &::sled::Db, class: Class) -> impl Iterator<Item = ::sled::IVec> {
+    db.scan_prefix([class as u8]).values().map(Result::unwrap)
 }
 
-/// The pieces of large values.
-fn pieces(db: &::sled::Db) -> ::sled::Tree {
-    db.open_tree("pieces").unwrap()
+/// How many pieces of large values there are.
+fn pieces(db: &::sled::Db) -> usize {
+    db.scan_prefix([PIECES]).count()
 }
 
 /// How many pieces the values of all classes refer to.
 fn referred(db: &::sled::Db) -> usize {
-    let roots = Class::ALL.iter().flat_map(|class| tree(db, *class).iter().values());
-    let counts = roots.map(|root| match &root.unwrap()[..] {
-        [1, size @ .., _] => {
+    let roots = Class::ALL.iter().flat_map(|class| entries(db, *class));
+    let counts = roots.map(|root| match &root[..] {
+        [1, size @ ..] => {
             let size = u32::from_be_bytes(size.try_into().unwrap());
             usize::try_from(size).unwrap().div_ceil(PIECE)
         }
@@ -52,22 +52,20 @@ async fn bytes_of_dropped_versions_are_removed() {
         let change = change(&store, &format!("{round} {large}")).await;
         store.commit(change).await.unwrap();
     }
-    let (store, bodies) = look(store, folder, |db| tree(db, Class::Texts).len()).await;
+    let (store, bodies) = look(store, folder, |db| entries(db, Class::Texts).count()).await;
     assert_eq!(bodies, 40);
     let ten = Retention { versions: 10, ..Retention::default() };
     let pruned = store.prune(&news(), &ten, Time::from_unix(1_795_200_000)).await.unwrap();
     assert_eq!(pruned.versions, 30);
     let (store, in_pieces) = look(store, folder, |db| {
-        assert_eq!(tree(db, Class::Texts).len(), 10);
-        let in_pieces = pieces(db).len();
+        assert_eq!(entries(db, Class::Texts).count(), 10);
+        let in_pieces = pieces(db);
         assert!(in_pieces > 0);
         assert_eq!(in_pieces, referred(db));
-        for place in Place::all() {
-            for entry in db.open_tree(place.name()).unwrap().iter() {
-                assert!(entry.unwrap().1.len() <= PIECE, "a value in {place:?}");
-            }
+        for entry in db.iter().values() {
+            assert!(entry.unwrap().len() <= PIECE);
         }
-        assert_eq!(tree(db, Class::Index).len(), 1);
+        assert_eq!(entries(db, Class::Index).count(), 1);
         in_pieces
     })
     .await;
@@ -86,16 +84,16 @@ async fn bytes_of_dropped_versions_are_removed() {
         ..small.clone()
     };
     store.commit(latest(&big, 0)).await.unwrap();
-    let (store, more) = look(store, folder, |db| pieces(db).len()).await;
+    let (store, more) = look(store, folder, pieces).await;
     assert!(more > in_pieces);
     store.commit(latest(version.markup.as_ref().unwrap(), 1)).await.unwrap();
-    let (store, now) = look(store, folder, |db| pieces(db).len()).await;
+    let (store, now) = look(store, folder, pieces).await;
     assert_eq!(now, in_pieces);
     let change = change(&store, "a version").await;
     store.commit(change).await.unwrap();
-    let (store, left) = look(store, folder, |db| tree(db, Class::Texts).len()).await;
+    let (store, left) = look(store, folder, |db| entries(db, Class::Texts).count()).await;
     assert_eq!(left, 11, "the newest bytes that made no version are gone");
     store.purge_feed(&news()).await.unwrap();
-    let (_, left) = look(store, folder, |db| pieces(db).len()).await;
+    let (_, left) = look(store, folder, pieces).await;
     assert_eq!(left, 0);
 }

@@ -24,7 +24,7 @@ pub(super) fn before_pass(
             EngineCall::Pass => before().map_err(|source| StoreError::Io { doing, source }),
             EngineCall::Read(..) | EngineCall::Apply(_) => Ok(()),
         });
-        Arc::new(WatchedEngine { engine, watch, is_far: false })
+        Arc::new(WatchedEngine { engine, watch })
     })
 }
 

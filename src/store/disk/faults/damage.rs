@@ -45,7 +45,7 @@ async fn damaged_marks_refuse_to_open() {
     let cases = [
         ("mark", &b""[..]),
         ("mark", b"\xff\xfe garbage"),
-        ("mark", b"tidegate store mark 1\nendpoint a\nfence 1\n"),
+        ("mark", b"{\"endpoint\":\"a\",\"fence\":1}"),
     ];
     for (name, damage) in cases {
         let folder = used().await;

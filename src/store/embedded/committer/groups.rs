@@ -2,7 +2,6 @@
 
 use super::super::request::{CommitRequest, PendingAnswer};
 use super::{CommitGroup, Committer};
-use crate::Epoch;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -44,15 +43,14 @@ impl Committer {
         let gate = Arc::clone(&self.shared.lists);
         // A gate is poisoned only where the committer panicked, which ends it.
         let shut = is_listed.then(|| gate.write().unwrap_or_else(PoisonError::into_inner));
-        let epoch = Epoch(self.sealed.0.0 + 1);
-        let mut group = CommitGroup::new(epoch, self.clock.now().max(self.sealed.1));
+        self.group = CommitGroup::behind(self.sealed, self.clock.now());
         let shared = Arc::clone(&self.shared);
         let health = || shared.health();
-        let apply = |request: CommitRequest| request.apply(self, &mut group, &health);
+        let apply = |request: CommitRequest| request.apply(self, &health);
         let answers: Vec<PendingAnswer> = requests.into_iter().map(apply).collect();
-        let is_shown = group.wrote && health().is_ok() && self.pass();
+        let is_shown = self.group.wrote && health().is_ok() && self.pass();
         if is_shown {
-            self.publish(&mut group);
+            self.publish();
         }
         drop(shut);
         // What is durable and shown is acknowledged, whatever failed since.

@@ -1,98 +1,85 @@
 //! What a change does to archives.
 
-use super::ChangePlanner;
-use crate::embedded::feed::FeedRecords;
+use super::{ChangePlanner, load};
+use crate::limits::DROPPED_REMEMBERED;
 use crate::{StoreError, assemble, seals};
-use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{Archive, Change, Item, LedgerEntry, Markup, SyncId};
+use std::collections::HashMap;
+use tidegate_core::model::{Archive, Item, LedgerEntry, Markup, SyncId};
 
 impl ChangePlanner<'_> {
     /// Archives that text is taken out of, those that are sealed, and those that are dropped. Answers how many bytes are
     /// kept afterwards.
     pub(super) fn archives(&mut self) -> Result<u64, StoreError> {
-        let (change, feed) = (self.change, self.loaded.feed.clone());
-        let before = self.before.map(|head| &head.state);
-        let mut bytes = before.map_or(0, |state| state.archives.bytes);
-        if let Some(state) = before.filter(|_| !change.redacted.is_empty()) {
-            let published = self.published_ids()?;
-            let shown = change.state.updated_at;
-            for number in state.archives.first..state.archives.next {
-                let Some(old) = feed.archive_record(number)? else { continue };
-                let mut archive = feed.content(&old)?;
-                let mut hit = false;
-                for id in &change.redacted {
-                    hit |= archive.redact(id, shown, &published);
-                }
-                if hit {
-                    let note = |bytes| seals::redacted(&old.note, &archive, shown, bytes);
-                    let new = feed.put_archive(&archive, Some(&old), note, &mut self.writes)?;
-                    bytes = bytes.saturating_sub(old.note.bytes).saturating_add(new);
-                }
-            }
+        let change = self.change;
+        let mut bytes = self.before.map_or(0, |head| head.state.archives.bytes);
+        let archives = std::mem::take(&mut self.loaded.archives);
+        let mut published = std::mem::take(&mut self.loaded.published);
+        if !archives.is_empty() {
+            let lives =
+                |known: &&LedgerEntry| !known.is_deleted() && !change.redacted.contains(&known.id);
+            let living = change.known.iter().filter(lives);
+            published.extend(living.map(|known| known.published_id.clone()));
         }
-        let changed = ChangedItems::of(change);
-        for seal in &change.seals {
-            let stored = self.loaded.frame.as_ref().and_then(|frame| frame.skeleton.as_ref());
-            let Some(skeleton) = change.skeleton.as_ref().or(stored).cloned() else { continue };
-            let mut items = Vec::with_capacity(seal.items.len());
-            for id in &seal.items {
-                items.extend(changed.item(&feed, id)?);
+        let shown = change.state.updated_at;
+        for (old, mut archive) in archives {
+            for id in &change.redacted {
+                archive.redact(id, shown, &published);
             }
-            let archive = Archive::new(seal.upstream.clone(), skeleton, items);
-            let old = feed.archive_record(seal.number)?;
-            let note = |bytes| seals::note(seal, &archive, &change.state, bytes);
-            let new = feed.put_archive(&archive, old.as_ref(), note, &mut self.writes)?;
-            bytes = bytes.saturating_add(new);
+            let note = |bytes| seals::redacted(&old.note, &archive, shown, bytes);
+            let new = self.writer.put_archive(&archive, Some(&old), note)?;
+            bytes = bytes.saturating_sub(old.note.bytes).saturating_add(new);
         }
-        let first = change.state.archives.first;
-        for number in before.map_or(first, |state| state.archives.first)..first {
-            bytes = bytes.saturating_sub(feed.drop_archive(number, &mut self.writes)?);
+        bytes = bytes.saturating_add(self.seals()?);
+        for number in load::dropped(change, self.before) {
+            if let Some(old) = self.loaded.archive(number)? {
+                bytes = bytes.saturating_sub(self.writer.drop_archive(old)?);
+            }
+            // One that was dropped so long before that its address need not be remembered is forgotten.
+            if let Some(oldest) = number.checked_sub(DROPPED_REMEMBERED)
+                && let Some(old) = self.loaded.archive(oldest)?
+            {
+                self.writer.forget_archive(&old.note);
+            }
         }
         Ok(bytes)
     }
 
-    /// The published ids of the items that live when the change is made, but for those that it redacts.
-    fn published_ids(&self) -> Result<HashSet<String>, StoreError> {
-        let mut ids = HashSet::new();
-        let changed: HashSet<&SyncId> = self.change.known.iter().map(|known| &known.id).collect();
-        let mut note = |known: &LedgerEntry| {
-            if !known.is_deleted() && !self.change.redacted.contains(&known.id) {
-                ids.insert(known.published_id.clone());
-            }
-        };
-        self.change.known.iter().for_each(&mut note);
-        for item in self.loaded.feed.items() {
-            let known = item?.known;
-            if !changed.contains(&known.id) {
-                note(&known);
-            }
+    /// Archives that are sealed. Answers how many bytes they take.
+    fn seals(&mut self) -> Result<u64, StoreError> {
+        let change = self.change;
+        if change.seals.is_empty() {
+            return Ok(0);
         }
-        Ok(ids)
-    }
-}
-
-/// What a change sets of items, by id.
-struct ChangedItems<'a> {
-    known: HashMap<&'a SyncId, &'a LedgerEntry>,
-    markup: HashMap<&'a SyncId, &'a Markup>,
-}
-
-impl<'a> ChangedItems<'a> {
-    fn of(change: &'a Change) -> Self {
+        let stored = self.frame.as_ref().and_then(|frame| frame.skeleton.as_ref());
+        let Some(skeleton) = change.skeleton.as_ref().or(stored).cloned() else { return Ok(0) };
+        let known: HashMap<&SyncId, &LedgerEntry> =
+            change.known.iter().map(|known| (&known.id, known)).collect();
         let versions = change.versions.iter();
         let versions = versions.filter_map(|version| Some((&version.id, version.markup.as_ref()?)));
         let latest = change.latest.iter().map(|(id, markup)| (id, markup));
-        let known = change.known.iter().map(|known| (&known.id, known));
-        Self { known: known.collect(), markup: versions.chain(latest).collect() }
+        let changed: HashMap<&SyncId, &Markup> = versions.chain(latest).collect();
+        let mut bytes = 0_u64;
+        for seal in &change.seals {
+            let item = |id: &SyncId| match (known.get(id).copied(), changed.get(id).copied()) {
+                (None, _) => self.loaded.whole_item(id),
+                (Some(known), Some(new)) => Ok(Some(as_sealed(known, new.clone()))),
+                (Some(known), None) => {
+                    let newest = self.loaded.item(id)?.map(|item| self.loaded.newest(&item));
+                    Ok(newest.transpose()?.map(|newest| as_sealed(known, newest)))
+                }
+            };
+            let items = seal.items.iter().map(item).filter_map(Result::transpose);
+            let items = items.collect::<Result<Vec<_>, _>>()?;
+            let archive = Archive::new(seal.upstream.clone(), skeleton.clone(), items);
+            let old = self.loaded.archive(seal.number)?;
+            let note = |bytes| seals::note(seal, &archive, &change.state, bytes);
+            bytes = bytes.saturating_add(self.writer.put_archive(&archive, old.as_ref(), note)?);
+        }
+        Ok(bytes)
     }
+}
 
-    /// An item as the change leaves it.
-    fn item(&self, feed: &FeedRecords, id: &SyncId) -> Result<Option<Item>, StoreError> {
-        let Some(known) = self.known.get(id).copied().cloned() else { return feed.whole_item(id) };
-        let markup = match self.markup.get(id).copied().cloned() {
-            Some(markup) => Some(markup),
-            None => feed.item(id)?.map(|item| feed.newest(&item)).transpose()?,
-        };
-        Ok(markup.map(|markup| assemble(known, markup, Vec::new())))
-    }
+/// An item as an archive has it.
+fn as_sealed(known: &LedgerEntry, markup: Markup) -> Item {
+    assemble(known.clone(), markup, Vec::new())
 }

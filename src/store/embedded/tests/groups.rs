@@ -29,7 +29,7 @@ impl SlowLog {
             EngineCall::Pass => log.lock().unwrap().pass(),
             EngineCall::Read(..) => Ok(()),
         });
-        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false }
+        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch }
     }
 
     fn pass(&mut self) -> Result<(), StoreError> {
@@ -61,9 +61,9 @@ async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitEr
     let mut waiting = Vec::new();
     for number in 0..12 {
         let (record, begun) = (make::record(&format!("feed-{number}")), Arc::clone(&begun));
-        let work = move |committer: &mut Committer, group: &mut CommitGroup| {
+        let work = move |committer: &mut Committer| {
             begun.lock().unwrap().push(number);
-            committer.put_feeds((&[record], None), None, group)
+            committer.put_feeds((&[record], None), None)
         };
         let (reply, answer) = oneshot::channel();
         assert!(sender.try_send(CommitRequest::new(&WriteScope::Notes, work, reply)).is_ok());

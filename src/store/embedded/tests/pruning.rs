@@ -18,7 +18,7 @@ fn counting_store() -> (Store, Arc<AtomicUsize>) {
         seen.fetch_add(usize::from(is_text), Ordering::SeqCst);
         Ok(())
     });
-    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false };
+    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch };
     let store = Store::over_memory(
         Records::of(Arc::new(engine)),
         OpenRequest { endpoint: EndpointId::own("gate.example").ok(), ..OpenRequest::default() },

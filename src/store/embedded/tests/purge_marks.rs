@@ -15,15 +15,15 @@ fn damaged() -> StoreError {
     StoreError::Damaged { path: "in memory".to_owned(), what: "a block is torn".to_owned() }
 }
 
-/// A store with the feed `news`, an item of which was updated twice; its reads fail as the fault says.
+/// A store with the feed `news`, an item of which was updated twice; its next read of a class fails as the fault says.
 async fn failing_store() -> (Store, Arc<Mutex<Option<ReadFault>>>) {
     let fault: Arc<Mutex<Option<ReadFault>>> = Arc::default();
     let failing = Arc::clone(&fault);
-    let watch = Box::new(move |call: EngineCall<'_>| match (call, *failing.lock().unwrap()) {
-        (EngineCall::Read(read, _), Some((class, error))) if read == class => Err(error()),
-        _ => Ok(()),
+    let watch = Box::new(move |call: EngineCall<'_>| {
+        let is_of = |(class, _): &mut ReadFault| matches!(call, EngineCall::Read(read, _) if read == *class);
+        failing.lock().unwrap().take_if(is_of).map_or(Ok(()), |(_, error)| Err(error()))
     });
-    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch, is_far: false };
+    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch };
     let endpoint = EndpointId::own("gate.example").ok();
     let store = Store::over_memory(
         Records::of(Arc::new(engine)),
