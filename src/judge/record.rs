@@ -38,7 +38,7 @@ pub use backfill::{Backfilled, backfill};
 pub use decide::decide;
 pub use delete_missing::{DeletionError, delete_missing};
 pub use doubt::read_before;
-pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT, minted_names, unknown_names};
+pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT};
 pub use gather::{AggregateSource, Credit, LeftOut, gather};
 pub use ingest::{look_again, take_in, take_in_shared};
 pub use outdated::{outdated, refreshed};
@@ -176,3 +176,11 @@ pub enum ObservationError {
 
 /// The most items, retired ones and tombstones included, that the ledger of one feed takes.
 pub const ITEMS_LIMIT: usize = 200_000;
+
+/// Refuses a ledger of so many items where they are too many.
+const fn check_size(found: usize) -> Result<(), ObservationError> {
+    match found > ITEMS_LIMIT {
+        true => Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT }),
+        false => Ok(()),
+    }
+}

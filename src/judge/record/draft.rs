@@ -51,21 +51,11 @@ pub(super) struct EventDetails {
     pub(super) reason: String,
     pub(super) old_native_id: Option<String>,
     pub(super) seen_gone: Option<Time>,
-    /// Whether it makes a version, as its kind has it.
-    pub(super) makes_version: bool,
 }
 
 impl EventDetails {
     pub(super) fn new(kind: EventKind, reason: impl Into<String>) -> Self {
-        let makes_version = matches!(
-            kind,
-            EventKind::Created
-                | EventKind::Updated
-                | EventKind::Deleted
-                | EventKind::Undeleted
-                | EventKind::Backfilled
-        );
-        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None, makes_version }
+        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None }
     }
 }
 
@@ -133,7 +123,7 @@ impl<'a> ChangeDraft<'a> {
         self.next_index = self.next_index.max(index + 1);
         self.version(known.id.clone(), markup, &said.reason);
         self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
-        self.event(index, said);
+        self.note_event(index, said, Some(self.tick));
         index
     }
 
@@ -319,8 +309,12 @@ impl<'a> ChangeDraft<'a> {
         self.shown_changed = true;
     }
 
-    /// Notes what happened to an item.
+    /// Notes what happened to an item without a version.
     pub(super) fn event(&mut self, index: usize, said: EventDetails) {
+        self.note_event(index, said, None);
+    }
+
+    fn note_event(&mut self, index: usize, said: EventDetails, tick: Option<Tick>) {
         let Some(known) = self.item(index) else { return };
         let event = Event {
             kind: said.kind,
@@ -328,7 +322,7 @@ impl<'a> ChangeDraft<'a> {
             native_id: known.native_shown.clone(),
             old_native_id: said.old_native_id,
             title: known.title.clone(),
-            tick: said.makes_version.then_some(self.tick),
+            tick,
             reason: said.reason,
             at: self.round.now,
             seen_gone: said.seen_gone,

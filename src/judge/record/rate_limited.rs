@@ -51,9 +51,7 @@ pub(super) fn admit(
              what it is at {due} comes out then as one",
             day.versions, day.since
         );
-        let said =
-            EventDetails { makes_version: false, ..EventDetails::new(EventKind::Updated, reason) };
-        draft.event(index, said);
+        draft.event(index, EventDetails::new(EventKind::Updated, reason));
     }
     draft.change(index, |item| {
         let cause = WaitCause::Cap;

@@ -285,9 +285,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
         let conflicts = self.bounded(id, conflicts);
         let markup = offer.body.markup();
-        let words = EventDetails { makes_version: true, ..EventDetails::new(kind, reason) };
-        let at = back.map(|(at, _)| at);
-        let index = self.draft.incorporate(at, known, Some(markup), conflicts, words);
+        let (at, details) = (back.map(|(at, _)| at), EventDetails::new(kind, reason));
+        let index = self.draft.incorporate(at, known, Some(markup), conflicts, details);
         self.fresh.insert(id.clone(), index);
         if self.draft.round.options.sharing.conflicts != ConflictPolicy::Keep
             && !said.conflicts.is_empty()
