@@ -353,9 +353,7 @@ pub(crate) const fn keeps_everything(character: &Character) -> bool {
 /// The items of the last document, in its order. What was let in while a document is held was not in it.
 fn last_document(input: &JudgeInput<'_>) -> Vec<usize> {
     let known = &input.snapshot.known;
-    let index: HashMap<&str, usize> =
-        known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
-    let listed = input.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied());
+    let listed = input.snapshot.order.iter().filter_map(|id| input.snapshot.position(id));
     let listed: Vec<usize> = listed.collect();
     let held = input.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
     let is_let_in = |at: usize| {

@@ -437,7 +437,12 @@ impl Snapshot {
 
     /// The item with an id, where it was read.
     pub fn find(&self, id: &SyncId) -> Option<&LedgerEntry> {
-        self.known.get(self.known.binary_search_by(|known| known.id.cmp(id)).ok()?)
+        self.known.get(self.position(id)?)
+    }
+
+    /// The index of the item with an id in `known`.
+    pub fn position(&self, id: &SyncId) -> Option<usize> {
+        self.known.binary_search_by(|known| known.id.cmp(id)).ok()
     }
 
     /// Adds items that are not there; how many of them live, and how many are tombstones.

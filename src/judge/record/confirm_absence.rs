@@ -32,7 +32,7 @@ pub(super) fn conclude(
     match conclusion {
         Conclusion::Wait => return false,
         Conclusion::Retire => {
-            if let Some(said) = rate_limited::last(draft, at) {
+            if let Some(said) = rate_limited::due(draft, at, true) {
                 draft.come_out(at, said);
             }
             draft.retire(at, words);

@@ -35,8 +35,8 @@ pub fn delete_missing(
     id: &SyncId,
 ) -> Result<Option<Verdict>, DeletionError> {
     let snapshot = round.snapshot.ok_or(DeletionError::Unknown)?;
-    let found = snapshot.known.iter().enumerate().find(|(_, known)| known.id == *id);
-    let (at, known) = found.ok_or(DeletionError::Unknown)?;
+    let at = snapshot.position(id).ok_or(DeletionError::Unknown)?;
+    let known = snapshot.known.get(at).ok_or(DeletionError::Unknown)?;
     if known.origin != Origin::Observed || round.options.sharing.local {
         return Err(DeletionError::NotObserved);
     }

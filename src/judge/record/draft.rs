@@ -5,7 +5,7 @@ mod verdict;
 use super::updates::{count_on, updated};
 use super::{Observation, rate_limited, stand_in};
 use crate::news;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use tidegate_core::model::{
     Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry, Markup, NewVersion,
     Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Version,
@@ -20,9 +20,7 @@ pub(super) struct ChangeDraft<'a> {
     /// Changed ledger entries by their index; new ones follow behind the old.
     pub(super) known: BTreeMap<usize, LedgerEntry>,
     next_index: usize,
-    versions: Vec<NewVersion>,
-    /// Where the version of an item stands among them.
-    version_at: HashMap<SyncId, usize>,
+    versions: BTreeMap<SyncId, NewVersion>,
     latest: BTreeMap<SyncId, Markup>,
     pub(super) redacted: Vec<SyncId>,
     /// What is in conflict, where that changes.
@@ -68,8 +66,7 @@ impl<'a> ChangeDraft<'a> {
             tick: Tick::next(round.now, snapshot.state.tick),
             known: BTreeMap::new(),
             next_index: snapshot.known.len(),
-            versions: Vec::new(),
-            version_at: HashMap::new(),
+            versions: BTreeMap::new(),
             latest: BTreeMap::new(),
             redacted: Vec::new(),
             conflicts: BTreeMap::new(),
@@ -282,27 +279,22 @@ impl<'a> ChangeDraft<'a> {
     /// Notes a version. An item that changes twice in one commit has one, with the newest bytes.
     fn version(&mut self, id: SyncId, markup: Option<Markup>, reason: &str) {
         self.shown_changed = true;
-        let markup = markup.or_else(|| self.latest.get(&id).cloned());
+        let markup = markup.or_else(|| self.latest.remove(&id));
         self.latest.remove(&id);
-        let at = *self.version_at.entry(id.clone()).or_insert(self.versions.len());
-        match self.versions.get_mut(at) {
-            Some(version) => {
-                version.markup = markup.or_else(|| version.markup.take());
-                reason.clone_into(&mut version.reason);
-            }
-            None => self.versions.push(NewVersion { id, markup, reason: reason.to_owned() }),
-        }
+        let before = self.versions.get_mut(&id).and_then(|version| version.markup.take());
+        let (markup, reason) = (markup.or(before), reason.to_owned());
+        self.versions.insert(id.clone(), NewVersion { id, markup, reason });
     }
 
     /// The newest bytes that this draft brings of an item, where it brings any.
     pub(super) fn pending(&self, id: &SyncId) -> Option<&Markup> {
-        let version = self.version_at.get(id).and_then(|at| self.versions.get(*at));
-        self.latest.get(id).or_else(|| version.and_then(|version| version.markup.as_ref()))
+        let version = || self.versions.get(id).and_then(|version| version.markup.as_ref());
+        self.latest.get(id).or_else(version)
     }
 
     /// Keeps newer bytes of an item without a version.
     pub(super) fn keep_latest(&mut self, id: SyncId, markup: Markup) {
-        match self.version_at.get(&id).and_then(|at| self.versions.get_mut(*at)) {
+        match self.versions.get_mut(&id) {
             Some(version) => version.markup = Some(markup),
             None => drop(self.latest.insert(id, markup)),
         }
@@ -382,7 +374,7 @@ impl<'a> ChangeDraft<'a> {
 
     /// The items that this commit brings other bytes or a version of.
     pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
-        self.versions.iter().map(|version| &version.id).chain(self.latest.keys())
+        self.versions.keys().chain(self.latest.keys())
     }
 
     /// Whether this commit deletes an item.

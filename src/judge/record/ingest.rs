@@ -154,7 +154,7 @@ fn judge_plain<'a>(
             taken.order_while_held();
             return Ok(taken.draft.into_verdict(Some(reason)));
         }
-        HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs),
+        HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs)
         HoldDecision::Free => Vec::new(),
     };
     discard.apply(&mut draft);
@@ -279,7 +279,7 @@ impl<'a> DocumentIntake<'a> {
                 "it is in the document again after it was discarded",
             )),
             (_, false) => rate_limited::admit(&mut self.draft, pair.known, changes),
-            (_, true) => rate_limited::due(&self.draft, pair.known),
+            (_, true) => rate_limited::due(&self.draft, pair.known, false),
         };
         if let Some(said) = said {
             let markup = tidegate_format::parse::own(document, entry);

@@ -178,8 +178,8 @@ pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActEr
     }
     let unknown = || ActError::Unknown(round.feed.clone());
     let (Some(snapshot), Some(id)) = (round.snapshot, act.id()) else { return Err(unknown()) };
-    let found = snapshot.known.iter().enumerate().find(|(_, known)| known.id == *id);
-    let (index, known) = found.ok_or_else(unknown)?;
+    let index = snapshot.position(id).ok_or_else(unknown)?;
+    let known = snapshot.known.get(index).ok_or_else(unknown)?;
     if known.is_redacted() {
         return Err(ActError::Redacted);
     }

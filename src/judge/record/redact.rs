@@ -21,9 +21,8 @@ pub enum Redaction {
 /// item is kept out while its publisher still lists it. `why` is the reason to be shown.
 pub fn redact(round: &Observation<'_>, id: &SyncId, why: &str) -> Redaction {
     let Some(snapshot) = round.snapshot else { return Redaction::Unknown };
-    let found = snapshot.known.iter().enumerate().find(|(_, known)| known.id == *id);
-    let Some((at, known)) = found else { return Redaction::Unknown };
-    if known.is_redacted() {
+    let Some(at) = snapshot.position(id) else { return Redaction::Unknown };
+    if snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted) {
         return Redaction::Before;
     }
     let mut draft = ChangeDraft::new(round, snapshot);

@@ -82,7 +82,7 @@ impl ChangeDraft<'_> {
             order: self.order,
             known: self.known.into_values().collect(),
             index,
-            versions: self.versions,
+            versions: self.versions.into_values().collect(),
             latest: self.latest.into_iter().collect(),
             conflicts: self
                 .conflicts

@@ -15,8 +15,7 @@ pub(in crate::record) fn listed(
 ) -> Vec<SyncId> {
     let id = |slot: &EntryOwner| match slot {
         EntryOwner::Plain(at) => plain.get(at).cloned(),
-        EntryOwner::Shared(said) => Some(said.id().clone()),
-        EntryOwner::Passed(id) => Some(id.clone()),
+        EntryOwner::Item(id) => Some(id.clone()),
     };
     parts.slots.iter().filter_map(id).collect()
 }
