@@ -402,7 +402,7 @@ fn refresh_fingerprints(
     document: &FeedDocument<'_>,
     ledger: &LedgerReader,
 ) -> Result<Option<Snapshot>, StoreError> {
-    let outdated = record::outdated(round.snapshot, document);
+    let outdated = record::outdated(round, document);
     let Some(snapshot) = round.snapshot.filter(|_| !outdated.is_empty()) else { return Ok(None) };
     let markup = ledger.read_markup(&outdated)?;
     Ok(Some(record::refreshed(snapshot, &markup, &round.options.ignore)))

@@ -154,7 +154,7 @@ fn judge_plain<'a>(
             taken.order_while_held();
             return Ok(taken.draft.into_verdict(Some(reason)));
         }
-        HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs)
+        HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs),
         HoldDecision::Free => Vec::new(),
     };
     discard.apply(&mut draft);
@@ -245,7 +245,7 @@ impl<'a> DocumentIntake<'a> {
         if pair.basis.is_rename() {
             self.rename(pair, entry, known);
         }
-        let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.has_same_bytes());
+        let has_new_bytes = compared.is_some();
         let mut changes = compared.as_ref().map(ChangedEntry::describe).unwrap_or_default();
         if self.moved.contains(&pair.entry) {
             changes.push_str(if changes.is_empty() { "its position" } else { ", its position" });

@@ -201,7 +201,7 @@ impl Gate {
         let names = record::ledger_query(&self.round(snapshot.as_ref()), &[&document]).names;
         let snapshot = self.with_stubs(snapshot, &names).await;
         let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document) {
+        for id in record::outdated(&self.round(snapshot.as_ref()), &document) {
             let item = self.store.item(&self.feed, &id).await.unwrap().unwrap();
             kept.insert(id, item.shared.winner.data);
         }
