@@ -17,6 +17,5 @@ pub fn decide(round: &Observation<'_>, decision: Decision) -> Verdict {
         hold.kept = 0;
         draft.kept = Some(Vec::new());
     }
-    draft.state_changed = true;
     draft.into_verdict(held)
 }

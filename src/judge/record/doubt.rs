@@ -178,7 +178,6 @@ impl<'a> DocumentDoubt<'a> {
     /// Takes in how a document was formed, and what waits.
     pub(super) fn note(&self, draft: &mut ChangeDraft<'_>, document: &FeedDocument<'_>) {
         let Some(charset) = document.charset else { return };
-        let before = draft.state.flaws.clone();
         let flaws = &mut draft.state.flaws;
         flaws.note(document.flaws, flaws.charset.is_none());
         flaws.doubted.clone_from(&self.prints);
@@ -189,7 +188,6 @@ impl<'a> DocumentDoubt<'a> {
         if self.prints.is_empty() || flaws.charset.is_none() {
             flaws.charset = Some(charset.to_owned());
         }
-        draft.state_changed |= *flaws != before;
     }
 }
 

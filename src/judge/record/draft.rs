@@ -32,8 +32,6 @@ pub(super) struct ChangeDraft<'a> {
     pub(super) kept: Option<Vec<HeldEntry>>,
     /// Whether something that is shown changes.
     pub(super) shown_changed: bool,
-    /// Whether the state changes in something that must be kept.
-    pub(super) state_changed: bool,
     /// Whether its versions go into an archive at once: the reader view never shows them.
     pub(super) seals_now: bool,
     /// Whether the windows of sync and complete view begin with it, so that every subscriber reads the
@@ -75,7 +73,6 @@ impl<'a> ChangeDraft<'a> {
             skeleton: None,
             kept: None,
             shown_changed: false,
-            state_changed: false,
             seals_now: false,
             begins_window: false,
             tells_head: false,
@@ -358,7 +355,6 @@ impl<'a> ChangeDraft<'a> {
     /// Sets the order of the reader view, where it is another than this draft has so far.
     pub(super) fn set_order(&mut self, order: Vec<SyncId>) {
         if order != self.order.as_deref().unwrap_or(self.old_order()) {
-            self.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
             self.order = Some(order);
             self.shown_changed = true;
         }

@@ -85,11 +85,11 @@ fn judge_shared(
     // What was not taken because it is not known yet whose it is must come again, and so must what
     // may be broken.
     let is_whole = report.asks.is_empty() && !doubt.is_doubted;
-    if is_whole && shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
-        draft.state_changed = true;
+    let mut discard = Discard::default();
+    if is_whole {
+        shared::catch_up(&mut draft.state, round.snapshot, document, peers);
+        discard = shared::discarded(&draft, document, peers);
     }
-    let discard =
-        if is_whole { shared::discarded(&draft, document, peers) } else { Discard::default() };
     let merged = MergedPart { parts: Some(parts), draft, discard };
     let verdict = judge_plain(round, &parts.plain, &parts.document, doubt, merged)?;
     Ok(Verdict { notes: report.notes, asks: report.asks, ..verdict })
@@ -135,14 +135,14 @@ fn judge_plain<'a>(
     }
     doubt.note(&mut draft, document);
     let left = match held::hold(&window, doubt.body, &mut draft, discard.braked.take()) {
-        HoldDecision::Held { reason, keep } => {
+        HoldDecision::Held { reason, keeps } => {
             held::learn(&mut draft, &pairs);
             let mut news = Vec::new();
-            if let Some(keep) = keep {
+            if keeps {
                 if let Some(hold) = draft.state.hold.as_ref().filter(|_| !doubt.is_doubted) {
                     news = entries_to_let_in(&window, &hold.kind);
                 }
-                held_entries::keep(&input, &mut draft, keep, &news);
+                held_entries::keep(&input, &mut draft, &news);
             }
             if !discard.is_nothing() {
                 // The next look reads the complete feed again.
@@ -405,7 +405,7 @@ impl<'a> DocumentIntake<'a> {
     fn document(&mut self, prints: BodyPrints) {
         let document = self.window.input.document;
         let full = document.completeness == Completeness::Full;
-        let (listed, old) = (self.listed(), self.draft.old_order());
+        let listed = self.listed();
         let has_own = self.draft.round.options.sharing.local;
         let order = if self.shared.is_some() && document.lists_changes() && full && !has_own {
             shared::by_changes(&mut self.draft, &listed, is_list(document))
@@ -423,11 +423,7 @@ impl<'a> DocumentIntake<'a> {
             draft.state.head = skeleton;
             draft.shown_changed = true;
         }
-        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        if first || order != old {
-            draft.order = Some(order);
-            draft.shown_changed = true;
-        }
+        draft.set_order(order);
         draft.advance_window();
         draft.state.wire = prints.wire;
         draft.state.body = prints.body;
@@ -444,7 +440,6 @@ impl<'a> DocumentIntake<'a> {
                     draft.state.source_since = Some(draft.round.aged);
                 }
                 draft.state.source = source;
-                draft.state_changed = true;
             }
             if self.shared.is_none_or(|parts| !parts.is_all_shared()) {
                 character::learn(&mut draft.state.character, &self.window);

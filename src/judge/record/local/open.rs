@@ -36,9 +36,6 @@ pub(in crate::record) fn begin(draft: &mut ChangeDraft<'_>) {
     draft.state.format = document.format;
     head::take_in(draft, &document.head);
     draft.skeleton = Some(document.skeleton);
-    if draft.round.snapshot.is_none() && draft.order.is_none() {
-        draft.order = Some(Vec::new());
-    }
     draft.shown_changed = true;
 }
 
