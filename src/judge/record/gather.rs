@@ -3,7 +3,7 @@
 
 use super::draft::ChangeDraft;
 use super::mint;
-use super::redact::forget_in;
+use super::operator::forget_in;
 use super::shared::{self, Merging, Offer, OfferedBody, by_update};
 use super::{Observation, Verdict, local};
 use credit::credited;

@@ -1,7 +1,7 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
+use super::absence::{conclude, seen_while_held};
 use super::compare::{self, ChangedEntry, Comparison};
-use super::confirm_absence::{conclude, seen_while_held};
 use super::doubt::DocumentDoubt;
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
@@ -177,23 +177,6 @@ fn judge_plain<'a>(
         verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
     }
     Ok(verdict)
-}
-
-/// Looks again at what is pending when a poll found the document unchanged: `same` such full
-/// observations were made since the last commit, this one included.
-pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, ObservationError> {
-    let Some(snapshot) = round.snapshot else { return Ok(Verdict::default()) };
-    let mut draft = ChangeDraft::new(round, snapshot);
-    for (at, known) in snapshot.known.iter().enumerate() {
-        if let (ItemStatus::Current, Some(absence)) = (&known.standing, &known.absence) {
-            let observations = absence.observations.saturating_add(same);
-            conclude(&mut draft, at, absence, observations);
-        }
-    }
-    rate_limited::come_out(&mut draft, snapshot);
-    head::tell(&mut draft);
-    draft.advance_window();
-    Ok(draft.into_verdict(None))
 }
 
 /// A document that is being taken in.

@@ -403,14 +403,15 @@ impl<'m, 'd> Merging<'m, 'd> {
             DataOwner::Conflict(_) => None,
         };
         next.absence = None;
-        let lives = known.is_deleted() || matches!(known.standing, ItemStatus::Current);
         next.standing = match (&known.standing, winner.deleted) {
             (standing, true) if known.is_deleted() => standing.clone(),
             // What had left the reader view comes back only with an entry in the document.
             (ItemStatus::Retired { since }, false) if !is_listed => {
                 ItemStatus::Retired { since: *since }
             }
-            (_, deleted) => self.standing(deleted, is_listed || (lives && !known.is_deleted())),
+            (_, deleted) => {
+                self.standing(deleted, is_listed || known.standing == ItemStatus::Current)
+            }
         };
         let kind = match (known.is_deleted(), winner.deleted) {
             (false, true) => EventKind::Deleted,
