@@ -1,6 +1,6 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
-use super::{ArchiveId, Item, LedgerEntry, Skeleton, SyncId, Tick, Time};
+use super::{ArchiveId, Item, Skeleton, SyncId, Tick, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -233,7 +233,7 @@ pub struct LedgerQuery {
     pub keys: Vec<IndexKey>,
     /// Those with one of these ids.
     pub ids: Vec<SyncId>,
-    /// What left the ledger under one of these names ([`LedgerEntry::names`]).
+    /// What left the ledger under one of these names ([`super::LedgerEntry::names`]).
     pub names: Vec<String>,
 }
 

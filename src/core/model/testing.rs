@@ -9,8 +9,14 @@ use super::{
 impl Absence {
     /// What was seen once of a missing item, and never asked about, for tests.
     pub const fn seen_once(evidence: Evidence, since: Time) -> Self {
-        let (doubts, seen) = (Doubts::NONE, String::new());
-        Self { evidence, since, observations: 1, doubts, seen, probe: None }
+        Self {
+            evidence,
+            since,
+            observations: 1,
+            doubts: Doubts::NONE,
+            seen: String::new(),
+            probe: None,
+        }
     }
 }
 

@@ -97,7 +97,7 @@ pub fn gather(
     all: &[FeedName],
     sources: &[AggregateSource],
 ) -> (Verdict, Vec<LeftOut>) {
-    let first = local::nothing(round);
+    let first = Snapshot::untouched(Format::Atom10, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     let places: HashMap<SyncId, usize> =
         snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();

@@ -6,7 +6,9 @@ use crate::record::StateRecord;
 use crate::{Select, StoreError, View};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_core::model::{FeedName, FeedState, Item, LedgerQuery, Snapshot, SyncId, Tick};
+use tidegate_core::model::{
+    FeedName, FeedState, Item, LedgerEntry, LedgerQuery, Snapshot, SyncId, Tick,
+};
 
 /// Reads a feed at one revision. Once another change was committed, every call answers [`StoreError::Outdated`]: whoever
 /// reads begins anew. Nothing is answered before the first skeleton, and where the feed was purged meanwhile.

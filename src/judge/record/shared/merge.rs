@@ -55,7 +55,7 @@ pub(in crate::record) fn merge(
     parts: &SharedSplit<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
-    doubt: &DocumentDoubt,
+    doubt: &DocumentDoubt<'_>,
 ) -> MergeReport {
     let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
