@@ -115,7 +115,8 @@ pub(super) fn plain_title(title: &str) -> Option<String> {
     (units(title) >= TELLING_TITLE).then(|| title.trim().to_lowercase())
 }
 
-/// Who bears a feature: entries and items by their indices, of each at most one more than [`BEARERS_LIMIT`].
+/// Who bears a feature: groups of entries and of items that share a native id, each at most one more than
+/// [`BEARERS_LIMIT`].
 #[derive(Debug, Default)]
 pub(super) struct Bearers {
     pub(super) entries: Vec<usize>,
@@ -139,10 +140,10 @@ impl Bearers {
 /// What more share, on either side, tells none of them from the others.
 const BEARERS_LIMIT: usize = 8;
 
-/// Adds an index once; of those over the limit, one.
-fn push_new(bearers: &mut Vec<usize>, index: usize) {
-    if bearers.len() <= BEARERS_LIMIT && !bearers.contains(&index) {
-        bearers.push(index);
+/// Adds a group once; of those over the limit, one.
+fn push_new(groups: &mut Vec<usize>, group: usize) {
+    if groups.len() <= BEARERS_LIMIT && !groups.contains(&group) {
+        groups.push(group);
     }
 }
 
@@ -153,15 +154,15 @@ pub(super) struct FeatureIndex {
 }
 
 impl FeatureIndex {
-    /// Adds an entry; of one that is matched already only what is there counts.
-    pub(super) fn add_entry(&mut self, at: usize, features: Vec<Feature>, is_free: bool) {
+    /// Adds an entry of the group; of one that is matched already only what is there counts.
+    pub(super) fn add_entry(&mut self, group: usize, features: Vec<Feature>, is_free: bool) {
         for feature in features {
             let bearers = match is_free {
                 true => Some(self.bearers.entry(feature).or_default()),
                 false => self.bearers.get_mut(&feature),
             };
             if let Some(bearers) = bearers {
-                push_new(&mut bearers.entries, at);
+                push_new(&mut bearers.entries, group);
             }
         }
     }
@@ -171,8 +172,8 @@ impl FeatureIndex {
         self.bearers.values().any(|bearers| !bearers.candidates().is_empty())
     }
 
-    /// Adds an item. Dates and texts of what is listed no more are no one's own.
-    pub(super) fn add_item(&mut self, at: usize, known: &LedgerEntry, is_free: bool) {
+    /// Adds an item of the group. Dates and texts of what is listed no more are no one's own.
+    pub(super) fn add_item(&mut self, group: usize, known: &LedgerEntry, is_free: bool) {
         let is_current = known.standing.is_listed();
         for feature in of_item(known) {
             let counts = match feature {
@@ -185,7 +186,7 @@ impl FeatureIndex {
             };
             if let Some(bearers) = self.bearers.get_mut(&feature).filter(|_| counts) {
                 let is_deleted = matches!(known.standing, ItemStatus::Deleted { .. });
-                push_new(if is_deleted { &mut bearers.deleted } else { &mut bearers.items }, at);
+                push_new(if is_deleted { &mut bearers.deleted } else { &mut bearers.items }, group);
             }
         }
     }

@@ -5,10 +5,11 @@
 //! pair counts where it weighs enough, and more than any other pair of its entry or its item.
 
 use super::features::{Feature, FeatureIndex, of_entry, plain_title};
+use super::same_id::pair_group;
 use super::sides::Sides;
 use super::signs::{AddressSign, Basis, Signs};
 use super::text::{self, Texts};
-use super::{address, date, place, row, title, wording};
+use super::{address, date, is_made_up, place, row, title, wording};
 use crate::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -38,84 +39,129 @@ pub(super) fn pair_by_signs(sides: &mut Sides<'_>, without: &Without) {
     if sides.is_settled() {
         return;
     }
-    let unmatched = Unmatched::new(sides);
-    let mut pairs = unmatched.weigh_candidates(sides, without);
+    let groups = Groups::new(sides);
+    let mut pairs = groups.weigh_candidates(sides, without);
     if !without.has(row::RULE.name) {
-        row::add_rows(&unmatched, sides, &mut pairs);
+        row::add_rows(&groups, sides, &mut pairs);
     }
     pairs.retain(|_, signs| signs.weight() + 1 >= ENOUGH);
     for _ in 0..PASSES {
-        if !unmatched.assign(sides, &pairs, without) {
+        if !groups.assign(sides, &pairs, without) {
             return;
         }
     }
 }
 
-/// An entry and an item, by their indices.
+/// A group of entries and one of items, by their first members.
 pub(super) type Pair = (usize, usize);
 
-/// What is unmatched on both sides when the round begins, and who of all that is listed or known bears what.
-pub(super) struct Unmatched {
-    pub(super) entries: HashSet<usize>,
-    items: HashSet<usize>,
+/// Entries, and items, that share a native id count as one: as a group, by its first member. A link or a title
+/// that stands for an id makes none.
+pub(super) struct Groups {
+    /// The unmatched members of each group.
+    pub(super) entries: HashMap<usize, Vec<usize>>,
+    items: HashMap<usize, Vec<usize>>,
     pub(super) features: FeatureIndex,
     /// The titles of unmatched items that are listed, and those of unmatched entries.
     titles: (HashSet<String>, HashSet<String>),
 }
 
-impl Unmatched {
+impl Groups {
     fn new(sides: &Sides<'_>) -> Self {
-        let (entries, known) = (&sides.document.entries, &sides.snapshot.known);
-        let listed = (0..entries.len()).filter(|at| !sides.is_copy(*at));
-        let (free, matched): (Vec<_>, Vec<_>) = listed.partition(|at| sides.is_entry_free(*at));
-        let (free_items, matched_items): (Vec<_>, Vec<_>) =
-            (0..known.len()).partition(|at| sides.is_known_free(*at));
-        let mut features = FeatureIndex::default();
-        let mut titles: (HashSet<String>, HashSet<String>) = Default::default();
-        let named = |at: &usize| Some((*at, entries.get(*at)?, sides.names.get(*at)?));
-        for (at, entry, native) in free.iter().filter_map(named) {
-            features.add_entry(at, of_entry(entry, native, true), true);
-            titles.1.extend(entry.title.as_deref().and_then(plain_title));
+        let mut groups = Self {
+            entries: HashMap::new(),
+            items: HashMap::new(),
+            features: FeatureIndex::default(),
+            titles: Default::default(),
+        };
+        let matched = groups.add_free_entries(sides);
+        let known = &sides.snapshot.known;
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        let items = known.iter().enumerate();
+        let items = items.map(|(at, known)| match is_nameless(known) {
+            true => at,
+            false => *first.entry(&known.native_shown).or_insert(at),
+        });
+        let items: Vec<usize> = items.collect();
+        for (at, group) in items.iter().enumerate().filter(|(at, _)| sides.is_known_free(*at)) {
+            groups.items.entry(*group).or_default().push(at);
         }
-        let item = |at: &usize| Some((*at, known.get(*at)?));
-        for (at, known) in free_items.iter().filter_map(item) {
-            features.add_item(at, known, true);
-            titles.0.extend(sides.place(at).and_then(|_| plain_title(&known.title)));
-        }
-        // Where no unmatched item bears what an unmatched entry bears, nobody else matters.
-        if features.have_items() {
-            for (at, entry, native) in matched.iter().filter_map(named) {
-                features.add_entry(at, of_entry(entry, native, false), false);
+        groups.add_items(sides, &items, true);
+        // Where no item that may be paired bears what a free entry bears, nobody else matters.
+        if groups.features.have_items() {
+            for (group, at) in matched {
+                let entry = sides.document.entries.get(at).zip(sides.names.get(at));
+                let features = entry.map(|(entry, native)| of_entry(entry, native, false));
+                groups.features.add_entry(group, features.unwrap_or_default(), false);
             }
-            for (at, known) in matched_items.iter().filter_map(item) {
-                features.add_item(at, known, false);
-            }
+            groups.add_items(sides, &items, false);
         }
-        let (entries, items) = (free.into_iter().collect(), free_items.into_iter().collect());
-        Self { entries, items, features, titles }
+        groups
     }
 
-    /// An entry and an item that are still unmatched; what bears the same id and was told apart in the first round
-    /// stays apart.
+    /// Adds the entries that are free; the others by group.
+    fn add_free_entries(&mut self, sides: &Sides<'_>) -> Vec<(usize, usize)> {
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        let mut matched = Vec::new();
+        for (at, (entry, native)) in sides.document.entries.iter().zip(sides.names).enumerate() {
+            if sides.is_copy(at) {
+                continue;
+            }
+            let group = match sides.is_nameless(at) {
+                true => at,
+                false => *first.entry(native.as_str()).or_insert(at),
+            };
+            if sides.is_entry_free(at) {
+                self.entries.entry(group).or_default().push(at);
+                self.features.add_entry(group, of_entry(entry, native, true), true);
+                self.titles.1.extend(entry.title.as_deref().and_then(plain_title));
+            } else {
+                matched.push((group, at));
+            }
+        }
+        matched
+    }
+
+    /// Adds the items of the groups that may be paired, or those of the others; `groups` has that of each item.
+    fn add_items(&mut self, sides: &Sides<'_>, groups: &[usize], is_pairable: bool) {
+        for (at, (known, group)) in sides.snapshot.known.iter().zip(groups).enumerate() {
+            if self.items.contains_key(group) == is_pairable {
+                let is_free = sides.is_known_free(at);
+                self.features.add_item(*group, known, is_free);
+                if is_free && sides.place(at).is_some() {
+                    self.titles.0.extend(plain_title(&known.title));
+                }
+            }
+        }
+    }
+
+    /// The first unmatched members of two groups that bear different ids; what bears the same and
+    /// was told apart in the first round stays apart.
     pub(super) fn candidate<'c>(
         &'c self,
         sides: &'c Sides<'c>,
-        (at, known): Pair,
+        pair: Pair,
     ) -> Option<CandidatePair<'c>> {
+        let at = *self.entries.get(&pair.0)?.iter().find(|at| sides.is_entry_free(**at))?;
+        let items = || self.items.get(&pair.1).into_iter().flatten();
+        let items = || items().copied().filter(|at| sides.is_known_free(*at));
+        let is_current =
+            |at: &usize| sides.snapshot.known.get(*at).is_some_and(|k| k.standing.is_listed());
+        let known = items().find(is_current).or_else(|| items().next())?;
         let (new, old) = (sides.document.entries.get(at)?, sides.snapshot.known.get(known)?);
         let shown = sides.names.get(at)?;
-        let may_be =
-            sides.is_entry_free(at) && sides.is_known_free(known) && sides.may_differ(at, known);
-        may_be.then_some(CandidatePair { unmatched: self, sides, at, known, new, old, shown })
+        let candidate = CandidatePair { groups: self, sides, pair, at, known, new, old, shown };
+        sides.may_differ(at, known).then_some(candidate)
     }
 
-    /// Every unmatched entry and item that have something in common, weighed.
+    /// Every two unmatched groups that have something in common, weighed.
     fn weigh_candidates(&self, sides: &Sides<'_>, without: &Without) -> BTreeMap<Pair, Signs> {
         let mut candidates: BTreeSet<Pair> = BTreeSet::new();
         for bearers in self.features.bearers.values().filter(|bearers| !bearers.are_many()) {
-            let entries = bearers.entries.iter().filter(|entry| self.entries.contains(entry));
+            let entries = bearers.entries.iter().filter(|entry| self.entries.contains_key(entry));
             for entry in entries {
-                let items = bearers.candidates().iter().filter(|item| self.items.contains(item));
+                let items = bearers.candidates().iter();
+                let items = items.filter(|item| self.items.contains_key(item));
                 candidates.extend(items.map(|item| (*entry, *item)));
             }
         }
@@ -123,13 +169,12 @@ impl Unmatched {
         let mut weighed = BTreeMap::new();
         for candidate in candidates.into_iter().filter_map(|pair| self.candidate(sides, pair)) {
             let texts = texts.entry(candidate.at).or_insert_with(|| Texts::new(candidate.new));
-            let pair = (candidate.at, candidate.known);
-            weighed.extend(candidate.weigh(texts, without).map(|signs| (pair, signs)));
+            weighed.extend(candidate.weigh(texts, without).map(|signs| (candidate.pair, signs)));
         }
         weighed
     }
 
-    /// Pairs what weighs enough, the heaviest first; where two weigh the same with one, neither is
+    /// Pairs the groups that weigh enough, the heaviest first; where two weigh the same with one, neither is
     /// it. Says whether any were paired.
     fn assign(
         &self,
@@ -172,26 +217,28 @@ impl Unmatched {
         is_any
     }
 
-    /// Pairs two, unless one left at the old end and the other came at the new one. Says whether it did.
-    fn pair(&self, sides: &mut Sides<'_>, pair: Pair, signs: Signs) -> bool {
-        let Some(CandidatePair { at, known, old, shown, .. }) = self.candidate(sides, pair) else {
+    /// Pairs two groups, unless one left at the old end and the other came at the new one. Says whether it did.
+    fn pair(&self, sides: &mut Sides<'_>, (entry, item): Pair, signs: Signs) -> bool {
+        let (Some(entries), Some(items)) = (self.entries.get(&entry), self.items.get(&item)) else {
             return false;
         };
+        let Some(candidate) = self.candidate(sides, (entry, item)) else { return false };
         let moved = matches!(signs.address, Some(AddressSign::Hostless | AddressSign::Path));
-        if signs.date == 0 && !moved && sides.is_scroll(at, known) {
-            return false;
+        let pairs = signs.date > 0 || moved || !sides.is_scroll(candidate.at, candidate.known);
+        if pairs {
+            let is_same = candidate.shown == candidate.old.native_shown;
+            let basis = if is_same { Basis::SameId } else { Basis::Signs(signs) };
+            pair_group(sides, entries, items, basis);
         }
-        let is_same = shown == old.native_shown;
-        let basis = if is_same { Basis::SameId } else { Basis::Signs(signs) };
-        sides.pair(at, known, basis);
-        true
+        pairs
     }
 }
 
 /// An unmatched entry beside an unmatched item, among all that is unmatched.
 pub(super) struct CandidatePair<'c> {
-    unmatched: &'c Unmatched,
+    groups: &'c Groups,
     pub(super) sides: &'c Sides<'c>,
+    pair: Pair,
     pub(super) at: usize,
     pub(super) known: usize,
     pub(super) new: &'c Entry<'c>,
@@ -214,25 +261,26 @@ impl CandidatePair<'_> {
     /// Whether a feature is this pair's own: no other entry or item that is listed bears it, and none that was
     /// listed but a copy of the item. Nothing where more bear it than are counted.
     pub(super) fn is_own(&self, feature: &Feature) -> Option<bool> {
-        let bearers = self.unmatched.features.bearers.get(feature)?;
+        let bearers = self.groups.features.bearers.get(feature)?;
         if bearers.are_many() {
             return None;
         }
+        let (entry, item) = self.pair;
         let is_other = |other: &usize| {
             let other = self.sides.snapshot.known.get(*other);
             other.is_none_or(|other| !is_copy(other, self.old))
         };
-        let mut items = bearers.candidates().iter().filter(|other| **other != self.known);
-        Some(bearers.entries == [self.at] && !items.any(is_other))
+        let mut items = bearers.candidates().iter().filter(|other| **other != item);
+        Some(bearers.entries == [entry] && !items.any(is_other))
     }
 
     /// Whether another that is unmatched bears a feature as well.
     pub(super) fn is_borne_by_others(&self, feature: &Feature) -> bool {
-        self.unmatched.features.bearers.get(feature).is_some_and(|bearers| {
+        self.groups.features.bearers.get(feature).is_some_and(|bearers| {
             let entries = bearers.entries.iter();
-            let entries = entries.filter(|entry| self.unmatched.entries.contains(entry));
+            let entries = entries.filter(|entry| self.groups.entries.contains_key(entry));
             let mut items = bearers.candidates().iter();
-            entries.count() > 1 || items.any(|item| *item != self.known)
+            entries.count() > 1 || items.any(|item| *item != self.pair.1)
         })
     }
 
@@ -254,7 +302,7 @@ impl CandidatePair<'_> {
             signs.title = if is_on(title::RULE) { title::weigh(self) } else { 0 };
         } else {
             // The exact title stands somewhere else among what is unmatched.
-            let (old, new) = &self.unmatched.titles;
+            let (old, new) = &self.groups.titles;
             let is_elsewhere = title.is_some_and(|title| old.contains(&title))
                 || former.is_some_and(|former| new.contains(&former));
             if is_elsewhere && self.is_listed() {
@@ -304,6 +352,13 @@ impl CandidatePair<'_> {
             _ => 0,
         }
     }
+}
+
+/// Whether the link or the title of an item stands for its id.
+fn is_nameless(known: &LedgerEntry) -> bool {
+    let is_link = known.link.as_deref() == Some(&*known.native_shown);
+    // Who has an id of its own goes by it.
+    is_made_up(&known.native_shown) || is_link && known.published_id != known.native_shown
 }
 
 /// Whether an item that is listed no more is an earlier appearance of another one: two of title, link and

@@ -2,7 +2,7 @@
 
 use super::features::Feature;
 use super::longest_run;
-use super::pairs::{CandidatePair, OWN, Pair, Unmatched};
+use super::pairs::{CandidatePair, Groups, OWN, Pair};
 use super::sides::Sides;
 use super::signs::Signs;
 use super::wording::words;
@@ -33,24 +33,21 @@ fn is_of_one_site(candidate: &CandidatePair<'_>) -> bool {
 }
 
 /// Adds what many pairs say together: the same titles, texts or dates in the same order.
-pub(super) fn add_rows(
-    unmatched: &Unmatched,
-    sides: &Sides<'_>,
-    pairs: &mut BTreeMap<Pair, Signs>,
-) {
+pub(super) fn add_rows(groups: &Groups, sides: &Sides<'_>, pairs: &mut BTreeMap<Pair, Signs>) {
     let listed = sides.listed().iter().filter(|at| sides.is_known_free(**at));
-    let least = unmatched.entries.len().min(listed.count());
+    let name = |at: &usize| sides.snapshot.known.get(*at).map(|known| &known.native_shown);
+    let items: HashSet<&String> = listed.filter_map(name).collect();
+    let least = groups.entries.len().min(items.len());
     let has_words = |signs: &Signs| signs.title >= OWN || signs.title == 0 && signs.text >= OWN;
     let by_words = pairs.iter().filter(|(_, signs)| has_words(signs)).map(|(pair, _)| *pair);
     let by_words: Vec<Pair> = by_words.collect();
-    let mut by_date = same_dates(unmatched, sides);
+    let mut by_date = same_dates(groups, sides);
     by_date.retain(|pair| pairs.get(pair).is_some_and(|signs| signs.title == 0));
     // The document of another site may have the dates of this one.
-    by_date
-        .retain(|pair| unmatched.candidate(sides, *pair).is_some_and(|pair| is_of_one_site(&pair)));
-    drop_better_worded(unmatched, sides, &mut by_date);
+    by_date.retain(|pair| groups.candidate(sides, *pair).is_some_and(|pair| is_of_one_site(&pair)));
+    drop_better_worded(groups, sides, &mut by_date);
     for (is_by_date, row) in [(false, by_words), (true, by_date)] {
-        let place = |pair: Pair| sides.place(unmatched.candidate(sides, pair)?.known);
+        let place = |pair: Pair| sides.place(groups.candidate(sides, pair)?.known);
         let row: Vec<(Pair, usize)> =
             row.into_iter().filter_map(|pair| Some((pair, place(pair)?))).collect();
         let places: Vec<usize> = row.iter().map(|(_, place)| *place).collect();
@@ -69,12 +66,12 @@ pub(super) fn add_rows(
 }
 
 /// The pairs with the same date, where equally many bear it on both sides, in their order.
-fn same_dates(unmatched: &Unmatched, sides: &Sides<'_>) -> Vec<Pair> {
+fn same_dates(groups: &Groups, sides: &Sides<'_>) -> Vec<Pair> {
     let mut found: Vec<Pair> = Vec::new();
-    for (feature, bearers) in &unmatched.features.bearers {
+    for (feature, bearers) in &groups.features.bearers {
         let is_date =
             matches!(feature, Feature::Published(_) | Feature::Updated(_) | Feature::Day(_));
-        let are_free = bearers.entries.iter().all(|entry| unmatched.entries.contains(entry));
+        let are_free = bearers.entries.iter().all(|entry| groups.entries.contains_key(entry));
         if is_date && are_free && bearers.entries.len() == bearers.items.len() {
             let mut items = bearers.items.clone();
             items.sort_by_key(|item| sides.place(*item));
@@ -86,7 +83,7 @@ fn same_dates(unmatched: &Unmatched, sides: &Sides<'_>) -> Vec<Pair> {
 }
 
 /// Of pairs by date, leaves those of which no other unmatched one has more of the words.
-fn drop_better_worded(unmatched: &Unmatched, sides: &Sides<'_>, row: &mut Vec<Pair>) {
+fn drop_better_worded(groups: &Groups, sides: &Sides<'_>, row: &mut Vec<Pair>) {
     if row.len() > DATED_LIMIT {
         row.clear();
         return;
@@ -94,7 +91,7 @@ fn drop_better_worded(unmatched: &Unmatched, sides: &Sides<'_>, row: &mut Vec<Pa
     let mut new: HashMap<usize, HashSet<String>> = HashMap::new();
     let mut old: HashMap<usize, HashSet<String>> = HashMap::new();
     for pair in row.iter() {
-        let Some(candidate) = unmatched.candidate(sides, *pair) else { continue };
+        let Some(candidate) = groups.candidate(sides, *pair) else { continue };
         new.insert(pair.0, words(candidate.new.title.as_deref().unwrap_or_default()));
         old.insert(pair.1, words(&candidate.old.title));
     }
