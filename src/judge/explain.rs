@@ -260,7 +260,7 @@ fn span(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::{Deletions, Doubts};
+    use tidegate_core::model::Deletions;
 
     fn hold(kind: &str, decision: Option<Decision>) -> Hold {
         Hold {
@@ -327,14 +327,7 @@ mod tests {
         for evidence in [Aged, Hole, Complete, Passed, Said, Unplaced] {
             for deletions in [Deletions::Safe, Deletions::Eager, Deletions::Off] {
                 let since = Time::from_unix(0);
-                let absence = Absence {
-                    evidence,
-                    since,
-                    observations: 1,
-                    doubts: Doubts::NONE,
-                    seen: String::new(),
-                    probe: None,
-                };
+                let absence = Absence::seen_once(evidence, since);
                 let of = |observations, now| conclude(&absence, observations, deletions, now);
                 let needed = (1..MANY).find(|n| of(*n, END) != Conclusion::Wait).unwrap();
                 let ripe = ripens(&absence, deletions);

@@ -25,7 +25,7 @@ pub(crate) use field_hashes::{
     bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
 };
 pub use fingerprint::{Fingerprint, SCHEME};
-pub(crate) use fingerprint::{fingerprint, settle_left};
+pub(crate) use fingerprint::{fingerprint, scheme};
 pub(crate) use mask::{MaskInput, MaskUpdate, Varied, learn, refresh, sweep_spans, vote, watch};
 pub(crate) use spans::text_shape;
 pub use text::{beginning, is_html, stand_in_title, text_field};

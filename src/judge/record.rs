@@ -1,14 +1,12 @@
 //! From a document, or the lack of a new one, to one commit. The only place that makes a version.
 //!
 //! `ingest` goes through a document's entries; `compare` says what of one changed; `rate_limited` whether
-//! the day admits another version; `draft` makes it; `confirm_absence` makes deletions and retirements.
+//! the day admits another version; `draft` makes it; `absence` makes deletions and retirements.
 
+mod absence;
 mod backfill;
 mod character;
 mod compare;
-mod confirm_absence;
-mod decide;
-mod delete_missing;
 mod doubt;
 mod draft;
 mod evict;
@@ -21,11 +19,10 @@ mod last_changed;
 pub mod local;
 mod mint;
 mod newcomer;
+mod operator;
 mod outdated;
 mod outline_moves;
-mod probe_results;
 mod rate_limited;
-mod redact;
 mod redacted_filter;
 mod seal;
 mod settled;
@@ -34,16 +31,14 @@ mod stand_in;
 mod updates;
 mod window;
 
+pub use absence::{answered, look_again};
 pub use backfill::{Backfilled, backfill};
-pub use decide::decide;
-pub use delete_missing::{DeletionError, delete_missing};
 pub use doubt::read_before;
-pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT, minted_names, unknown_names};
+pub use evict::{EVICTED_AT_ONCE, ITEMS_KEPT, TOMBSTONES_KEPT};
 pub use gather::{AggregateSource, Credit, LeftOut, gather};
-pub use ingest::{look_again, take_in, take_in_shared};
+pub use ingest::{take_in, take_in_shared};
+pub use operator::{DeletionError, Redaction, decide, delete_missing, redact};
 pub use outdated::{outdated, refreshed};
-pub use probe_results::answered;
-pub use redact::{Redaction, redact};
 pub use settled::{ledger_query, wanted_after};
 pub use shared::{Issued, LEAP_LIMIT, Peers, needs_complete};
 pub use window::age;
@@ -176,3 +171,11 @@ pub enum ObservationError {
 
 /// The most items, retired ones and tombstones included, that the ledger of one feed takes.
 pub const ITEMS_LIMIT: usize = 200_000;
+
+/// Refuses a ledger of so many items where they are too many.
+const fn check_size(found: usize) -> Result<(), ObservationError> {
+    match found > ITEMS_LIMIT {
+        true => Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT }),
+        false => Ok(()),
+    }
+}

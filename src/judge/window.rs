@@ -56,8 +56,6 @@ pub(crate) struct WindowShift<'a> {
     pub(crate) mostly_dated: bool,
     /// Whether most entries bear dates.
     pub(crate) has_dates: bool,
-    /// Whether the items that stayed and did not change kept their order.
-    pub(crate) steady: bool,
     /// Entries that were not in the last document, by their index.
     pub(crate) incoming: Vec<usize>,
     /// Items of the last document that are missing.
@@ -123,7 +121,6 @@ impl<'a> WindowShift<'a> {
             ordered: dated || said,
             mostly_dated: dates_run(&input, &old, MOSTLY_TENTHS).0 != Direction::None,
             has_dates: has_dates(&input),
-            steady: is_steady(&input, &places),
             incoming,
             outgoing: kept.iter().filter(|kept| !**kept).count(),
             backfill: 0,
@@ -152,6 +149,14 @@ impl<'a> WindowShift<'a> {
             && window.has_room(character.largest);
         window.past = window.moved_past(never_lost || keeps_everything(character));
         window
+    }
+
+    /// Whether the items that stayed and did not change kept their order.
+    pub(crate) fn is_steady(&self) -> bool {
+        let unchanged = self.input.matching.pairs.iter().zip(self.input.is_changed);
+        let unchanged = unchanged.filter(|(pair, changed)| !**changed && !pair.basis.is_rename());
+        let places: Vec<usize> = unchanged.filter_map(|(pair, _)| self.place(pair.known)).collect();
+        places.is_sorted()
     }
 
     /// The date of an item by which the feed runs.
@@ -353,9 +358,7 @@ pub(crate) const fn keeps_everything(character: &Character) -> bool {
 /// The items of the last document, in its order. What was let in while a document is held was not in it.
 fn last_document(input: &JudgeInput<'_>) -> Vec<usize> {
     let known = &input.snapshot.known;
-    let index: HashMap<&str, usize> =
-        known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
-    let listed = input.snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied());
+    let listed = input.snapshot.order.iter().filter_map(|id| input.snapshot.position(id));
     let listed: Vec<usize> = listed.collect();
     let held = input.snapshot.state.hold.as_ref().map(|hold| hold.row_since);
     let is_let_in = |at: usize| {
@@ -434,16 +437,6 @@ fn by_this_step(input: &JudgeInput<'_>) -> Direction {
     } else {
         Direction::None
     }
-}
-
-/// Whether items that stayed without a change stand in the same order as before.
-fn is_steady(input: &JudgeInput<'_>, place: &HashMap<usize, usize>) -> bool {
-    let unchanged = input.matching.pairs.iter().zip(input.is_changed);
-    let places: Vec<usize> = unchanged
-        .filter(|(pair, changed)| !**changed && !pair.basis.is_rename())
-        .filter_map(|(pair, _)| place.get(&pair.known).copied())
-        .collect();
-    places.iter().zip(places.iter().skip(1)).all(|(a, b)| a < b)
 }
 
 fn run(dates: impl Iterator<Item = Option<Time>>, tenths: usize) -> Direction {

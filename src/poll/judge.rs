@@ -4,11 +4,11 @@
 use super::walk::{self, ArchiveLinks};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{
-    Backfill, BodyPrints, Completeness, FeedDocument, FeedName, Markup, Snapshot, SyncId, Time,
-    UpdateHints, WantedItems,
+    Backfill, BodyPrints, Completeness, FeedDocument, FeedName, LedgerQuery, Markup, Snapshot,
+    SyncId, Time, UpdateHints,
 };
 use tidegate_core::websub::HubLinks;
 use tidegate_format::parse::{self, Limits};
@@ -193,18 +193,6 @@ impl DocumentJudge for ParseAndRecord {
         if seen.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
-        let read = match round.snapshot {
-            Some(snapshot) => ledger.read_more(snapshot, record::ledger_query(round, &document))?,
-            None => None,
-        };
-        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
-        let refreshed = refresh_fingerprints(round, &document, ledger)?;
-        let round = &Observation { snapshot: refreshed.as_ref().or(round.snapshot), ..*round };
-        let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
-        if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
-        {
-            return Ok(Judged::waits_for(Wants::Complete(complete)));
-        }
         let (mut text, mut whole, mut failed) = (None, None, None);
         match &beside.complete {
             Some(Ok(seen)) => match self.decode(seen, before) {
@@ -220,9 +208,18 @@ impl DocumentJudge for ParseAndRecord {
                 Err(error) => failed = Some(error.to_string()),
             }
         }
-        let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
         let documents: Vec<_> = std::iter::once(&document).chain(&whole).collect();
-        let (mut verdict, ()) = judge_with(round, ledger, &documents, |round| {
+        let read = ledger.read_for(round, &documents)?;
+        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
+        let refreshed = refresh_fingerprints(round, &document, ledger)?;
+        let round = &Observation { snapshot: refreshed.as_ref().or(round.snapshot), ..*round };
+        let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
+        if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
+        {
+            return Ok(Judged::waits_for(Wants::Complete(complete)));
+        }
+        let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
+        let (mut verdict, ()) = judge_with(round, ledger, |round| {
             Ok((record::take_in_shared(round, &document, &peers, seen.prints)?, ()))
         })?;
         if beside.issued.is_none() && !verdict.asks.is_empty() {
@@ -274,7 +271,9 @@ impl DocumentJudge for ParseAndRecord {
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
         }
         let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
-        let (verdict, (taken, known)) = judge_with(round, ledger, &[&document], |round| {
+        let read = ledger.read_for(round, &[&document])?;
+        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
+        let (verdict, (taken, known)) = judge_with(round, ledger, |round| {
             let Backfilled { verdict, taken, known } = record::backfill(round, &document, is_gone)?;
             Ok((verdict, (taken, known)))
         })?;
@@ -358,21 +357,31 @@ pub struct LedgerReader {
 pub(super) const READS_AT_ONCE: usize = 16;
 
 impl LedgerReader {
-    /// The snapshot with the items that are wanted; `None` where there are none that it lacks.
+    /// The snapshot of a round with what judging these documents needs besides; `None` where it has all of it.
+    fn read_for(
+        &self,
+        round: &Observation<'_>,
+        documents: &[&FeedDocument<'_>],
+    ) -> Result<Option<Snapshot>, StoreError> {
+        let Some(snapshot) = round.snapshot else { return Ok(None) };
+        self.read_more(snapshot, record::ledger_query(round, documents))
+    }
+
+    /// The snapshot with the items that a query asks for; `None` where there are none that it lacks. Whatever leaves the
+    /// ledger meanwhile makes the snapshot outdated, and a commit over it is refused.
     fn read_more(
         &self,
         snapshot: &Snapshot,
-        wanted: WantedItems,
+        query: LedgerQuery,
     ) -> Result<Option<Snapshot>, StoreError> {
-        let Some(pinned) = &self.pinned else { return Ok(None) };
-        self.runtime.block_on(pinned.read_more(snapshot, wanted))
-    }
-
-    /// The snapshot with what left the ledger and bears or bore one of these names. Whatever leaves meanwhile makes the
-    /// snapshot outdated, and a commit over it is refused.
-    fn read_stubs(&self, snapshot: &Snapshot, names: &[String]) -> Result<Snapshot, StoreError> {
-        let stubs = self.runtime.block_on(self.store.stubs(&self.feed, names))?;
-        Ok(snapshot.clone().with_stubs(stubs))
+        match &self.pinned {
+            _ if query.is_empty() => Ok(None),
+            Some(pinned) => self.runtime.block_on(pinned.read_more(snapshot, query)),
+            None => {
+                let stubs = self.store.stubs(&self.feed, &query.names);
+                Ok(snapshot.with_found(self.runtime.block_on(stubs)?))
+            }
+        }
     }
 
     /// The newest bytes of items.
@@ -393,7 +402,7 @@ fn refresh_fingerprints(
     document: &FeedDocument<'_>,
     ledger: &LedgerReader,
 ) -> Result<Option<Snapshot>, StoreError> {
-    let outdated = record::outdated(round.snapshot, document);
+    let outdated = record::outdated(round, document);
     let Some(snapshot) = round.snapshot.filter(|_| !outdated.is_empty()) else { return Ok(None) };
     let markup = ledger.read_markup(&outdated)?;
     Ok(Some(record::refreshed(snapshot, &markup, &round.options.ignore)))
@@ -403,31 +412,18 @@ fn refresh_fingerprints(
 fn judge_with<T>(
     round: &Observation<'_>,
     ledger: &LedgerReader,
-    documents: &[&FeedDocument<'_>],
     judge: impl Fn(&Observation<'_>) -> Result<(Verdict, T), ObservationError>,
 ) -> Result<(Verdict, T), JudgeError> {
-    let (mut more, mut looks, mut asked) = (None, 0, HashSet::new());
+    let (mut more, mut looks) = (None, 0);
     loop {
         let now = &Observation { snapshot: more.as_ref().or(round.snapshot), ..*round };
-        let Some(snapshot) = now.snapshot else { return Ok(judge(now)?) };
-        let mut names = record::unknown_names(now, documents, &asked);
-        if names.is_empty() {
-            let judged = judge(now)?;
-            names = record::minted_names(now, &judged.0, &asked);
-            looks += 1;
-            if names.is_empty() {
-                // Ends with the whole ledger, which lacks nothing.
-                let wanted = record::wanted_after(now, &judged.0, looks);
-                let Some(wanted) = wanted else { return Ok(judged) };
-                let Some(read) = ledger.read_more(snapshot, wanted)? else { return Ok(judged) };
-                more = Some(read);
-                continue;
-            }
-        }
-        // Each name is asked for once, so that this ends.
-        let read = ledger.read_stubs(snapshot, &names)?;
+        let judged = judge(now)?;
+        looks += 1;
+        let Some(snapshot) = now.snapshot else { return Ok(judged) };
+        // Ends with the whole ledger, which lacks nothing.
+        let wanted = record::wanted_after(now, &judged.0, looks);
+        let Some(read) = ledger.read_more(snapshot, wanted)? else { return Ok(judged) };
         more = Some(read);
-        asked.extend(names);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::report::{DocumentOutcome, DocumentReport, PrintedEvent, PrintedPending};
 use super::source::{Recorded, Series};
-use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
     BodyPrints, Completeness, EndpointId, Event, FeedName, FeedOptions, Snapshot, Tick, Time,
@@ -234,30 +233,21 @@ impl Replayed<'_> {
             self.same += 1;
             return Ok(Ok(self.look_again(now).await?));
         }
-        let mut snapshot = snapshot;
+        let (mut snapshot, mut looks) = (snapshot, 0);
         if let (Some(reader), Some(part)) = (&reader, &snapshot) {
-            let wanted = record::ledger_query(&self.observation(Some(part), now), &document);
-            snapshot = reader.read_more(part, wanted).await?.or(snapshot);
+            let query = record::ledger_query(&self.observation(Some(part), now), &[&document]);
+            snapshot = reader.read_more(part, query).await?.or(snapshot);
         }
-        let names = record::unknown_names(
-            &self.observation(snapshot.as_ref(), now),
-            &[&document],
-            &HashSet::new(),
-        );
-        let stubs = self.target.store.stubs(&self.target.feed, &names).await?;
-        let mut snapshot = snapshot.map(|snapshot| snapshot.with_stubs(stubs));
-        let mut verdict =
-            record::take_in(&self.observation(snapshot.as_ref(), now), &document, prints)?;
-        let mut looks = 1;
-        // Ends with the whole ledger, which lacks nothing.
-        while let (Some(reader), Some(part)) = (&reader, &snapshot) {
-            let wanted = record::wanted_after(&self.observation(Some(part), now), &verdict, looks);
-            let Some(wanted) = wanted else { break };
-            let Some(more) = reader.read_more(part, wanted).await? else { break };
-            verdict = record::take_in(&self.observation(Some(&more), now), &document, prints)?;
-            snapshot = Some(more);
+        let mut verdict = loop {
+            let observation = self.observation(snapshot.as_ref(), now);
+            let verdict = record::take_in(&observation, &document, prints)?;
             looks += 1;
-        }
+            // Ends with the whole ledger, which lacks nothing.
+            let query = record::wanted_after(&observation, &verdict, looks);
+            let (Some(reader), Some(part)) = (&reader, &snapshot) else { break verdict };
+            let Some(more) = reader.read_more(part, query).await? else { break verdict };
+            snapshot = Some(more);
+        };
         // A pinned feed keeps what a commit takes the place of.
         drop(reader);
         if let Some(doubt) = &verdict.doubt {

@@ -3,7 +3,6 @@
 
 use crate::support::sharing::*;
 use crate::support::{Gate, Post, kinds, post};
-use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
 use tidegate_format::parse::{self, Limits};
@@ -142,9 +141,8 @@ async fn a_peer_that_says_that_what_left_was_deleted_is_read_whole() {
             .collect();
         let text = document(related, &listed).replace("</feed>", &format!("{said}</feed>"));
         let document = parse::document(&text, None, &Limits::default()).unwrap();
-        let names = gate.with_round(Some(&caught_up), |round| {
-            record::unknown_names(round, &[&document], &HashSet::new())
-        });
+        let names = gate
+            .with_round(Some(&caught_up), |round| record::ledger_query(round, &[&document]).names);
         let is_named = ids.iter().all(|id| names.contains(&format!("urn:{id}")));
         assert!(is_named, "{names:?}");
         let snapshot = caught_up.clone().with_stubs(left.to_vec());

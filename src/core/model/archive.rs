@@ -1,6 +1,6 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
-use super::{ArchiveId, Item, LedgerEntry, Skeleton, SyncId, Tick, Time};
+use super::{ArchiveId, Item, Skeleton, SyncId, Tick, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -224,15 +224,17 @@ impl IndexUpdate {
     pub const NONE: Self = Self { unsettled: None, items: Vec::new() };
 }
 
-/// Which settled items are read.
+/// Which items that a snapshot lacks are read: settled ones, and such as left the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LedgerQuery {
+    /// Whether all settled items are.
+    pub whole: bool,
     /// Those with one of these keys, at most [`LedgerQuery::ITEMS_OF_KEY`] of each.
     pub keys: Vec<IndexKey>,
     /// Those with one of these ids.
     pub ids: Vec<SyncId>,
-    /// So many of those with the earliest ticks.
-    pub oldest: usize,
+    /// What left the ledger under one of these names ([`super::LedgerEntry::names`]).
+    pub names: Vec<String>,
 }
 
 impl LedgerQuery {
@@ -243,26 +245,8 @@ impl LedgerQuery {
 
     /// Whether it asks for nothing.
     pub const fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.ids.is_empty() && self.oldest == 0
+        !self.whole && self.keys.is_empty() && self.ids.is_empty() && self.names.is_empty()
     }
-}
-
-/// What of the settled items a document is judged with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WantedItems {
-    /// All of them.
-    Whole,
-    /// What this finds; nothing where it is empty.
-    Found(LedgerQuery),
-}
-
-/// What a query found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FoundItems {
-    /// The items, in the order of their ids, each once.
-    pub items: Vec<LedgerEntry>,
-    /// All items with ticks up to this one are among them; `None`: it was not asked for the oldest.
-    pub oldest_to: Option<Tick>,
 }
 
 /// The settled items that a snapshot does not have.
@@ -274,8 +258,6 @@ pub struct SettledItems {
     pub tombstones: u32,
     /// The greatest tick of the ledger that has left the sync view's window.
     pub left_window: Option<Tick>,
-    /// None of them has a tick that is not after this one.
-    pub after: Option<Tick>,
 }
 
 #[cfg(test)]

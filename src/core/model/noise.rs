@@ -187,9 +187,6 @@ pub struct Noise {
     pub traces: [u32; NoiseClass::TRACED.len()],
     /// Fingerprint of what a reader sees but for machine-like spans; zero where it is not known.
     pub shape: u64,
-    /// Of the fields that the operator's patterns are about: fingerprints of the path and of what
-    /// the patterns leave.
-    pub left: Vec<(u64, u64)>,
     /// Fields that changed, at most [`Noise::RESTLESS_LIMIT`].
     pub restless: Vec<Restless>,
     /// Whether a document that is held back differs in what is no noise whatever follows.
@@ -258,8 +255,6 @@ impl SharedSpan {
 pub struct FeedNoise {
     /// Spans, at most [`FeedNoise::SPAN_LIMIT`].
     pub spans: Vec<SharedSpan>,
-    /// Fingerprint of what the operator ignored when the last document was taken in.
-    pub ignored: u64,
 }
 
 impl FeedNoise {

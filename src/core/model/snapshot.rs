@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Doubts, FeedName, FeedState, Format, FoundItems, HeldEntry, History, Markup,
-    Noise, Probe, SettledItems, SyncExtras, SyncId, Tick, Time, Version,
+    ArchiveNote, Doubts, FeedName, FeedState, Format, HeldEntry, History, Markup, Noise, Probe,
+    SettledItems, SyncExtras, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -407,20 +407,17 @@ impl Snapshot {
         self
     }
 
-    /// The same with settled items that were found; `None` where it has all of them already, and
-    /// they say nothing of others.
+    /// The same with items that were found; `None` where it has all of them already.
     #[must_use]
-    pub fn with_found(&self, found: FoundItems) -> Option<Self> {
-        let is_new = |item: &LedgerEntry| self.find(&item.id).is_none();
-        if found.oldest_to.is_none() && !found.items.iter().any(is_new) {
+    pub fn with_found(&self, found: Vec<LedgerEntry>) -> Option<Self> {
+        if found.iter().all(|item| self.find(&item.id).is_some()) {
             return None;
         }
         let mut more = self.clone();
-        let (living, tombstones) = more.add(found.items.into_iter());
+        let (living, tombstones) = more.add(found.into_iter());
         if let Some(settled) = &mut more.settled {
             settled.living = settled.living.saturating_sub(living);
             settled.tombstones = settled.tombstones.saturating_sub(tombstones);
-            settled.after = settled.after.max(found.oldest_to);
         }
         Some(more)
     }
@@ -440,7 +437,12 @@ impl Snapshot {
 
     /// The item with an id, where it was read.
     pub fn find(&self, id: &SyncId) -> Option<&LedgerEntry> {
-        self.known.get(self.known.binary_search_by(|known| known.id.cmp(id)).ok()?)
+        self.known.get(self.position(id)?)
+    }
+
+    /// The index of the item with an id in `known`.
+    pub fn position(&self, id: &SyncId) -> Option<usize> {
+        self.known.binary_search_by(|known| known.id.cmp(id)).ok()
     }
 
     /// Adds items that are not there; how many of them live, and how many are tombstones.

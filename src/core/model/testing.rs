@@ -1,9 +1,24 @@
 //! Values for tests, of this crate and of others.
 
 use super::{
-    Change, Count, FeedName, FeedState, History, IndexUpdate, Interruption, Interruptions,
-    ItemStatus, LedgerEntry, Noise, Origin, Revision, Stamp, SyncId, Tick, Time, Update,
+    Absence, Change, Count, Doubts, Evidence, FeedName, FeedState, History, IndexUpdate,
+    Interruption, Interruptions, ItemStatus, LedgerEntry, Noise, Origin, Revision, Stamp, SyncId,
+    Tick, Time, Update,
 };
+
+impl Absence {
+    /// What was seen once of a missing item, and never asked about, for tests.
+    pub const fn seen_once(evidence: Evidence, since: Time) -> Self {
+        Self {
+            evidence,
+            since,
+            observations: 1,
+            doubts: Doubts::NONE,
+            seen: String::new(),
+            probe: None,
+        }
+    }
+}
 
 impl LedgerEntry {
     /// What is left of an observed item of that native id, for tests.

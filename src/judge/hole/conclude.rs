@@ -165,14 +165,7 @@ mod tests {
             Some(note_answer(probe.as_ref(), answer.clone(), at(*when)))
         };
         let probe = answers.iter().fold(None, taken);
-        Absence {
-            evidence,
-            since: at(0),
-            observations: 1,
-            doubts: Doubts::NONE,
-            seen: String::new(),
-            probe,
-        }
+        Absence { probe, ..Absence::seen_once(evidence, at(0)) }
     }
 
     fn of(absence: &Absence, observations: u32, now: i64) -> Conclusion {

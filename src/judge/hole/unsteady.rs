@@ -39,7 +39,7 @@ fn objects(case: &HoleCase<'_>, place: usize, _: &LedgerEntry) -> Option<Objecti
         return Some(Objection::settled("the order of its items changes often"));
     }
     let unsteady = |why: &str| Some(Objection::Open(Doubt::Unsteady, why.to_owned()));
-    if !window.steady {
+    if !window.is_steady() {
         return unsteady("the items that stayed changed their order");
     }
     if window.direction == Direction::None && window.stood_at_head(place) {
@@ -80,7 +80,7 @@ pub(super) fn is_orderly(case: &HoleCase<'_>) -> bool {
     window.ordered
         || (grows
             && agrees
-            && window.steady
+            && window.is_steady()
             && window.direction != Direction::None
             && character.documents >= YOUNG
             && !is_restless(character))

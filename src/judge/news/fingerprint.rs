@@ -4,11 +4,11 @@ use super::addresses::address;
 use super::field::{FieldWeight, weight};
 use super::field_hashes::path_print;
 use super::images::{is_of_picture, picture_address};
+use super::mask::short;
 use super::spans::{self, SpanContext};
 use super::visible::{counted, visible};
 use regex::Regex;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use tidegate_core::model::{Entry, Field, Ignore, LedgerEntry, NoiseClass};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
@@ -16,6 +16,20 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 /// different raises it: fingerprints of another scheme are never compared, but made anew from the
 /// bytes (`refresh`), so that no upgrade of the program makes a version.
 pub const SCHEME: u32 = 3;
+
+/// The number of the scheme by which fingerprints are made without what an operator ignores. Another list is another
+/// scheme.
+pub fn scheme(ignore: &[Ignore]) -> u32 {
+    if ignore.is_empty() {
+        return SCHEME;
+    }
+    let mut hash = Xxh3::with_seed(SCHEME.into());
+    for text in ignore.iter().flat_map(|ignore| [Some(ignore.field()), ignore.pattern()]) {
+        hash.update(text.unwrap_or_default().as_bytes());
+        hash.update(&[u8::from(text.is_some())]);
+    }
+    short(hash.digest())
+}
 
 /// A field as a reader would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +39,10 @@ pub struct FieldView<'e> {
     pub kind: SpanContext,
     /// What a reader would see of it, but for what the operator ignores.
     pub text: Cow<'e, str>,
-    /// The fingerprints of its path and of all that counts of it.
+    /// The fingerprints of its path and of what counts of it.
     pub print: (u64, u64),
     /// The fingerprint of what counts of it without machine-like spans.
     shape: u64,
-    /// The fingerprint of what is left without the parts that the operator ignores; nothing where
-    /// no pattern is about the field.
-    pub left: Option<u64>,
 }
 
 /// An entry, as far as it is compared.
@@ -41,9 +52,8 @@ pub struct Fingerprint<'e> {
     pub seen: Vec<FieldView<'e>>,
     /// Their fingerprints, sorted and each once: an order of elements leaves no trace.
     pub prints: Vec<(u64, u64)>,
-    /// Of the fields that the operator's patterns are about, the paths' fingerprints and those of
-    /// what the patterns leave, sorted.
-    pub left: Vec<(u64, u64)>,
+    /// The number of the scheme by which they were made.
+    pub scheme: u32,
     /// Fingerprint of what is left of them without machine-like spans; never zero.
     pub shape: u64,
     /// A fingerprint of the fields of each class in [`NoiseClass::TRACED`], in any order.
@@ -62,10 +72,8 @@ pub fn fingerprint<'e>(entry: &'e Entry<'_>, ignore: &[Ignore]) -> Fingerprint<'
     let mut prints: Vec<(u64, u64)> = seen.iter().map(|seen| seen.print).collect();
     prints.sort_unstable();
     prints.dedup();
-    let left = seen.iter().filter_map(|seen| Some((seen.print.0, seen.left?)));
-    let mut left: Vec<(u64, u64)> = left.collect();
-    left.sort_unstable();
-    Fingerprint { seen, prints, left, shape: joined(shapes), traces: looking.traces }
+    let (scheme, shape) = (scheme(ignore), joined(shapes));
+    Fingerprint { seen, prints, scheme, shape, traces: looking.traces }
 }
 
 impl Fingerprint<'_> {
@@ -73,8 +81,7 @@ impl Fingerprint<'_> {
     pub fn keep_in(self, known: &mut LedgerEntry) {
         known.prints = self.prints;
         let noise = &mut known.noise;
-        (noise.shape, noise.left, noise.traces) = (self.shape, self.left, self.traces);
-        noise.scheme = SCHEME;
+        (noise.shape, noise.traces, noise.scheme) = (self.shape, self.traces, self.scheme);
     }
 }
 
@@ -119,19 +126,18 @@ impl Looking<'_> {
             }
             return None;
         }
-        let print = (path, xxh3_64(counted.as_deref().unwrap_or(&text).as_bytes()));
         let patterns = || covering().filter_map(Ignore::regex);
-        let Some(rest) = without(&text, patterns()) else {
-            self.trace(class, path, &field.value);
-            let shape = spans::shape(counted.as_deref().unwrap_or(&text), kind);
-            return Some(FieldView { path: &field.path, kind, text, print, shape, left: None });
+        let (class, text, counted) = match without(&text, patterns()) {
+            None => (class, text, counted),
+            Some(rest) => {
+                let counted = counted.and_then(|counted| without(&counted, patterns()));
+                (NoiseClass::Ignored, Cow::Owned(rest), counted)
+            }
         };
-        self.trace(NoiseClass::Ignored, path, &field.value);
-        let counted = counted.and_then(|counted| without(&counted, patterns()));
-        let counted = counted.as_deref().unwrap_or(&rest);
-        let (shape, left) = (spans::shape(counted, kind), Some(xxh3_64(counted.as_bytes())));
-        let text = Cow::Owned(rest);
-        Some(FieldView { path: &field.path, kind, text, print, shape, left })
+        self.trace(class, path, &field.value);
+        let said = counted.as_deref().unwrap_or(&text);
+        let (print, shape) = ((path, xxh3_64(said.as_bytes())), spans::shape(said, kind));
+        Some(FieldView { path: &field.path, kind, text, print, shape })
     }
 
     #[allow(clippy::cast_possible_truncation)]
@@ -152,31 +158,6 @@ fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<
         rest = Some(regex.replace_all(rest.as_deref().unwrap_or(text), "").into_owned());
     }
     Some(rest?.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// Takes out of what changed the fields of which only what the operator ignores did. Where nothing
-/// was ignored before, what was there is what was left.
-pub fn settle_left(
-    fingerprint: &Fingerprint<'_>,
-    known: &LedgerEntry,
-    changed: &mut BTreeSet<u64>,
-) {
-    let (left, old) = (&fingerprint.left, &known.noise.left);
-    for own in left.chunk_by(|one, other| one.0 == other.0) {
-        let Some((path, _)) = own.first() else { continue };
-        let ignored = bearing(old, *path);
-        let before = if ignored.is_empty() { bearing(&known.prints, *path) } else { ignored };
-        if before == own {
-            changed.remove(path);
-        }
-    }
-}
-
-/// Those of some fingerprints, in order, that are of the fields at a path.
-fn bearing(prints: &[(u64, u64)], path: u64) -> &[(u64, u64)] {
-    let from = prints.partition_point(|print| print.0 < path);
-    let end = prints.partition_point(|print| print.0 <= path);
-    prints.get(from..end).unwrap_or_default()
 }
 
 /// One fingerprint of many, whatever their order.
@@ -248,7 +229,7 @@ mod tests {
         let of = |fields: &str| {
             with(fields, |entry| {
                 let fingerprint = fingerprint(entry, &list);
-                (fingerprint.left, fingerprint.shape, fingerprint.traces)
+                (fingerprint.prints, fingerprint.shape, fingerprint.traces)
             })
         };
         let text = |views: u32, word: &str| {
@@ -260,6 +241,7 @@ mod tests {
         assert_eq!((&old.0, old.1), (&new.0, new.1));
         assert_ne!(old.2, new.2, "it leaves a trace");
         assert_ne!(old.0, edited.0);
+        assert_eq!((scheme(&[]), scheme(&list) == scheme(&list[..1])), (SCHEME, false));
     }
 
     #[test]

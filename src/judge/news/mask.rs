@@ -33,7 +33,7 @@ const MOST_REST: Duration = Duration::from_secs(30 * DAY);
 
 /// The part of a fingerprint that is enough to tell two values of a field apart.
 #[allow(clippy::cast_possible_truncation)]
-const fn short(print: u64) -> u32 {
+pub(super) const fn short(print: u64) -> u32 {
     print as u32
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use tidegate_core::model::{Absence, Doubts, FeedState, Format, ProbeAnswer};
+use tidegate_core::model::{Absence, FeedState, Format, ProbeAnswer};
 
 const FEED: &str = "https://feeds.example.org/news.xml";
 const NOW: i64 = 1_795_191_605;
@@ -23,14 +23,7 @@ fn known(name: &str, link: &str) -> LedgerEntry {
 }
 
 fn missing(name: &str, link: &str, evidence: Evidence, probe: Option<Probe>) -> LedgerEntry {
-    let absence = Absence {
-        evidence,
-        since: at(0),
-        observations: 1,
-        doubts: Doubts::NONE,
-        seen: String::new(),
-        probe,
-    };
+    let absence = Absence { probe, ..Absence::seen_once(evidence, at(0)) };
     LedgerEntry { absence: Some(absence), ..known(name, link) }
 }
 

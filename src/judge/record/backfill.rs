@@ -8,7 +8,7 @@
 
 use super::draft::{ChangeDraft, EventDetails};
 use super::mint::NewIds;
-use super::{ITEMS_LIMIT, Observation, ObservationError, Verdict, redacted_filter};
+use super::{Observation, ObservationError, Verdict, check_size, redacted_filter};
 use crate::same_item;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry};
@@ -53,10 +53,7 @@ pub fn backfill(
             fresh.push((entry, native));
         }
     }
-    let total = snapshot.known.len() + fresh.len();
-    if total > ITEMS_LIMIT {
-        return Err(ObservationError::TooManyItems { found: total, limit: ITEMS_LIMIT });
-    }
+    check_size(snapshot.known.len() + fresh.len())?;
     let mut draft = ChangeDraft::new(round, snapshot);
     draft.seals_now = !fresh.is_empty();
     let mut ids = NewIds::new(&draft);

@@ -10,7 +10,6 @@ use tidegate_core::model::{
     Unseen, WaitCause, WaitingChange,
 };
 use tidegate_core::xml::plain_address::plain_link;
-use xxhash_rust::xxh3::Xxh3;
 
 /// Every pair compared, and what was learned of the feed.
 pub(super) struct Comparison<'a> {
@@ -37,7 +36,7 @@ impl<'a> ChangedEntry<'a> {
         snapshot: &'a Snapshot,
         document: &'a FeedDocument<'a>,
         pair: MatchedEntry,
-        ignore: &Ignored<'_>,
+        ignore: &[Ignore],
     ) -> Option<Self> {
         let entry = document.entries.get(pair.entry)?;
         let known = snapshot.known.get(pair.known)?;
@@ -46,31 +45,24 @@ impl<'a> ChangedEntry<'a> {
             return None;
         }
         let bytes = news::bytes_print(entry);
-        // Where something else is ignored than before, the item is looked at anew.
-        if bytes == known.bytes && !ignore.is_other {
+        if bytes == known.bytes {
             return None;
         }
         let same_family = snapshot.state.format.family() == document.format.family();
-        let fingerprint = news::fingerprint(entry, ignore.list);
+        let fingerprint = news::fingerprint(entry, ignore);
         // Fingerprints of another scheme that could not be made anew say nothing of a change.
-        let mut changed = if bytes == known.bytes || known.noise.scheme != news::SCHEME {
+        let mut changed = if known.noise.scheme != fingerprint.scheme {
             BTreeSet::new()
         } else if same_family {
             news::changed(&known.prints, &fingerprint.prints)
         } else {
             news::changed_across_formats(&fingerprint, &known.prints)
         };
-        ignore.apply_to(&fingerprint, (entry, known), &mut changed);
         if pair.basis.is_same_but_for_query() {
             drop_rotated_link(entry, known, &mut changed);
         }
         let learned = MaskUpdate::default();
         Some(Self { entry, known, fingerprint, bytes, changed, learned })
-    }
-
-    /// Whether its bytes are the same after all, and only how it is looked at is not.
-    pub(super) const fn has_same_bytes(&self) -> bool {
-        self.bytes == self.known.bytes
     }
 
     /// Whether it stands in something else of a list than its item stood in.
@@ -95,7 +87,7 @@ impl<'a> ChangedEntry<'a> {
 
     /// Makes the item what the entry is now.
     pub(super) fn apply_to(self, item: &mut LedgerEntry, now: Time) {
-        let is_noted = self.learned.loud.is_empty() && !self.has_same_bytes();
+        let is_noted = self.learned.loud.is_empty();
         let mut classes = self.learned.classes;
         classes.join(self.traced(!classes.is_empty()));
         item.bytes = self.bytes;
@@ -163,13 +155,11 @@ pub(super) fn compare<'a>(
     document: &'a FeedDocument<'_>,
     pairs: &[MatchedEntry],
 ) -> Comparison<'a> {
-    let old = &snapshot.state.noise;
-    let ignore = Ignored::new(&round.options.ignore, old);
     let same_family = snapshot.state.format.family() == document.format.family();
-    let mut seen: Vec<Option<ChangedEntry<'_>>> =
-        pairs.iter().map(|pair| ChangedEntry::new(snapshot, document, *pair, &ignore)).collect();
-    let mut noise = old.clone();
-    noise.ignored = ignore.print;
+    let new =
+        |pair: &MatchedEntry| ChangedEntry::new(snapshot, document, *pair, &round.options.ignore);
+    let mut seen: Vec<Option<ChangedEntry<'_>>> = pairs.iter().map(new).collect();
+    let mut noise = snapshot.state.noise.clone();
     let learn = |seen: &mut [Option<ChangedEntry<'_>>], noise: &FeedNoise| {
         for beside in seen.iter_mut().flatten() {
             beside.learned = news::learn(&MaskInput {
@@ -194,48 +184,6 @@ pub(super) fn compare<'a>(
         news::vote(&mut noise, varied, round.aged);
     }
     Comparison { pairs: seen, noise }
-}
-
-/// What the operator ignores, and whether it is what was ignored before.
-struct Ignored<'a> {
-    list: &'a [Ignore],
-    print: u64,
-    is_other: bool,
-}
-
-impl<'a> Ignored<'a> {
-    fn new(list: &'a [Ignore], old: &FeedNoise) -> Self {
-        let mut hash = Xxh3::new();
-        for ignore in list {
-            for text in [Some(ignore.field()), ignore.pattern()] {
-                hash.update(text.unwrap_or_default().as_bytes());
-                hash.update(&[u8::from(text.is_some())]);
-            }
-        }
-        let print = if list.is_empty() { 0 } else { hash.digest() };
-        Self { list, print, is_other: print != old.ignored }
-    }
-
-    /// Leaves out of what changed what the operator ignores, and what only appears because the
-    /// operator ignores it no more.
-    fn apply_to(
-        &self,
-        fingerprint: &Fingerprint<'_>,
-        beside: (&Entry<'_>, &LedgerEntry),
-        changed: &mut BTreeSet<u64>,
-    ) {
-        let (entry, known) = beside;
-        let whole = || self.list.iter().filter(|ignore| ignore.regex().is_none());
-        for field in entry.fields() {
-            if whole().any(|ignore| ignore.covers(&field.path)) {
-                changed.remove(&news::path_print(&field.path));
-            }
-        }
-        news::settle_left(fingerprint, known, changed);
-        if self.is_other {
-            changed.retain(|path| known.prints.iter().any(|print| print.0 == *path));
-        }
-    }
 }
 
 /// Fields that hold an entry's own address.

@@ -9,7 +9,7 @@
 use super::draft::ChangeDraft;
 use super::{Observation, head, shared};
 use crate::news;
-use crate::same_item;
+use crate::same_item::{self, MatchedEntry, Matching};
 use std::collections::HashSet;
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry,
@@ -22,13 +22,17 @@ use xxhash_rust::xxh3::Xxh3;
 const REPLACED: char = '\u{FFFD}';
 
 /// What of a document, and of the complete feed that it names, waits to be seen again.
-#[derive(Debug, Default)]
-pub(super) struct DocumentDoubt {
+pub(super) struct DocumentDoubt<'a> {
+    round: &'a Observation<'a>,
+    /// The fingerprints of the document.
+    pub(super) body: BodyPrints,
     /// The fingerprints of all that waits.
     prints: Vec<u64>,
     /// The fingerprints of the bytes of the entries that wait.
     entries: HashSet<u64>,
-    /// Whether one of the two is doubted, whatever of it waits.
+    /// Whether the document is doubted, whatever of it waits.
+    is_document_doubted: bool,
+    /// Whether one of the two is.
     pub(super) is_doubted: bool,
     /// Whether something of the document itself waits.
     pub(super) is_of_document: bool,
@@ -41,47 +45,118 @@ pub fn read_before(snapshot: Option<&Snapshot>, prints: BodyPrints) -> Option<Be
     flaws.charset.as_deref().map(|charset| Before { charset, is_firm })
 }
 
-impl DocumentDoubt {
-    /// Looks at a document. Where something of it waits, answers it as far as it is believed: what it
-    /// does not list may be what is broken in it, so that it is a part. `prints`: its fingerprints,
-    /// where it is believed when it is seen again as it was.
-    pub(super) fn believed<'a>(
+impl<'a> DocumentDoubt<'a> {
+    /// Looks at the head of a document and at what it and the complete feed share. The document is believed when it
+    /// is seen again as it was.
+    pub(super) fn new(
+        round: &'a Observation<'a>,
+        document: &FeedDocument<'_>,
+        complete: Option<&FeedDocument<'_>>,
+        body: BodyPrints,
+    ) -> Self {
+        let state = round.snapshot.map(|snapshot| &snapshot.state);
+        let is_unlike = |document: &FeedDocument<'_>| {
+            state.is_some_and(|s| s.flaws.charset.is_some() && !s.flaws.are_usual(document.flaws))
+        };
+        let is_new = state.is_some_and(|state| state.flaws.body != body.short());
+        let is_document_doubted = is_new && is_unlike(document);
+        let complete = complete.filter(|complete| is_unlike(complete));
+        let mut doubt = Self {
+            round,
+            body,
+            prints: Vec::new(),
+            entries: HashSet::new(),
+            is_document_doubted,
+            is_doubted: is_document_doubted || complete.is_some(),
+            is_of_document: false,
+        };
+        if is_document_doubted {
+            doubt.doubt_shared(document, true);
+            let said = head::print(&document.head);
+            let is_told = state.is_some_and(|state| state.told.latest == said);
+            let is_full = document.completeness == Completeness::Full;
+            if is_full && !round.options.sharing.local && !is_told {
+                doubt.wait_for(said, true);
+            }
+        }
+        if let Some(complete) = complete {
+            doubt.doubt_shared(complete, false);
+        }
+        doubt
+    }
+
+    /// Doubts shared entries that say something else of what is known, or bear its name under another id.
+    fn doubt_shared(&mut self, document: &FeedDocument<'_>, is_own: bool) {
+        let Some(snapshot) = self.round.snapshot else { return };
+        let known = snapshot.known.iter();
+        let names = known.flat_map(|known| known.names().chain(known.link.as_deref()));
+        let names: HashSet<&str> = names.collect();
+        for entry in &document.entries {
+            let Some(said) = entry.shared() else { continue };
+            // Garbage in the id of a known item makes another of it; one whose id is garbled bears its link.
+            let is_another = || {
+                names.contains(same_item::native(entry).as_str())
+                    || entry.link.as_deref().is_some_and(|link| names.contains(link))
+                    || is_hurt(document, entry)
+            };
+            let known = snapshot.find(said.id());
+            if known.map_or_else(is_another, |known| differs(snapshot, known, entry, said)) {
+                self.wait_for_entry(entry, is_own);
+            }
+        }
+    }
+
+    /// Doubts plain entries that say something else of what is known, or may be nothing that their publisher wrote.
+    /// Where something of the document waits, answers it as far as it is believed: what it does not list may be what
+    /// is broken in it, so that it is a part.
+    pub(super) fn doubt_plain<'d>(
         &mut self,
-        round: &Observation<'_>,
-        document: &FeedDocument<'a>,
-        prints: Option<BodyPrints>,
-    ) -> Option<FeedDocument<'a>> {
-        let snapshot = round.snapshot?;
-        let flaws = &snapshot.state.flaws;
-        let is_like_others = flaws.charset.is_none() || flaws.are_usual(document.flaws);
-        let is_seen_again = prints.is_some_and(|prints| flaws.body == prints.short());
-        if is_like_others || is_seen_again {
+        snapshot: &Snapshot,
+        document: &FeedDocument<'d>,
+        matching: &Matching,
+    ) -> Option<FeedDocument<'d>> {
+        if !self.is_document_doubted {
             return None;
         }
-        self.is_doubted = true;
-        let before = self.prints.len();
-        let waits = |print: &u64| flaws.doubted.binary_search(print).is_err();
-        let known = KnownEntries::new(snapshot);
-        for entry in document.entries.iter().filter(|entry| known.is_doubtful(document, entry)) {
-            let print = Some(print(entry, round)).filter(waits);
-            self.entries.extend(print.map(|_| news::bytes_print(entry)));
-            self.prints.extend(print);
+        let differs = |pair: &&MatchedEntry| {
+            let entry = document.entries.get(pair.entry).map(news::bytes_print);
+            entry != snapshot.known.get(pair.known).map(|known| known.bytes)
+        };
+        // What comes out of the ruins of a document may be no entry, or a part of one; a byte that was
+        // lost may be a letter in another charset, which the second look tells.
+        let is_ruin = matches!(document.completeness, Completeness::Salvaged(_));
+        let may_be_none = |at: &&usize| {
+            is_ruin || document.entries.get(**at).is_some_and(|entry| is_hurt(document, entry))
+        };
+        let differing = matching.pairs.iter().filter(differs).map(|pair| pair.entry);
+        let doubtful = differing.chain(matching.fresh.iter().filter(may_be_none).copied());
+        for entry in doubtful.filter_map(|at| document.entries.get(at)) {
+            self.wait_for_entry(entry, true);
         }
-        let said = head::print(&document.head);
-        let is_head = prints.is_some() && document.completeness == Completeness::Full;
-        if is_head && !round.options.sharing.local && said != snapshot.state.told.latest {
-            self.prints.extend(Some(said).filter(waits));
-        }
-        if self.prints.len() == before {
+        if !self.is_of_document || document.completeness != Completeness::Full {
             return None;
         }
-        self.is_of_document |= prints.is_some();
+        let reason = "it is ill-formed, as the feed is not else".to_owned();
         let mut believed = document.clone();
-        if believed.completeness == Completeness::Full {
-            let reason = "it is ill-formed, as the feed is not else".to_owned();
-            believed.completeness = Completeness::Salvaged(reason);
-        }
+        believed.completeness = Completeness::Salvaged(reason);
         Some(believed)
+    }
+
+    fn wait_for_entry(&mut self, entry: &Entry<'_>, is_own: bool) {
+        if self.wait_for(print(entry, self.round), is_own) {
+            self.entries.insert(news::bytes_print(entry));
+        }
+    }
+
+    /// Notes that something waits, unless it is seen for the second time; says whether it does.
+    fn wait_for(&mut self, print: u64, is_own: bool) -> bool {
+        let flaws = self.round.snapshot.map(|snapshot| &snapshot.state.flaws);
+        let waits = flaws.is_some_and(|flaws| flaws.doubted.binary_search(&print).is_err());
+        if waits {
+            self.prints.push(print);
+            self.is_of_document |= is_own;
+        }
+        waits
     }
 
     /// Whether nothing is to be taken of an entry.
@@ -101,91 +176,39 @@ impl DocumentDoubt {
     }
 
     /// Takes in how a document was formed, and what waits.
-    pub(super) fn note(
-        &self,
-        draft: &mut ChangeDraft<'_>,
-        document: &FeedDocument<'_>,
-        prints: BodyPrints,
-    ) {
+    pub(super) fn note(&self, draft: &mut ChangeDraft<'_>, document: &FeedDocument<'_>) {
         let Some(charset) = document.charset else { return };
-        let before = draft.state.flaws.clone();
         let flaws = &mut draft.state.flaws;
         flaws.note(document.flaws, flaws.charset.is_none());
         flaws.doubted.clone_from(&self.prints);
         flaws.doubted.sort_unstable();
         flaws.doubted.truncate(FlawHistory::DOUBTED_LIMIT);
         // One that is looked at again is believed, whatever holds it back.
-        flaws.body = if flaws.are_usual(document.flaws) { 0 } else { prints.short() };
+        flaws.body = if flaws.are_usual(document.flaws) { 0 } else { self.body.short() };
         if self.prints.is_empty() || flaws.charset.is_none() {
             flaws.charset = Some(charset.to_owned());
         }
-        draft.state_changed |= *flaws != before;
     }
 }
 
-/// What is known of the entries that a document may list.
-struct KnownEntries<'a> {
-    snapshot: &'a Snapshot,
-    /// The names that they bear or bore.
-    names: HashSet<&'a str>,
-    links: HashSet<&'a str>,
-    /// The names with the fingerprints of the bytes.
-    bytes: HashSet<(&'a str, u64)>,
-}
-
-impl<'a> KnownEntries<'a> {
-    fn new(snapshot: &'a Snapshot) -> Self {
-        let all = || snapshot.known.iter();
-        let names = all().flat_map(|k| k.aliases.iter().chain([&k.native_shown, &k.published_id]));
-        Self {
-            snapshot,
-            names: names.map(String::as_str).collect(),
-            links: all().filter_map(|known| known.link.as_deref()).collect(),
-            bytes: all().map(|known| (known.native_shown.as_str(), known.bytes)).collect(),
-        }
-    }
-
-    /// Whether an entry says something else of what is known, or may be nothing that its publisher wrote.
-    fn is_doubtful(&self, document: &FeedDocument<'_>, entry: &Entry<'_>) -> bool {
-        let shown = same_item::native(entry);
-        // One whose id is garbled bears its link.
-        let is_known = self.names.contains(shown.as_str())
-            || entry.link.as_deref().is_some_and(|link| self.links.contains(link));
-        if let Some(said) = entry.shared() {
-            let hurt = || document.flaws.contains(Flaw::Bytes) && is_hurt(entry);
-            // Garbage in the id of a known item makes another of it.
-            let known = self.snapshot.find(said.id());
-            return known
-                .map_or_else(|| is_known || hurt(), |known| self.differs(known, entry, said));
-        }
-        if is_known {
-            return !self.bytes.contains(&(shown.as_str(), news::bytes_print(entry)));
-        }
-        // What comes out of the ruins of a document may be no entry, or a part of one; a byte that was
-        // lost may be a letter in another charset, which the second look tells.
-        matches!(document.completeness, Completeness::Salvaged(_))
-            || document.flaws.contains(Flaw::Bytes) && is_hurt(entry)
-    }
-
-    /// Whether a merge of what an entry shares may change anything of its item.
-    fn differs(&self, known: &LedgerEntry, entry: &Entry<'_>, said: &Incoming) -> bool {
-        let conflicts = self.snapshot.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
-        let is_kept = |version: &Version<Markup>| {
-            conflicts.iter().any(|kept| kept.history == version.history)
-        };
-        known.bytes != news::bytes_print(entry)
-            || known.updates != said.version.updates
-            || known.history != said.version.history
-            || known.is_deleted() != said.version.deleted
-            || known.extras != shared::extras_of(said)
-            || !said.conflicts.iter().all(is_kept)
-    }
+/// Whether a merge of what an entry shares may change anything of its item.
+fn differs(snapshot: &Snapshot, known: &LedgerEntry, entry: &Entry<'_>, said: &Incoming) -> bool {
+    let conflicts = snapshot.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
+    let is_kept =
+        |version: &Version<Markup>| conflicts.iter().any(|kept| kept.history == version.history);
+    known.bytes != news::bytes_print(entry)
+        || known.updates != said.version.updates
+        || known.history != said.version.history
+        || known.is_deleted() != said.version.deleted
+        || known.extras != shared::extras_of(said)
+        || !said.conflicts.iter().all(is_kept)
 }
 
 /// Whether bytes of an entry were lost.
-fn is_hurt(entry: &Entry<'_>) -> bool {
+fn is_hurt(document: &FeedDocument<'_>, entry: &Entry<'_>) -> bool {
     let id = entry.shared().map_or("", |said| said.id().as_str());
-    entry.markup.contains(REPLACED) || id.contains(REPLACED)
+    let is_replaced = || entry.markup.contains(REPLACED) || id.contains(REPLACED);
+    document.flaws.contains(Flaw::Bytes) && is_replaced()
 }
 
 /// The fingerprint of what a reader sees of an entry, and of what it shares.

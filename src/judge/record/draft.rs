@@ -5,7 +5,7 @@ mod verdict;
 use super::updates::{count_on, updated};
 use super::{Observation, rate_limited, stand_in};
 use crate::news;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use tidegate_core::model::{
     Entry, Event, EventKind, FeedState, HeldEntry, ItemStatus, LedgerEntry, Markup, NewVersion,
     Shared, Skeleton, Snapshot, Stamp, SyncId, Tick, Time, Version,
@@ -20,9 +20,7 @@ pub(super) struct ChangeDraft<'a> {
     /// Changed ledger entries by their index; new ones follow behind the old.
     pub(super) known: BTreeMap<usize, LedgerEntry>,
     next_index: usize,
-    versions: Vec<NewVersion>,
-    /// Where the version of an item stands among them.
-    version_at: HashMap<SyncId, usize>,
+    versions: BTreeMap<SyncId, NewVersion>,
     latest: BTreeMap<SyncId, Markup>,
     pub(super) redacted: Vec<SyncId>,
     /// What is in conflict, where that changes.
@@ -34,8 +32,6 @@ pub(super) struct ChangeDraft<'a> {
     pub(super) kept: Option<Vec<HeldEntry>>,
     /// Whether something that is shown changes.
     pub(super) shown_changed: bool,
-    /// Whether the state changes in something that must be kept.
-    pub(super) state_changed: bool,
     /// Whether its versions go into an archive at once: the reader view never shows them.
     pub(super) seals_now: bool,
     /// Whether the windows of sync and complete view begin with it, so that every subscriber reads the
@@ -51,21 +47,11 @@ pub(super) struct EventDetails {
     pub(super) reason: String,
     pub(super) old_native_id: Option<String>,
     pub(super) seen_gone: Option<Time>,
-    /// Whether it makes a version, as its kind has it.
-    pub(super) makes_version: bool,
 }
 
 impl EventDetails {
     pub(super) fn new(kind: EventKind, reason: impl Into<String>) -> Self {
-        let makes_version = matches!(
-            kind,
-            EventKind::Created
-                | EventKind::Updated
-                | EventKind::Deleted
-                | EventKind::Undeleted
-                | EventKind::Backfilled
-        );
-        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None, makes_version }
+        Self { kind, reason: reason.into(), old_native_id: None, seen_gone: None }
     }
 }
 
@@ -78,8 +64,7 @@ impl<'a> ChangeDraft<'a> {
             tick: Tick::next(round.now, snapshot.state.tick),
             known: BTreeMap::new(),
             next_index: snapshot.known.len(),
-            versions: Vec::new(),
-            version_at: HashMap::new(),
+            versions: BTreeMap::new(),
             latest: BTreeMap::new(),
             redacted: Vec::new(),
             conflicts: BTreeMap::new(),
@@ -88,7 +73,6 @@ impl<'a> ChangeDraft<'a> {
             skeleton: None,
             kept: None,
             shown_changed: false,
-            state_changed: false,
             seals_now: false,
             begins_window: false,
             tells_head: false,
@@ -133,7 +117,7 @@ impl<'a> ChangeDraft<'a> {
         self.next_index = self.next_index.max(index + 1);
         self.version(known.id.clone(), markup, &said.reason);
         self.known.insert(index, LedgerEntry { tick: self.tick, ..known });
-        self.event(index, said);
+        self.note_event(index, said, Some(self.tick));
         index
     }
 
@@ -292,35 +276,34 @@ impl<'a> ChangeDraft<'a> {
     /// Notes a version. An item that changes twice in one commit has one, with the newest bytes.
     fn version(&mut self, id: SyncId, markup: Option<Markup>, reason: &str) {
         self.shown_changed = true;
-        let markup = markup.or_else(|| self.latest.get(&id).cloned());
+        let markup = markup.or_else(|| self.latest.remove(&id));
         self.latest.remove(&id);
-        let at = *self.version_at.entry(id.clone()).or_insert(self.versions.len());
-        match self.versions.get_mut(at) {
-            Some(version) => {
-                version.markup = markup.or_else(|| version.markup.take());
-                reason.clone_into(&mut version.reason);
-            }
-            None => self.versions.push(NewVersion { id, markup, reason: reason.to_owned() }),
-        }
+        let before = self.versions.get_mut(&id).and_then(|version| version.markup.take());
+        let (markup, reason) = (markup.or(before), reason.to_owned());
+        self.versions.insert(id.clone(), NewVersion { id, markup, reason });
     }
 
     /// The newest bytes that this draft brings of an item, where it brings any.
     pub(super) fn pending(&self, id: &SyncId) -> Option<&Markup> {
-        let version = self.version_at.get(id).and_then(|at| self.versions.get(*at));
-        self.latest.get(id).or_else(|| version.and_then(|version| version.markup.as_ref()))
+        let version = || self.versions.get(id).and_then(|version| version.markup.as_ref());
+        self.latest.get(id).or_else(version)
     }
 
     /// Keeps newer bytes of an item without a version.
     pub(super) fn keep_latest(&mut self, id: SyncId, markup: Markup) {
-        match self.version_at.get(&id).and_then(|at| self.versions.get_mut(*at)) {
+        match self.versions.get_mut(&id) {
             Some(version) => version.markup = Some(markup),
             None => drop(self.latest.insert(id, markup)),
         }
         self.shown_changed = true;
     }
 
-    /// Notes what happened to an item.
+    /// Notes what happened to an item without a version.
     pub(super) fn event(&mut self, index: usize, said: EventDetails) {
+        self.note_event(index, said, None);
+    }
+
+    fn note_event(&mut self, index: usize, said: EventDetails, tick: Option<Tick>) {
         let Some(known) = self.item(index) else { return };
         let event = Event {
             kind: said.kind,
@@ -328,7 +311,7 @@ impl<'a> ChangeDraft<'a> {
             native_id: known.native_shown.clone(),
             old_native_id: said.old_native_id,
             title: known.title.clone(),
-            tick: said.makes_version.then_some(self.tick),
+            tick,
             reason: said.reason,
             at: self.round.now,
             seen_gone: said.seen_gone,
@@ -372,7 +355,6 @@ impl<'a> ChangeDraft<'a> {
     /// Sets the order of the reader view, where it is another than this draft has so far.
     pub(super) fn set_order(&mut self, order: Vec<SyncId>) {
         if order != self.order.as_deref().unwrap_or(self.old_order()) {
-            self.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
             self.order = Some(order);
             self.shown_changed = true;
         }
@@ -388,7 +370,7 @@ impl<'a> ChangeDraft<'a> {
 
     /// The items that this commit brings other bytes or a version of.
     pub(super) fn brought(&self) -> impl Iterator<Item = &SyncId> {
-        self.versions.iter().map(|version| &version.id).chain(self.latest.keys())
+        self.versions.keys().chain(self.latest.keys())
     }
 
     /// Whether this commit deletes an item.

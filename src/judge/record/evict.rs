@@ -1,19 +1,16 @@
 //! What leaves the ledger, so that a feed does not grow without bound, and how it comes back.
 //!
 //! Beyond `publish.items` the oldest retired items leave, once an archive has their last state. Each
-//! leaves a stub, which no snapshot has. So whoever judges a document asks the store first for the stubs
-//! of what the snapshot does not know ([`unknown_names`]): these stand among what is known then, and come
-//! back as themselves: as living items where the publisher lists them, as tombstones where it says that they
-//! were deleted.
+//! leaves a stub, which no snapshot has. What judges a document asks the store first for the stubs of what the
+//! snapshot does not know ([`super::ledger_query`]): these stand among what is known then, and come back as
+//! themselves: as living items where the publisher lists them, as tombstones where it says that they were
+//! deleted.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::{Observation, Verdict, mint, settled};
-use crate::same_item;
 use std::collections::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
-    Deletions, EventKind, FeedDocument, History, ItemStatus, LedgerEntry, Origin, Seal, SyncId,
-    Tick,
+    EventKind, History, ItemStatus, LedgerEntry, Origin, Seal, SyncId, Tick,
 };
 use tidegate_core::sync;
 
@@ -23,59 +20,6 @@ pub const ITEMS_KEPT: usize = 100_000;
 pub const EVICTED_AT_ONCE: usize = 10_000;
 /// How long tombstones are kept where nobody says otherwise.
 pub const TOMBSTONES_KEPT: Duration = Duration::from_secs(180 * 86_400);
-
-/// The names of what documents list, or say was deleted, and the snapshot does not know, as far as they
-/// were not asked for: the store has to be asked for their stubs before anything is judged. None where
-/// nothing ever left the ledger.
-pub fn unknown_names(
-    round: &Observation<'_>,
-    documents: &[&FeedDocument<'_>],
-    asked: &HashSet<String>,
-) -> Vec<String> {
-    let Some(snapshot) = round.snapshot.filter(|snapshot| snapshot.state.evictions.count > 0)
-    else {
-        return Vec::new();
-    };
-    let natives: HashSet<&str> =
-        snapshot.known.iter().map(|known| known.native_shown.as_str()).collect();
-    let ids: HashSet<&SyncId> = snapshot.known.iter().map(|known| &known.id).collect();
-    let tells_deletions = round.options.deletions != Deletions::Off;
-    let mut names = Vec::new();
-    for document in documents {
-        let shared = document.entries.iter().filter_map(|entry| entry.shared());
-        let shared = shared.map(|said| said.id()).filter(|id| !ids.contains(id));
-        names.extend(shared.map(SyncId::to_string));
-        let said = document.tombstones.iter().filter(|_| tells_deletions);
-        let said = said.map(|tombstone| tombstone.native_id.as_str());
-        names.extend(said.filter(|name| !natives.contains(name)).map(str::to_owned));
-    }
-    let listed = documents.iter().flat_map(|document| settled::unmatched(snapshot, document));
-    let held = snapshot.kept.iter().map(|held| same_item::native(&held.entry));
-    let held = held.filter(|name| !natives.contains(name.as_str()));
-    for name in listed.map(|(_, name)| name).chain(held) {
-        // What would be made of it, where it is new.
-        names.extend(mint::first_sync_id(round, &name).map(|id| id.to_string()));
-        names.push(name);
-    }
-    names.sort_unstable();
-    names.dedup();
-    names.retain(|name| !asked.contains(name));
-    names
-}
-
-/// The sync ids that a verdict gives to new items, as far as they were not asked for: an item that left
-/// may have had one, and it is never given out twice.
-pub fn minted_names(
-    round: &Observation<'_>,
-    verdict: &Verdict,
-    asked: &HashSet<String>,
-) -> Vec<String> {
-    let snapshot = round.snapshot.filter(|snapshot| snapshot.state.evictions.count > 0);
-    let (Some(snapshot), Some(change)) = (snapshot, &verdict.change) else { return Vec::new() };
-    let is_new = |known: &&LedgerEntry| snapshot.find(&known.id).is_none();
-    let minted = change.known.iter().filter(is_new).map(|known| known.id.to_string());
-    minted.filter(|name| !asked.contains(name)).collect()
-}
 
 impl ChangeDraft<'_> {
     /// Whether this commit could let items leave the ledger.
@@ -104,21 +48,16 @@ impl ChangeDraft<'_> {
 
     /// Where the items stand that are to leave.
     fn surplus(&self, seals: &[Seal]) -> Vec<usize> {
-        if self.state.hold.is_some() || self.round.options.sharing.local {
+        // Which are the oldest is told from the whole ledger: maintenance lets those of the others go.
+        let is_part = self.snapshot.settled.is_some();
+        if is_part || self.state.hold.is_some() || self.round.options.sharing.local {
             return Vec::new();
         }
-        let settled = self.snapshot.settled;
-        let unread = settled.map_or(0, |s| s.living.saturating_add(s.tombstones));
         let all = self.ledger().filter(|known| !known.is_hidden()).count();
-        let all = all.saturating_add(usize::try_from(unread).unwrap_or(usize::MAX));
         let over = all.saturating_sub(self.round.items).min(EVICTED_AT_ONCE);
         let cut = Tick::at(self.round.aged.minus(self.round.tombstones));
         let is_old = |known: &LedgerEntry| {
             matches!(known.standing, ItemStatus::Deleted { .. }) && known.tick < cut
-        };
-        // Of items that were not all read, those leave that are known to be the oldest.
-        let is_among_oldest = |known: &LedgerEntry| {
-            settled.is_none_or(|settled| settled.after.is_some_and(|after| known.tick <= after))
         };
         if over == 0 && !self.snapshot.known.iter().any(is_old) {
             return Vec::new();
@@ -131,7 +70,6 @@ impl ChangeDraft<'_> {
             let goes =
                 matches!(known.standing, ItemStatus::Retired { .. } | ItemStatus::Deleted { .. });
             (is_old(known) || (goes && chain.is_sealed(known.tick)))
-                && is_among_oldest(known)
                 && known.conflicts == 0
                 && known.origin != Origin::Local
                 && known.noise.waiting.is_none()
@@ -184,7 +122,7 @@ pub(super) fn comes_back(left: &ItemStatus) -> EventDetails {
     } else {
         (EventKind::Undeleted, "it is in the document again, long after it was deleted")
     };
-    EventDetails { makes_version: true, ..EventDetails::new(kind, reason) }
+    EventDetails::new(kind, reason)
 }
 
 /// Of a history what conflicts are detected by, and what the next update counts on from.

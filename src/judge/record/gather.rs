@@ -3,7 +3,7 @@
 
 use super::draft::ChangeDraft;
 use super::mint;
-use super::redact::forget_in;
+use super::operator::forget_in;
 use super::shared::{self, Merging, Offer, OfferedBody, by_update};
 use super::{Observation, Verdict, local};
 use credit::credited;
@@ -97,7 +97,7 @@ pub fn gather(
     all: &[FeedName],
     sources: &[AggregateSource],
 ) -> (Verdict, Vec<LeftOut>) {
-    let first = local::nothing(round);
+    let first = Snapshot::untouched(Format::Atom10, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     let places: HashMap<SyncId, usize> =
         snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();
@@ -123,7 +123,7 @@ pub fn gather(
             }
         }
     }
-    discard(&mut draft, &places, sources);
+    discard(&mut draft, sources);
     retire(&mut draft, all, sources);
     // Of lists alone comes a list. What has nothing yet may become anything.
     let was_list = draft.state.format == Format::Opml;
@@ -246,20 +246,15 @@ fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource, at: usize) {
 }
 
 /// What the first source of an item discarded goes here too, unless another one shows it.
-fn discard(
-    draft: &mut ChangeDraft<'_>,
-    places: &HashMap<SyncId, usize>,
-    sources: &[AggregateSource],
-) {
+fn discard(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource]) {
     let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
     for source in sources {
-        let gone = source.discarded.iter().filter(|id| !shown.contains(*id));
-        let gone = gone.filter_map(|id| places.get(id)).copied().filter(|at| {
-            draft.item(*at).is_some_and(|known| {
-                known.origin == Origin::Feed(source.name.clone()) && !known.is_deleted()
-            })
+        let discarded: HashSet<&SyncId> = source.discarded.iter().collect();
+        let origin = Origin::Feed(source.name.clone());
+        let gone = draft.positions(|known| {
+            let is_its = discarded.contains(&known.id) && known.origin == origin;
+            is_its && !known.is_deleted() && !shown.contains(&known.id)
         });
-        let gone: Vec<usize> = gone.collect();
         shared::discard(draft, &gone, &format!("it was discarded in the feed {}", source.name));
     }
 }

@@ -51,7 +51,6 @@ pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
     if told.told == 0 || told.scheme != news::SCHEME {
         told.scheme = news::SCHEME;
         (told.told, told.latest, told.shape) = (print, print, shape);
-        draft.state_changed = true;
         return;
     }
     if print != told.latest {
@@ -66,7 +65,6 @@ pub(super) fn take_in(draft: &mut ChangeDraft<'_>, head: &Head) {
         if told.row >= ROW {
             told.told = print;
         }
-        draft.state_changed = true;
     }
     tell(draft);
 }
@@ -82,7 +80,6 @@ pub(super) fn tell(draft: &mut ChangeDraft<'_>) {
     told.made = Some(count(told.made, now));
     told.told = told.latest;
     draft.tells_head = true;
-    draft.state_changed = true;
 }
 
 /// When a change of the head that waits is told.

@@ -18,17 +18,15 @@ pub(super) enum HoldDecision {
     /// It goes through and ends a hold. `theirs`: the feed is another one from now on, so that what
     /// was held as another feed's is its own.
     Ends { theirs: bool },
-    /// It is held, for this reason, and what is new in it is kept where it says so.
-    Held { reason: String, keep: Option<HeldKnowledge> },
+    /// It is held, for this reason. `keeps`: whether what is new in it is kept.
+    Held { reason: String, keeps: bool },
 }
 
-/// What is known of the entries of a held document.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HeldKnowledge {
-    /// It is held for being another feed's.
-    pub(super) foreign: bool,
-    /// What was held before came from another address.
-    pub(super) moved: bool,
+/// Whether what was held before came from another address.
+pub(super) fn has_moved(draft: &ChangeDraft<'_>) -> bool {
+    let source = draft.round.source();
+    let before = draft.snapshot.state.hold.as_ref().map_or(0, |hold| hold.source);
+    before != 0 && source != 0 && before != source
 }
 
 /// Applies the brake. `beside`: what there is to say against what the document led to.
@@ -40,35 +38,27 @@ pub(super) fn hold(
 ) -> HoldDecision {
     let input = &window.input;
     let body = prints.short();
-    let source = draft.round.source();
-    let is_foreign = |kind: &str| kind == OTHER_FEED;
     let before = input.snapshot.state.hold.as_ref();
-    let moved = before.is_some_and(|h| h.source != 0 && source != 0 && h.source != source);
     let full = input.document.completeness == Completeness::Full;
     // A part says nothing of what a whole document is held for, and does not go around it.
     if let (Some(before), false) = (before, full) {
-        let foreign = is_foreign(&before.kind);
-        return HoldDecision::Held {
-            reason: before.describe(),
-            keep: Some(HeldKnowledge { foreign, moved }),
-        };
+        return HoldDecision::Held { reason: before.describe(), keeps: true };
     }
     let Some(braked) = find_brake(window).or(beside) else {
-        draft.state_changed |= draft.state.hold.take().is_some();
+        draft.state.hold = None;
         return HoldDecision::Free;
     };
     // What another address sent, and what was decided about it, says nothing of this document.
-    let before = before.filter(|_| !moved);
-    let foreign = is_foreign(braked.kind);
+    let before = before.filter(|_| !has_moved(draft));
+    let theirs = braked.kind == OTHER_FEED;
     match before.and_then(|hold| hold.decision.map(|decision| (hold, decision))) {
         Some((_, Decision::Release)) => {
             draft.state.hold = None;
-            draft.state_changed = true;
-            return HoldDecision::Ends { theirs: foreign };
+            return HoldDecision::Ends { theirs };
         }
         Some((dropped, Decision::Drop)) if dropped.body == body => {
             let reason = format!("{} (dropped by the operator)", dropped.describe());
-            return HoldDecision::Held { reason, keep: None };
+            return HoldDecision::Held { reason, keeps: false };
         }
         _ => {}
     }
@@ -87,18 +77,17 @@ pub(super) fn hold(
         observations: seen.map_or(0, |hold| hold.observations).saturating_add(1),
         documents: same.map_or(0, |hold| hold.documents).saturating_add(u32::from(another)),
         body,
-        source,
+        source: draft.round.source(),
         kept: before.map_or(0, |hold| hold.kept),
         decision: None,
     };
-    draft.state_changed = true;
     if hold_is_ripe(&hold, input.now) {
         draft.state.hold = None;
-        return HoldDecision::Ends { theirs: foreign };
+        return HoldDecision::Ends { theirs };
     }
     let reason = hold.describe();
     draft.state.hold = Some(hold);
-    HoldDecision::Held { reason, keep: Some(HeldKnowledge { foreign, moved }) }
+    HoldDecision::Held { reason, keeps: true }
 }
 
 /// A document that shares nothing, of a feed that did: where it lists nothing of what that had, it is

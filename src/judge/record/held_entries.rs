@@ -2,9 +2,10 @@
 //! them when it ends (JUDGEMENT, Brakes).
 
 use super::draft::ChangeDraft;
-use super::held::HeldKnowledge;
+use super::held::has_moved;
 use super::newcomer::newcomer;
 use crate::JudgeInput;
+use crate::document::OTHER_FEED;
 use crate::same_item;
 use std::collections::HashSet;
 use tidegate_core::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
@@ -18,16 +19,11 @@ pub(super) struct ReleasedEntry {
 }
 
 /// Keeps what is new in a held document, but for `news`, the entries that are let in.
-pub(super) fn keep(
-    input: &JudgeInput<'_>,
-    draft: &mut ChangeDraft<'_>,
-    how: HeldKnowledge,
-    news: &[usize],
-) {
-    let HeldKnowledge { foreign, moved } = how;
+pub(super) fn keep(input: &JudgeInput<'_>, draft: &mut ChangeDraft<'_>, news: &[usize]) {
+    let foreign = draft.state.hold.as_ref().is_some_and(|hold| hold.kind == OTHER_FEED);
     let before = &input.snapshot.kept;
     let mut kept = before.clone();
-    if moved {
+    if has_moved(draft) {
         kept.retain(|kept| !kept.foreign);
     }
     let document = input.document;
@@ -69,7 +65,6 @@ pub(super) fn keep(
         hold.kept = u32::try_from(kept.len()).unwrap_or(u32::MAX);
     }
     if kept != *before {
-        draft.state_changed = true;
         draft.kept = Some(kept);
     }
 }

@@ -1,7 +1,7 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
+use super::absence::{conclude, seen_while_held};
 use super::compare::{self, ChangedEntry, Comparison};
-use super::confirm_absence::{conclude, seen_while_held};
 use super::doubt::DocumentDoubt;
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
@@ -11,8 +11,8 @@ use super::newcomer::{describe, resemble};
 use super::outline_moves::is_list;
 use super::shared::{self, Discard, Peers, SharedSplit};
 use super::{
-    ITEMS_LIMIT, Observation, ObservationError, Verdict, character, evict, head, held,
-    rate_limited, redacted_filter,
+    Observation, ObservationError, Verdict, character, check_size, evict, head, held, rate_limited,
+    redacted_filter,
 };
 use crate::document::entries_to_let_in;
 use crate::news;
@@ -47,21 +47,10 @@ pub fn take_in_shared<'a>(
     if let Some(verdict) = held::hold_whole(round, snapshot, document, prints) {
         return Ok(verdict);
     }
-    let mut doubt = DocumentDoubt::default();
-    let believed = doubt.believed(round, document, Some(prints));
-    let complete = peers.complete.and_then(|complete| {
-        let rest = redacted_filter::without(snapshot, complete);
-        doubt.believed(round, rest.as_ref().unwrap_or(complete), None).or(rest)
-    });
-    let peers = Peers { complete: complete.as_ref().or(peers.complete), ..*peers };
-    let document = believed.as_ref().unwrap_or(document);
-    let mut verdict = judge_shared(round, snapshot, document, &peers, (prints, &doubt))?;
-    verdict.doubt = doubt.describe().filter(|_| verdict.held.is_none());
-    if verdict.doubt.is_some() {
-        let soon = crate::document::next_look(round.now);
-        verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
-    }
-    Ok(verdict)
+    let rest = peers.complete.and_then(|complete| redacted_filter::without(snapshot, complete));
+    let peers = Peers { complete: rest.as_ref().or(peers.complete), ..*peers };
+    let doubt = DocumentDoubt::new(round, document, peers.complete, prints);
+    judge_shared(round, snapshot, document, &peers, doubt)
 }
 
 /// Merges what a document shares, and judges the rest.
@@ -70,56 +59,65 @@ fn judge_shared(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
-    (prints, doubt): (BodyPrints, &DocumentDoubt),
+    doubt: DocumentDoubt<'_>,
 ) -> Result<Verdict, ObservationError> {
     let parts = shared::parts(snapshot, document, peers.complete);
     let Some(parts) = &parts else {
-        return judge_plain(round, (snapshot, snapshot), document, (prints, doubt), None);
+        let draft = ChangeDraft::new(round, snapshot);
+        let merged = MergedPart { parts: None, draft, discard: Discard::default() };
+        return judge_plain(round, snapshot, document, doubt, merged);
     };
     let mut draft = ChangeDraft::new(round, &parts.whole);
-    let mut merged = shared::merge(&mut draft, parts, document, peers, doubt);
-    if !merged.refused.is_empty() {
+    let mut report = shared::merge(&mut draft, parts, document, peers, &doubt);
+    if !report.refused.is_empty() {
         // What its sync says is not believed: the entries count as plain ones.
-        let document = shared::without(document, &merged.refused);
-        let complete = peers.complete.map(|complete| shared::without(complete, &merged.refused));
+        let document = shared::without(document, &report.refused);
+        let complete = peers.complete.map(|complete| shared::without(complete, &report.refused));
         let peers = Peers { complete: complete.as_ref(), ..*peers };
-        if let Some(held) = held::hold_whole(round, snapshot, &document, prints) {
-            return Ok(Verdict { notes: merged.notes, ..held });
-        }
-        let mut verdict = judge_shared(round, snapshot, &document, &peers, (prints, doubt))?;
-        merged.notes.append(&mut verdict.notes);
-        merged.notes.dedup();
-        return Ok(Verdict { notes: merged.notes, ..verdict });
+        let mut verdict = match held::hold_whole(round, snapshot, &document, doubt.body) {
+            Some(held) => held,
+            None => judge_shared(round, snapshot, &document, &peers, doubt)?,
+        };
+        report.notes.append(&mut verdict.notes);
+        report.notes.dedup();
+        return Ok(Verdict { notes: report.notes, ..verdict });
     }
     // What was not taken because it is not known yet whose it is must come again, and so must what
     // may be broken.
-    let is_whole = merged.asks.is_empty() && !doubt.is_doubted;
-    if is_whole && shared::caught_up(&mut draft.state, round.snapshot, document, peers) {
-        draft.state_changed = true;
+    let is_whole = report.asks.is_empty() && !doubt.is_doubted;
+    let mut discard = Discard::default();
+    if is_whole {
+        shared::catch_up(&mut draft.state, round.snapshot, document, peers);
+        discard = shared::discarded(&draft, document, peers);
     }
-    let discard =
-        if is_whole { shared::discarded(&draft, document, peers) } else { Discard::default() };
-    let split = Some((parts, draft, discard));
-    let snapshots = (&parts.whole, &parts.plain);
-    let verdict = judge_plain(round, snapshots, &parts.document, (prints, doubt), split)?;
-    Ok(Verdict { notes: merged.notes, asks: merged.asks, ..verdict })
+    let merged = MergedPart { parts: Some(parts), draft, discard };
+    let verdict = judge_plain(round, &parts.plain, &parts.document, doubt, merged)?;
+    Ok(Verdict { notes: report.notes, asks: report.asks, ..verdict })
 }
 
-/// Judges a document that says nothing of sharing, or the part of one that does not. The snapshots
-/// are that of everything, which the draft is a change of where something was merged, and that of what
-/// is judged.
+/// What was made of a document before its plain entries are judged.
+struct MergedPart<'a> {
+    /// The whole document, taken apart, where something is shared.
+    parts: Option<&'a SharedSplit<'a>>,
+    /// With what was merged; over everything that is known.
+    draft: ChangeDraft<'a>,
+    discard: Discard,
+}
+
+/// Judges a document that says nothing of sharing, or the part of one that does not, over what is known of such.
 fn judge_plain<'a>(
     round: &'a Observation<'a>,
-    (whole, snapshot): (&'a Snapshot, &'a Snapshot),
+    snapshot: &'a Snapshot,
     document: &FeedDocument<'_>,
-    (prints, doubt): (BodyPrints, &DocumentDoubt),
-    merged: Option<(&'a SharedSplit<'a>, ChangeDraft<'a>, Discard)>,
+    mut doubt: DocumentDoubt<'_>,
+    merged: MergedPart<'a>,
 ) -> Result<Verdict, ObservationError> {
+    let MergedPart { parts, mut draft, mut discard } = merged;
     let matching = same_item::matching(snapshot, document, &round.options.without);
-    let found = whole.size() + matching.fresh.len();
-    if found > ITEMS_LIMIT {
-        return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
-    }
+    let found = draft.snapshot.size() + matching.fresh.len();
+    check_size(found)?;
+    let believed = doubt.doubt_plain(snapshot, document, &matching);
+    let document = believed.as_ref().unwrap_or(document);
     let Comparison { pairs: compared, noise } =
         compare::compare(round, snapshot, document, &matching.pairs);
     let is_changed: Vec<bool> =
@@ -132,30 +130,26 @@ fn judge_plain<'a>(
         pairs.filter(|(pair, _)| !waits(pair.entry)).collect();
     let fresh = matching.fresh.iter().copied().filter(|at| !waits(*at));
     let fresh: Vec<usize> = fresh.collect();
-    let (shared, mut draft, mut discard) = match merged {
-        Some((parts, draft, discard)) => (Some(parts), draft, discard),
-        None => (None, ChangeDraft::new(round, whole), Discard::default()),
-    };
     if !doubt.is_of_document {
         draft.state.noise = noise;
     }
-    doubt.note(&mut draft, document, prints);
-    let beside = discard.braked.take();
-    let left = match held::hold(&window, prints, &mut draft, beside) {
-        HoldDecision::Held { reason, keep } => {
+    doubt.note(&mut draft, document);
+    let left = match held::hold(&window, doubt.body, &mut draft, discard.braked.take()) {
+        HoldDecision::Held { reason, keeps } => {
             held::learn(&mut draft, &pairs);
             let mut news = Vec::new();
-            if let Some(keep) = keep {
+            if keeps {
                 if let Some(hold) = draft.state.hold.as_ref().filter(|_| !doubt.is_doubted) {
                     news = entries_to_let_in(&window, &hold.kind);
                 }
-                held_entries::keep(&input, &mut draft, keep, &news);
+                held_entries::keep(&input, &mut draft, &news);
             }
             if !discard.is_nothing() {
                 // The next look reads the complete feed again.
-                draft.state.upstream_until.clone_from(&whole.state.upstream_until);
+                let until = &draft.snapshot.state.upstream_until;
+                draft.state.upstream_until.clone_from(until);
             }
-            let mut taken = DocumentIntake::new(draft, window, shared);
+            let mut taken = DocumentIntake::new(draft, window, parts);
             taken.fresh(&news, Vec::new());
             taken.order_while_held();
             return Ok(taken.draft.into_verdict(Some(reason)));
@@ -164,11 +158,8 @@ fn judge_plain<'a>(
         HoldDecision::Free => Vec::new(),
     };
     discard.apply(&mut draft);
-    let found = found + left.len();
-    if found > ITEMS_LIMIT {
-        return Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT });
-    }
-    let mut taken = DocumentIntake::new(draft, window, shared);
+    check_size(found + left.len())?;
+    let mut taken = DocumentIntake::new(draft, window, parts);
     taken.moved = super::outline_moves::moved(snapshot, document, &pairs);
     for (pair, compared) in pairs {
         taken.pair(pair, compared);
@@ -178,25 +169,14 @@ fn judge_plain<'a>(
         taken.missing();
     }
     rate_limited::come_out(&mut taken.draft, snapshot);
-    taken.document(prints);
-    Ok(taken.draft.into_verdict(None))
-}
-
-/// Looks again at what is pending when a poll found the document unchanged: `same` such full
-/// observations were made since the last commit, this one included.
-pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, ObservationError> {
-    let Some(snapshot) = round.snapshot else { return Ok(Verdict::default()) };
-    let mut draft = ChangeDraft::new(round, snapshot);
-    for (at, known) in snapshot.known.iter().enumerate() {
-        if let (ItemStatus::Current, Some(absence)) = (&known.standing, &known.absence) {
-            let observations = absence.observations.saturating_add(same);
-            conclude(&mut draft, at, absence, observations);
-        }
+    taken.document(doubt.body);
+    let mut verdict = taken.draft.into_verdict(None);
+    verdict.doubt = doubt.describe();
+    if verdict.doubt.is_some() {
+        let soon = crate::document::next_look(round.now);
+        verdict.look_again = Some(verdict.look_again.map_or(soon, |at| at.min(soon)));
     }
-    rate_limited::come_out(&mut draft, snapshot);
-    head::tell(&mut draft);
-    draft.advance_window();
-    Ok(draft.into_verdict(None))
+    Ok(verdict)
 }
 
 /// A document that is being taken in.
@@ -248,16 +228,18 @@ impl<'a> DocumentIntake<'a> {
         if pair.basis.is_rename() {
             self.rename(pair, entry, known);
         }
-        if known.is_evicted() {
-            self.reinstate(pair, entry);
-            return;
-        }
-        let has_new_bytes = compared.as_ref().is_some_and(|compared| !compared.has_same_bytes());
+        let has_new_bytes = compared.is_some();
         let mut changes = compared.as_ref().map(ChangedEntry::describe).unwrap_or_default();
         if self.moved.contains(&pair.entry) {
             changes.push_str(if changes.is_empty() { "its position" } else { ", its position" });
         }
-        if let Some(compared) = compared {
+        if known.is_evicted() {
+            // Of what left the ledger nothing was there to compare with. It comes back as itself, under its ids.
+            self.draft.change(pair.known, |item| {
+                resemble(item, entry, round);
+                (item.bytes, item.origin) = (news::bytes_print(entry), Origin::default());
+            });
+        } else if let Some(compared) = compared {
             self.draft.change(pair.known, |item| {
                 describe(item, entry);
                 compared.apply_to(item, round.aged);
@@ -270,6 +252,7 @@ impl<'a> DocumentIntake<'a> {
             self.draft.change(pair.known, |item| item.came = round.aged);
         }
         let said = match (&known.standing, changes.is_empty()) {
+            (ItemStatus::Evicted { .. }, _) => Some(evict::comes_back(&known.standing)),
             (ItemStatus::Deleted { .. }, _) => Some(EventDetails::new(
                 EventKind::Undeleted,
                 "it is in the document again after it was deleted",
@@ -279,11 +262,15 @@ impl<'a> DocumentIntake<'a> {
                 "it is in the document again after it was discarded",
             )),
             (_, false) => rate_limited::admit(&mut self.draft, pair.known, changes),
-            (_, true) => rate_limited::due(&self.draft, pair.known),
+            (_, true) => rate_limited::due(&self.draft, pair.known, false),
         };
         if let Some(said) = said {
             let markup = tidegate_format::parse::own(document, entry);
             if self.draft.update(pair.known, standing.clone(), Some(markup), said) {
+                return;
+            }
+            if known.is_evicted() {
+                self.ids.remove(&pair.entry);
                 return;
             }
         }
@@ -302,24 +289,6 @@ impl<'a> DocumentIntake<'a> {
         if has_new_bytes {
             let markup = tidegate_format::parse::own(document, entry);
             self.draft.keep_latest(known.id.clone(), markup);
-        }
-    }
-
-    /// An item that had left the ledger comes back as itself: under its ids, with the next update.
-    fn reinstate(&mut self, pair: MatchedEntry, entry: &Entry<'_>) {
-        let round = self.draft.round;
-        let Some(said) = self.draft.item(pair.known).map(|left| evict::comes_back(&left.standing))
-        else {
-            return;
-        };
-        self.draft.change(pair.known, |item| {
-            resemble(item, entry, round);
-            (item.bytes, item.came) = (news::bytes_print(entry), round.aged);
-            item.origin = Origin::default();
-        });
-        let markup = tidegate_format::parse::own(self.window.input.document, entry);
-        if !self.draft.update(pair.known, ItemStatus::Current, Some(markup), said) {
-            self.ids.remove(&pair.entry);
         }
     }
 
@@ -394,19 +363,23 @@ impl<'a> DocumentIntake<'a> {
         }
     }
 
+    /// The items that readers are shown, in the order of the whole document.
+    fn listed(&self) -> Vec<SyncId> {
+        let entries = 0..self.window.input.document.entries.len();
+        match self.shared {
+            Some(parts) => shared::listed(parts, &self.ids),
+            None => entries.filter_map(|at| self.ids.get(&at).cloned()).collect(),
+        }
+    }
+
     /// The order while a document is held: what was let in stands at the new end.
     fn order_while_held(&mut self) {
-        let old = self.draft.old_order().iter().cloned();
-        let listed =
-            (0..self.window.input.document.entries.len()).filter_map(|at| self.ids.get(&at));
-        let listed = listed.cloned();
-        let order: Vec<SyncId> = if let Some(parts) = self.shared {
-            let listed = shared::listed(parts, &self.ids);
-            shared::order(&mut self.draft, &listed, false, false)
-        } else if self.window.direction == Direction::Up {
-            old.chain(listed).collect()
-        } else {
-            listed.chain(old).collect()
+        let listed = self.listed();
+        let order = match self.shared {
+            None if self.window.direction == Direction::Up => {
+                self.draft.old_order().iter().cloned().chain(listed).collect()
+            }
+            _ => shared::order(&mut self.draft, &listed, false, false),
         };
         self.draft.set_order(order);
     }
@@ -414,24 +387,13 @@ impl<'a> DocumentIntake<'a> {
     /// The order, the skeleton and the feed's state.
     fn document(&mut self, prints: BodyPrints) {
         let document = self.window.input.document;
-        // That of everything, whatever part of it is judged.
-        let old = self.draft.old_order();
         let full = document.completeness == Completeness::Full;
-        let listed = (0..document.entries.len()).filter_map(|at| self.ids.get(&at).cloned());
-        let order: Vec<SyncId> = if let Some(parts) = self.shared {
-            let listed = shared::listed(parts, &self.ids);
-            if document.lists_changes() && full && !self.draft.round.options.sharing.local {
-                shared::by_changes(&mut self.draft, &listed, is_list(document))
-            } else {
-                shared::order(&mut self.draft, &listed, full, true)
-            }
-        } else if full {
-            listed.collect()
+        let listed = self.listed();
+        let has_own = self.draft.round.options.sharing.local;
+        let order = if self.shared.is_some() && document.lists_changes() && full && !has_own {
+            shared::by_changes(&mut self.draft, &listed, is_list(document))
         } else {
-            // A partial document adds and updates; it takes nothing out.
-            let there: HashSet<&SyncId> = old.iter().collect();
-            let added: Vec<SyncId> = listed.filter(|id| !there.contains(id)).collect();
-            added.into_iter().chain(old.iter().cloned()).collect()
+            shared::order(&mut self.draft, &listed, full, true)
         };
         let first = self.draft.round.snapshot.is_none();
         let skeleton = head::skeleton_print(document);
@@ -444,11 +406,7 @@ impl<'a> DocumentIntake<'a> {
             draft.state.head = skeleton;
             draft.shown_changed = true;
         }
-        draft.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
-        if first || order != old {
-            draft.order = Some(order);
-            draft.shown_changed = true;
-        }
+        draft.set_order(order);
         draft.advance_window();
         draft.state.wire = prints.wire;
         draft.state.body = prints.body;
@@ -465,7 +423,6 @@ impl<'a> DocumentIntake<'a> {
                     draft.state.source_since = Some(draft.round.aged);
                 }
                 draft.state.source = source;
-                draft.state_changed = true;
             }
             if self.shared.is_none_or(|parts| !parts.is_all_shared()) {
                 character::learn(&mut draft.state.character, &self.window);

@@ -11,8 +11,8 @@ mod policy;
 mod tests;
 mod written;
 
+pub(super) use open::begin;
 pub use open::open;
-pub(super) use open::{begin, nothing};
 pub use policy::{PolicyResult, TURNS, settle_by_policy};
 pub use written::{CheckedEntry, EntryError, EntryFields};
 
@@ -23,8 +23,8 @@ use super::{ITEMS_LIMIT, Observation, Verdict};
 use crate::news;
 use crate::same_item;
 use tidegate_core::model::{
-    Count, EventKind, FeedName, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot, Stamp,
-    SyncId, Tick, ValueError, Version,
+    Count, EventKind, FeedName, Format, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot,
+    Stamp, SyncId, Tick, ValueError, Version,
 };
 use tidegate_core::sync::{self, Choice, SyncError};
 use tidegate_format::parse::Amendment;
@@ -178,8 +178,8 @@ pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActEr
     }
     let unknown = || ActError::Unknown(round.feed.clone());
     let (Some(snapshot), Some(id)) = (round.snapshot, act.id()) else { return Err(unknown()) };
-    let found = snapshot.known.iter().enumerate().find(|(_, known)| known.id == *id);
-    let (index, known) = found.ok_or_else(unknown)?;
+    let index = snapshot.position(id).ok_or_else(unknown)?;
+    let known = snapshot.known.get(index).ok_or_else(unknown)?;
     if known.is_redacted() {
         return Err(ActError::Redacted);
     }
@@ -236,7 +236,7 @@ fn create(
     if !round.options.sharing.local {
         return Err(ActError::NotLocal(round.feed.clone()));
     }
-    let first = open::nothing(round);
+    let first = Snapshot::untouched(Format::Atom10, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     if snapshot.known.len() >= ITEMS_LIMIT {
         return Err(ActError::Full);
@@ -313,7 +313,7 @@ impl At<'_> {
         let markup = entry.map(|entry| self.record_entry(&mut draft, entry)).transpose()?;
         how(&mut item, markup, draft.stamp())?;
         self.commit(&mut draft, item, EventDetails::new(kind, reason));
-        self.done(draft)
+        done(draft, self.index)
     }
 
     /// Notes in the ledger what an entry says, and answers its bytes.
@@ -382,7 +382,7 @@ impl At<'_> {
         };
         let reason = resolution(keep, &before, item.conflicts.len());
         self.commit(&mut draft, item, EventDetails::new(kind, reason));
-        self.done(draft)
+        done(draft, self.index)
     }
 
     /// Makes a version of what the algebra made of the item.
@@ -404,10 +404,6 @@ impl At<'_> {
             draft.change(self.index, |item| item.came = self.round.aged);
             on_top(draft, &self.known.id);
         }
-    }
-
-    fn done(&self, draft: ChangeDraft<'_>) -> Result<(Verdict, Acted), ActError> {
-        done(draft, self.index)
     }
 }
 

@@ -1,5 +1,7 @@
-//! Items whose fingerprints were made by another scheme than the program's.
+//! Items whose fingerprints were made by another scheme than the present one: by another program, or without what an
+//! operator ignored then.
 
+use super::Observation;
 use crate::news;
 use crate::same_item;
 use std::collections::{HashMap, HashSet};
@@ -9,10 +11,11 @@ use tidegate_format::parse;
 /// The items that a document is compared with, listed or named in it, and that are fingerprinted by
 /// another scheme: their kept bytes are needed first ([`refreshed`]). None where the document has the bytes
 /// that they have.
-pub fn outdated(snapshot: Option<&Snapshot>, document: &FeedDocument<'_>) -> Vec<SyncId> {
-    let Some(snapshot) = snapshot else { return Vec::new() };
+pub fn outdated(round: &Observation<'_>, document: &FeedDocument<'_>) -> Vec<SyncId> {
+    let Some(snapshot) = round.snapshot else { return Vec::new() };
+    let scheme = news::scheme(&round.options.ignore);
     let is_old = |known: &LedgerEntry| {
-        known.noise.scheme != news::SCHEME && !known.is_redacted() && !known.is_evicted()
+        known.noise.scheme != scheme && !known.is_redacted() && !known.is_evicted()
     };
     if !snapshot.known.iter().any(is_old) {
         return Vec::new();
@@ -33,9 +36,10 @@ pub fn refreshed(
     kept: &HashMap<SyncId, Markup>,
     ignore: &[Ignore],
 ) -> Snapshot {
+    let scheme = news::scheme(ignore);
     let mut refreshed = snapshot.clone();
     for known in &mut refreshed.known {
-        let markup = kept.get(&known.id).filter(|_| known.noise.scheme != news::SCHEME);
+        let markup = kept.get(&known.id).filter(|_| known.noise.scheme != scheme);
         if let Some(entry) = markup.and_then(parse::entry_again) {
             news::refresh(known, &entry, ignore);
         }

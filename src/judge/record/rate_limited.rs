@@ -51,9 +51,7 @@ pub(super) fn admit(
              what it is at {due} comes out then as one",
             day.versions, day.since
         );
-        let said =
-            EventDetails { makes_version: false, ..EventDetails::new(EventKind::Updated, reason) };
-        draft.event(index, said);
+        draft.event(index, EventDetails::new(EventKind::Updated, reason));
     }
     draft.change(index, |item| {
         let cause = WaitCause::Cap;
@@ -62,25 +60,19 @@ pub(super) fn admit(
     None
 }
 
-/// What is said of an item that has a change to come out by now.
-pub(super) fn due(draft: &ChangeDraft<'_>, index: usize) -> Option<EventDetails> {
+/// What is said of an item that has a change to come out by now. Of one that leaves, what waits only for its having
+/// changed so often comes out whenever it was due: nobody would see it later.
+pub(super) fn due(draft: &ChangeDraft<'_>, index: usize, leaves: bool) -> Option<EventDetails> {
     let waiting = draft.item(index)?.noise.waiting.as_ref()?;
     let WaitingChange { cause, since, due, fields } = waiting;
     let why = match cause {
+        WaitCause::Cap if leaves => "before it left the document",
         WaitCause::Cap => "when it had made as many versions as a day may have",
         WaitCause::Mask => "in what never rested until now",
     };
+    let comes_out = if leaves { *cause == WaitCause::Cap } else { *due <= draft.round.aged };
     let reason = format!("changed since {since}, {why}: {fields}");
-    (*due <= draft.round.aged).then(|| EventDetails::new(EventKind::Updated, reason))
-}
-
-/// What waits of an item only for its having changed so often, and is to come out when the item
-/// leaves: nobody would see it later.
-pub(super) fn last(draft: &ChangeDraft<'_>, index: usize) -> Option<EventDetails> {
-    let waiting = draft.item(index)?.noise.waiting.as_ref()?;
-    let WaitingChange { cause, since, fields, .. } = waiting;
-    let reason = format!("changed since {since}, before it left the document: {fields}");
-    matches!(cause, WaitCause::Cap).then(|| EventDetails::new(EventKind::Updated, reason))
+    comes_out.then(|| EventDetails::new(EventKind::Updated, reason))
 }
 
 /// Lets come out what waited long enough, of items that are in no document at hand.
@@ -89,7 +81,7 @@ pub(super) fn come_out(draft: &mut ChangeDraft<'_>, snapshot: &Snapshot) {
         if known.noise.waiting.is_none() {
             continue;
         }
-        if let Some(said) = due(draft, index) {
+        if let Some(said) = due(draft, index, false) {
             draft.come_out(index, said);
         }
     }

@@ -1,4 +1,4 @@
-//! Which items of the ledger a document is judged with, and by which keys the others are found.
+//! Which items a document is judged with, and by which keys the others are found.
 //!
 //! An item is settled when it is in no document, nothing of it is pending, and an archive has its last
 //! state. No rule of judgement sees a settled item unless the document names it or bears what it bears
@@ -10,52 +10,66 @@ use super::{Observation, Verdict, mint};
 use crate::same_item;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tidegate_core::model::{
-    Chain, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus, LedgerEntry,
-    LedgerQuery, Origin, ReindexedItem, Snapshot, SyncId, WantedItems,
+    Chain, Deletions, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus,
+    LedgerEntry, LedgerQuery, Origin, ReindexedItem, Snapshot, SyncId,
 };
 
 /// A ledger of no more items has no index, and is read whole.
-const READ_WHOLE: usize = if cfg!(test) { 4 } else { 128 };
+const READ_WHOLE: usize = 128;
 
-/// What judging a document needs of the settled items that its snapshot lacks.
-pub fn ledger_query(round: &Observation<'_>, document: &FeedDocument<'_>) -> WantedItems {
-    let nothing = WantedItems::Found(LedgerQuery::default());
+/// What judging documents needs of the items that the snapshot lacks: of the settled ones, and of those that left the
+/// ledger.
+pub fn ledger_query(round: &Observation<'_>, documents: &[&FeedDocument<'_>]) -> LedgerQuery {
+    let nothing = LedgerQuery::default();
     let Some(snapshot) = round.snapshot else { return nothing };
-    let Some(settled) = snapshot.settled else { return nothing };
-    let is_shared = document.sharing.is_some()
-        || document.entries.iter().any(|entry| entry.sync.is_some())
-        || round.options.sharing.local;
-    // What was held is matched with everything again when the hold ends.
-    if is_shared || snapshot.state.hold.is_some() || !snapshot.kept.is_empty() {
-        return WantedItems::Whole;
-    }
-    let unmatched = unmatched(snapshot, document);
-    let fresh = unmatched.len();
-    let (mut keys, mut ids) = (BTreeSet::new(), BTreeSet::new());
-    for (entry, native) in &unmatched {
-        keys.extend(same_item::entry_keys(entry, native));
-        ids.extend(mint::first_sync_id(round, native));
+    let has_evicted = snapshot.state.evictions.count > 0;
+    if snapshot.settled.is_none() && !has_evicted {
+        return nothing;
     }
     let borne: HashSet<&str> = snapshot.known.iter().map(|k| k.native_shown.as_str()).collect();
-    let said = document.tombstones.iter().map(|tombstone| tombstone.native_id.as_str());
-    keys.extend(said.filter(|name| !borne.contains(name)).map(same_item::name_key));
-    if keys.len() > LedgerQuery::KEYS_LIMIT {
-        return WantedItems::Whole;
+    let unmatched = documents.iter().flat_map(|document| unmatched(snapshot, document));
+    let unmatched: Vec<(&Entry<'_>, String)> = unmatched.collect();
+    let ids = unmatched.iter().filter_map(|(_, native)| mint::first_sync_id(round, native));
+    let ids: BTreeSet<SyncId> = ids.collect();
+    let tells_deletions = round.options.deletions != Deletions::Off;
+    let said = documents.iter().flat_map(|document| &document.tombstones);
+    let said = said.map(|tombstone| tombstone.native_id.as_str());
+    let said: Vec<&str> = said.filter(|name| tells_deletions && !borne.contains(name)).collect();
+    let mut query = LedgerQuery::default();
+    if has_evicted {
+        let held = snapshot.kept.iter().map(|held| same_item::native(&held.entry));
+        let held = held.filter(|name| !borne.contains(name.as_str()));
+        let shared = documents.iter().flat_map(|document| &document.entries);
+        let shared = shared.filter_map(|entry| entry.shared()).map(|said| said.id());
+        let shared = shared.filter(|id| snapshot.find(id).is_none());
+        let names = unmatched.iter().map(|(_, native)| native.clone()).chain(held);
+        let names = names.chain(said.iter().map(|name| (*name).to_owned()));
+        let names = names.chain(shared.chain(&ids).map(SyncId::to_string));
+        query.names = names.collect::<BTreeSet<_>>().into_iter().collect();
     }
-    let visible = snapshot.known.iter().filter(|known| !known.is_hidden()).count();
-    let settled = settled.living.saturating_add(settled.tombstones);
-    let all = visible + usize::try_from(settled).unwrap_or(usize::MAX) + fresh;
-    let over = all.saturating_sub(round.items);
-    WantedItems::Found(LedgerQuery {
-        keys: keys.into_iter().collect(),
-        ids: ids.into_iter().collect(),
-        oldest: if over == 0 { 0 } else { over.saturating_add(OLDEST_MORE).min(OLDEST_LIMIT) },
-    })
+    if snapshot.settled.is_none() {
+        return query;
+    }
+    let mut keys: BTreeSet<IndexKey> = said.into_iter().map(same_item::name_key).collect();
+    keys.extend(unmatched.iter().flat_map(|(entry, name)| same_item::entry_keys(entry, name)));
+    let is_shared = round.options.sharing.local
+        || documents.iter().any(|document| {
+            document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some())
+        });
+    // What was held is matched with everything again when the hold ends.
+    query.whole = is_shared
+        || snapshot.state.hold.is_some()
+        || !snapshot.kept.is_empty()
+        || keys.len() > LedgerQuery::KEYS_LIMIT;
+    if query.whole {
+        return query;
+    }
+    LedgerQuery { keys: keys.into_iter().collect(), ids: ids.into_iter().collect(), ..query }
 }
 
 /// The entries, with their names, that are not for certain the one item which bears their name: others of the
 /// document bear it too, or no item or several do.
-pub(super) fn unmatched<'d, 'a>(
+fn unmatched<'d, 'a>(
     snapshot: &Snapshot,
     document: &'d FeedDocument<'a>,
 ) -> Vec<(&'d Entry<'a>, String)> {
@@ -77,39 +91,30 @@ fn count<'n>(names: impl Iterator<Item = &'n str>) -> HashMap<&'n str, usize> {
     bearers
 }
 
-/// Of the oldest items so many more are read than are to leave, for some of them may have to stay.
-const OLDEST_MORE: usize = 32;
-/// The most of the oldest items that are read with a document; maintenance lets the rest leave.
-const OLDEST_LIMIT: usize = 512;
-
 /// How often a document is judged anew at most because of what its verdict turned out to need, before the
 /// whole ledger is read.
 const LOOKS_LIMIT: usize = 4;
 
-/// What a verdict turned out to need of the settled items that its snapshot lacks; where that finds any,
-/// the document is to be judged anew with them. `looks`: how often it was so far. Nothing where the
-/// snapshot has the whole ledger, so that whoever asks comes to an end.
-pub fn wanted_after(
-    round: &Observation<'_>,
-    verdict: &Verdict,
-    looks: usize,
-) -> Option<WantedItems> {
-    let snapshot = round.snapshot.filter(|snapshot| snapshot.settled.is_some())?;
-    if looks >= LOOKS_LIMIT {
-        return Some(WantedItems::Whole);
-    }
+/// What a verdict turned out to need of the items that its snapshot lacks; where that finds any, the document is to be
+/// judged anew with them. `looks`: how often it was so far. A snapshot that has all comes to an end.
+pub fn wanted_after(round: &Observation<'_>, verdict: &Verdict, looks: usize) -> LedgerQuery {
+    let Some(snapshot) = round.snapshot else { return LedgerQuery::default() };
     // What may be let out of a held document is compared with all that ever was, and so is what seems to be older
     // than that.
     let is_older = |event: &Event| event.kind == EventKind::Backfilled;
-    if verdict.held.is_some() || verdict.events().iter().any(is_older) {
-        return Some(WantedItems::Whole);
-    }
+    let is_part = snapshot.settled.is_some();
+    let needs_all =
+        looks >= LOOKS_LIMIT || verdict.held.is_some() || verdict.events().iter().any(is_older);
     // No id is given out twice.
-    let known = &verdict.change.as_ref()?.known;
-    let new = known.iter().filter(|known| snapshot.find(&known.id).is_none());
-    let ids: Vec<SyncId> = new.map(|known| known.id.clone()).collect();
-    let query = LedgerQuery { ids, ..LedgerQuery::default() };
-    (!query.is_empty()).then_some(WantedItems::Found(query))
+    let known = verdict.change.iter().flat_map(|change| &change.known);
+    let new = known.filter(|known| snapshot.find(&known.id).is_none());
+    let mut ids: Vec<SyncId> = new.map(|known| known.id.clone()).collect();
+    let has_evicted = snapshot.state.evictions.count > 0;
+    let names = ids.iter().filter(|_| has_evicted).map(SyncId::to_string).collect();
+    if !is_part || needs_all {
+        ids.clear();
+    }
+    LedgerQuery { whole: is_part && needs_all, ids, names, ..LedgerQuery::default() }
 }
 
 /// Whether an item outside the order is to be seen by every document.

@@ -79,30 +79,27 @@ fn is_one_missing(snapshot: &Snapshot, document: &FeedDocument<'_>) -> bool {
 }
 
 /// Notes how far the upstream is known now (section 4.1): the lesser of what the document and the
-/// complete feed say (READINGS 1, row 28). Says whether that is news.
-pub(super) fn caught_up(
+/// complete feed say (READINGS 1, row 28).
+pub(super) fn catch_up(
     state: &mut FeedState,
     snapshot: Option<&Snapshot>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
-) -> bool {
+) {
     let Some(sharing) = &document.sharing else {
-        return state.upstream_until.take().is_some();
+        state.upstream_until = None;
+        return;
     };
     let until = sharing.bounds.as_ref().map(|(_, until)| until.clone()).unwrap_or_default();
-    let known = match peers.complete {
+    match peers.complete {
         Some(complete) => {
             let whole = complete.sharing.as_ref().and_then(|sharing| sharing.bounds.as_ref());
-            Some(whole.map_or(until.clone(), |(_, whole)| until.min(whole.clone())))
+            let known = whole.map_or(until.clone(), |(_, whole)| until.min(whole.clone()));
+            state.upstream_until = Some(known);
         }
         // It was asked for and could not be had: the next look asks again.
-        None if needs_complete(snapshot, document) => state.upstream_until.clone(),
-        None if document.completeness != tidegate_core::model::Completeness::Full => {
-            state.upstream_until.clone()
-        }
-        None => Some(until),
-    };
-    let is_news = known != state.upstream_until;
-    state.upstream_until = known;
-    is_news
+        None if needs_complete(snapshot, document) => {}
+        None if document.completeness != tidegate_core::model::Completeness::Full => {}
+        None => state.upstream_until = Some(until),
+    }
 }

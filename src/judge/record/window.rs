@@ -10,8 +10,8 @@ pub fn age(round: &Observation<'_>) -> Verdict {
     let mut draft = ChangeDraft::new(round, snapshot);
     draft.shown_changed = draft.advance_window() | draft.has_surplus();
     // Archives grow old too.
-    draft.state_changed = draft.drop_archives(snapshot.state.archives.next);
-    if !draft.shown_changed && !draft.state_changed {
+    let drops_archives = draft.drop_archives(snapshot.state.archives.next);
+    if !draft.shown_changed && !drops_archives {
         return Verdict::default();
     }
     draft.into_verdict(None)

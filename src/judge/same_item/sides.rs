@@ -38,10 +38,8 @@ impl<'a> Sides<'a> {
         document: &'a FeedDocument<'a>,
         names: &'a [String],
     ) -> Self {
-        let index: HashMap<&str, usize> =
-            snapshot.known.iter().enumerate().map(|(at, k)| (k.id.as_str(), at)).collect();
         let old: Vec<usize> =
-            snapshot.order.iter().filter_map(|id| index.get(id.as_str()).copied()).collect();
+            snapshot.order.iter().filter_map(|id| snapshot.position(id)).collect();
         let mut place = vec![None; snapshot.known.len()];
         for (at, known) in old.iter().enumerate() {
             if let Some(place) = place.get_mut(*known) {

@@ -1,9 +1,9 @@
 //! Entries that are no known item by any sign: posts that nobody takes for an old one.
 
-use super::features::{Feature, of_entry, of_item};
+use super::features::{Bearers, Feature, FeatureIndex, of_entry};
 use super::{Matching, is_made_up};
 use std::collections::HashSet;
-use tidegate_core::model::{FeedDocument, Snapshot};
+use tidegate_core::model::{Entry, FeedDocument, LedgerEntry, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that
 /// none bears, and nothing in common with an item that the document does not have. An address or text
@@ -13,48 +13,33 @@ pub(crate) fn unlike(
     document: &FeedDocument<'_>,
     matching: &Matching,
 ) -> Vec<usize> {
-    if matching.fresh.is_empty() {
-        return Vec::new();
+    let fresh = matching.fresh.iter().copied();
+    let fresh =
+        fresh.filter_map(|at| Some((at, document.entries.get(at)?, matching.names.get(at)?)));
+    let fresh: Vec<_> = fresh.collect();
+    let mut index = FeatureIndex::default();
+    for (at, entry, native) in &fresh {
+        index.add_entry(*at, of_entry(entry, native, true), true);
     }
     let there: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
-    let mut ids: HashSet<&str> = HashSet::new();
-    let features_of = |at: &usize| {
-        let (entry, native) = (document.entries.get(*at)?, matching.names.get(*at)?);
-        Some(of_entry(entry, native, true))
-    };
-    // What no new entry bears is not kept.
-    let asked: HashSet<Feature> = matching.fresh.iter().filter_map(features_of).flatten().collect();
-    let (mut borne, mut common) = (HashSet::new(), HashSet::new());
     for (at, known) in snapshot.known.iter().enumerate() {
-        ids.extend([known.native_shown.as_str(), known.published_id.as_str()]);
-        ids.extend(known.aliases.iter().map(String::as_str));
-        let is_free = !there.contains(&at);
-        let is_current = known.standing.is_listed();
-        for feature in of_item(known).into_iter().filter(|feature| asked.contains(feature)) {
-            let counts = match &feature {
-                Feature::Title(_) => true,
-                Feature::Published(_) | Feature::Updated(_) | Feature::Day(_) => {
-                    is_free && is_current
-                }
-                _ => is_free,
-            };
-            if counts {
-                borne.insert(feature);
-            } else if is_shareable(&feature) {
-                common.insert(feature);
-            }
-        }
+        index.add_item(at, known, !there.contains(&at));
     }
-    let is_unlike = |at: &usize| {
-        let (Some(native), Some(features)) = (matching.names.get(*at), features_of(at)) else {
-            return false;
-        };
-        let mut features = features.into_iter();
-        let tells = |feature: Feature| borne.contains(&feature) && !common.contains(&feature);
-        let is_named = !is_made_up(native) && !ids.contains(native.as_str());
-        is_named && !features.any(tells)
+    let tells = |feature: &Feature, bearers: &Bearers| {
+        let mut items = bearers.items.iter().chain(&bearers.deleted);
+        match feature {
+            Feature::Title(_) => items.next().is_some(),
+            _ if is_shareable(feature) && items.clone().any(|at| there.contains(at)) => false,
+            _ => items.any(|at| !there.contains(at)),
+        }
     };
-    matching.fresh.iter().copied().filter(is_unlike).collect()
+    let names: HashSet<&str> = snapshot.known.iter().flat_map(LedgerEntry::names).collect();
+    let is_unlike = |(_, entry, native): &(usize, &Entry<'_>, &String)| {
+        let features = of_entry(entry, native, true);
+        let bearers = |feature| index.bearers.get(feature).is_some_and(|all| tells(feature, all));
+        !is_made_up(native) && !names.contains(native.as_str()) && !features.iter().any(bearers)
+    };
+    fresh.into_iter().filter(is_unlike).map(|(at, ..)| at).collect()
 }
 
 /// Whether several posts of a feed may bear it.

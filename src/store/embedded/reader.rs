@@ -7,7 +7,7 @@ use crate::{Select, StoreError, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{
-    FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick, WantedItems,
+    FeedName, FeedState, Item, LedgerEntry, LedgerQuery, Snapshot, SyncId, Tick,
 };
 
 /// Reads a feed at one revision. Once another change was committed, every call answers [`StoreError::Outdated`]: whoever
@@ -112,26 +112,25 @@ impl PinnedFeed {
 
     /// The items that a snapshot without the settled ones lacks, as far as the query asks for them; those
     /// that it has may be among them.
-    pub async fn find_items(&self, query: LedgerQuery) -> Result<FoundItems, StoreError> {
+    pub async fn find_items(&self, query: LedgerQuery) -> Result<Vec<LedgerEntry>, StoreError> {
         let found = self.read(move |feed, _| feed.find(&query).map(Some));
         Ok(found.await?.unwrap_or_default())
     }
 
-    /// A snapshot of this feed with the items that are wanted besides; `None` where it has them already,
+    /// A snapshot of this feed with the items that a query asks for; `None` where it has them already,
     /// there are none, or the feed was purged meanwhile. What had left the ledger stays in it.
     pub async fn read_more(
         &self,
         snapshot: &Snapshot,
-        wanted: WantedItems,
+        query: LedgerQuery,
     ) -> Result<Option<Snapshot>, StoreError> {
-        match wanted {
-            WantedItems::Whole => {
-                let whole = self.snapshot().await?;
-                Ok(whole.map(|whole| whole.with_evicted(snapshot)))
-            }
-            WantedItems::Found(query) if query.is_empty() => Ok(None),
-            WantedItems::Found(query) => Ok(snapshot.with_found(self.find_items(query).await?)),
+        if query.is_empty() {
+            return Ok(None);
         }
+        let whole = if query.whole { self.snapshot().await? } else { None };
+        let whole = whole.map(|whole| whole.with_evicted(snapshot));
+        let found = self.find_items(query).await?;
+        Ok(whole.as_ref().unwrap_or(snapshot).with_found(found).or(whole))
     }
 }
 

@@ -121,14 +121,14 @@ impl Gate {
         let mut snapshot = ready(reader.unsettled(cutoff)).unwrap().unwrap();
         let read = |snapshot: &Snapshot, wanted| ready(reader.read_more(snapshot, wanted)).unwrap();
         if let Some(document) = document {
-            let wanted = record::ledger_query(&self.round(Some(&snapshot), now), document);
+            let wanted = record::ledger_query(&self.round(Some(&snapshot), now), &[document]);
             snapshot = read(&snapshot, wanted).unwrap_or(snapshot);
         }
         for looks in 1..=LOOKS_MOST {
             let round = self.round(Some(&snapshot), now);
             let of_part = decide(&round);
-            let more = record::wanted_after(&round, &of_part, looks);
-            if let Some(more) = more.and_then(|wanted| read(&snapshot, wanted)) {
+            let wanted = record::wanted_after(&round, &of_part, looks);
+            if let Some(more) = read(&snapshot, wanted) {
                 snapshot = more;
                 continue;
             }

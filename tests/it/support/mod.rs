@@ -8,7 +8,7 @@ pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
@@ -198,11 +198,10 @@ impl Gate {
         let decoded = parse::decode_as(bytes, None, before, &limits).unwrap();
         let mut document = parse::document(&decoded.text, None, &limits).unwrap();
         decoded.describe(&mut document);
-        let names =
-            record::unknown_names(&self.round(snapshot.as_ref()), &[&document], &HashSet::new());
+        let names = record::ledger_query(&self.round(snapshot.as_ref()), &[&document]).names;
         let snapshot = self.with_stubs(snapshot, &names).await;
         let mut kept = HashMap::new();
-        for id in record::outdated(snapshot.as_ref(), &document) {
+        for id in record::outdated(&self.round(snapshot.as_ref()), &document) {
             let item = self.store.item(&self.feed, &id).await.unwrap().unwrap();
             kept.insert(id, item.shared.winner.data);
         }
@@ -273,8 +272,7 @@ impl Gate {
         let limits = Limits::default();
         let document = parse::document(text, None, &limits).unwrap();
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let names =
-            record::unknown_names(&self.round(snapshot.as_ref()), &[&document], &HashSet::new());
+        let names = record::ledger_query(&self.round(snapshot.as_ref()), &[&document]).names;
         let snapshot = self.with_stubs(snapshot, &names).await;
         let round = self.round(snapshot.as_ref());
         let is_gone = |id: &str| gone.contains(&id);

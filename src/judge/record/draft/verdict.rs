@@ -3,7 +3,7 @@
 use super::super::{Verdict, head, last_changed, settled};
 use super::ChangeDraft;
 use std::time::Duration;
-use tidegate_core::model::{Change, Conflicting, ItemStatus, Tick, Time};
+use tidegate_core::model::{Change, Conflicting, FeedState, ItemStatus, Tick, Time};
 
 /// What ripens later than this is no reason to poll sooner than the schedule does.
 const SOON: Duration = Duration::from_secs(4 * 24 * 3600);
@@ -34,11 +34,18 @@ impl ChangeDraft<'_> {
         let due = earlier(due, head::due(&self));
         self.state.next_decision_at = earlier(ripens, due);
         let writes = self.shown_changed
-            || self.state_changed
+            || self.kept.is_some()
             || !self.known.is_empty()
-            || !self.events.is_empty();
+            || !self.events.is_empty()
+            || needs_write(&self.snapshot.state, &self.state);
         if !writes {
             return Verdict { held, look_again, ..Verdict::default() };
+        }
+        if self.round.snapshot.is_none() {
+            self.order.get_or_insert_default();
+        }
+        if let Some(order) = &self.order {
+            self.state.current = u32::try_from(order.len()).unwrap_or(u32::MAX);
         }
         let has_tick = self.tells_head || self.begins_window || !self.versions.is_empty();
         let tick = has_tick.then_some(self.tick);
@@ -82,7 +89,7 @@ impl ChangeDraft<'_> {
             order: self.order,
             known: self.known.into_values().collect(),
             index,
-            versions: self.versions,
+            versions: self.versions.into_values().collect(),
             latest: self.latest.into_iter().collect(),
             conflicts: self
                 .conflicts
@@ -102,4 +109,14 @@ impl ChangeDraft<'_> {
 
 fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     one.into_iter().chain(other).min()
+}
+
+/// Whether the state changes in something that must be kept. All else is written with the next change.
+fn needs_write(before: &FeedState, after: &FeedState) -> bool {
+    before.hold != after.hold
+        || before.flaws != after.flaws
+        || before.told != after.told
+        || before.source != after.source
+        || before.upstream_until != after.upstream_until
+        || before.archives.first != after.archives.first
 }

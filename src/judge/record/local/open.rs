@@ -11,16 +11,11 @@ use tidegate_format::parse::{self, Limits};
 /// Opens a feed that has no document of a publisher around its items: a local feed or an aggregate.
 /// Where it is open already, what it is called is brought up to date.
 pub fn open(round: &Observation<'_>) -> Verdict {
-    let first = nothing(round);
+    let first = Snapshot::untouched(Format::Atom10, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
     let mut draft = ChangeDraft::new(round, snapshot);
     begin(&mut draft);
     if draft.shown_changed { draft.into_verdict(None) } else { Verdict::default() }
-}
-
-/// Such a feed before its first commit.
-pub(in crate::record) fn nothing(round: &Observation<'_>) -> Snapshot {
-    Snapshot::untouched(Format::Atom10, round.now)
 }
 
 /// Puts our document around the items, where it is not there yet: that of a list where the feed is one.
@@ -36,9 +31,6 @@ pub(in crate::record) fn begin(draft: &mut ChangeDraft<'_>) {
     draft.state.format = document.format;
     head::take_in(draft, &document.head);
     draft.skeleton = Some(document.skeleton);
-    if draft.round.snapshot.is_none() && draft.order.is_none() {
-        draft.order = Some(Vec::new());
-    }
     draft.shown_changed = true;
 }
 

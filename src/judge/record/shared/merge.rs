@@ -55,7 +55,7 @@ pub(in crate::record) fn merge(
     parts: &SharedSplit<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
-    doubt: &DocumentDoubt,
+    doubt: &DocumentDoubt<'_>,
 ) -> MergeReport {
     let mut listed: HashSet<&SyncId> =
         document.entries.iter().filter_map(Entry::shared).map(|said| said.id()).collect();
@@ -285,9 +285,8 @@ impl<'m, 'd> Merging<'m, 'd> {
         let conflicts = said.conflicts.iter().map(|c| c.with(Some(c.data.clone()))).collect();
         let conflicts = self.bounded(id, conflicts);
         let markup = offer.body.markup();
-        let words = EventDetails { makes_version: true, ..EventDetails::new(kind, reason) };
-        let at = back.map(|(at, _)| at);
-        let index = self.draft.incorporate(at, known, Some(markup), conflicts, words);
+        let (at, details) = (back.map(|(at, _)| at), EventDetails::new(kind, reason));
+        let index = self.draft.incorporate(at, known, Some(markup), conflicts, details);
         self.fresh.insert(id.clone(), index);
         if self.draft.round.options.sharing.conflicts != ConflictPolicy::Keep
             && !said.conflicts.is_empty()
@@ -404,14 +403,15 @@ impl<'m, 'd> Merging<'m, 'd> {
             DataOwner::Conflict(_) => None,
         };
         next.absence = None;
-        let lives = known.is_deleted() || matches!(known.standing, ItemStatus::Current);
         next.standing = match (&known.standing, winner.deleted) {
             (standing, true) if known.is_deleted() => standing.clone(),
             // What had left the reader view comes back only with an entry in the document.
             (ItemStatus::Retired { since }, false) if !is_listed => {
                 ItemStatus::Retired { since: *since }
             }
-            (_, deleted) => self.standing(deleted, is_listed || (lives && !known.is_deleted())),
+            (_, deleted) => {
+                self.standing(deleted, is_listed || known.standing == ItemStatus::Current)
+            }
         };
         let kind = match (known.is_deleted(), winner.deleted) {
             (false, true) => EventKind::Deleted,

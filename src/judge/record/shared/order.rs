@@ -15,8 +15,7 @@ pub(in crate::record) fn listed(
 ) -> Vec<SyncId> {
     let id = |slot: &EntryOwner| match slot {
         EntryOwner::Plain(at) => plain.get(at).cloned(),
-        EntryOwner::Shared(said) => Some(said.id().clone()),
-        EntryOwner::Passed(id) => Some(id.clone()),
+        EntryOwner::Item(id) => Some(id.clone()),
     };
     parts.slots.iter().filter_map(id).collect()
 }
@@ -109,7 +108,7 @@ fn is_log(draft: &ChangeDraft<'_>, listed: &[SyncId]) -> bool {
 }
 
 /// Retires the shared items that a whole document does not list any more, and answers the order of
-/// the reader view. Where items are made here as well, or the document is a part, it takes nothing
+/// the reader view: that of the document. Where items are made here as well, or the document is a part, it takes nothing
 /// out: what is new stands above what was there. `is_whole`: whether the document
 /// is the whole one; `judged`: whether its plain part was taken in.
 pub(in crate::record) fn order(
@@ -131,20 +130,12 @@ pub(in crate::record) fn order(
             draft.retire(at, "its publisher, who shares it, does not list it any more");
         }
     }
-    let shown: HashSet<SyncId> = draft
-        .ledger()
-        .filter(|known| known.standing == ItemStatus::Current)
-        .map(|known| known.id.clone())
-        .collect();
-    let is_shown = |id: &&SyncId| shown.contains(*id);
-    let mut seen: HashSet<SyncId> = HashSet::new();
-    let listed = listed.iter().filter(is_shown);
-    let order: Vec<SyncId> = if replaces {
-        listed.cloned().collect()
-    } else {
-        let old: HashSet<&SyncId> = draft.old_order().iter().collect();
-        let added = listed.filter(|id| !old.contains(id));
-        added.chain(draft.old_order().iter().filter(is_shown)).cloned().collect()
-    };
-    order.into_iter().filter(|id| seen.insert(id.clone())).collect()
+    let shown = draft.ledger().filter(|known| known.standing == ItemStatus::Current);
+    let shown: HashSet<&SyncId> = shown.map(|known| &known.id).collect();
+    let (old, mut seen) = (draft.old_order(), HashSet::new());
+    let before: HashSet<&SyncId> = if replaces { HashSet::new() } else { old.iter().collect() };
+    let added = listed.iter().filter(|id| !before.contains(id));
+    let stays = old.iter().filter(|_| !replaces);
+    let order = added.chain(stays).filter(|id| shown.contains(id) && seen.insert(*id));
+    order.cloned().collect()
 }

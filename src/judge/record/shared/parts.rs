@@ -2,9 +2,8 @@
 
 use crate::same_item;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use tidegate_core::model::{
-    EntrySync, FeedDocument, Incoming, LedgerEntry, Snapshot, SyncId, SyncMarkupError,
+    EntrySync, FeedDocument, LedgerEntry, Snapshot, SyncId, SyncMarkupError,
 };
 
 /// What an entry of the whole document is.
@@ -12,10 +11,8 @@ use tidegate_core::model::{
 pub(in crate::record) enum EntryOwner {
     /// An entry of the plain part, by its number there.
     Plain(usize),
-    /// An entry of a shared item.
-    Shared(Arc<Incoming>),
-    /// One that says nothing new: its sync markup is broken, and its item is shared. The item.
-    Passed(SyncId),
+    /// One of this shared item, or with broken sync markup that says nothing new of it.
+    Item(SyncId),
 }
 
 /// A document and a ledger, taken apart.
@@ -91,10 +88,10 @@ pub(in crate::record) fn parts<'a>(
         match (&entry.sync, shared) {
             (Some(EntrySync::Valid(said)), _) => {
                 claimed.insert(shown);
-                slots.push(EntryOwner::Shared(Arc::clone(said)));
+                slots.push(EntryOwner::Item(said.id().clone()));
             }
             (Some(EntrySync::Invalid(_)), Some(known)) => {
-                slots.push(EntryOwner::Passed(known.id.clone()))
+                slots.push(EntryOwner::Item(known.id.clone()));
             }
             (_, known) => {
                 compared.extend(known.map(|known| &known.id));

@@ -33,15 +33,12 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
     let waiting = (cause, time(), time(), text())
         .prop_map(|(cause, since, due, fields)| WaitingChange { cause, since, due, fields });
     let made = (time(), any::<u32>()).prop_map(|(since, versions)| DayVersions { since, versions });
-    let left = vec(any::<(u64, u64)>(), 0..2);
-    let looks =
-        (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), left, any::<(bool, u32)>());
+    let looks = (any::<[u32; NoiseClass::TRACED.len()]>(), any::<u64>(), any::<(bool, u32)>());
     (of(unseen), looks, vec(restless(), 0..3), of(made), of(waiting)).prop_map(
-        |(unseen, (traces, shape, left, (held, scheme)), restless, made, waiting)| Noise {
+        |(unseen, (traces, shape, (held, scheme)), restless, made, waiting)| Noise {
             unseen,
             traces,
             shape,
-            left,
             restless,
             held,
             made,
@@ -56,5 +53,5 @@ pub(super) fn any_feed_noise() -> impl Strategy<Value = FeedNoise> {
     let span = (place, time(), time()).prop_map(|((path, before, after, items), since, last)| {
         SharedSpan { path, before, after, items, since, last }
     });
-    (vec(span, 0..3), any::<u64>()).prop_map(|(spans, ignored)| FeedNoise { spans, ignored })
+    vec(span, 0..3).prop_map(|spans| FeedNoise { spans })
 }

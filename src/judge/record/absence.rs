@@ -1,12 +1,50 @@
-//! What becomes of an item that is missing.
+//! What becomes of items that are missing.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::rate_limited;
+use super::{Observation, ObservationError, Verdict, head, rate_limited};
 use crate::JudgeInput;
 use crate::hole::Conclusion;
+use crate::probe::{Replies, answers, note_answer};
 use tidegate_core::model::{
     Absence, Doubts, EventKind, Evidence, ItemStatus, LedgerEntry, Markup, Time,
 };
+
+/// Looks again at what is pending when a poll found the document unchanged: `same` such full
+/// observations were made since the last commit, this one included.
+pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, ObservationError> {
+    let Some(snapshot) = round.snapshot else { return Ok(Verdict::default()) };
+    let mut draft = ChangeDraft::new(round, snapshot);
+    for (at, known) in snapshot.known.iter().enumerate() {
+        if let Some(absence) = known.pending_absence() {
+            conclude(&mut draft, at, absence, absence.observations.saturating_add(same));
+        }
+    }
+    rate_limited::come_out(&mut draft, snapshot);
+    head::tell(&mut draft);
+    draft.advance_window();
+    Ok(draft.into_verdict(None))
+}
+
+/// Takes in what a round of asking missing items' own addresses heard: `same` full observations were made since the
+/// last commit. Items that were asked about keep them; all others start again at zero. Answers about items that are
+/// not missing any more are dropped. While a document is held, answers are kept and nothing is concluded.
+pub fn answered(round: &Observation<'_>, replies: &Replies, same: u32) -> Verdict {
+    let Some(snapshot) = round.snapshot else { return Verdict::default() };
+    let mut draft = ChangeDraft::new(round, snapshot);
+    for (id, answer) in answers(snapshot, replies) {
+        let Some(at) = snapshot.position(&id) else { continue };
+        let absence = snapshot.known.get(at).and_then(LedgerEntry::pending_absence);
+        let Some(absence) = absence else { continue };
+        let probe = Some(note_answer(absence.probe.as_ref(), answer, round.aged));
+        let observations = absence.observations.saturating_add(same);
+        let absence = Absence { probe, observations, ..absence.clone() };
+        let is_held = snapshot.state.hold.is_some();
+        if is_held || !conclude(&mut draft, at, &absence, observations) {
+            draft.change(at, |item| item.absence = Some(absence));
+        }
+    }
+    if draft.known.is_empty() { Verdict::default() } else { draft.into_verdict(None) }
+}
 
 /// Concludes from an item's absence; false where it is too early.
 pub(super) fn conclude(
@@ -32,7 +70,7 @@ pub(super) fn conclude(
     match conclusion {
         Conclusion::Wait => return false,
         Conclusion::Retire => {
-            if let Some(said) = rate_limited::last(draft, at) {
+            if let Some(said) = rate_limited::due(draft, at, true) {
                 draft.come_out(at, said);
             }
             draft.retire(at, words);
