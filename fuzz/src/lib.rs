@@ -206,7 +206,8 @@ fn taken(feed: &FeedDocument<'_>) {
         assert_eq!(again.completeness, Completeness::Full, "in {rendered:?}");
         assert_eq!(again.entries.len(), shown, "in {rendered:?}");
         let format = match container {
-            Container::Atom | Container::Pox | Container::Json => Format::Atom10,
+            Container::Atom => Format::Atom10,
+            Container::Pox | Container::Json => Format::Collection,
             Container::Rss => Format::Rss20,
             Container::JsonFeed => Format::JsonFeed,
             Container::Opml => Format::Opml,

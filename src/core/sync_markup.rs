@@ -2,7 +2,6 @@
 //! entry was made from. Written here for whoever makes documents, and for `parse`, which makes one of a
 //! collection or a list.
 
-pub mod collection_item;
 pub mod sx;
 pub mod sx091;
 

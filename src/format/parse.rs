@@ -1,5 +1,6 @@
 //! Bytes of an upstream to a [`FeedDocument`]: charset, Atom 1.0 and 0.3, RSS 2.0, 0.9x and 1.0,
-//! JSON Feed, and collections of FeedSync and lists in OPML, which become Atom as they are decoded.
+//! JSON Feed, collections of FeedSync, which become plain XML as they are decoded, and lists in OPML, which become
+//! Atom.
 //!
 //! Entries are exact slices of the decoded text; what has to be repaired so that they can be
 //! republished is repaired in copies. No element is matched by its prefix, no DTD is processed, no

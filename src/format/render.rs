@@ -24,13 +24,12 @@ mod tombstone;
 #[cfg(test)]
 mod tests;
 
-pub use base::{Added, Bases, with_bases};
+pub use base::Bases;
 pub use change_feed::{ChangeEntry, ChangeFeed};
 pub use convert::authors;
 pub use json::sync_object;
-pub use kept::{KeptItem, KeptItems, members, write_around};
+pub use kept::{KeptItem, KeptItems, in_feed, members, write_around};
 pub use opml::living_outlines;
-pub use relative::References;
 pub use tidegate_core::sync_markup::Dialect;
 
 use collection::{EnclosingFeed, ShownVersion};

@@ -25,6 +25,8 @@ pub enum Format {
     JsonFeed,
     /// A subscription list in OPML, its outlines read as entries of Atom.
     Opml,
+    /// A collection of FeedSync; one as JSON is read as plain XML.
+    Collection,
 }
 
 /// The family that a format is republished in.
@@ -36,10 +38,12 @@ pub enum Family {
 
 impl Format {
     /// The family that this format is republished in: RSS of every kind as RSS 2.0, Atom 0.3,
-    /// JSON Feed and the outlines of lists as Atom 1.0.
+    /// JSON Feed, the outlines of lists and the items of collections as Atom 1.0.
     pub const fn family(self) -> Family {
         match self {
-            Self::Atom10 | Self::Atom03 | Self::JsonFeed | Self::Opml => Family::Atom,
+            Self::Atom10 | Self::Atom03 | Self::JsonFeed | Self::Opml | Self::Collection => {
+                Family::Atom
+            }
             Self::Rss20 | Self::Rss09x | Self::Rss10 | Self::Rss090 => Family::Rss,
         }
     }
@@ -55,6 +59,7 @@ impl Format {
             Self::Rss090 => "RSS 0.90",
             Self::JsonFeed => "JSON Feed",
             Self::Opml => "OPML",
+            Self::Collection => "FeedSync collection",
         }
     }
 }

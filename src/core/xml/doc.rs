@@ -330,12 +330,14 @@ impl<'t, 'a> DocElement<'t, 'a> {
         if prefix == "xml" {
             return Some(Cow::Borrowed(ns::XML));
         }
+        self.declared(prefix).or_else(|| prefix.is_empty().then_some(Cow::Borrowed("")))
+    }
+
+    /// The same where the document declares it.
+    pub fn declared(self, prefix: &str) -> Option<Cow<'a, str>> {
         let mut declared = self.ancestors().flat_map(Self::declarations);
         let bound = declared.find(|declaration| declaration.declared_prefix() == prefix);
-        match bound {
-            Some(declaration) => Some(declaration.declared_uri()),
-            None => prefix.is_empty().then_some(Cow::Borrowed("")),
-        }
+        bound.map(DocAttribute::declared_uri)
     }
 
     /// The URI of its namespace, in its canonical spelling; empty where it is in none, `None` where

@@ -67,8 +67,9 @@ pub struct Pieces<'a> {
     section_end: Option<usize>,
     /// Whether no `]]>` stands at `at` or later.
     is_out_of_sections: bool,
-    /// The quotes that open a value from which no tag's end is reached.
-    hopeless: Marks,
+    /// Of each byte, once there is one: whether it is a quote that opens a value from which no tag's end is
+    /// reached.
+    hopeless: Vec<bool>,
     looked: usize,
 }
 
@@ -238,11 +239,12 @@ impl<'a> Pieces<'a> {
                 from = at + 1;
                 continue;
             }
-            if self.hopeless.has(at) {
+            if self.hopeless.get(at) == Some(&true) {
                 return None;
             }
             if mark {
-                self.hopeless.set(at, self.text.len());
+                self.hopeless.resize(self.text.len(), false);
+                self.hopeless.get_mut(at).into_iter().for_each(|known| *known = true);
             }
             from = self.seek(at + 1, |rest| memchr::memchr(quote, rest))? + 1;
         }
@@ -305,25 +307,6 @@ fn plain(html: &str, tags: TagRule) -> String {
 pub fn without_section(text: &str) -> &str {
     let inside = text.trim().strip_prefix(SECTION).and_then(|rest| rest.strip_suffix("]]>"));
     inside.unwrap_or(text)
-}
-
-/// A set of places in a text: a bit for each byte, once there is one.
-#[derive(Debug, Default)]
-struct Marks(Vec<u64>);
-
-impl Marks {
-    fn has(&self, at: usize) -> bool {
-        self.0.get(at / 64).is_some_and(|bits| bits & (1 << (at % 64)) != 0)
-    }
-
-    fn set(&mut self, at: usize, length: usize) {
-        if self.0.is_empty() {
-            self.0 = vec![0; length / 64 + 1];
-        }
-        if let Some(bits) = self.0.get_mut(at / 64) {
-            *bits |= 1 << (at % 64);
-        }
-    }
 }
 
 #[cfg(test)]

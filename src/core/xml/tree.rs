@@ -299,10 +299,8 @@ fn begin(read: DocElement<'_, '_>, around: &[(String, String)]) -> Element {
         if prefix == "xml" {
             return XML.to_owned();
         }
-        let mut declared = read.ancestors().flat_map(DocElement::declarations);
-        let declared = declared.find(|declaration| declaration.declared_prefix() == prefix);
-        let declared = declared.map(|declaration| declaration.declared_uri().into_owned());
         let outer = || around.iter().find(|(bound, _)| bound == prefix);
+        let declared = read.declared(prefix).map(Cow::into_owned);
         declared.or_else(|| outer().map(|(_, uri)| uri.clone())).unwrap_or_default()
     };
     // A prefix that nothing binds is dropped, and so is an attribute with one: what would be written must

@@ -2,7 +2,7 @@
 //! other elements, its attributes, foreign markup, in whatever format it has.
 
 use super::opml::mark;
-use super::{Limits, document};
+use super::{Limits, collection, document};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use tidegate_core::model::{Entry, FeedDocument, Format, Markup, Time};
@@ -35,6 +35,13 @@ pub fn amended<T>(
     amendment: &Amendment,
     take: impl FnOnce(&FeedDocument<'_>, &Entry<'_>) -> T,
 ) -> Option<T> {
+    let as_atom;
+    let mut markup = markup;
+    if markup.format == Format::Collection {
+        // What somebody says of an item here is said in words of Atom.
+        as_atom = collection::as_atom(markup, None, None)?;
+        markup = &as_atom;
+    }
     let text = match markup.format {
         Format::JsonFeed => {
             let xml = object(&markup.xml, amendment)?;
@@ -275,12 +282,15 @@ pub(super) fn small_document(markup: &Markup) -> Option<String> {
 /// The same of XML whose root has these attributes.
 fn document_around(markup: &Markup, attributes: &str) -> Option<String> {
     let (start, rest) = markup.xml.split_at_checked(markup.slots.attributes)?;
-    let is_bare = markup.namespace().is_empty();
+    let own = markup.namespace();
+    let is_bare = own.is_empty();
     // The root bears a prefix of its own where its format has a namespace, so that it binds nothing
     // that the entry might use. An entry of Atom in no namespace is one in a feed of none alone.
     let (root, version, namespace) = match markup.format {
         Format::Atom03 if is_bare => ("feed", "0.3", None),
         Format::Atom10 if is_bare => ("feed", "", None),
+        Format::Collection if is_bare => ("collection", "", None),
+        Format::Collection => ("around:collection", "", Some(&*own)),
         Format::Atom03 => ("around:feed", "0.3", Some(ATOM03)),
         Format::Atom10 | Format::JsonFeed | Format::Opml => ("around:feed", "", Some(ATOM)),
         Format::Rss20 => ("rss", "2.0", None),

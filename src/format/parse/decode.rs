@@ -45,8 +45,8 @@ impl Decoded<'_> {
 /// Decodes a body: by its byte order mark, as UTF-8 where its bytes show that, by the charset of
 /// HTTP, by the XML declaration, as UTF-8 where it is valid, and else by a guess. A charset that is
 /// declared but under which the bytes are malformed is not believed where another reading is whole.
-/// JSON is UTF-8 (RFC 8259 section 8.1). A collection of FeedSync comes out as Atom
-/// ([`collection::transcoded`]), and so does a list ([`opml::transcoded`]).
+/// JSON is UTF-8 (RFC 8259 section 8.1). A collection of FeedSync as JSON comes out as plain XML
+/// ([`collection::transcoded`]), and a list as Atom ([`opml::transcoded`]).
 pub fn decode<'a>(
     bytes: &'a [u8],
     content_type: Option<&str>,
@@ -64,7 +64,7 @@ pub fn decode_as<'a>(
     limits: &Limits,
 ) -> Result<Decoded<'a>, ParseError> {
     let mut decoded = read_characters(bytes, content_type, before, limits)?;
-    // A collection of FeedSync, and a list, is read as the Atom document that says the same.
+    // These are read as the XML documents that say the same.
     if let Some(text) = collection::within(&decoded.text, limits)? {
         decoded.text = Cow::Owned(text);
     } else if let Some((text, mut problems)) = opml::within(&decoded.text, limits)? {

@@ -45,6 +45,7 @@ impl FeedDialect {
             ("feed", Ns::Atom03) => Format::Atom03,
             ("feed", Ns::None) if version == "0.3" => Format::Atom03,
             ("feed", Ns::None) => Format::Atom10,
+            ("collection", _) => Format::Collection,
             ("rss", _) if version.starts_with('2') => Format::Rss20,
             ("rss", _) => Format::Rss09x,
             ("RDF", Ns::Rdf) if declares(Ns::Rss090) && !declares(Ns::Rss10) => Format::Rss090,
@@ -54,7 +55,7 @@ impl FeedDialect {
         Some(Self { format, root: root.ns() })
     }
 
-    /// Atom 1.0 or 0.3.
+    /// Of the family of Atom.
     pub fn is_atom(self) -> bool {
         self.format.family() == Family::Atom
     }
@@ -64,9 +65,14 @@ impl FeedDialect {
         matches!(self.format, Format::Rss10 | Format::Rss090)
     }
 
+    /// A collection of FeedSync.
+    pub fn is_collection(self) -> bool {
+        self.format == Format::Collection
+    }
+
     /// The local name of an entry.
     pub fn entry(self) -> &'static str {
-        if self.is_atom() { "entry" } else { "item" }
+        if self.is_atom() && !self.is_collection() { "entry" } else { "item" }
     }
 
     /// Whether an element is a link in Atom's manner: with `href` and `rel`.

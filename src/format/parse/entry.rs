@@ -1,8 +1,8 @@
 //! One entry: its markup, what its elements mean, and its canonical projection, read from the tree of
 //! its document.
 
-use super::Limits;
 use super::dialect::{FeedDialect, page_rank, relation, take_better};
+use super::{Limits, collection};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_core::model::{Context, Entry, Field, Projection, Slots, Time};
@@ -49,12 +49,20 @@ pub(super) fn read<'a>(
         return Err(too_much("bytes", limits.entry));
     }
     let cost = measure(entry, limits)?;
-    let meaning = Meaning::read(entry, dialect);
+    let (said, id_element) = if dialect.is_collection() {
+        let said = collection::read(entry).ok_or("an item of the collection cannot be read")?;
+        (said, collection::id_element(entry))
+    } else {
+        let meaning = Meaning::read(entry, dialect);
+        let projection = Projection::in_document(Arc::clone(doc), entry.id, fields);
+        let id_element = meaning.id_element;
+        (Entry { projection, ..meaning.entry(entry, dialect) }, id_element)
+    };
     let is_sync_markup = |element: DocElement<'_, '_>| element.ns().is_sync_markup();
     let outermost = entry.within(is_sync_markup).filter(|element| is_sync_markup(*element));
     let mut list = doc.edits(repairs, &outermost.collect::<Vec<_>>());
     list.extend(doc.drop_forbidden(&span));
-    if let Some(id) = meaning.id_element {
+    if let Some(id) = id_element {
         let end = id.span().end;
         if id.is_empty_tag() {
             let with = Cow::Owned(format!("></{}>", id.name()));
@@ -67,11 +75,10 @@ pub(super) fn read<'a>(
     let slots = Slots {
         attributes: edits.before(span.start + 1 + entry.name().len()),
         inner: (!entry.is_empty_tag()).then(|| edits.before(entry.content().start)),
-        ..slots_of_id(&edits, meaning.id_element)
+        ..slots_of_id(&edits, id_element)
     };
     let markup = edits.apply(doc.text());
-    let projection = Projection::in_document(Arc::clone(doc), entry.id, fields);
-    Ok((Entry { markup, slots, context, projection, ..meaning.entry(entry, dialect) }, cost))
+    Ok((Entry { span, markup, slots, context, ..said }, cost))
 }
 
 /// The slots of the id, and nothing else.
@@ -226,7 +233,7 @@ impl<'t, 'a> Meaning<'t, 'a> {
         entry.author = self.author.into_iter().flatten().next();
         entry.published = self.published.into_iter().flatten().next();
         entry.updated = self.updated.into_iter().flatten().next();
-        Entry { span: element.span(), ..entry }
+        entry
     }
 }
 

@@ -6,7 +6,7 @@ use super::dialect::{FeedDialect, is_of_the_document, no_feed, relation};
 use super::entry::{self, DocumentSource};
 use super::head::HeadBuilder;
 use super::sync_markup::{SyncReader, read_sharing};
-use super::{Limits, ParseError, completeness};
+use super::{Limits, ParseError, collection, completeness};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -112,7 +112,8 @@ fn repairs_of_head(repairs: &[Repair], units: &[Unit]) -> Vec<Repair> {
 impl<'t, 'a> FeedReader<'t, 'a> {
     /// Reads the elements around the entries.
     fn read_head(&mut self, root: DocElement<'t, 'a>, units: &[Unit]) {
-        if self.source.dialect.root == Ns::None && self.source.dialect.is_atom() {
+        let dialect = self.source.dialect;
+        if dialect.root == Ns::None && dialect.is_atom() && !dialect.is_collection() {
             let why = "the feed stands in no namespace and is taken for Atom";
             self.findings.warn(root.span().start, why);
         }
@@ -258,6 +259,12 @@ impl<'t, 'a> FeedReader<'t, 'a> {
         self.check_end();
         let mut head = self.head.finish();
         head.language = head.language.or_else(|| self.plan.context.lang.clone());
+        if dialect.is_collection() {
+            if !collection::is_collection(self.plan.root) {
+                return Err(no_feed(self.plan.root));
+            }
+            head.title.get_or_insert_with(|| collection::UNTITLED.to_owned());
+        }
         let is_unlikely = dialect.root == Ns::None && dialect.is_atom() && head.title.is_none();
         let is_missing = !dialect.is_atom() && self.plan.channel.is_none();
         if self.entries.is_empty() && (is_unlikely || is_missing) {

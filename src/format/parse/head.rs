@@ -91,8 +91,13 @@ impl HeadBuilder {
                 }
                 within("url").for_each(|url| note(&mut head.image, &url));
             }
+            (true, _, "author" | "creator") if dialect.is_collection() && child.is_leaf() => {
+                note(&mut head.author, &text());
+            }
             (true, _, "author") => within("name").for_each(|name| note(&mut head.author, &name)),
-            (true, _, "description") if !is_atom => note(&mut head.subtitle, &text()),
+            (true, _, "description") if !is_atom || dialect.is_collection() => {
+                note(&mut head.subtitle, &text())
+            }
             (true, _, "subtitle" | "tagline") if is_atom => note(&mut head.subtitle, &text()),
             (true, _, "language") | (_, Ns::Named("dc"), "language") => {
                 note(&mut head.language, &text());

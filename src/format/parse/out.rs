@@ -1,18 +1,13 @@
-//! The Atom document that another kind of document is read as.
+//! The XML document that another kind of document is read as.
 
 use crate::parse::{Limits, ParseError};
-use tidegate_core::sync_markup::collection_item;
 use tidegate_core::xml::doc::DocElement;
-use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, cut};
 
 /// The text, and how much more may come.
 pub struct Out {
     text: String,
     limit: usize,
-    /// How much of the text is items that entries were made from, which say again what the entries
-    /// do and have a limit of their own: a collection may be as large as any other document.
-    kept: usize,
     /// The line that the text ends in, and up to where line ends were counted.
     line: usize,
     counted: usize,
@@ -20,24 +15,7 @@ pub struct Out {
 
 impl Out {
     pub const fn new(limits: &Limits) -> Self {
-        Self { text: String::new(), limit: limits.decoded, kept: 0, line: 1, counted: 0 }
-    }
-
-    /// How long the text is.
-    pub const fn len(&self) -> usize {
-        self.text.len()
-    }
-
-    /// Adds the item that the entry which begins at `start` is made from: an element of that
-    /// name with `content` in it, as it is written. `words`: the members that the entry says.
-    pub fn keep(&mut self, start: usize, name: &str, words: &[&str], content: &str) {
-        if self.is_full() || self.kept.saturating_add(content.len()) > self.limit {
-            return;
-        }
-        let before = self.text.len();
-        let entry = format!("{}</entry>", self.text.get(start..).unwrap_or_default());
-        collection_item::push(&mut self.text, name, &entry, words, content);
-        self.kept = self.kept.saturating_add(self.text.len().saturating_sub(before));
+        Self { text: String::new(), limit: limits.decoded, line: 1, counted: 0 }
     }
 
     /// Adds text as it is. What is too much is left out and refused at the end.
@@ -49,7 +27,7 @@ impl Out {
 
     /// Whether it is longer than may be, so that it will be refused whatever comes.
     pub const fn is_full(&self) -> bool {
-        self.text.len().saturating_sub(self.kept) > self.limit
+        self.text.len() > self.limit
     }
 
     /// Adds text, escaped.
@@ -76,7 +54,7 @@ impl Out {
         }
     }
 
-    /// Adds an element of Atom with text; `attributes` as they are written.
+    /// Adds an element with text; `attributes` as they are written.
     pub fn element(&mut self, name: &str, attributes: &str, text: &str) {
         for piece in ["<", name, attributes, ">"] {
             self.push(piece);
@@ -119,19 +97,16 @@ impl Out {
         self.push(cut(text, behind_name..span.end));
     }
 
-    /// Declares a binding where elements of Atom have no prefix.
+    /// Declares a prefix.
     pub fn bind(&mut self, prefix: &str, uri: &str) {
-        match prefix {
-            "" if uri != ATOM => self.attribute("xmlns", uri),
-            "" | "xml" => {}
-            _ if uri.is_empty() => {}
-            prefix => self.attribute(&format!("xmlns:{prefix}"), uri),
+        if prefix != "xml" && !uri.is_empty() {
+            self.attribute(&format!("xmlns:{prefix}"), uri);
         }
     }
 
     /// The document.
     pub fn finish(self) -> Result<String, ParseError> {
-        let (found, limit) = (self.text.len().saturating_sub(self.kept), self.limit);
+        let (found, limit) = (self.text.len(), self.limit);
         if found > limit { Err(ParseError::TooLarge { found, limit }) } else { Ok(self.text) }
     }
 }

@@ -212,7 +212,7 @@ impl<'a, 'r> SyncReader<'a, 'r> {
 }
 
 /// Whether an element is an `sx:sync`, in any dialect.
-fn is_sync(element: DocElement<'_, '_>) -> bool {
+pub(super) fn is_sync(element: DocElement<'_, '_>) -> bool {
     element.ns().is_sync_markup() && element.local() == "sync"
 }
 

@@ -6,7 +6,7 @@ use super::{BYTES_LIMIT, FeedFault, FetchedBody, PullError};
 use crate::parse::collection::ITEM_LIMIT;
 use crate::parse::sync_markup::bare;
 use crate::parse::{self, FeedFrame, Limits};
-use crate::render::{KeptItems, write_around};
+use crate::render::{KeptItems, in_feed, write_around};
 use std::collections::HashSet;
 use tidegate_core::model::{
     Completeness, Family, FeedDocument, FeedLinks, Format, Older, Sharing, Skeleton,
@@ -73,7 +73,7 @@ impl Document {
         let document = parse::document(&decoded.text, Some(url), &limits).map_err(no_feed)?;
         let is_kept = matches!(
             document.format,
-            Format::Atom10 | Format::Rss20 | Format::Rss09x | Format::Opml
+            Format::Atom10 | Format::Rss20 | Format::Rss09x | Format::Opml | Format::Collection
         );
         if !is_kept {
             let found = document.format.name();
@@ -127,6 +127,7 @@ impl ReplicaHead {
     pub fn new(skeleton: Skeleton, text: &str, url: &Url) -> Self {
         let frame = FeedFrame::read(text).map(|frame| (frame.dialect, frame.namespace));
         let (dialect, namespace) = frame.unwrap_or_default();
+        let skeleton = in_feed(skeleton, url.as_str());
         Self { skeleton, dialect: dialect.unwrap_or_default(), namespace, url: url.clone() }
     }
 }

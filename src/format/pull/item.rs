@@ -1,8 +1,8 @@
 //! The items of feeds that are merged, and of a replica, and what a pull did to them.
 
 use super::FeedFault;
-use crate::parse;
-use crate::render::{Added, Bases, KeptItem, KeptItems, with_bases};
+use crate::parse::{self, collection};
+use crate::render::{Bases, KeptItem, KeptItems};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{
@@ -10,7 +10,6 @@ use tidegate_core::model::{
     Version,
 };
 use tidegate_core::sync::{self, By091, Canonical};
-use tidegate_core::xml::tag;
 use url::Url;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -41,7 +40,10 @@ impl ItemData {
     /// What an entry with these fields says, of a document about the page `channel` that came from
     /// `url`.
     fn new(markup: Markup, fields: &[Field<'_>], channel: Option<&str>, url: Option<&Url>) -> Self {
-        let mut markup = based(markup, channel, url);
+        let mut markup = match url {
+            Some(url) => Bases { document: url.as_str(), channel }.stand_alone(markup),
+            None => markup,
+        };
         // The outlines of a list come as entries of Atom.
         if markup.format == Format::Opml {
             markup.format = Format::Atom10;
@@ -55,19 +57,13 @@ impl ItemData {
     }
 }
 
-/// An entry whose references lead where they led in its document, wherever it stands.
-fn based(mut markup: Markup, channel: Option<&str>, url: Option<&Url>) -> Markup {
-    let Some(url) = url else { return markup };
-    let attributes = markup.xml.get(markup.slots.attributes..).unwrap_or_default();
-    let has_own = tag::find(attributes, "xml:base").is_some();
-    let bases = Bases { document: url.as_str(), channel };
-    let Added { entry, inside } = bases.given(&markup, attributes, None);
-    if let Some((places, base)) = inside {
-        markup = with_bases(&markup, &places, &base);
-    }
-    let around = || has_own.then(|| url.to_string());
-    markup.context.base = entry.or_else(|| markup.context.base.take()).or_else(around);
-    markup
+/// An item of a collection as a replica has it, which is a feed: as an entry of Atom, with the id and the date of its
+/// version where it has none. `None` for what is in a feed already, or stays in a collection.
+fn in_atom<D>(markup: &Markup, version: Option<&Version<D>>, url: Option<&Url>) -> Option<Markup> {
+    url.filter(|_| markup.format == Format::Collection)?;
+    let id = version.map(|version| collection::id_of_sync(version.id.as_str()));
+    let changed = version.and_then(|version| version.history.topmost().stamp.when());
+    collection::as_atom(markup, id.as_deref(), changed)
 }
 
 /// A shared item.
@@ -124,7 +120,13 @@ impl ReplicaItem {
         url: Option<&Url>,
     ) -> Self {
         let channel = document.skeleton.link.as_deref();
-        let mut data = ItemData::new(parse::own(document, entry), entry.fields(), channel, url);
+        let markup = parse::own(document, entry);
+        let mut data = match in_atom(&markup, said.map(|said| &said.version), url) {
+            Some(atom) => {
+                ItemData::new(atom.clone(), &parse::again(&atom).unwrap_or_default(), channel, url)
+            }
+            None => ItemData::new(markup, entry.fields(), channel, url),
+        };
         let Some(said) = said else {
             let known = entry.native_id.as_deref().or(entry.link.as_deref());
             let print = || format!("{:x}", u64::from_be_bytes(data.print));
@@ -132,8 +134,9 @@ impl ReplicaItem {
         };
         data.extras = (!said.extras.is_empty()).then(|| Arc::new(said.extras.clone()));
         let lost = |lost: &Version<Markup>| {
-            let fields = parse::again(&lost.data).unwrap_or_default();
-            lost.with(ItemData::new(lost.data.clone(), &fields, channel, url))
+            let markup = in_atom(&lost.data, Some(lost), url).unwrap_or_else(|| lost.data.clone());
+            let fields = parse::again(&markup).unwrap_or_default();
+            lost.with(ItemData::new(markup, &fields, channel, url))
         };
         let conflicts = said.conflicts.iter().map(lost).collect();
         let item = Shared { winner: said.version.with(data), conflicts };
@@ -313,10 +316,10 @@ fn merge_091(local: &SharedItem, incoming: SharedItem) -> Option<SharedItem> {
 /// A version that LOCAL has in its own format is not replaced by the same version in another.
 fn keep_local_form(incoming: &mut Shared<ItemData>, local: &Shared<ItemData>) {
     let known = || local.conflicts.iter().chain([&local.winner]);
-    let family = |version: &Version<ItemData>| version.data.markup.format.family();
+    let format = |version: &Version<ItemData>| version.data.markup.format;
     for version in incoming.conflicts.iter_mut().chain([&mut incoming.winner]) {
         let same = known().find(|known| known.with(()) == version.with(()));
-        if let Some(same) = same.filter(|same| family(same) != family(version)) {
+        if let Some(same) = same.filter(|same| format(same) != format(version)) {
             version.data = same.data.clone();
         }
     }

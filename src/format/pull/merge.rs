@@ -77,8 +77,8 @@ pub fn merged(local: &[u8], incoming: &[u8]) -> Result<MergedFeed, (Side, FeedFa
 /// A feed document as text.
 struct Source {
     text: String,
-    /// What a collection says as Atom.
-    atom: Option<String>,
+    /// What a collection as JSON says in plain XML.
+    plain: Option<String>,
     /// What was wrong with its bytes.
     warnings: Vec<Warning>,
 }
@@ -105,23 +105,22 @@ impl Source {
         let decoded = parse::characters(bytes, None, &limits());
         let decoded = decoded.map_err(|error| FeedFault::of("", &error))?;
         let (text, warnings) = (decoded.text.into_owned(), decoded.warnings);
-        let atom = collection::transcoded(&text).map_err(|error| FeedFault::of(&text, &error))?;
-        Ok(Self { text, atom, warnings })
+        let plain = collection::transcoded(&text).map_err(|error| FeedFault::of(&text, &error))?;
+        Ok(Self { text, plain, warnings })
     }
 
     /// Its items and all that they say, and what they stand in.
     fn document(&self) -> Result<(FeedDocument<'_>, SourceForm), FeedFault> {
-        let text = self.atom.as_deref().unwrap_or(&self.text);
+        let text = self.plain.as_deref().unwrap_or(&self.text);
         let fault = |error: ParseError| FeedFault::of(text, &error);
         let is_json = self.text.trim_start().starts_with(['{', '[']);
-        let object = is_json.then(|| object(&self.text, self.atom.is_some())).transpose()?;
+        let object = is_json.then(|| object(&self.text, self.plain.is_some())).transpose()?;
         let document = parse::document(text, None, &limits()).map_err(fault)?;
         if let Some(fault) = FeedFault::of_broken(&document) {
             return Err(fault);
         }
         let form = match object {
             Some(object) => SourceForm::Json(object),
-            // A collection is written as it is, and was read as Atom.
             None => SourceForm::Xml(FeedFrame::read(&self.text).map_err(fault)?),
         };
         Ok((document, form))

@@ -13,8 +13,7 @@
 
 use super::head::resolve;
 use super::references::Base;
-use super::relative::References;
-use std::borrow::Cow;
+use super::relative::{FormatReference, References};
 use std::ops::Range;
 use tidegate_core::model::{Format, Markup, Slots};
 use tidegate_core::xml;
@@ -48,19 +47,18 @@ impl Bases<'_> {
         if references.is_empty() {
             return Added::default();
         }
-        let written = references.page.as_ref().and_then(|range| markup.xml.get(range.clone()));
         let page = match markup.card.link.as_deref() {
             Some(link) => page_address(link),
-            None => written.and_then(|link| document.join(&xml::plain_value(link)).ok()),
+            None => references.page.as_ref().and_then(|link| document.join(link).ok()),
         };
         let channel = self.channel.and_then(page_address);
-        let equal = |base: &Url, values: &[Cow<'_, str>]| {
+        let equal = |base: &Url, values: &[&str]| {
             values.iter().all(|value| base.join(value).ok() == document.join(value).ok())
         };
-        let written = |range: &Range<usize>| xml::plain_value(xml::cut(&markup.xml, range.clone()));
-        let structural: Vec<Cow<'_, str>> = references.structural.iter().map(written).collect();
-        let content: Vec<Cow<'_, str>> = references.content.iter().map(Cow::from).collect();
-        let (structural, content) = (&structural, &content);
+        let structural: Vec<&str> =
+            references.structural.iter().map(|reference| reference.value.as_str()).collect();
+        let content: Vec<&str> = references.content.iter().map(String::as_str).collect();
+        let (structural, content) = (&*structural, &*content);
         let page = page.filter(|page| {
             equal(page, content)
                 || references.has_fragments
@@ -123,17 +121,34 @@ impl Bases<'_> {
         }
     }
 
+    /// An entry whose references lead where they led in its document, wherever it stands.
+    pub fn stand_alone(&self, mut markup: Markup) -> Markup {
+        // References in JSON are found when it is converted.
+        if markup.format == Format::JsonFeed {
+            markup.context.base.get_or_insert_with(|| self.document.to_owned());
+            return markup;
+        }
+        let attributes = markup.xml.get(markup.slots.attributes..).unwrap_or_default();
+        let is_relative = relative_at_the_top(attributes, None).is_some();
+        let Added { entry, inside } = self.given(&markup, attributes, None);
+        if let Some((places, base)) = inside {
+            markup = with_bases(&markup, &places, &base);
+        }
+        let around = || is_relative.then(|| self.document.to_owned());
+        markup.context.base = entry.or_else(|| markup.context.base.take()).or_else(around);
+        markup
+    }
+
     /// What must be written otherwise in a head around which nobody names a base: references of the
     /// format absolute, for there are readers that heed `xml:base` only at the root; and a base on
     /// elements with text that has references. What an element within gives a base of its own stays.
     pub fn head_edits(&self, text: &str) -> Vec<Edit> {
         let references = References::of(text);
         let mut edits = Vec::new();
-        for range in references.structural {
-            let value = xml::plain_value(text.get(range.clone()).unwrap_or_default()).into_owned();
+        for FormatReference { place, value } in references.structural {
             let mut absolute = String::new();
             xml::push_value(&mut absolute, &resolve(self.document, &value));
-            edits.push(Edit { range, with: absolute.into() });
+            edits.push(Edit { range: place, with: absolute.into() });
         }
         if !references.content.is_empty() {
             let mut base = String::new();

@@ -1,21 +1,21 @@
 //! Collections as plain XML (FeedSync for Collections, section 1.4.0).
 //!
 //! The specification leaves open what an item says and how: here it has the elements that it has in
-//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came as
-//! plain XML has what it came with.
+//! its feed, in their namespaces. RSS's own are in none, Atom's in that of Atom. One that came in a
+//! collection has what it came with.
 
 use super::base::Bases;
-use super::convert::{self, Reading, Target, read_entry};
+use super::convert::{self, Reading, Target};
 use super::entry::{is_contested, push_sync};
 use super::head::{push_links, push_sharing};
 use super::references::Base;
 use super::scope::base_of;
 use super::{Dialect, Page, PageWriter, tombstone};
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
-use tidegate_core::model::{Family, Item, ItemStatus, Markup, Skeleton, SyncExtras, Version};
-use tidegate_core::sync_markup::collection_item::{JSON, NAMESPACE, OF, POX, WORDS, words_hash};
+use tidegate_core::model::{
+    Family, Format, Item, ItemStatus, Markup, Skeleton, SyncExtras, Version,
+};
 use tidegate_core::sync_markup::sx;
 use tidegate_core::xml::ns::{ATOM, HISTORY};
 use tidegate_core::xml::tree::{self, Element, Node};
@@ -120,15 +120,22 @@ impl<'a> ShownVersion<'a> {
         Self { version, conflicts: &[], is_contested: false, extras: None, ..*self }
     }
 
-    /// What it says, in the current format of its own family; a shell where it is deleted.
+    /// What stands for it in a feed of this title where it is deleted, and not shown as it came.
+    pub fn shell(&self, target: &Target<'_>, title: &str) -> Option<Markup> {
+        let is_shell = self.version.deleted && self.published_id.is_some();
+        is_shell.then(|| tombstone::shell(self.version, target, title, self.is_redacted))
+    }
+
+    /// What it says, in the current format of its own family, or as it came in a collection; a shell where it is
+    /// deleted.
     pub fn markup_in(&self, around: EnclosingFeed<'_>) -> VersionMarkup<'a> {
         let data = &self.version.data;
         let target = own_target(data);
         let seen = self.version.history.topmost().stamp.when();
-        let markup = if self.version.deleted && self.published_id.is_some() {
-            Cow::Owned(tombstone::shell(self.version, &target, around.title, self.is_redacted))
-        } else {
-            convert::markup(data, &target, seen, || around.bases.base(data))
+        let markup = match self.shell(&target, around.title) {
+            Some(shell) => Cow::Owned(shell),
+            None if data.format == Format::Collection => Cow::Borrowed(data),
+            None => convert::markup(data, &target, seen, || around.bases.base(data)),
         };
         let base = around.bases.base(&markup);
         VersionMarkup { shown: *self, markup, base }
@@ -161,11 +168,6 @@ impl VersionMarkup<'_> {
     /// The same in no format.
     pub fn reading(&self) -> Reading {
         Reading::of(&self.markup, &self.base)
-    }
-
-    /// The item of a collection that it was made from.
-    pub fn collection_item(&self) -> Option<CollectionItem> {
-        CollectionItem::from_entry(&self.markup)
     }
 
     /// The same as an element that stands alone.
@@ -205,9 +207,6 @@ impl CollectionItems<'_> {
     pub fn push(&self, out: &mut String, shown: &ShownVersion<'_>) {
         let said = shown.markup_in(self.around);
         let mut element = said.element();
-        if let Some(CollectionItem::Pox(nodes)) = said.collection_item() {
-            element.children = nodes;
-        }
         tree::move_namespace(&mut element, "", self.namespace);
         tree::move_prefix(&mut element, ATOM, ATOM_PREFIX);
         let mut scope = self.scope.clone();
@@ -241,49 +240,4 @@ impl CollectionItems<'_> {
             push_attribute(out, "xml:lang", element.own("lang").unwrap_or_default());
         }
     }
-}
-
-// The item of a collection that an entry was made from goes with the entry (FeedSync for
-// Collections, section 2.1.7).
-
-/// An item in its publisher's terms, without its sync markup.
-#[derive(Debug, Clone)]
-pub enum CollectionItem {
-    /// The members that it has as JSON.
-    Json(Map<String, Value>),
-    /// What it has as plain XML.
-    Pox(Vec<Node>),
-    /// Of an item as JSON whose entry was edited since: the members that the entry has no words
-    /// for.
-    OtherMembers(Map<String, Value>),
-}
-
-impl CollectionItem {
-    /// The item of an entry; `None` where it has none, or where the entry says all that there is.
-    pub fn from_entry(markup: &Markup) -> Option<Self> {
-        let declares = |xml: &str| xml.contains(NAMESPACE);
-        if !declares(&markup.xml) && !markup.context.namespaces.iter().any(|(_, n)| declares(n)) {
-            return None;
-        }
-        let entry = read_entry(markup)?;
-        let kept = entry.elements().find(|child| child.namespace == NAMESPACE)?;
-        // The hash is that of an entry of Atom: a feed of RSS says other words.
-        let is_as_made = markup.format.family() == Family::Atom
-            && kept.attribute(OF) == Some(&words_hash(&entry));
-        match (kept.name.as_str(), is_as_made) {
-            (POX, true) => Some(Self::Pox(kept.children.clone())),
-            (JSON, true) => Some(Self::Json(members(kept)?)),
-            (JSON, false) => {
-                let words = kept.attribute(WORDS).unwrap_or_default();
-                let mut members = members(kept)?;
-                members.retain(|name, _| !words.split(' ').any(|word| word == name));
-                Some(Self::OtherMembers(members))
-            }
-            _ => None,
-        }
-    }
-}
-
-fn members(kept: &Element) -> Option<Map<String, Value>> {
-    serde_json::from_str(&kept.content()).ok()
 }

@@ -15,6 +15,7 @@ mod reading;
 use super::Addresses;
 use super::references::{Base, make_absolute};
 use super::scope::base_of;
+use crate::parse::collection;
 use std::borrow::Cow;
 use tidegate_core::model::{
     Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time,
@@ -25,7 +26,7 @@ use tidegate_core::xml::{self, address};
 
 pub use author::{Person, authors, people};
 pub use element::{Category, tags};
-pub use reading::{Reading, Text};
+pub use reading::{Enclosure, Reading, Text};
 
 /// What is converted to.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +100,8 @@ pub fn read_skeleton(skeleton: &Skeleton) -> Element {
 
 fn in_atom(mut root: Element, format: Format) -> Element {
     let own = if format == Format::Atom03 { ATOM03 } else { ATOM };
-    if root.namespace.is_empty() && format.family() == Family::Atom {
+    let is_atom = format.family() == Family::Atom && format != Format::Collection;
+    if root.namespace.is_empty() && is_atom {
         tree::move_namespace(&mut root, "", own);
     }
     root
@@ -127,6 +129,7 @@ fn own_head(skeleton: &Skeleton, addresses: &Addresses) -> Element {
         Format::Atom03 => atom03::feed(skeleton),
         Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
         Format::JsonFeed => json_feed::feed(skeleton),
+        Format::Collection => collection::feed(&read_skeleton(skeleton)),
     }
 }
 
@@ -161,6 +164,9 @@ pub fn markup<'a>(
         (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
         (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
         (Format::Opml, Family::Atom) => outline(markup, seen),
+        (Format::Collection, Family::Atom) => {
+            collection::item(markup).map(|item| collection::entry(&item, None, seen))
+        }
         _ => Some(Reading::of(markup, &base).element(target, seen)),
     };
     let mut root =
@@ -269,14 +275,13 @@ pub fn own_id(markup: &Markup) -> Option<Cow<'_, str>> {
 /// it. An id of Atom is an IRI (RFC 4287 section 4.2.6) and has to be there: else it is made of
 /// `known`. Empty where nothing is to be added.
 pub fn kept_id(markup: &Markup, family: Family, known: &str) -> String {
-    if markup.format.family() == family {
+    let has_own = markup.format != Format::Collection || markup.slots.id.is_some();
+    if markup.format.family() == family && has_own {
         return String::new();
     }
     let own = own_id(markup).unwrap_or_default();
     match family {
-        Family::Atom if !address::is_address(&own) => {
-            format!("x-sync-id:{}", address::percent_encoded(known))
-        }
+        Family::Atom if !address::is_address(&own) => collection::id_of_sync(known),
         _ => own.into_owned(),
     }
 }
@@ -297,9 +302,11 @@ pub fn identifier(markup: &Markup) -> Option<String> {
 /// `namespace` is the one that RSS elements of this tree are in: none.
 pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {
     let family = markup.format.family();
-    let mut root = read_entry(markup).unwrap_or_default();
+    let is_collected = markup.format == Format::Collection;
+    let root = if is_collected { collection::item(markup) } else { read_entry(markup) };
+    let mut root = root.unwrap_or_default();
     let old = root.namespace.clone();
-    if family == Family::Rss && !old.is_empty() {
+    if is_collected || family == Family::Rss && !old.is_empty() {
         tree::move_namespace(&mut root, &old, "");
     }
     let space = if family == Family::Atom { ATOM } else { "" };
@@ -309,7 +316,7 @@ pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {
     if family == Family::Atom {
         tree::move_prefix(&mut root, ATOM, "");
     }
-    if let Some(published) = published {
+    if let Some(published) = published.filter(|_| !is_collected) {
         set_id(&mut root, (family, space), published);
     }
     let base = base.address().unwrap_or_default();

@@ -4,7 +4,7 @@ use super::base::{self, Added};
 use super::collection::{EnclosingFeed, ShownVersion};
 use super::convert::{self, Target};
 use super::scope::{Prefixes, Scope, borrow};
-use super::{Dialect, kept, tombstone};
+use super::{Dialect, kept};
 use std::borrow::Cow;
 use std::fmt::Write;
 use tidegate_core::model::{Family, Item, Markup, Shared, Time, Version};
@@ -64,15 +64,9 @@ impl Entries<'_> {
     pub fn push_version(&self, out: &mut String, shown: ShownVersion<'_>, scope: &Scope<'_>) {
         let version = shown.version;
         let seen = version.history.topmost().stamp.when();
-        let markup = if version.deleted && shown.published_id.is_some() {
-            Cow::Owned(tombstone::shell(
-                version,
-                &self.target,
-                self.around.title,
-                shown.is_redacted,
-            ))
-        } else {
-            self.converted(&version.data, seen, shown.published_id)
+        let markup = match shown.shell(&self.target, self.around.title) {
+            Some(shell) => Cow::Owned(shell),
+            None => self.converted(&version.data, seen, shown.published_id),
         };
         let kept = || convert::kept_id(&version.data, self.target.family, version.id.as_str());
         let id = shown.published_id.map_or_else(|| kept().into(), Cow::Borrowed);

@@ -4,10 +4,11 @@
 //! in plain members, and whole, with its markup, in `entry`. One that came as JSON has the members
 //! that it came with.
 
-use super::collection::{CollectionItem, EnclosingFeed, ShownVersion};
+use super::collection::{EnclosingFeed, ShownVersion};
 use super::convert::{self, Category};
 use super::head::{ViewBounds, links};
 use super::{Page, PageWriter};
+use crate::parse::collection::ItemMembers;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use tidegate_core::model::{EndpointId, Version};
@@ -94,13 +95,13 @@ pub fn item(around: EnclosingFeed<'_>, shown: &ShownVersion<'_>) -> Value {
     let conflicts = conflicts.map(|version| self::item(around, &shown.conflict(version)));
     let sync = sync_object(shown.version, conflicts);
     let said = shown.markup_in(around);
-    let others = match said.collection_item() {
-        Some(CollectionItem::Json(mut item)) => {
+    let others = match ItemMembers::of(&said.markup) {
+        Some(ItemMembers::Whole(mut item)) => {
             item.insert("sync".to_owned(), sync);
             return Value::Object(item);
         }
-        Some(CollectionItem::OtherMembers(others)) => others,
-        Some(CollectionItem::Pox(_)) | None => Map::new(),
+        Some(ItemMembers::Others(others)) => others,
+        None => Map::new(),
     };
     let mut alone = String::new();
     tree::write(&mut alone, &said.element(), &mut Vec::new());

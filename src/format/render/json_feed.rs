@@ -3,7 +3,7 @@
 //! An item of a publisher's own JSON Feed keeps its members, those of extensions included.
 
 use super::collection::ShownVersion;
-use super::convert::{self, Person, Reading, Text};
+use super::convert::{self, Enclosure, Person, Reading, Text};
 use super::head::own_address;
 use super::json::{self, list, object};
 use super::media::of_address;
@@ -145,7 +145,7 @@ fn item(page: &Page<'_>, shown: &ShownVersion<'_>) -> Value {
     let categories = said.categories.iter().map(|category| category.shown().to_owned());
     let tags = convert::tags(categories.chain(subjects.map(Element::content)));
     put_list(&mut item, "tags", list(tags));
-    put_list(&mut item, "attachments", list(files.attachments.into_iter().map(Attachment::json)));
+    put_list(&mut item, "attachments", list(files.attachments.into_iter().map(attachment)));
     item.insert("id".to_owned(), shown.published_id.unwrap_or_default().into());
     item.insert("_sharing".to_owned(), json::sync_object(shown.version, []));
     Value::Object(item)
@@ -264,32 +264,19 @@ struct Files {
     image: Option<String>,
     /// `media:description`, which stands in where there is no text.
     description: Option<Text>,
-    attachments: Vec<Attachment>,
+    attachments: Vec<Enclosure>,
 }
 
-/// An attachment (JSON Feed 1.1, "Attachments").
-struct Attachment {
-    url: String,
-    mime_type: String,
-    title: Option<String>,
-    size_in_bytes: Option<u64>,
-    duration_in_seconds: Option<u64>,
-}
-
-impl Attachment {
-    fn json(self) -> Map<String, Value> {
-        object([
-            ("url", self.url.into()),
-            ("mime_type", self.mime_type.into()),
-            ("title", self.title.into()),
-            ("size_in_bytes", self.size_in_bytes.into()),
-            ("duration_in_seconds", self.duration_in_seconds.into()),
-        ])
-    }
-
-    fn is_played(&self) -> bool {
-        ["audio/", "video/"].iter().any(|kind| self.mime_type.starts_with(kind))
-    }
+/// A file as an attachment (JSON Feed 1.1, "Attachments").
+fn attachment(file: Enclosure) -> Map<String, Value> {
+    let (media, size) = (file.media_type().to_owned(), file.size());
+    object([
+        ("url", file.address.into()),
+        ("mime_type", media.into()),
+        ("title", file.title.into()),
+        ("size_in_bytes", size.into()),
+        ("duration_in_seconds", file.seconds.into()),
+    ])
 }
 
 /// What Media RSS and the podcasts' module say, in order.
@@ -329,34 +316,26 @@ impl Files {
     fn of(entry: &Reading) -> Self {
         let mut said = MediaElements::default();
         entry.foreign.iter().for_each(|element| said.look(element, 0));
-        let mut attachments: Vec<Attachment> = Vec::new();
-        let enclosed = entry.enclosures.iter().map(|enclosure| {
-            let length = enclosure.length.as_deref().and_then(number);
-            Attachment {
-                url: enclosure.address.clone(),
-                mime_type: enclosure.media_type().to_owned(),
-                title: enclosure.title.clone(),
-                size_in_bytes: length.filter(|length| *length > 0),
-                duration_in_seconds: None,
-            }
-        });
+        let mut attachments: Vec<Enclosure> = Vec::new();
         let contents = said.contents.iter().filter_map(|content| {
-            let url = content.attribute("url")?;
-            let media = content.attribute("type").filter(|media| media.contains('/'));
             let title = content.elements().find(|child| child.name == "title");
-            Some(Attachment {
-                url: url.to_owned(),
-                mime_type: media.unwrap_or_else(|| of_address(url)).to_owned(),
+            Some(Enclosure {
+                address: content.value("url")?,
+                media: content.value("type"),
+                length: content.value("fileSize"),
                 title: title.and_then(Element::words),
-                size_in_bytes: content.attribute("fileSize").and_then(number),
-                duration_in_seconds: content.attribute("duration").and_then(seconds),
+                seconds: content.attribute("duration").and_then(seconds),
             })
         });
-        enclosed.chain(contents).for_each(|file| add(&mut attachments, file));
+        let files = entry.enclosures.iter().cloned().chain(contents);
+        files.for_each(|file| add(&mut attachments, file));
         // The episode's own length, where there is one file to play.
-        let mut played = attachments.iter_mut().filter(|attachment| attachment.is_played());
+        let is_played = |file: &&mut Enclosure| {
+            ["audio/", "video/"].iter().any(|kind| file.media_type().starts_with(kind))
+        };
+        let mut played = attachments.iter_mut().filter(is_played);
         if let (Some(only), None) = (played.next(), played.next()) {
-            only.duration_in_seconds = only.duration_in_seconds.or(said.duration);
+            only.seconds = only.seconds.or(said.duration);
         }
         let pictures = said.contents.iter().filter(|content| is_image(content));
         let enclosed = entry.enclosures.iter().filter(|one| one.media_type().starts_with("image/"));
@@ -377,13 +356,15 @@ impl Files {
 }
 
 /// Adds a file, or what is known of it in addition.
-fn add(attachments: &mut Vec<Attachment>, new: Attachment) {
-    if let Some(known) = attachments.iter_mut().find(|known| known.url == new.url) {
+fn add(files: &mut Vec<Enclosure>, new: Enclosure) {
+    if let Some(known) = files.iter_mut().find(|known| known.address == new.address) {
         known.title = known.title.take().or(new.title);
-        known.size_in_bytes = known.size_in_bytes.or(new.size_in_bytes);
-        known.duration_in_seconds = known.duration_in_seconds.or(new.duration_in_seconds);
-    } else if is_address(&new.url) && attachments.len() < ATTACHMENT_LIMIT {
-        attachments.push(new);
+        if known.size().is_none() {
+            known.length = new.length;
+        }
+        known.seconds = known.seconds.or(new.seconds);
+    } else if is_address(&new.address) && files.len() < ATTACHMENT_LIMIT {
+        files.push(new);
     }
 }
 
@@ -391,10 +372,6 @@ fn is_image(content: &Element) -> bool {
     let media = content.attribute("type");
     content.attribute("medium") == Some("image")
         || media.is_some_and(|media| media.starts_with("image/"))
-}
-
-fn number(text: &str) -> Option<u64> {
-    text.trim().parse().ok()
 }
 
 /// A duration as `H:MM:SS`, `M:SS` or seconds; a fraction of a second is left out.

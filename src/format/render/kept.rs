@@ -3,14 +3,16 @@
 
 use super::base::Bases;
 use super::collection::{CollectionItems, EnclosingFeed, ShownVersion};
-use super::convert::{Target, write_entry};
+use super::convert::{self, Target, write_entry};
 use super::entry::Entries;
 use super::head::Surroundings;
 use super::scope::{Extensions, Prefixes, Scope, borrow};
-use super::{Dialect, json};
+use super::{Addresses, Dialect, json};
 use serde_json::Value;
 use std::borrow::Cow;
-use tidegate_core::model::{Context, Family, Markup, Shared, Skeleton, SyncExtras, Time, Version};
+use tidegate_core::model::{
+    Context, Family, Format, Markup, Shared, Skeleton, SyncExtras, Time, Version,
+};
 use tidegate_core::xml::tree;
 
 /// Items in a document, each whole and with its own id, tombstones too.
@@ -100,6 +102,18 @@ impl<'a> KeptItems<'a> {
 pub fn members(skeleton: &Skeleton, version: &Version<Markup>) -> Value {
     let shown = ShownVersion { published_id: None, ..ShownVersion::alone(version) };
     json::item(EnclosingFeed::new(skeleton, ""), &shown)
+}
+
+/// A skeleton of a collection, which came from `document`, as one of Atom; another as it is.
+pub fn in_feed(skeleton: Skeleton, document: &str) -> Skeleton {
+    if skeleton.format != Format::Collection {
+        return skeleton;
+    }
+    let addresses = Addresses { upstream: document.to_owned(), ..Addresses::default() };
+    let mut feed = convert::skeleton(&skeleton, &addresses, Family::Atom, false).into_owned();
+    // As it will read when it is read again.
+    feed.text = feed.text.replacen("utf-8", "UTF-8", 1);
+    feed
 }
 
 /// A skeleton that stands by itself around items, each of which is to begin a line. Its references

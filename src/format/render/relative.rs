@@ -6,10 +6,10 @@
 
 use super::references::{HTML_ATTRIBUTES, ReferenceKind};
 use std::ops::Range;
+use tidegate_core::xml::cut;
 use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
 use tidegate_core::xml::html::{self, Piece, Pieces, TagRule, decoded_value};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{self, cut};
 
 /// The most references of one element that are looked at, of each kind, and places that are noted.
 const REFERENCE_LIMIT: usize = 1_000;
@@ -40,16 +40,24 @@ const STRUCTURAL: [&str; 4] = ["href", "src", "uri", "url"];
 /// it is relative itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct References {
-    /// Those of the format that are more than a fragment, by their places in the text.
-    pub structural: Vec<Range<usize>>,
+    /// Those of the format that are more than a fragment.
+    pub structural: Vec<FormatReference>,
     /// Those in text or markup for people that are more than a fragment, as they read.
     pub content: Vec<String>,
     /// Whether text or markup has a reference that is a fragment alone.
     pub has_fragments: bool,
     /// The first link to the entry's page, where that is relative.
-    pub page: Option<Range<usize>>,
+    pub page: Option<String>,
     /// Directly behind the names of the elements whose text or markup has either, in order.
     pub places: Vec<usize>,
+}
+
+/// A relative reference of the format.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FormatReference {
+    /// Where it is written: the value of an attribute, or all that stands in an element.
+    pub place: Range<usize>,
+    pub value: String,
 }
 
 impl References {
@@ -74,7 +82,7 @@ impl References {
             if element.is_empty_tag() {
                 continue;
             }
-            let (local, content) = (element.local(), element.content());
+            let local = element.local();
             if CONTENT.contains(&local) {
                 next = element.behind();
                 // What has a base of its own needs none.
@@ -86,7 +94,7 @@ impl References {
                 && (ADDRESSES.contains(&local) || is_permalink(element))
             {
                 let known = found.structural.len();
-                found.take_address(xml, content, local == "guid");
+                found.take_address(element);
                 if local == "link" {
                     found.note_page(known);
                 }
@@ -103,7 +111,7 @@ impl References {
     /// Notes the structural reference at `index`, where there is one, as that to the page.
     fn note_page(&mut self, index: usize) {
         let found = self.structural.get(index);
-        self.page = self.page.take().or_else(|| found.cloned());
+        self.page = self.page.take().or_else(|| Some(found?.value.clone()));
     }
 
     /// Takes the `xml:base` of an element; answers whether it has one.
@@ -115,7 +123,8 @@ impl References {
         let value = base.value();
         // An empty one is the base around it.
         if value.trim().is_empty() || ReferenceKind::of(&value) == ReferenceKind::Relative {
-            push(&mut self.structural, base.place());
+            let (place, value) = (base.place(), value.into_owned());
+            push(&mut self.structural, FormatReference { place, value });
         }
         true
     }
@@ -123,34 +132,27 @@ impl References {
     /// Takes the attributes of an element of the format.
     fn take_attributes(&mut self, element: DocElement<'_, '_>) {
         for attribute in element.attributes() {
-            if STRUCTURAL.contains(&attribute.local())
-                && ReferenceKind::of(&attribute.value()) == ReferenceKind::Relative
-            {
-                push(&mut self.structural, attribute.place());
+            if STRUCTURAL.contains(&attribute.local()) {
+                self.take(attribute.place(), &attribute.value());
             }
         }
     }
 
-    fn take_address(&mut self, xml: &str, range: Range<usize>, is_id: bool) {
-        let text = xml.get(range.clone()).unwrap_or_default();
-        let (text, start) = match text.trim().strip_prefix("<![CDATA[") {
-            Some(inside) => (inside.strip_suffix("]]>").unwrap_or(inside), inside),
-            None => (text, text),
-        };
+    /// Takes a reference of the format.
+    fn take(&mut self, place: Range<usize>, value: &str) {
+        if ReferenceKind::of(value) == ReferenceKind::Relative {
+            push(&mut self.structural, FormatReference { place, value: value.to_owned() });
+        }
+    }
+
+    fn take_address(&mut self, element: DocElement<'_, '_>) {
+        let text = element.text();
         let value = text.trim();
         // Words where an address is wanted lead nowhere. In an id they count: the address that a
         // reader makes of it is what it knows the item by.
         let is_word = value.contains(char::is_whitespace) || !value.contains(['/', '.']);
-        if value.is_empty() || value.contains('<') || is_word && !is_id {
-            return;
-        }
-        let all = xml.get(range.clone()).unwrap_or_default();
-        let offset = all.find(start).and_then(|outer| Some(outer + text.find(value)?));
-        if let (ReferenceKind::Relative, Some(offset)) =
-            (ReferenceKind::of(&xml::plain_value(value)), offset)
-        {
-            let at = range.start + offset;
-            push(&mut self.structural, at..at + value.len());
+        if !value.is_empty() && (!is_word || element.local() == "guid") {
+            self.take(element.content(), value);
         }
     }
 
@@ -220,11 +222,11 @@ fn leads_to_page(link: DocElement<'_, '_>) -> bool {
 mod tests {
     use super::*;
 
-    fn found(xml: &str) -> (Vec<&str>, Vec<String>, bool) {
+    /// The references of the format, those in its content, and whether there are fragments.
+    fn found(xml: &str) -> (String, String, bool) {
         let found = References::of(xml);
-        let structural =
-            found.structural.iter().map(|range| xml.get(range.clone()).unwrap()).collect();
-        (structural, found.content, found.has_fragments)
+        let structural: Vec<&str> = found.structural.iter().map(|r| r.value.as_str()).collect();
+        (structural.join(" "), found.content.join(" "), found.has_fragments)
     }
 
     #[test]
@@ -233,24 +235,20 @@ mod tests {
                    <content type='html'>&lt;a href=&quot;b.html&quot;&gt;&lt;img src='#c'&gt; \
                    href=&quot;text&quot; &lt;a data-src=&quot;n&quot; SRC = /d&gt;</content>\
                    <summary type='xhtml'><div><a href=\"?e=1\"/></div></summary></entry>";
-        assert_eq!(
-            found(xml),
-            (vec!["/a"], ["b.html", "/d", "?e=1"].map(str::to_owned).to_vec(), true)
-        );
+        assert_eq!(found(xml), ("/a".to_owned(), "b.html /d ?e=1".to_owned(), true));
         let xml = "<item><link>/a</link><guid isPermaLink='false'>1/2</guid><guid>/b</guid>\
                    <enclosure url='c.mp3'/><description><![CDATA[<a href=\"#d\">]]></description>\
                    <link><![CDATA[ e/f ]]></link><comments>none</comments></item>";
-        assert_eq!(found(xml), (vec!["/a", "/b", "c.mp3", "e/f"], vec![], true));
+        assert_eq!(found(xml), ("/a /b c.mp3 e/f".to_owned(), String::new(), true));
     }
 
     #[test]
     fn a_bare_id_needs_a_base_where_it_counts_as_an_address() {
-        let guid = |attributes: &str| {
-            found(&format!("<item><guid{attributes}>CC400CDF D316</guid></item>")).0.len()
-        };
+        let guid =
+            |attributes: &str| found(&format!("<item><guid{attributes}>CC400CDF</guid></item>")).0;
         assert_eq!(
-            (guid(""), guid(" isPermaLink='true'"), guid(" isPermaLink='false'")),
-            (1, 1, 0)
+            ["", " isPermaLink='true'", " isPermaLink='false'"].map(guid),
+            ["CC400CDF", "CC400CDF", ""]
         );
     }
 
@@ -272,10 +270,10 @@ mod tests {
         }
         // Relative to what the publisher says, which is relative itself.
         let xml = "<entry><content xml:base='b/'>&lt;a href='c'&gt;</content></entry>";
-        assert_eq!(found(xml), (vec!["b/"], vec![], false));
+        assert_eq!(found(xml), ("b/".to_owned(), String::new(), false));
         let xml = "<feed><entry xml:base='b/'><link xml:base='c/' href='d'/><icon>/e.f</icon></entry>\
                    <link href='g'/><title xml:base=''>&lt;a href='h'></title><logo>/i</logo></feed>";
-        assert_eq!(found(xml), (vec!["b/", "g", "", "/i"], vec![], false));
+        assert_eq!(found(xml), ("b/ g  /i".to_owned(), String::new(), false));
         assert!(References::of(xml).places.is_empty());
     }
 

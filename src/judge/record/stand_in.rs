@@ -8,6 +8,7 @@ use tidegate_core::xml::ns::ATOM;
 pub(super) fn nothing(format: Format) -> Markup {
     let xml = match format {
         Format::JsonFeed => "{}",
+        Format::Collection => "<item/>",
         _ if format.family() == Family::Atom => "<entry/>",
         _ => "<item/>",
     };

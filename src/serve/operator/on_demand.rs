@@ -379,7 +379,7 @@ fn text_of(answer: WholeAnswer) -> Option<String> {
 /// Whether a document would be published with the ids that it has: each entry has one, and no two the same.
 fn keeps_ids(document: &FeedDocument<'_>) -> bool {
     let mut seen = HashSet::new();
-    matches!(document.format, Format::Atom10 | Format::Rss20)
+    matches!(document.format, Format::Atom10 | Format::Rss20 | Format::Collection)
         && document.entries.iter().all(|entry| {
             entry.native_id.as_deref().is_some_and(|id| !id.is_empty() && seen.insert(id))
         })

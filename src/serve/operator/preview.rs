@@ -282,6 +282,7 @@ const fn format_name(format: Format) -> &'static str {
         Format::Atom03 => "An Atom 0.3 feed",
         Format::JsonFeed => "A JSON Feed",
         Format::Opml => "A subscription list (OPML)",
+        Format::Collection => "A collection of FeedSync",
         _ => "An RSS feed",
     }
 }

@@ -225,7 +225,7 @@ fn variants_keep_their_numbers() {
         Created, Updated, Deleted, Undeleted, Retired, Returned, Rekeyed, Backfilled, Discarded,
     ]);
     use Format::*;
-    numbers(&[Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml]);
+    numbers(&[Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml, Collection]);
     use Evidence::*;
     numbers(&[Aged, Hole, Complete, Passed, Said, Unplaced]);
     numbers(&[Order::Auto, Order::NewestFirst, Order::OldestFirst, Order::Updated, Order::None]);

@@ -47,7 +47,7 @@ fn range() -> impl Strategy<Value = Range<usize>> {
 
 fn format() -> impl Strategy<Value = Format> {
     use Format::*;
-    select(vec![Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml])
+    select(vec![Atom10, Atom03, Rss20, Rss09x, Rss10, Rss090, JsonFeed, Opml, Collection])
 }
 
 fn count() -> impl Strategy<Value = Count> {

@@ -1,24 +1,27 @@
-//! Collections as JSON (READINGS 1, row 34).
+//! Collections as JSON (READINGS 1, row 34) as plain XML, and what their items say in both.
 
-use super::{CollectionFile, Fields, HTML, ITEM_LIMIT, ItemWriter};
+use super::{ITEM_LIMIT, word};
 use crate::parse::json::{ITEMS, JsonReader, ObjectPart, Stop};
 use crate::parse::out::{Lines, Out};
 use crate::parse::{Limits, ParseError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::ops::Range;
-use tidegate_core::model::Time;
-use tidegate_core::sync_markup::collection_item;
-use tidegate_core::xml::doc::Doc;
+use tidegate_core::model::{Format, Markup};
+use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::ns::{ATOM, FEED_SYNC, Ns};
+use tidegate_core::xml::split_name;
+use tidegate_core::xml::tree::{Element, Node};
 
-/// The namespace of members that mean nothing in Atom, kept as they are.
-const MEMBER: &str = "urn:tidegate:json";
+/// The namespace of what JSON says and plain XML does not, as it is written in JSON.
+const JSON: &str = "urn:tidegate:json";
+/// The element with all members of an item but `sync`.
+const OBJECT: &str = "object";
 /// How deep conflicts are read within conflicts. Deeper ones are left out.
 const CONFLICT_DEPTH: usize = 16;
 
-/// Writes the collection that the object at `start` is; `false` where it is none.
-pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result<bool, ParseError> {
+/// The collection in plain XML that says what the object at `start` says; `None` where that is no collection.
+pub fn transcoded(text: &str, start: usize, limits: &Limits) -> Result<Option<String>, ParseError> {
     let limit = ITEM_LIMIT.min(limits.entries);
     let (mut head, mut items) = (Vec::new(), Vec::new());
     // `is_other`: it is no collection.
@@ -45,7 +48,7 @@ pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result
     let torn = match read {
         Ok(()) => None,
         Err(Stop::Refuse(error)) => return Err(error),
-        Err(Stop::Fault(_)) if is_other => return Ok(false),
+        Err(Stop::Fault(_)) if is_other => return Ok(None),
         Err(Stop::Fault(_)) => Some(reader.at),
     };
     let place = |value: &RawValue| value.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
@@ -64,7 +67,7 @@ pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result
         shares = shares || value(item)?.get("sync").is_some_and(Value::is_object);
     }
     if !shares {
-        return Ok(false);
+        return Ok(None);
     }
     // Its items would be taken for plain ones of a JSON Feed.
     if let Some(at) = torn {
@@ -76,21 +79,19 @@ pub fn write(out: &mut Out, text: &str, start: usize, limits: &Limits) -> Result
         let (limit, at) = (limits.entry, place(large));
         return Err(ParseError::Limit { what: "bytes in one member", limit, at });
     }
-    let lines = Lines::of(text);
-    out.push(&format!("<feed xmlns=\"{ATOM}\">"));
-    let mut fields = Fields::default();
+    let (mut out, lines) = (Out::new(limits), Lines::of(text));
+    out.push(&format!("<collection xmlns:sx=\"{FEED_SYNC}\" xmlns:json=\"{JSON}\">"));
     for (name, raw) in &head {
-        push_member(out, &mut fields, name, &value(raw)?);
+        push_member(&mut out, name, &value(raw)?);
     }
-    fields.write_head(out);
     for raw in &items {
         out.at(lines.line(place(raw)));
         if let Value::Object(item) = value(raw)? {
-            entry(out, &item, 0);
+            push_item(&mut out, item, 0);
         }
     }
-    out.push("</feed>");
-    Ok(true)
+    out.push("</collection>");
+    out.finish().map(Some)
 }
 
 /// A text, or a number or boolean where one is expected.
@@ -110,153 +111,195 @@ fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     many.unwrap_or_default().iter().chain(one)
 }
 
-/// Adds a member of the collection, or takes it as a field.
-fn push_member(out: &mut Out, fields: &mut Fields, name: &str, value: &Value) {
+/// Adds a member of the collection: as an element of its name where that is known, else as it is.
+fn push_member(out: &mut Out, name: &str, value: &Value) {
     match (name, plain(value)) {
-        ("sharing", _) => sharing(out, value),
+        (_, None) if value.is_null() => {}
+        ("sharing", _) => push_sharing(out, value),
         ("links", _) => {
             for link in list(Some(value)) {
                 let part = |name| link.get(name).and_then(Value::as_str);
                 if let (Some(rel), Some(href)) = (part("rel"), part("href")) {
-                    out.link(&[("rel", rel), ("href", href)]);
+                    out.empty("link", &[("xmlns", ATOM), ("rel", rel), ("href", href)]);
                 }
             }
         }
-        ("description", Some(text)) => out.element("subtitle", HTML, &text),
-        (name, Some(text)) if fields.take(name, &text) => {}
-        (name, _) => member(out, name, value),
+        (name, Some(text)) if word(name).is_some() => out.element(name, "", &text),
+        (name, _) => {
+            out.push("<json:member");
+            out.attribute("name", name);
+            out.push(">");
+            out.text(&value.to_string());
+            out.push("</json:member>");
+        }
     }
 }
 
 /// `sharing` (section 2.2).
-fn sharing(out: &mut Out, value: &Value) {
-    out.push("<sx:sharing");
-    out.attribute("xmlns:sx", FEED_SYNC);
-    attributes(out, value, &["since", "until", "expires"]);
-    out.push(">");
+fn push_sharing(out: &mut Out, value: &Value) {
+    push_tag(out, "sx:sharing", value, &["since", "until", "expires"], ">");
     for related in list(value.get("related")) {
-        out.push("<sx:related");
-        attributes(out, related, &["link", "title", "type"]);
-        out.push("/>");
+        push_tag(out, "sx:related", related, &["link", "title", "type"], "/>");
     }
     out.push("</sx:sharing>");
 }
 
-fn attributes(out: &mut Out, value: &Value, names: &[&str]) {
+/// Adds a tag with those members of a value as attributes that are texts.
+fn push_tag(out: &mut Out, name: &str, value: &Value, names: &[&str], end: &str) {
+    out.push("<");
+    out.push(name);
     for name in names {
         if let Some(text) = value.get(name).and_then(plain) {
             out.attribute(name, &text);
         }
     }
+    out.push(end);
 }
 
 /// Adds an item.
-fn entry(out: &mut Out, item: &Map<String, Value>, depth: usize) {
-    let start = out.len();
-    let sync = item.get("sync").filter(|sync| sync.is_object());
-    let sync_id = sync.and_then(|sync| sync.get("id")).and_then(plain);
+fn push_item(out: &mut Out, mut item: Map<String, Value>, depth: usize) {
+    let sync = item.remove("sync").filter(Value::is_object);
     // The item's own markup says all that the plain members do.
-    let markup = item.get("entry").and_then(Value::as_str);
-    if let Some(doc) = markup.and_then(Doc::read_whole)
-        && let Some(root) = doc.root()
-    {
-        // A member of somebody else may be called so as well.
-        let is_ours = root.local() == "item"
-            || root.local() == "entry"
-                && (root.ns() == Ns::Atom || root.attribute_of(Ns::Xml, "base").is_some());
-        if is_ours {
-            let own = if root.ns() == Ns::Atom { Ns::None } else { root.ns() };
-            let mut writer = ItemWriter { out, own, lines: None };
-            writer.begin(root);
-            push_sync(writer.out, sync, depth);
-            writer.content(root, Fields::default(), sync_id.as_deref(), false);
-            writer.out.push("</entry>");
-            return;
-        }
+    let markup = item.get("entry").and_then(Value::as_str).and_then(Doc::read_whole);
+    // A member of somebody else may be called so as well.
+    let is_ours = |root: &DocElement<'_, '_>| match root.local() {
+        "item" => true,
+        "entry" => root.ns() == Ns::Atom || root.attribute_of(Ns::Xml, "base").is_some(),
+        _ => false,
+    };
+    let own = markup.as_ref().and_then(Doc::root).filter(is_ours);
+    out.push("<item");
+    if let Some(root) = own {
+        push_attributes(out, root);
     }
-    out.push("<entry>");
-    push_sync(out, sync, depth);
-    let changed = sync.and_then(changed);
-    let mut fields = Fields { changed, ..Fields::default() };
-    let mut own = item.clone();
-    own.remove("sync");
-    let mut words = own.clone();
-    words.retain(|name, value| takes(&mut fields, name, value));
-    fields.write(out, sync_id.as_deref());
-    let words: Vec<&str> = words.keys().map(String::as_str).collect();
-    let mut text = String::new();
-    tidegate_core::xml::push_text(&mut text, &Value::Object(own).to_string());
-    out.keep(start, collection_item::JSON, &words, &text);
-    out.push("</entry>");
-}
-
-/// When an item was last changed, as its history says.
-fn changed(sync: &Value) -> Option<Time> {
-    let mut times = list(sync.get("history")).filter_map(|update| update.get("when")?.as_str());
-    times.find_map(|when| Time::parse_rfc3339(when).ok())
-}
-
-/// Whether a member of an item was taken as a field.
-fn takes(fields: &mut Fields, name: &str, value: &Value) -> bool {
-    let part = |value: &Value, name| value.get(name).and_then(plain);
-    let only =
-        |name| value.as_object().filter(|all| all.len() == 1).and_then(|_| part(value, name));
-    match name {
-        "categories" | "tags" | "category" => {
-            let names: Option<Vec<String>> = list(Some(value)).map(plain).collect();
-            let is_taken = names.is_some();
-            fields.categories.extend(names.into_iter().flatten());
-            is_taken
-        }
-        "enclosures" | "enclosure" => {
-            let read = |one: &Value| {
-                let (kind, length) = (part(one, "type"), part(one, "length"));
-                Some(CollectionFile { url: part(one, "url")?, kind, length })
-            };
-            let files: Option<Vec<CollectionFile>> = list(Some(value)).map(read).collect();
-            let is_taken = files.is_some();
-            fields.enclosures.extend(files.into_iter().flatten());
-            is_taken
-        }
-        "author" if value.is_object() => only("name").is_some_and(|text| fields.take(name, &text)),
-        "link" if value.is_object() => only("href").is_some_and(|text| fields.take(name, &text)),
-        name => plain(value).is_some_and(|text| fields.take(name, &text)),
-    }
-}
-
-/// Adds `sync` (sections 2.4 to 2.6), where there is one.
-fn push_sync(out: &mut Out, sync: Option<&Value>, depth: usize) {
-    let Some(value) = sync else { return };
-    out.push("<sx:sync");
-    out.attribute("xmlns:sx", FEED_SYNC);
-    attributes(out, value, &["id", "updates", "deleted", "noconflicts"]);
     out.push(">");
+    if let Some(sync) = &sync {
+        push_sync(out, sync, depth);
+    }
+    match own {
+        Some(root) => {
+            let is_sync = |child: &DocElement<'_, '_>| child.ns().is_sync_markup();
+            root.children().filter(|child| !is_sync(child)).for_each(|child| out.copy(child, ""));
+        }
+        None => {
+            out.push("<json:object>");
+            out.text(&serde_json::to_string(&item).unwrap_or_default());
+            out.push("</json:object>");
+        }
+    }
+    out.push("</item>");
+}
+
+/// Adds the attributes of an element, with the bindings of their prefixes.
+fn push_attributes(out: &mut Out, element: DocElement<'_, '_>) {
+    let mut bound: Vec<&str> = Vec::new();
+    for attribute in element.attributes() {
+        let (prefix, _) = split_name(attribute.name());
+        if !prefix.is_empty() && !bound.contains(&prefix) {
+            bound.push(prefix);
+            out.bind(prefix, &element.binding(prefix).unwrap_or_default());
+        }
+        out.attribute(attribute.name(), &attribute.value());
+    }
+}
+
+/// Adds `sync` (sections 2.4 to 2.6).
+fn push_sync(out: &mut Out, value: &Value, depth: usize) {
+    push_tag(out, "sx:sync", value, &["id", "updates", "deleted", "noconflicts"], ">");
     for update in list(value.get("history")) {
-        out.push("<sx:history");
-        attributes(out, update, &["sequence", "when", "by"]);
-        out.push("/>");
+        push_tag(out, "sx:history", update, &["sequence", "when", "by"], "/>");
     }
     let conflicts = list(value.get("conflicts")).filter_map(Value::as_object);
     let mut conflicts = conflicts.filter(|_| depth < CONFLICT_DEPTH).peekable();
     if conflicts.peek().is_some() {
         out.push("<sx:conflicts>");
-        for conflict in conflicts {
-            entry(out, conflict, depth + 1);
-        }
+        conflicts.for_each(|conflict| push_item(out, conflict.clone(), depth + 1));
         out.push("</sx:conflicts>");
     }
     out.push("</sx:sync>");
 }
 
-/// Adds a member as foreign markup: its name and its value as JSON.
-fn member(out: &mut Out, name: &str, value: &Value) {
-    if value.is_null() {
-        return;
+/// The members that an item has as JSON.
+#[derive(Debug, Clone)]
+pub enum ItemMembers {
+    /// All, where the item says what they say.
+    Whole(Map<String, Value>),
+    /// Of an item that was edited in other words since: those that it has no other words for.
+    Others(Map<String, Value>),
+}
+
+impl ItemMembers {
+    /// Those of an item, or of an entry that was made of one; `None` where it never was JSON.
+    pub fn of(markup: &Markup) -> Option<Self> {
+        if !markup.xml.contains(OBJECT) {
+            return None;
+        }
+        let item = super::item(markup)?;
+        let mut members = object(item.find(JSON, OBJECT)?)?;
+        let plain = plain_elements(&members, &item.namespace);
+        if markup.format == Format::Collection && other_elements(&item).eq(&plain) {
+            return Some(Self::Whole(members));
+        }
+        members.retain(|name, value| elements_of(name, value, "").is_none());
+        Some(Self::Others(members))
     }
-    out.push("<json:member");
-    out.attribute("xmlns:json", MEMBER);
-    out.attribute("name", name);
-    out.push(">");
-    out.text(&value.to_string());
-    out.push("</json:member>");
+}
+
+fn object(element: &Element) -> Option<Map<String, Value>> {
+    serde_json::from_str(&element.content()).ok()
+}
+
+/// An item with what plain XML can say of its members, where it has nothing but these.
+pub fn with_plain_elements(mut item: Element) -> Element {
+    let members = item.find(JSON, OBJECT).and_then(object);
+    if let Some(members) = members.filter(|_| other_elements(&item).next().is_none()) {
+        let plain = plain_elements(&members, &item.namespace).into_iter().map(Node::Element);
+        item.children.splice(0..0, plain);
+    }
+    item
+}
+
+/// What an item has beside its members. An aggregate adds the source of each of its items.
+fn other_elements(item: &Element) -> impl Iterator<Item = &Element> {
+    let is_sync = |e: &Element| Ns::of(&e.namespace).is_some_and(Ns::is_sync_markup);
+    let is_other = move |e: &&Element| !e.is(JSON, OBJECT) && !e.is(ATOM, "source") && !is_sync(e);
+    item.elements().filter(is_other)
+}
+
+/// What members say in elements of plain XML.
+fn plain_elements(members: &Map<String, Value>, namespace: &str) -> Vec<Element> {
+    members
+        .iter()
+        .filter_map(|(name, value)| elements_of(name, value, namespace))
+        .flatten()
+        .collect()
+}
+
+/// The same of one; `None` where it says something else, or more.
+fn elements_of(name: &str, value: &Value, namespace: &str) -> Option<Vec<Element>> {
+    let part = |value: &Value, name| value.get(name).and_then(plain);
+    let only =
+        |name| value.as_object().filter(|all| all.len() == 1).and_then(|_| part(value, name));
+    let element = |name, text: String| Element::new(namespace, name).text(&text);
+    let text = match name {
+        "categories" | "tags" | "category" => {
+            let texts = list(Some(value)).map(plain);
+            return texts.map(|text| Some(element("category", text?))).collect();
+        }
+        "enclosures" | "enclosure" => {
+            let file = |one: &Value| {
+                let url = part(one, "url")?;
+                let (kind, length) = (part(one, "type"), part(one, "length"));
+                let known = [("type", kind.as_deref()), ("length", length.as_deref())];
+                Some(Element::new(namespace, "enclosure").with("url", &url).with_known(&known))
+            };
+            return list(Some(value)).map(file).collect();
+        }
+        "author" if value.is_object() => only("name"),
+        "link" if value.is_object() => only("href"),
+        name if word(name).is_some() => plain(value),
+        _ => None,
+    };
+    // An element without text is none that can be told from another.
+    text.filter(|text| !text.is_empty()).map(|text| vec![element(name, text)])
 }

@@ -1,18 +1,23 @@
-//! What collections say as Atom.
+//! What collections say.
 
 use super::*;
 use crate::parse;
-use tidegate_core::model::{Entry, FeedDocument, Markup, Shared};
+use tidegate_core::model::{Entry, EntrySync, FeedDocument, Markup, Shared};
 
-fn read(atom: &str) -> FeedDocument<'_> {
-    let document = parse::document(atom, None, &Limits::default()).unwrap();
-    assert!(document.flaws.is_empty(), "{:?}\n{atom}", document.warnings);
+fn read(plain: &str) -> FeedDocument<'_> {
+    let document = parse::document(plain, None, &Limits::default()).unwrap();
+    assert!(document.flaws.is_empty(), "{:?}\n{plain}", document.warnings);
     document
 }
 
+/// A collection of either kind as plain XML.
+fn plain(text: &str) -> String {
+    transcoded(text).unwrap().unwrap_or_else(|| text.to_owned())
+}
+
 fn shared(text: &str) -> Vec<Shared<Markup>> {
-    let atom = transcoded(text).unwrap().unwrap();
-    let document = read(&atom);
+    let plain = plain(text);
+    let document = read(&plain);
     let items = document.entries.iter();
     let shared = |entry: &Entry<'_>| {
         let said = entry.shared().unwrap();
@@ -22,7 +27,7 @@ fn shared(text: &str) -> Vec<Shared<Markup>> {
     items.map(shared).collect()
 }
 
-/// What an entry says, without the item that it was made from.
+/// What an item says in words of Atom.
 fn said(markup: &Markup) -> Vec<(String, String)> {
     let fields = parse::again(markup).unwrap().into_iter();
     let said = fields.filter(|field| !field.path.starts_with('{'));
@@ -61,7 +66,9 @@ fn the_example_of_plain_xml_is_read() {
     assert!(says(data, "title", "Item #0"));
     assert!(says(data, "content", "Get milk, eggs, butter and bread"));
     assert!(!says(data, "content@type", "html"));
-    assert!(says(data, "id", "x-sync-id:item_1_myapp_2005-05-21T11%3A43%3A33Z"));
+    assert!(data.card.updated.is_some() && data.xml.contains("<subject>Item #0</subject>"));
+    let id = "x-sync-id:item_1_myapp_2005-05-21T11%3A43%3A33Z";
+    assert_eq!(read(POX).entries[0].native_id.as_deref(), Some(id));
 }
 
 /// The example of section 3.1, with quotes that JSON knows, and with numbers and booleans.
@@ -85,9 +92,11 @@ fn the_example_of_json_is_read() {
         assert!(says(data, "content", "Get milk and <b>eggs</b>"));
         assert!(says(data, "content@type", "html"));
         assert!(data.xml.contains("\"priority\":{\"high\":true}"), "{}", data.xml);
-        assert!(data.xml.contains("<category term=\"1\"/>"), "{}", data.xml);
-        let atom = transcoded(&text).unwrap().unwrap();
-        assert!(atom.contains("<sx:related link=\"http://example.com/all\" type=\"complete\"/>"));
+        assert!(says(data, "category@term", "1"), "{}", data.xml);
+        assert!(
+            plain(&text)
+                .contains("<sx:related link=\"http://example.com/all\" type=\"complete\"/>")
+        );
     }
 }
 
@@ -128,24 +137,23 @@ fn what_means_the_same_in_atom_becomes_that_and_the_rest_is_kept() {
                 <enclosure url=\"http://h/a\" type=\"audio/mpeg\" length=\"3\"/><rank>7</rank>\
                 <description>d &lt;b&gt;</description><x:y><x:z/></x:y>\
                 <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title></item></collection>";
-    let atom = transcoded(text).unwrap().unwrap();
-    let (atom, item) = atom.split_once("<collection:pox").unwrap();
-    for kept in ["<guid>http://h/1</guid>", "<pubDate>", "<rank>7</rank>", "<description>d "] {
-        assert!(item.contains(kept), "{kept}: {item}");
-    }
-    let atom = format!("{atom}{}", item.split_once("</collection:pox>").unwrap().1);
-    let wanted = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><x:head xmlns:x=\"urn:x\"/>\
-                  <title>t</title><author><name>t</name></author>\
-                  <entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
-                  <x:y xmlns:x=\"urn:x\"><x:z/></x:y>\
-                  <title xmlns=\"http://www.w3.org/2005/Atom\">atom</title>\
+    let document = read(text);
+    let head = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><x:head xmlns:x=\"urn:x\"/><title>t</title>\
+                <author><name>t</name></author></feed>";
+    let root = tree::read(&document.skeleton.text, &Context::default()).unwrap();
+    let mut written = String::new();
+    tree::write(&mut written, &feed(&root), &mut Vec::new());
+    assert_eq!(written, head);
+    let item = parse::own(&document, &document.entries[0]);
+    assert!(text.contains(&item.xml.replace(" xmlns:x=\"urn:x\"", "")), "{}", item.xml);
+    let wanted = "<entry xmlns:x=\"urn:x\" x:a=\"1\"><rank xmlns=\"\">7</rank>\
+                  <x:y><x:z/></x:y><title>atom</title>\
                   <id>http://h/1</id><link rel=\"alternate\" href=\"http://h/1\"/>\
                   <published>2005-05-21T09:43:33Z</published>\
                   <updated>2005-05-21T09:43:33Z</updated><category term=\"c\"/>\
                   <link rel=\"enclosure\" href=\"http://h/a\" type=\"audio/mpeg\" length=\"3\"/>\
-                  <content type=\"html\">d &lt;b&gt;</content></entry></feed>";
-    assert_eq!(atom, wanted);
-    let document = crate::parse::document(&atom, None, &Limits::default()).unwrap();
+                  <content type=\"html\">d &lt;b&gt;</content></entry>";
+    assert_eq!(as_atom(&item, None, None).unwrap().xml, wanted);
     assert_eq!(document.entries[0].native_id.as_deref(), Some("http://h/1"));
 }
 
@@ -154,21 +162,19 @@ fn whatever_is_no_collection_is_left_alone() {
     for text in [
         "",
         "x",
-        "<collection><book/></collection>",
-        "<rss xmlns:sx=\"http://feedsync.org/2007/feedsync\"/>",
         "{",
         "{}",
         "{\"items\":[{\"title\":\"x\"}]}",
         "{\"items\":{\"sync\":{}}}",
         "{\"version\":\"https://jsonfeed.org/version/1.1\",\"items\":[{\"sync\":{}}]}",
-        "<!-- <collection> feedsync.org/2007 --><feed/>",
-        "<!--",
-        "<?",
+        POX,
     ] {
         assert_eq!(within(text, &Limits::default()), Ok(None), "{text}");
     }
-    // Who asks for a collection may have one that shares nothing yet.
-    assert!(transcoded("<collection><item/></collection>").unwrap().is_some());
+    let other = parse::document("<collection><book/></collection>", None, &Limits::default());
+    assert!(matches!(other, Err(ParseError::NotAFeed { .. })), "{other:?}");
+    // One may share nothing yet.
+    assert_eq!(read("<collection><item/></collection>").entries.len(), 1);
     // Its items would be taken for plain ones.
     let torn = transcoded("{\"sharing\":{},\"items\":[{\"sync\":{}}");
     assert!(matches!(torn, Err(ParseError::NothingWhole { at: 34, .. })), "{torn:?}");
@@ -179,16 +185,16 @@ fn whatever_is_no_collection_is_left_alone() {
 #[test]
 fn faults_have_a_place() {
     let broken = POX.replace("</subject>", "");
-    let said = transcoded(&broken).unwrap_err();
-    let before = said.offset().and_then(|at| broken.get(..at)).unwrap();
-    assert_eq!(before.matches('\n').count() + 1, 14, "{said}");
+    let document = parse::document(&broken, None, &Limits::default()).unwrap();
+    let before = document.broken_at.and_then(|at| broken.get(..at)).unwrap();
+    assert_eq!(before.matches('\n').count() + 1, 14, "{:?}", document.completeness);
+    assert!(matches!(document.entries[0].sync, Some(EntrySync::Invalid(_))));
     // Invalid sync markup costs the item its sync, and is named with its line.
     let bad = POX.replace("updates=\"3\"", "updates=\"x\"");
-    let atom = transcoded(&bad).unwrap().unwrap();
-    let document = read(&atom);
+    let document = read(&bad);
     let [fault] = document.warnings.as_slice() else { panic!("{:?}", document.warnings) };
-    let before = atom.get(..fault.offset).unwrap();
-    assert_eq!(before.matches('\n').count() + 1, 7, "{fault:?}\n{atom}");
+    let before = bad.get(..fault.offset).unwrap();
+    assert_eq!(before.matches('\n').count() + 1, 7, "{fault:?}");
     let many = format!("{{\"sharing\":{{}},\"items\":[{}0]}}", "0,".repeat(ITEM_LIMIT));
     assert!(matches!(transcoded(&many), Err(ParseError::Limit { what: "items", .. })));
     let deep = format!("{}{}", "{\"items\":[".repeat(5000), "]}".repeat(5000));
@@ -217,19 +223,6 @@ fn a_broken_collection_is_told_from_a_broken_json_feed_by_its_members() {
     assert_eq!(within(feed, &limits), Ok(None));
 }
 
-#[test]
-fn what_grows_too_large_is_refused() {
-    let uri = "u".repeat(1000);
-    let items = "<item><x:a/></item>".repeat(500);
-    let text = format!(
-        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\" xmlns:x=\"{uri}\">{items}\
-         </collection>"
-    );
-    let limits = Limits { decoded: 100_000, ..Limits::default() };
-    assert!(matches!(within(&text, &limits), Err(ParseError::TooLarge { limit: 100_000, .. })));
-    assert!(within(&text, &Limits::default()).unwrap().is_some());
-}
-
 proptest::proptest! {
     #[test]
     fn any_text_is_answered(
@@ -244,8 +237,9 @@ proptest::proptest! {
         ),
     ) {
         let text = pieces.concat();
-        if let Ok(Some(atom)) = transcoded(&text) {
-            proptest::prop_assert!(read(&atom).text == atom, "{text}\n{atom}");
+        let _ = parse::document(&text, None, &Limits::default());
+        if let Ok(Some(plain)) = transcoded(&text) {
+            proptest::prop_assert!(read(&plain).text == plain, "{text}\n{plain}");
         }
     }
 }
@@ -279,8 +273,8 @@ fn a_collection_that_has_nothing_yet_is_one() {
         "{\"sharing\":{\"since\":\"a\",\"until\":\"b\"}}",
         "{\"sharing\":{},\"items\":[]}",
     ] {
-        let atom = transcoded(text).unwrap().unwrap_or_else(|| panic!("{text}"));
-        let document = read(&atom);
+        let plain = plain(text);
+        let document = read(&plain);
         assert!(document.entries.is_empty(), "{text}");
         assert_eq!(document.skeleton.title, "Collection", "{text}");
     }
@@ -320,36 +314,24 @@ fn an_item_may_have_a_child_that_is_called_entry() {
         let [item] = items.as_slice() else { panic!("{text}: {items:?}") };
         assert_eq!(item.winner.data.card.title, "t", "{text}");
         assert!(item.winner.data.card.updated.is_some(), "{text}");
-        let atom = transcoded(&text).unwrap().unwrap();
-        let document = crate::parse::document(&atom, None, &Limits::default()).unwrap();
-        assert_eq!(document.entries.len(), 1, "{text}\n{atom}");
-        assert!(document.entries[0].sync.is_some(), "{text}\n{atom}");
-        assert!(document.warnings.is_empty(), "{:?}\n{atom}", document.warnings);
-        assert_eq!(document.completeness, tidegate_core::model::Completeness::Full, "{atom}");
+        let plain = plain(&text);
+        let document = read(&plain);
+        assert_eq!(document.entries.len(), 1, "{text}\n{plain}");
+        assert!(document.entries[0].sync.is_some(), "{text}\n{plain}");
+        assert!(document.warnings.is_empty(), "{:?}\n{plain}", document.warnings);
+        assert_eq!(document.completeness, tidegate_core::model::Completeness::Full, "{plain}");
     }
 }
 
-/// Each item stands twice in what it is read as: as an entry, and as it came. That is no reason to
-/// refuse a collection that is no larger than any other document may be.
+/// What an item in JSON says in plain XML as well is no reason to refuse a collection.
 #[test]
 fn a_collection_may_be_as_large_as_any_document() {
     let words = "w ".repeat(400);
     let item = |n: usize| format!("{{\"id\":\"urn:{n}\",\"title\":\"t\",\"content\":\"{words}\"}}");
     let items: Vec<String> = (0..50).map(item).collect();
     let json = format!("{{\"sharing\":{{}},\"items\":[{}]}}", items.join(","));
-    let item = |n: usize| {
-        format!("<item><id>urn:{n}</id><title>t</title><content>{words}</content></item>")
-    };
-    let items: Vec<String> = (0..50).map(item).collect();
-    let pox = format!(
-        "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\"><sx:sharing/>{}</collection>",
-        items.concat()
-    );
-    for text in [json, pox] {
-        let limits = Limits { decoded: text.len() * 5 / 4, ..Limits::default() };
-        let read = super::within(&text, &limits).unwrap().unwrap();
-        assert_eq!(read.matches("<collection:").count(), 50);
-        let limits = Limits { decoded: text.len() / 2, ..Limits::default() };
-        assert!(matches!(super::within(&text, &limits), Err(ParseError::TooLarge { .. })));
-    }
+    let limits = Limits { decoded: json.len() * 5 / 4, ..Limits::default() };
+    assert_eq!(within(&json, &limits).unwrap().unwrap().matches("<item>").count(), 50);
+    let limits = Limits { decoded: json.len() / 2, ..Limits::default() };
+    assert!(matches!(within(&json, &limits), Err(ParseError::TooLarge { .. })));
 }

@@ -3,6 +3,7 @@
 use super::{is_container, is_entry};
 use crate::parse::ParseError;
 use crate::parse::dialect::{FeedDialect, no_feed};
+use crate::parse::sync_markup::is_sync;
 use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;
@@ -35,14 +36,14 @@ impl FeedFrame {
             || ParseError::NotAFeed { what: "a text without any element".to_owned(), at: 0 };
         let root = doc.root().ok_or_else(nothing)?;
         let container = container(root)?;
-        let elements = root.descendants().filter(|element| is_item(*element));
+        let elements = root.descendants().filter(|element| is_entry(*element));
         let items: Vec<_> = elements.map(|item| (item.span(), dialect_of_item(item))).collect();
         let declared = || {
             let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
             declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
         };
         Ok(Self {
-            is_collection: is_collection(root),
+            is_collection: root.local() == "collection",
             content: container.content(),
             empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),
             dialect: items.iter().find_map(|(_, dialect)| *dialect).or_else(declared),
@@ -53,26 +54,13 @@ impl FeedFrame {
     }
 }
 
-fn is_collection(root: DocElement<'_, '_>) -> bool {
-    root.local() == "collection"
-}
-
-fn is_item(element: DocElement<'_, '_>) -> bool {
-    match element.parent().filter(|parent| parent.id == 0 && is_collection(*parent)) {
-        Some(root) => element.local() == "item" && element.ns() == root.ns(),
-        None => is_entry(element),
-    }
-}
-
 /// The element that the items of a document stand in.
 fn container<'t, 'a>(root: DocElement<'t, 'a>) -> Result<DocElement<'t, 'a>, ParseError> {
-    if is_collection(root) {
-        return Ok(root);
-    }
     let at = root.span().start;
     let refused = |what: &str| ParseError::NotAFeed { what: what.to_owned(), at };
     let dialect = FeedDialect::of(root).ok_or_else(|| no_feed(root))?;
-    if !matches!(dialect.format, Format::Atom10 | Format::Rss20 | Format::Rss09x) {
+    let formats = [Format::Atom10, Format::Rss20, Format::Rss09x, Format::Collection];
+    if !formats.contains(&dialect.format) {
         return Err(refused(dialect.format.name()));
     }
     let mut elements = std::iter::once(root).chain(root.children());
@@ -82,9 +70,7 @@ fn container<'t, 'a>(root: DocElement<'t, 'a>) -> Result<DocElement<'t, 'a>, Par
 
 /// The dialect of an item's `sx:sync`.
 fn dialect_of_item(item: DocElement<'_, '_>) -> Option<Dialect> {
-    let mut children = item.children();
-    let sync = children.find(|child| child.ns().is_sync_markup() && child.local() == "sync")?;
-    Dialect::of(&sync.uri()?)
+    Dialect::of(&item.children().find(|child| is_sync(*child))?.uri()?)
 }
 
 #[cfg(test)]

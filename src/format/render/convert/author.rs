@@ -1,7 +1,8 @@
 //! People: the authors of a feed or an entry, and who helped.
 
-use super::{atom03, head, json_feed, read_skeleton};
-use tidegate_core::model::{Format, Skeleton};
+use super::{json_feed, own_head};
+use crate::render::Addresses;
+use tidegate_core::model::{Family, Format, Skeleton};
 use tidegate_core::xml::address::mail_and_name;
 use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::Element;
@@ -63,13 +64,13 @@ pub fn add(people: &mut Vec<Person>, person: Person) {
 /// The authors of a feed (RFC 4287 section 4.2.1 and its like in the other formats); none where it
 /// names nobody.
 pub fn people(skeleton: &Skeleton) -> Vec<Person> {
-    match skeleton.format {
-        Format::Atom10 | Format::Opml => named(&read_skeleton(skeleton), "author"),
-        Format::Atom03 => named(&atom03::feed(skeleton), "author"),
-        Format::JsonFeed => named(&json_feed::people(skeleton), "author"),
-        Format::Rss20 | Format::Rss09x | Format::Rss10 | Format::Rss090 => {
-            of_channel(&head::channel(skeleton))
-        }
+    if skeleton.format == Format::JsonFeed {
+        return named(&json_feed::people(skeleton), "author");
+    }
+    let head = own_head(skeleton, &Addresses::default());
+    match skeleton.format.family() {
+        Family::Atom => named(&head, "author"),
+        Family::Rss => of_channel(&head),
     }
 }
 

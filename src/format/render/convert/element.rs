@@ -175,6 +175,11 @@ impl Enclosure {
         said.unwrap_or_else(|| media::of_address(&self.address))
     }
 
+    /// Its length in bytes, where that is a number which says something.
+    pub fn size(&self) -> Option<u64> {
+        self.length.as_deref()?.trim().parse().ok().filter(|size| *size > 0)
+    }
+
     /// RSS 2.0 wants all three attributes; a length of zero is how it says that none is known.
     fn rss(&self, space: &str) -> Element {
         let length = self.length.as_deref().map(str::trim).filter(|length| is_number(length));

@@ -3,6 +3,7 @@
 use super::author::{self, Person};
 use super::element::{Categories, Category};
 use super::{atom03, json_feed, read_entry};
+use crate::parse::collection;
 use crate::render::references::{self, Base};
 use tidegate_core::model::{Card, Family, Format, Markup, Time};
 use tidegate_core::xml;
@@ -97,6 +98,8 @@ pub struct Enclosure {
     pub length: Option<String>,
     /// Its title.
     pub title: Option<String>,
+    /// For how many seconds it plays.
+    pub seconds: Option<u64>,
 }
 
 impl Reading {
@@ -106,6 +109,9 @@ impl Reading {
         let entry = match markup.format {
             Format::JsonFeed => json_feed::entry(markup, None),
             Format::Atom03 => atom03::entry(markup, None),
+            Format::Collection => {
+                collection::item(markup).map(|i| collection::entry(&i, None, None))
+            }
             _ => read_entry(markup),
         };
         let Some(mut entry) = entry else { return card };
@@ -255,7 +261,8 @@ impl EntryReader {
         match link.attribute("rel").unwrap_or("alternate") {
             "enclosure" => {
                 let (length, title) = (link.value("length"), link.value("title"));
-                self.entry.enclosures.push(Enclosure { address, media, length, title });
+                let file = Enclosure { address, media, length, title, seconds: None };
+                self.entry.enclosures.push(file);
             }
             "replies" if is_page && self.entry.comments.is_none() => {
                 let counted =
@@ -289,7 +296,8 @@ impl EntryReader {
             "enclosure" => {
                 let (media, length) = (child.value("type"), child.value("length"));
                 let address = child.value("url").unwrap_or_default();
-                entry.enclosures.push(Enclosure { address, media, length, title: None });
+                let file = Enclosure { address, media, length, ..Enclosure::default() };
+                entry.enclosures.push(file);
             }
             "source" => {
                 let title = || child.words().unwrap_or_default();

@@ -177,7 +177,7 @@ fn references_of_a_head_within_another_base_stay() {
 
 #[test]
 fn bases_are_added_at_many_places_in_one_pass() {
-    use crate::render::with_bases;
+    use crate::render::base::with_bases;
     let (_, mut entries) =
         cut(&format!("<feed xmlns='{ATOM}'><entry><id>urn:1</id></entry></feed>"));
     let mut markup = entries.remove(0);

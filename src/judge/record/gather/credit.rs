@@ -4,7 +4,7 @@
 use tidegate_core::model::{Format, Markup};
 use tidegate_core::xml;
 use tidegate_core::xml::ns::{ATOM, DC};
-use tidegate_format::render::{Added, Bases, with_bases};
+use tidegate_format::render::Bases;
 
 /// What is said of a feed.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,9 @@ pub struct Credit {
 /// The entry with its source. One that names a source already keeps it, as does one in a format that
 /// has no such element.
 pub(super) fn credited(markup: &Markup, credit: &Credit) -> Markup {
-    let mut markup = based(markup, credit);
+    // Around it is another document now.
+    let bases = Bases { document: &credit.base, channel: credit.page.as_deref() };
+    let mut markup = bases.stand_alone(markup.clone());
     if markup.xml.contains("<source") || markup.xml.contains(":source") {
         return markup;
     }
@@ -47,7 +49,7 @@ pub(super) fn credited(markup: &Markup, credit: &Credit) -> Markup {
         });
     }
     let element = match markup.format {
-        Format::Atom10 | Format::Opml => format!(
+        Format::Atom10 | Format::Opml | Format::Collection => format!(
             "<source xmlns=\"{ATOM}\"><id>{}</id><title>{}</title>\
              <link rel=\"self\" href=\"{}\"/>{people}</source>",
             escaped(id),
@@ -65,26 +67,6 @@ pub(super) fn credited(markup: &Markup, credit: &Credit) -> Markup {
         *range = range.start + element.len()..range.end + element.len();
     }
     Markup { xml: format!("{before}{element}{after}"), slots, ..markup }
-}
-
-/// The entry with a base where its references need one: around it is another document now.
-fn based(markup: &Markup, credit: &Credit) -> Markup {
-    let mut markup = markup.clone();
-    if markup.context.base.is_some() {
-        return markup;
-    }
-    // References in JSON are found when it is converted.
-    if markup.format == Format::JsonFeed {
-        markup.context.base = Some(credit.base.clone());
-        return markup;
-    }
-    let Added { entry, inside } =
-        Bases { document: &credit.base, channel: credit.page.as_deref() }.add(&markup);
-    if let Some((places, base)) = inside {
-        markup = with_bases(&markup, &places, &base);
-    }
-    markup.context.base = entry;
-    markup
 }
 
 fn escaped(text: &str) -> String {
