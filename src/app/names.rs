@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use tidegate_config::{self as config, Config, FeedConfig, feed_name, is_named_after};
+use tidegate_config::{Config, FeedConfig, feed_name, is_named_after};
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
 use tidegate_store::FeedList;
 use url::Url;
@@ -94,36 +94,28 @@ fn sentence(url: &Url, name: &FeedName, record: Option<&Arc<FeedRecord>>) -> Str
 /// Addresses that are polled under two names, with a sentence for each.
 pub(super) fn polled_twice(config: &Config) -> Vec<String> {
     let mut first: HashMap<_, &FeedName> = HashMap::new();
-    let mut found = Vec::new();
-    for feed in &config.feeds {
-        let Some(url) = feed.url.as_ref() else { continue };
+    let found = config.feeds.iter().filter_map(|feed| {
         // With other credentials it is another feed.
-        let asked = (url.as_str(), &feed.access);
-        match first.get(&asked) {
-            Some(other) => {
-                let shown = config::FeedConfig::record(feed).shown();
-                found.push(format!(
-                    "the feeds {other} and {} have the same address, {}; it is polled twice",
-                    feed.name,
-                    shown.text()
-                ));
-            }
-            None => {
-                first.insert(asked, &feed.name);
-            }
-        }
-    }
-    found
+        let other = first.insert((feed.url.as_ref()?, &feed.access), &feed.name)?;
+        let (name, shown) = (&feed.name, feed.record().shown());
+        Some(format!(
+            "the feeds {other} and {name} have the same address, {}; it is polled twice",
+            shown.text()
+        ))
+    });
+    found.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_config::{Checked, Overrides};
+    use tidegate_config::Overrides;
 
     fn given(urls: &[&str]) -> Config {
         let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
-        Overrides { feeds, ..Overrides::default() }.apply(Checked::default()).config
+        let mut config = Config::default();
+        Overrides { feeds, ..Overrides::default() }.add_feeds(&mut config);
+        config
     }
 
     fn names(feeds: &[FeedConfig]) -> Vec<(String, String)> {

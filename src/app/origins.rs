@@ -106,7 +106,7 @@ pub(super) async fn maintain(
 
 /// Lets go of feeds that were not asked for any more, writes down which were, and resumes those that are again.
 async fn let_go_idle(desk: &Operator, now: Time) -> Result<(), OperatorError> {
-    let idle = idle_times(&desk.config());
+    let idle = idle_times(&desk.in_force().config);
     let asked = desk.asked_feeds().all();
     let is_followed = |name: &FeedName| desk.has_subscribers(name);
     desk.change_on_demand(|record| {

@@ -157,7 +157,7 @@ mod tests {
         let reader = |name: &str, token: &str| {
             format!("[[reader]]\nname = {name:?}\nall_private = true\n{token}\n")
         };
-        let in_file = |name: &str| format!("token_file = {:?}", path(name));
+        let in_file = |name: &str| format!("token = {{ file = {:?} }}", path(name));
         let database = |url: &str| format!("[store]\nkind = \"postgres\"\nurl = {url}\n");
         let admin = |name: &str| format!("[server]\nadmin_token_file = {:?}\n", path(name));
         for (text, said) in [
@@ -165,7 +165,7 @@ mod tests {
             (admin("spaces"), "f.toml:2: server.admin_token_file: a token is made of"),
             (
                 reader("ann", &in_file("one")) + &reader("bob", &in_file("two")),
-                "f.toml:8: reader.token_file: is the token of line 4",
+                "f.toml:8: reader.token: is the token of line 4",
             ),
             (
                 reader("ann", &in_file("one")) + &reader("bob", &format!("token = {token:?}")),

@@ -234,7 +234,7 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     ///
     /// A proxy in front may then send just that path to the gateway. It is not below an address of the gateway.
     path = parsed("a path like `/atom.xml`", feed_path).optional(),
-        Words("none", "\"/atom.xml\""), at restart;
+        Words("none", "\"/atom.xml\"");
 };
 
 pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
@@ -272,13 +272,13 @@ pub fn feed_settings(
         // The webhook has an address of its own; a path stands in the file alone.
         let mut keys =
             FEED_KEYS.iter().filter(|(row, _)| !["name", "webhook", "path"].contains(&row.name));
-        let Some((_, field)) = keys.find(|(row, _)| row.name == written) else {
+        let Some((_, read)) = keys.find(|(row, _)| row.name == written) else {
             let key: String = written.chars().take(64).collect();
             let message = format!("the key {key:?} is unknown");
             return Err((key, message));
         };
         let mut mistakes = Mistakes::new();
-        (field.read)(&ConfigNode::from_json(value, 0), &mut mistakes, &mut table);
+        read(&ConfigNode::from_json(value, 0), &mut mistakes, &mut table);
         if let Some((entry, message)) = mistakes.into_iter().next() {
             let place = if entry > 0 { format!("entry {entry} of ") } else { String::new() };
             return Err((written.clone(), format!("{place}{written}: {message}")));

@@ -22,7 +22,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tidegate_config::ReaderToken;
 use tidegate_core::model::{FeedName, FeedRecord};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Below this the path of a request names a token.
 pub(super) const TOKEN_PATH: &str = "/t/";
@@ -152,17 +151,37 @@ impl Audience {
         }
     }
 
+    /// The same at the site that took the place of this one's; an error where who asks may read nothing more with what was
+    /// brought along.
+    pub(super) fn after(&self, before: &AppState, next: &AppState) -> Result<Self, Revoked> {
+        let public = Self { may_sign_in: self.may_sign_in, ..Self::public(next) };
+        let (site, sight) = match &self.sight {
+            Sight::Public => (public.site, Sight::Public),
+            Sight::Operator => {
+                let of = |room: &AppState| {
+                    (room.config.admin_token.clone(), room.config.operators_apart)
+                };
+                if of(before) != of(next) {
+                    return Err(Revoked);
+                }
+                (public.site, Sight::Operator)
+            }
+            Sight::Reader { reader, is_path } => {
+                let (reader, is_path) = (next.readers.again(reader).ok_or(Revoked)?, *is_path);
+                let below = self.site.base.strip_prefix(&before.site.base).unwrap_or_default();
+                let site = match is_path {
+                    true => Arc::new(next.site.below(below, &reader)),
+                    false => public.site,
+                };
+                (site, Sight::Reader { reader, is_path })
+            }
+        };
+        Ok(Self { site, sight, ..self.clone() })
+    }
+
     /// Whether a person may sign in from here.
     pub(super) const fn may_sign_in(&self) -> bool {
         self.may_sign_in
-    }
-
-    /// Comes when the token is revoked, and never where there is none.
-    pub(super) fn ended(&self) -> WaitForCancellationFutureOwned {
-        match &self.sight {
-            Sight::Reader { reader, .. } => reader.revoked.clone().cancelled_owned(),
-            Sight::Public | Sight::Operator => CancellationToken::new().cancelled_owned(),
-        }
     }
 }
 

@@ -76,30 +76,29 @@ pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
 pub use connections::connections_within_files;
 pub use keeping::Keeping;
-pub use listen::{ServeError, SiteServer};
+pub use listen::{ListeningSockets, ServeError, SiteHandle, SiteServer};
 pub use openapi::api_description;
 pub use operator::{
-    ExistingFeeds, Gathered, ImportedList, LIST_LIMIT, LeftOutCredentials, ListLine, Operator,
-    OperatorError, PutMode, SeenList, WrittenState, decide, read_list, write_state,
+    ExistingFeeds, Gathered, ImportedList, InForce, LIST_LIMIT, LeftOutCredentials, ListLine,
+    Operator, OperatorError, PutMode, SeenList, WrittenState, decide, read_list, write_state,
 };
 pub use origins::{
     AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
     OriginService, OriginSettings, PassError, document_or_page,
 };
 pub use readers::{ReaderAccess, ReaderKey};
-pub use settings::{ReloadableSettings, ServeSettings, SiteControl};
+pub use settings::ServeSettings;
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
 use address::{DocumentForm, Site, shown};
 use admission::{Admission, Work, WorkKind};
-use arc_swap::ArcSwap;
 use audience::{Audience, AudienceKey, ServedFeed};
 use auth::Guesses;
 use axum::Router;
 use axum::response::Response;
 use budget::{Budget, BudgetShares, HeldBudget};
 use bytes::Bytes;
-use client::{Client, Peer, UnnamedProxies};
+use client::{Client, Peer, Proxies, UnnamedProxies};
 use conditional::{LastModified, unkept};
 use conflicts::Contested;
 use connections::Connection;
@@ -121,7 +120,6 @@ use readers::KnownReaders;
 use rendition::{Renderer, Rendition};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
-use settings::SiteSettings;
 use shared_work::{LastMade, SingleFlight, WorkRequest, make_on_thread};
 use shares::{FairShares, Paces, Rate};
 use spool::Spool;
@@ -164,6 +162,8 @@ pub struct ServerConfig {
     pub folder: Option<PathBuf>,
     /// The sites that it stands in front of.
     pub origins: OriginSettings,
+    /// The site whose place it takes, which hands on what was counted, and the documents that it would write alike.
+    pub before: Option<SiteHandle>,
 }
 
 /// What every handler shares.
@@ -174,10 +174,11 @@ struct AppState {
     hub: Option<Hub>,
     site: Arc<Site>,
     readers: KnownReaders,
-    /// What the configuration says that does not change while the site is served.
+    /// What the configuration says: another one is another state, which takes the place of this one.
     config: Arc<ServeSettings>,
-    /// What changes when the configuration is read again.
-    settings: ArcSwap<SiteSettings>,
+    proxies: Proxies,
+    /// The sites that it stands in front of, and where feeds have paths of their own.
+    rules: PlaceRules,
     unnamed_proxies: UnnamedProxies,
     guesses: Guesses,
     sessions: Sessions,
@@ -204,7 +205,10 @@ struct AppState {
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
     metrics: Metrics,
+    /// Ends what goes on for this state alone.
     closing: CancellationToken,
+    /// The state that took the place of this one, from before `closing`.
+    next: OnceLock<SharedState>,
 }
 
 type SharedState = Arc<AppState>;
@@ -214,13 +218,15 @@ type Reply = Result<Response, Problem>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { operator, settings: config, folder, origins } = parts;
+        let ServerConfig { operator, settings, folder, origins, before } = parts;
+        let before = before.map(|before| before.room());
         let (store, clock) = (Arc::clone(&operator.store), Arc::clone(&operator.clock));
-        let hub = operator.hub.clone();
-        let reloadable = SiteSettings::new(&config);
-        let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
-        let metrics = Metrics::new();
-        let config = Arc::new(config);
+        let (hub, config) = (operator.in_force().hub.clone(), Arc::new(settings));
+        let spool = before.as_ref().map_or_else(
+            || Arc::new(Spool::new(folder, Arc::clone(&store))),
+            |before| Arc::clone(&before.writing.1),
+        );
+        let metrics = before.as_ref().map_or_else(Metrics::new, |before| before.metrics.clone());
         let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
         let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
         let rules = PlaceRules {
@@ -231,31 +237,45 @@ impl AppState {
         let asked = Arc::clone(&origins.asked);
         let directory = Arc::new(Directory::new(
             Arc::clone(&store),
-            (rules, Arc::clone(&site.places)),
+            (rules.clone(), Arc::clone(&site.places)),
             (Arc::clone(&asked), Arc::clone(&clock)),
         ));
-        let admission = Arc::new(Admission::new(config.memory));
-        let documents = Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
+        let same = |before: &&SharedState| config.write_as(&before.config) && rules == before.rules;
+        let (admission, documents) = match before.as_ref().filter(same) {
+            Some(before) => (Arc::clone(&before.admission), Arc::clone(&before.documents)),
+            None => {
+                let admission = Arc::new(Admission::new(config.memory));
+                let documents =
+                    Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
+                (admission, documents)
+            }
+        };
         let lists = opml::Lists::new(Arc::clone(&admission));
         let contested = Contested::new(Arc::clone(&store));
-        let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
+        let log = before.as_ref().map(|before| Arc::clone(&before.log));
+        let log = log.unwrap_or_else(|| Arc::new(ChangeLog::new(Arc::clone(&store))));
+        // Who is there counts for the next one as well; where that has other limits, until the stream ends.
+        let same = |before: &&SharedState| before.config.connections == config.connections;
+        let event_streams = before.as_ref().filter(same).map(|it| it.event_streams.clone());
+        let event_streams = event_streams.unwrap_or_else(|| EventStreams::new(config.connections));
         Arc::new(Self {
             sup: SupDocuments::new(&config.periods),
-            event_streams: EventStreams::new(config.connections),
+            event_streams,
             bodies: observe::body_budget(config.memory),
             file_bodies: observe::file_budget(),
             directory,
             asked,
             origins: Origins::new(&origins, site.endpoint.as_str()),
             readers: KnownReaders::new(config.readers.clone()),
-            sessions: Sessions::new(Arc::clone(&clock), &reloadable.admin_token),
+            sessions: Sessions::new(Arc::clone(&clock), &config.admin_token),
             store,
             clock,
             operator,
             hub,
             description: OnceLock::new(),
             site,
-            settings: ArcSwap::from_pointee(reloadable),
+            proxies: Proxies::new(config.trusted_proxies.clone()),
+            rules,
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
             overview: dashboard::Overview::new(Arc::clone(&admission)),
@@ -272,7 +292,35 @@ impl AppState {
             config,
             metrics,
             closing,
+            next: OnceLock::new(),
         })
+    }
+
+    /// Has what goes on here go on at `next`, which takes the place of this one.
+    fn hand_over(&self, next: &SharedState) {
+        let _ = self.next.set(Arc::clone(next));
+        self.closing.cancel();
+    }
+
+    /// The state in force, where another took the place of this one.
+    fn successor(&self) -> Option<&SharedState> {
+        std::iter::successors(self.next.get(), |later| later.next.get()).last()
+    }
+
+    /// Whether it ends, and no other state takes its place.
+    fn is_ending(&self) -> bool {
+        self.closing.is_cancelled() && self.next.get().is_none()
+    }
+
+    /// Comes when the last state ends.
+    async fn ended(mut self: Arc<Self>) {
+        loop {
+            self.closing.cancelled().await;
+            match self.successor().cloned() {
+                Some(next) => self = next,
+                None => return,
+            }
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use super::site_service::SiteService;
 use super::tls::Handshakes;
 use super::{
     AppState, BudgetShares, Client, Listener, ListenerSite, Paces, Peer, Rate, ServerConfig,
-    SharedState, SiteControl, TlsKeys,
+    SharedState, TlsKeys,
 };
+use arc_swap::ArcSwap;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -51,93 +52,147 @@ pub enum ServeError {
 /// A site that is about to be served.
 pub struct SiteServer {
     room: SharedState,
-    tls: Option<Arc<TlsKeys>>,
+    before: Option<SiteHandle>,
 }
 
 impl SiteServer {
-    /// A site of these parts, served until `shutdown`.
-    pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
-        let room = AppState::new(parts, tidegate_format::render::write, shutdown);
-        Self { room, tls: None }
+    /// A site of these parts, in force until `closing`.
+    pub fn new(parts: ServerConfig, closing: CancellationToken) -> Self {
+        let before = parts.before.clone();
+        let room = AppState::new(parts, tidegate_format::render::write, closing);
+        Self { room, before }
     }
 
-    /// The same over TLS, where there are keys.
-    pub fn with_tls(self, tls: Option<Arc<TlsKeys>>) -> Self {
-        if let Some(keys) = &tls {
-            self.room.metrics.certificate(keys);
+    /// Puts it in force, in the place of the site before it: connections, event streams and long polls go on and ask this
+    /// one.
+    pub fn put_in_force(self) -> SiteHandle {
+        let Self { room, before } = self;
+        let following = Arc::clone(&room);
+        tokio::spawn(async move { following.keep_following().await });
+        match before {
+            None => SiteHandle::new(&room),
+            Some(handle) => {
+                let last = handle.0.swap(Arc::new(ListenerSites::new(&room)));
+                last.everybody.room.hand_over(&room);
+                handle
+            }
         }
-        Self { tls, ..self }
+    }
+}
+
+/// A site, as each listener answers it.
+struct ListenerSites {
+    everybody: ListenerSite,
+    readers: ListenerSite,
+    operators: ListenerSite,
+}
+
+impl ListenerSites {
+    fn new(room: &SharedState) -> Self {
+        let site = |listener| ListenerSite::new(Arc::clone(room), listener);
+        Self {
+            everybody: site(Listener::Everybody),
+            readers: site(Listener::Readers),
+            operators: site(Listener::Operators),
+        }
+    }
+}
+
+/// Where a site listens, each with what ends the connections that came there, whose answers in flight finish.
+pub struct ListeningSockets {
+    pub own: (TcpListener, CancellationToken),
+    /// The one that administration has of its own (`server.admin_listen`), which speaks no TLS.
+    pub operators: Option<(TcpListener, CancellationToken)>,
+}
+
+/// The site in force, as connections ask it.
+#[derive(Clone)]
+pub struct SiteHandle(Arc<ArcSwap<ListenerSites>>);
+
+impl SiteHandle {
+    pub(super) fn new(room: &SharedState) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(ListenerSites::new(room))))
+    }
+
+    pub(super) fn room(&self) -> SharedState {
+        Arc::clone(&self.0.load().everybody.room)
+    }
+
+    /// The site as a listener answers it.
+    pub(super) fn site(&self, listener: Listener) -> ListenerSite {
+        let sites = self.0.load();
+        // A connection may be older than the listener that operators have, or do not have any more.
+        let site = match listener {
+            Listener::Operators => &sites.operators,
+            _ if sites.everybody.room.config.operators_apart => &sites.readers,
+            _ => &sites.everybody,
+        };
+        site.clone()
     }
 
     /// Its documents, for the hub that delivers them.
     pub fn topics(&self) -> Topics {
-        let room = Arc::clone(&self.room);
+        let site = self.clone();
         Arc::new(move |request| {
-            let room = Arc::clone(&room);
+            let room = site.room();
             Box::pin(async move { room.hub_document(request).await })
         })
     }
 
-    /// What changes of it while it is served.
-    pub fn control(&self) -> SiteControl {
-        SiteControl::new(Arc::clone(&self.room))
-    }
-
-    /// Serves until it is told to stop, then lets the answers in flight finish. `operators`: the listener
-    /// that administration has of its own (`server.admin_listen`), which speaks no TLS.
-    pub async fn run(
+    /// Listens until `closing`, and serves who is connected until what ends each listener's connections.
+    pub async fn serve(
         self,
-        listener: TcpListener,
-        operators: Option<TcpListener>,
+        ListeningSockets { own, operators }: ListeningSockets,
+        tls: Option<Arc<TlsKeys>>,
+        closing: CancellationToken,
     ) -> Result<(), ServeError> {
-        let Self { room, tls } = self;
+        let room = self.room();
+        room.metrics.certificate(tls.clone());
         let shares = shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX));
+        drop(room);
         let (limits, each) = (ConnectionLimits::USUAL, shares.each);
         let of = if operators.is_some() { Listener::Readers } else { Listener::Everybody };
-        let own = serve((listener, tls, of), Arc::clone(&room), (limits, shares));
-        let Some(operators) = operators else { return own.await };
+        let ((listener, shutdown), ends) = (own, closing.clone());
+        let own = serve((listener, tls, of), self.clone(), (limits, shares), (ends, shutdown));
+        let Some((operators, shutdown)) = operators else { return own.await };
         // Operators have as many as one client.
-        let shares = BudgetShares { all: each, site: each, ..shares };
-        let operators = serve((operators, None, Listener::Operators), room, (limits, shares));
+        let few = BudgetShares { all: each, site: each, ..shares };
+        let (of, ends) = (Listener::Operators, (closing, shutdown));
+        let operators = serve((operators, None, of), self, (limits, few), ends);
         // Whichever ends first ends the other.
         let (one, other) = tokio::join!(own, operators);
         one.and(other)
     }
 }
 
-/// [`SiteServer::run`] with its limits spelled out.
+/// [`SiteHandle::serve`] with its limits spelled out.
 pub(super) async fn serve(
     (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
-    room: SharedState,
+    site: SiteHandle,
     (limits, shares): (ConnectionLimits, BudgetShares),
+    (closing, shutdown): (CancellationToken, CancellationToken),
 ) -> Result<(), ServeError> {
-    let shutdown = room.closing.clone();
-    let site = ListenerSite::new(Arc::clone(&room), of);
     let open = Arc::new(Connections::new(shares));
     let builder = Arc::new(builder());
     let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
     let connections = TaskTracker::new();
-    let following = Arc::clone(&room);
-    // One of them is enough.
-    if of != Listener::Operators {
-        connections.spawn(async move { following.keep_following().await });
-    }
     let watching = watch_limits(Arc::clone(&open), limits, shutdown.clone());
     let (watching, told) = (tokio::spawn(watching), Paces::default());
     let ended = loop {
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break Ok(()),
-            accepted = accept(&listener, &room, &open) => accepted,
+            () = closing.cancelled() => break Ok(()),
+            accepted = accept(&listener, &site, &open) => accepted,
         };
         match accepted {
             // Closed without a word: a stream of events would take a refusal for the end.
             Ok(None) => tracing::debug!("a connection was closed; there are too many"),
             Ok(Some((stream, peer, place))) => {
-                let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
+                let (builder, counted) = (Arc::clone(&builder), site.room().metrics.connection());
                 let handshakes = handshakes.clone();
                 let (site, connection) = (site.clone(), Arc::clone(&place.connection));
-                let service = SiteService { site, peer, connection };
+                let service = SiteService { site, listener: of, peer, connection };
                 connections.spawn(async move {
                     let tls = handshakes.as_deref();
                     serve_connection((stream, tls), (&builder, service)).await;
@@ -156,9 +211,11 @@ pub(super) async fn serve(
             }
         }
     };
-    // The system refuses newcomers from here on.
+    // The system refuses newcomers from here on, unless the next site listens at the same socket.
     drop(listener);
-    shutdown.cancel();
+    if ended.is_err() {
+        shutdown.cancel();
+    }
     connections.close();
     connections.wait().await;
     watching.abort();
@@ -184,12 +241,13 @@ async fn watch_limits(
 /// Takes a connection; `None` where there is no place for it.
 async fn accept(
     listener: &TcpListener,
-    room: &AppState,
+    site: &SiteHandle,
     open: &Connections,
 ) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
+    let room = site.room();
     let peer = from.ip();
-    let is_proxy = room.settings.load().proxies.are_trusted(peer);
+    let is_proxy = room.proxies.are_trusted(peer);
     let place = open.place(Client::at(peer), is_proxy);
     if open.has_its_share(Client::at(peer)) {
         room.unnamed_proxies.tell(Client::at(peer), HAS_ITS_SHARE);
@@ -216,7 +274,7 @@ async fn serve_connection(
     let stream = WatchedStream::new(stream, Arc::clone(&service.connection));
     let Some(tls) = tls else { return answer(stream, builder, service).await };
     let Peer(peer) = service.peer;
-    let is_proxy = service.site.room.settings.load().proxies.are_trusted(peer);
+    let is_proxy = service.site.room().proxies.are_trusted(peer);
     let client = (!is_proxy).then(|| Client::at(peer));
     if let Some(stream) = tls.accept(stream, client, &service.connection).await {
         answer(stream, builder, service).await;

@@ -1,15 +1,13 @@
-//! What the configuration says of how the gateway shows itself, and what of that changes when it is read again.
+//! What the configuration says of how the gateway shows itself.
 
-use super::client::Proxies;
-use super::{AdminToken, AppState, Keeping, ReaderAccess, SharedState};
+use super::{AdminToken, Keeping, ReaderAccess};
 use ipnet::IpNet;
-use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::DeltaViews;
 use tidegate_format::render::{Dialect, LinkForms};
 
 /// How this gateway shows itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeSettings {
     /// The address under which readers reach it, absolute; a slash at the end makes no difference.
     pub public_url: String,
@@ -55,66 +53,17 @@ pub struct ServeSettings {
     pub operators_apart: bool,
 }
 
-/// What a site goes on with.
-#[derive(Debug, Clone)]
-pub struct ReloadableSettings {
-    /// Whose word is taken for who the client is (`server.trusted_proxies`).
-    pub trusted_proxies: Vec<IpNet>,
-    /// What administration must bring along; `None`: as before.
-    pub admin_token: Option<AdminToken>,
-    /// How much is kept of every feed; to be shown.
-    pub keeping: Keeping,
-    /// Who may read private feeds.
-    pub readers: Vec<ReaderAccess>,
-}
-
-/// What every handler reads of it.
-#[derive(Debug)]
-pub(super) struct SiteSettings {
-    pub(super) proxies: Proxies,
-    pub(super) admin_token: AdminToken,
-    pub(super) keeping: Keeping,
-}
-
-impl SiteSettings {
-    /// Those that a site begins with.
-    pub(super) fn new(settings: &ServeSettings) -> Self {
-        Self {
-            proxies: Proxies::new(settings.trusted_proxies.clone()),
-            admin_token: settings.admin_token.clone(),
-            keeping: settings.keeping,
-        }
-    }
-}
-
-impl AppState {
-    /// Takes these readers in the place of those before: streams, long polls and subscriptions end whose
-    /// token is revoked. Which feeds are private is read anew as well.
-    pub(super) fn replace_readers(&self, readers: Vec<ReaderAccess>) {
-        self.readers.replace(readers);
-        self.operator.feeds_changed();
-    }
-}
-
-/// A handle on a site that is served.
-#[derive(Clone)]
-pub struct SiteControl(SharedState);
-
-impl SiteControl {
-    pub(super) const fn new(room: SharedState) -> Self {
-        Self(room)
-    }
-
-    /// Goes on with other settings. Another token ends who is signed in with the one before.
-    pub fn reconfigure(&self, settings: ReloadableSettings) {
-        let ReloadableSettings { trusted_proxies, admin_token, keeping, readers } = settings;
-        let before = self.0.settings.load_full();
-        let token = admin_token.unwrap_or_else(|| before.admin_token.clone());
-        if token != before.admin_token {
-            self.0.sessions.end_all(&token);
-        }
-        let (proxies, admin_token) = (Proxies::new(trusted_proxies), token);
-        self.0.settings.store(Arc::new(SiteSettings { proxies, admin_token, keeping }));
-        self.0.replace_readers(readers);
+impl ServeSettings {
+    /// Whether documents are written as before: what is kept of them is handed on then.
+    pub(super) fn write_as(&self, before: &Self) -> bool {
+        let same = Self {
+            connections: self.connections,
+            trusted_proxies: self.trusted_proxies.clone(),
+            admin_token: self.admin_token.clone(),
+            keeping: self.keeping,
+            readers: self.readers.clone(),
+            ..before.clone()
+        };
+        *self == same
     }
 }

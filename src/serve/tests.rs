@@ -31,8 +31,8 @@ mod topics;
 use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
-    AppState, Listener, Operator, OriginSettings, ServeSettings, ServerConfig, SharedState,
-    site_router,
+    AppState, InForce, Listener, Operator, OriginSettings, ServeSettings, ServerConfig,
+    SharedState, SiteHandle, site_router,
 };
 use axum::Router;
 use axum::body::Body;
@@ -99,16 +99,16 @@ const LONG_DOCUMENT: usize = 12 << 20;
 fn operator_over(store: Arc<Store>, clock: Arc<dyn Clock>) -> (Arc<Operator>, IdlePolling) {
     let services = doubles::services();
     let polling = IdlePolling::new(&store, &clock, services.clone());
-    let polled = (polling.poller.clone(), services);
-    let public_url = "https://feeds.example.org".to_owned();
-    let operator = Operator::new(store, clock, polled, Config::default(), public_url, None);
+    let url = "https://feeds.example.org";
+    let in_force = InForce::new(&Config::default(), url, services, None);
+    let operator = Operator::new(store, clock, polling.poller.clone(), in_force);
     (Arc::new(operator), polling)
 }
 
 /// The site, and what stands behind it.
 struct Site {
     store: Arc<TestStore>,
-    polling: IdlePolling,
+    polling: Arc<IdlePolling>,
     clock: ManualClock,
     room: SharedState,
     router: Router,
@@ -165,10 +165,34 @@ impl Site {
         origins: OriginSettings,
         renderer: Renderer,
     ) -> Self {
-        let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
+        let clock = ManualClock::at(at(0));
         let (operator, polling) = operator_over(store.real(), Arc::new(clock.clone()));
         doubles::tell_of_feeds(&polling, &store);
-        let parts = ServerConfig { operator, settings, folder: None, origins };
+        let parts = ServerConfig { operator, settings, folder: None, origins, before: None };
+        Self::of(parts, (store, Arc::new(polling), clock), renderer)
+    }
+
+    /// The site that takes the place of this one.
+    fn followed_by(&self, settings: ServeSettings) -> Self {
+        let parts = ServerConfig {
+            operator: Arc::clone(&self.room.operator),
+            settings,
+            folder: None,
+            origins: OriginSettings::default(),
+            before: Some(SiteHandle::new(&self.room)),
+        };
+        let behind = (Arc::clone(&self.store), Arc::clone(&self.polling), self.clock.clone());
+        let next = Self::of(parts, behind, spell);
+        self.room.hand_over(&next.room);
+        next
+    }
+
+    fn of(
+        parts: ServerConfig,
+        (store, polling, clock): (Arc<TestStore>, Arc<IdlePolling>, ManualClock),
+        renderer: Renderer,
+    ) -> Self {
+        let closing = CancellationToken::new();
         let room = AppState::new(parts, renderer, closing.clone());
         let router = site_router(room.clone(), Listener::Everybody);
         Self { store, polling, clock, room, router, closing }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config as config;
 use tidegate_core::model::{
@@ -53,12 +53,7 @@ impl Default for UsualFeeds {
 impl OriginService for Operator {
     async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
-        // The other services are copied for nobody.
-        let pass = {
-            let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
-            services.passing.pass.clone()
-        };
-        let error = match pass.send(request).await {
+        let error = match self.in_force().services.passing.pass.send(request).await {
             Ok(answer) => return Ok(answer),
             // That is no fault of the site's.
             Err(FetchError::Unsent) => return Err(PassError::Unsent),
@@ -165,7 +160,8 @@ impl Operator {
 
     /// Whether somebody subscribed to a feed at the hub.
     pub fn has_subscribers(&self, feed: &FeedName) -> bool {
-        self.hub.as_ref().is_some_and(|hub| !hub.subscriptions(Some(feed), 1).is_empty())
+        let in_force = self.in_force();
+        in_force.hub.as_ref().is_some_and(|hub| !hub.subscriptions(Some(feed), 1).is_empty())
     }
 
     /// Changes feeds that requests made: those for which `change` says so. Durable on return.

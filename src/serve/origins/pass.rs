@@ -220,7 +220,7 @@ pub(super) fn problem_of(error: PassError) -> Problem {
 /// Whether credentials are for this gateway, which no origin is to see.
 fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
     let is_ours = || {
-        room.settings.load().admin_token.admits(headers)
+        room.config.admin_token.admits(headers)
             || auth::password(headers)
                 .is_some_and(|password| room.readers.find(&password).is_some())
     };
@@ -230,7 +230,7 @@ fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
 fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
-    ForwardedFor { peer, is_trusted: room.settings.load().proxies.are_trusted(peer), name }
+    ForwardedFor { peer, is_trusted: room.proxies.are_trusted(peer), name }
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ impl Gate {
             settings: settings(),
             folder: folder.map(Path::to_path_buf),
             origins: Default::default(),
+            before: None,
         };
         let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
         let router = site_router(Arc::clone(&room), Listener::Everybody);

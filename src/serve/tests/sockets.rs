@@ -3,7 +3,7 @@
 use super::*;
 use crate::budget::BudgetShares;
 use crate::connections::{ConnectionLimits, shares};
-use crate::listen::{ServeError, serve};
+use crate::listen::{ServeError, SiteHandle, serve};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,9 +29,10 @@ pub(super) async fn serving(
 ) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let room = site.room.clone();
+    let (handle, ends) =
+        (SiteHandle::new(&site.room), (site.closing.clone(), site.closing.clone()));
     let listener = (listener, None, Listener::Everybody);
-    (at, tokio::spawn(serve(listener, room, (limits, shares(1024)))))
+    (at, tokio::spawn(serve(listener, handle, (limits, shares(1024)), ends)))
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -258,10 +259,11 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     let site = Site::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let room = site.room.clone();
+    let handle = SiteHandle::new(&site.room);
     let shares = BudgetShares { all: 2, each: 1, site: 1 };
     let listener = (listener, None, Listener::Everybody);
-    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares)));
+    let ends = (site.closing.clone(), site.closing.clone());
+    let _server = tokio::spawn(serve(listener, handle, (PATIENT, shares), ends));
     let ask = |last: u8, path: &'static str| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();

@@ -13,7 +13,7 @@ use tidegate_core::model::{FeedRecord, FeedSource};
 use tidegate_format::render::{Dialect, LinkForms};
 use tidegate_poll::testing::gateway::Publisher;
 use tidegate_poll::testing::idle::IdlePolling;
-use tidegate_serve::{self, AdminToken, Operator, ServeSettings};
+use tidegate_serve::{self, AdminToken, InForce, Operator, ServeSettings};
 use tidegate_store::Select;
 use tower::ServiceExt as _;
 
@@ -111,8 +111,8 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
     let (store, clock) = (Arc::clone(&gate.store), Arc::new(clock.clone()) as Arc<dyn Clock>);
     let services = Publisher::new("").services();
     let polling = IdlePolling::new(&store, &clock, services.clone());
-    let polled = (polling.poller, services);
-    let operator = Operator::new(store, clock, polled, Config::default(), PUBLIC.to_owned(), None);
+    let in_force = InForce::new(&Config::default(), PUBLIC, services, None);
+    let operator = Operator::new(store, clock, polling.poller, in_force);
     tidegate_serve::router(tidegate_serve::ServerConfig {
         operator: Arc::new(operator),
         settings: ServeSettings {
@@ -139,5 +139,6 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
         },
         folder: None,
         origins: Default::default(),
+        before: None,
     })
 }

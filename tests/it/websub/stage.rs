@@ -124,7 +124,7 @@ impl Stage {
     /// Reads the configuration again, without its readers.
     pub async fn revokes(&mut self) {
         self.gateway.config.readers.clear();
-        self.gateway.reload(&self.gateway.config).await.unwrap();
+        self.gateway.reload().await;
     }
 
     pub async fn delete(&self, name: &str) {
