@@ -471,7 +471,6 @@ async fn a_revoked_token_ends_what_is_open_and_all_else_goes_on_over_a_reload() 
     let own = format!("https://other.example/t/{BOB}/feeds/other-secret");
     let line = text(bob.0).await;
     assert!(line.contains(&own) && !line.contains(SECRET), "{line}");
-    problem(next.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
     for (stream, shown) in [(bobs, &*own), (everybodys, "https://other.example/feeds/news")] {
         let (mut body, mut said) = (stream.into_body(), String::new());
         while !said.contains("event: change") {
@@ -481,6 +480,7 @@ async fn a_revoked_token_ends_what_is_open_and_all_else_goes_on_over_a_reload() 
         assert!(said.contains(shown) && !said.contains(SECRET), "{said}");
     }
     assert_eq!(begun.elapsed(), Duration::from_secs(4));
+    problem(next.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
 }
 
 #[tokio::test(start_paused = true)]
