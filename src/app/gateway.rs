@@ -256,6 +256,7 @@ mod tests {
     use super::*;
     use tidegate_poll::testing::double::{StoreFault, store_of};
     use tokio::net::TcpListener;
+    use tokio::time::timeout;
 
     /// Whatever cannot be stored, the token that is let in stays the one that the log says.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -318,10 +319,14 @@ mod tests {
             asked.unwrap().status() != 404
         };
         assert!(has_hub(&first).await);
+        let mut stream = reqwest::get(format!("{first}/events")).await.unwrap();
+        assert!(stream.chunk().await.unwrap().is_some());
         gateway.reload(&config(&other, "[websub]\nhub = false\n")).await.unwrap();
         assert_eq!(gateway.origin(), first, "the same socket");
         assert!(says(&first, "https://other.example").await);
         assert!(!has_hub(&first).await);
+        let silent = timeout(Duration::from_millis(300), stream.chunk()).await;
+        assert!(silent.is_err(), "the stream goes on: {silent:?}");
 
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let elsewhere = format!("listen = \"{}\"", taken.local_addr().unwrap());
@@ -337,6 +342,8 @@ mod tests {
         assert_eq!(get(&second, "/metrics").await.unwrap().0, 404);
         assert_ne!(get(&format!("http://{own}"), "/metrics").await.unwrap().0, 404);
         assert!(get(&first, "/healthz").await.is_err(), "nobody listens there any more");
+        let ended = async { while stream.chunk().await.unwrap().is_some() {} };
+        timeout(Duration::from_secs(5), ended).await.expect("what was open there ends");
         gateway.stop().await.unwrap();
     }
 

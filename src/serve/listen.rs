@@ -9,6 +9,7 @@ use super::{
     SharedState, TlsKeys,
 };
 use arc_swap::ArcSwap;
+use futures_util::TryFutureExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -153,14 +154,18 @@ impl SiteHandle {
         let (limits, each) = (ConnectionLimits::USUAL, shares.each);
         let of = if operators.is_some() { Listener::Readers } else { Listener::Everybody };
         let ((listener, shutdown), ends) = (own, closing.clone());
-        let own = serve((listener, tls, of), self.clone(), (limits, shares), (ends, shutdown));
-        let Some((operators, shutdown)) = operators else { return own.await };
+        let own_ends = (ends, shutdown.clone());
+        let own = serve((listener, tls, of), self.clone(), (limits, shares), own_ends);
+        let Some((operators, operators_shutdown)) = operators else { return own.await };
         // Operators have as many as one client.
         let few = BudgetShares { all: each, site: each, ..shares };
-        let (of, ends) = (Listener::Operators, (closing, shutdown));
+        let (of, ends) = (Listener::Operators, (closing, operators_shutdown.clone()));
         let operators = serve((operators, None, of), self, (limits, few), ends);
-        // Whichever ends first ends the other.
-        let (one, other) = tokio::join!(own, operators);
+        // Where one fails, the other ends as well.
+        let (one, other) = tokio::join!(
+            own.inspect_err(|_| operators_shutdown.cancel()),
+            operators.inspect_err(|_| shutdown.cancel()),
+        );
         one.and(other)
     }
 }
