@@ -13,6 +13,7 @@ mod feeds;
 mod folders;
 mod freshness;
 mod golden;
+mod handover;
 mod headers;
 mod large;
 mod metrics;
