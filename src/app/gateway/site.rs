@@ -256,21 +256,20 @@ impl RunningSite {
         self,
         next: &Self,
     ) -> impl Future<Output = Result<(), AppError>> + use<> {
-        let sockets = |site: &Self| {
-            let (own, operators) = &site.sockets;
-            [Some(own.wanted), operators.as_ref().map(|socket| socket.wanted)]
-        };
-        let kept = sockets(next);
-        self.end(move |socket| kept.contains(&Some(socket.wanted)))
+        let (own, operators) = &self.sockets;
+        let (next_own, next_operators) = &next.sockets;
+        let wanted = |socket: &Option<Socket>| socket.as_ref().map(|socket| socket.wanted);
+        let are_kept = (own.wanted == next_own.wanted, wanted(operators) == wanted(next_operators));
+        self.end(are_kept)
     }
 
-    /// Ends it; the connections go on that came to a socket that `is_kept`.
-    async fn end(self, is_kept: impl Fn(&Socket) -> bool) -> Result<(), AppError> {
+    /// Ends it; connections go on that came to a socket that is kept.
+    async fn end(self, are_kept: (bool, bool)) -> Result<(), AppError> {
         self.closing.cancel();
-        let (own, operators) = self.sockets;
         // Nobody is to wait at a socket where nobody listens any more.
-        for socket in [Some(own), operators].into_iter().flatten() {
-            if !is_kept(&socket) {
+        let (own, operators) = self.sockets;
+        for (socket, is_kept) in [(Some(own), are_kept.0), (operators, are_kept.1)] {
+            if let Some(socket) = socket.filter(|_| !is_kept) {
                 socket.serving.cancel();
             }
         }
@@ -287,6 +286,6 @@ impl RunningSite {
 
     /// Ends, once the answers in flight are finished.
     pub(super) async fn stop(self) -> Result<(), AppError> {
-        self.end(|_| false).await
+        self.end((false, false)).await
     }
 }
