@@ -45,7 +45,7 @@ fn summary(name: &str, checked: &Checked) -> String {
         }
     };
     let (least, most) = (written(polling.min_interval), written(polling.max_interval));
-    let polled = config.feeds.iter().filter(|feed| feed.url.is_some()).count();
+    let polled = config.feeds.iter().filter(|feed| feed.has_upstream()).count();
     let feeds = counted(polled, "feed");
     lines.push(format!("  polls {feeds}, each every {least} to {most}, {private}"));
     if let Some(proxy) = &polling.proxy {
@@ -53,7 +53,7 @@ fn summary(name: &str, checked: &Checked) -> String {
     }
     let local = || config.feeds.iter().filter(|feed| feed.options.sharing.local);
     if local().next().is_some() {
-        let shared = match local().filter(|feed| feed.url.is_some()).count() {
+        let shared = match local().filter(|feed| feed.has_upstream()).count() {
             0 => String::new(),
             shared => format!(", {shared} of them polled as well"),
         };

@@ -11,7 +11,7 @@ use super::polling::{Polling, in_order};
 use super::sheet::Sheet;
 use super::websub::Websub;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use tidegate_core::model::{FeedName, FeedOptions, FeedSource};
+use tidegate_core::model::{FeedName, FeedOptions, FeedRecord, FeedSource};
 use tidegate_net::origin::{OriginConfig, OriginPlace};
 
 /// The feeds and aggregates that stood the check, and every name that is taken, with the line where
@@ -31,15 +31,16 @@ impl Feeds {
 
     /// Takes a table whose name, and whatever else it needs, is good.
     fn take(&mut self, name: Option<FeedName>, table: FeedSettings) {
-        let feed = |name| FeedConfig {
+        let url = table.url.map(String::from).unwrap_or_default();
+        let record = |name| FeedRecord {
             options: table.options,
             access: table.access.or_none(),
-            webhook: table.webhook,
             private: table.private.unwrap_or_default(),
             adds_feeds: table.adds_feeds,
-            path: table.path,
-            ..FeedConfig::new(name, table.url, FeedSource::File)
+            ..FeedRecord::new(name, url, FeedSource::File)
         };
+        let (webhook, path) = (table.webhook, table.path);
+        let feed = |name| FeedConfig { record: record(name), webhook, path };
         self.checked.extend(name.map(feed));
     }
 }

@@ -3,7 +3,7 @@
 use super::{Config, FeedConfig, feed_name, without_login};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tidegate_core::model::FeedSource;
+use tidegate_core::model::{FeedRecord, FeedSource};
 use url::Url;
 
 /// What the command line says over the file; applied anew whenever the file is read again.
@@ -49,13 +49,13 @@ fn add(config: &mut Config, url: &Url) {
     let (url, access) = without_login(url.clone());
     // With other credentials it is another feed.
     let is_other = |feed: &FeedConfig| access.is_some() && feed.access != access;
-    if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(&url) && !is_other(feed)) {
+    if config.feeds.iter().any(|feed| feed.url == url.as_str() && !is_other(feed)) {
         return;
     }
     let name = feed_name(&url, |name| config.feeds.iter().any(|feed| feed.name == *name));
-    let feed =
-        |name| FeedConfig { access, ..FeedConfig::new(name, Some(url), FeedSource::CommandLine) };
-    config.feeds.extend(name.map(feed));
+    let record =
+        |name| FeedRecord { access, ..FeedRecord::new(name, url, FeedSource::CommandLine) };
+    config.feeds.extend(name.map(record).map(FeedConfig::from));
 }
 
 #[cfg(test)]

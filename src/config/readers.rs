@@ -201,7 +201,7 @@ mod tests {
         );
         let checked = checked.unwrap();
         assert!(checked.config.feeds.iter().all(|feed| feed.private));
-        assert!(checked.config.feeds[0].record().private);
+        assert!(checked.config.feeds[0].record.private);
     }
 
     #[test]

@@ -41,8 +41,7 @@ section! {
         /// The data folder.
         ///
         /// One process at a time uses it. Another one needs a restart. With PostgreSQL it has only what is this machine's: the
-        /// administration token that was made at the first start, a certificate that the gateway got by itself,
-        /// and large documents while they are sent.
+        /// administration token that was made at the first start, and large documents while they are sent.
         path: PathBuf = path("a folder"), Preset("\"tidegate-data\"");
         /// How much must stay free on the file system of the data folder; of a small one 2 %, where
         /// that is less. Below it nothing new is taken in, and reading goes on.

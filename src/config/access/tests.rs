@@ -69,7 +69,7 @@ fn credentials_in_an_address_become_secrets_however_it_is_given() {
     let shown = |config: &Config| {
         let feeds = config.feeds.iter();
         let shown = |access: &FeedAccess| access.login.clone();
-        let said = feeds.map(|f| (f.record().url, f.access.as_deref().and_then(shown)));
+        let said = feeds.map(|f| (f.url.clone(), f.access.as_deref().and_then(shown)));
         said.collect::<Vec<_>>()
     };
     let text =

@@ -50,7 +50,8 @@ async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
     assert_eq!(stage.publisher.requests(), asked);
     // It is in the file again, beside a new one.
     config.feeds.push(feed.clone());
-    let other = tidegate_config::FeedConfig { name: FeedName::new("other").unwrap(), ..feed };
+    let mut other = feed;
+    other.record.name = FeedName::new("other").unwrap();
     config.feeds.push(other);
     stage.gateway_mut().reload(&config).await.unwrap();
     assert_eq!(stage.status().await["standing"], "active");
