@@ -5,7 +5,7 @@ mod site;
 
 use super::disk::LastingStore;
 use super::{AppError, ErrorContext, disk, feeds, followers, maintenance, origins, outgoing};
-use site::{PreparedSite, RunningSite};
+use site::{PreparedSite, RunningSite, SocketKey};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +61,11 @@ pub struct Gateway {
 }
 
 /// Why the address cannot be listened on, and what to do.
-fn refused((listen, key): (SocketAddr, &str), error: std::io::Error) -> AppError {
-    let choose = if key == "listen" { "--listen or server.listen" } else { "server.admin_listen" };
+fn refused((listen, key): (SocketAddr, SocketKey), error: std::io::Error) -> AppError {
+    let choose = match key {
+        SocketKey::Listen => "--listen or server.listen",
+        SocketKey::AdminListen => "server.admin_listen",
+    };
     let advice = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!(
@@ -156,7 +159,7 @@ impl Gateway {
 
     /// The address that it listens on.
     pub const fn address(&self) -> SocketAddr {
-        self.site.address()
+        self.site.address
     }
 
     /// The address that administration has of its own, where it has one.
@@ -203,8 +206,7 @@ impl Gateway {
         let next =
             prepared.put_in_force(&self.ground, &config, &operator, Some(&mut self.site)).await;
         drop(turn);
-        let last = std::mem::replace(&mut self.site, next);
-        let ended = last.end_before(&self.site);
+        let ended = std::mem::replace(&mut self.site, next).stop();
         self.background.retain(|task| !task.is_finished());
         self.background.push(tokio::spawn(async move {
             if let Err(error) = ended.await {
@@ -344,6 +346,12 @@ mod tests {
         assert!(get(&first, "/healthz").await.is_err(), "nobody listens there any more");
         let ended = async { while stream.chunk().await.unwrap().is_some() {} };
         timeout(Duration::from_secs(5), ended).await.expect("what was open there ends");
+        // The next address covers the one that is listened on.
+        let all = format!("listen = \"0.0.0.0:{}\"", gateway.address().port());
+        let all = format!("{all}\nadmin_listen = \"127.0.0.1:0\"");
+        gateway.reload(&config(&all, "")).await.unwrap();
+        assert_eq!(get(&second, "/healthz").await.unwrap().0, 200);
+        assert_eq!(gateway.admin_address(), Some(own), "the same socket");
         gateway.stop().await.unwrap();
     }
 
@@ -352,7 +360,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listen = taken.local_addr().unwrap();
         let error = TcpListener::bind(listen).await.unwrap_err();
-        let said = refused((listen, "listen"), error).report();
+        let said = refused((listen, SocketKey::Listen), error).report();
         assert!(said.contains(&listen.to_string()) && said.contains("--listen"), "{said}");
         assert!(said.contains("another program listens there"), "{said}");
     }

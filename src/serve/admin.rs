@@ -109,7 +109,7 @@ pub(super) async fn read_detail(
             conflicts: at("/conflicts"),
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
-        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.config.keeping),
+        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.config.publish),
         feed: FeedAnswer::new(status, record, known, Some(contested), is_private, now),
         state,
         oldest,

@@ -75,7 +75,7 @@ pub(super) enum AudienceKey {
 impl Audience {
     /// That of everybody.
     pub(super) fn public(room: &AppState) -> Self {
-        let may_sign_in = !room.config.operators_apart;
+        let may_sign_in = !room.config.operators_apart();
         Self { site: Arc::clone(&room.site), sight: Sight::Public, may_sign_in, is_guess: false }
     }
 
@@ -159,7 +159,7 @@ impl Audience {
             Sight::Public => (public.site, Sight::Public),
             Sight::Operator => {
                 let of = |room: &AppState| {
-                    (room.config.admin_token.clone(), room.config.operators_apart)
+                    (room.config.admin_token.clone(), room.config.operators_apart())
                 };
                 if of(before) != of(next) {
                     return Err(Revoked);
@@ -268,7 +268,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let is_no_feed = is_feed && problem.is_some_and(|it| it.cause == ProblemCause::UnknownFeed);
     if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
         response = too_many_tokens().into_response();
-    } else if room.config.challenge
+    } else if room.config.server.challenge
         && is_no_feed
         && audience.is_public()
         && !room.readers.is_empty()
@@ -411,7 +411,9 @@ pub(super) async fn pages(
     request: Request,
     next: Next,
 ) -> Response {
-    if !room.config.pages_are_closed || !audience.is_public() || request.method() == Method::OPTIONS
+    if !room.config.pages_are_closed()
+        || !audience.is_public()
+        || request.method() == Method::OPTIONS
     {
         return next.run(request).await;
     }

@@ -45,21 +45,23 @@ const QUERY_LIMIT: usize = 8 * 1024;
 const EPOCHS: usize = 64;
 
 /// How many event streams there may be, and how many requests that wait.
-#[derive(Clone)]
 pub(super) struct EventStreams {
     streams: Arc<Budget>,
     waiting: Arc<Budget>,
 }
 
 impl EventStreams {
-    /// None yet, of a gateway with so many connections.
-    pub(super) fn new(connections: usize) -> Self {
+    /// Those of a gateway with so many connections; of `before`, those that are open.
+    pub(super) fn new(connections: usize, before: Option<&Self>) -> Self {
         let limit = connections.div_ceil(PART).min(STREAMS_AT_ONCE);
         let all = u64::try_from(limit).unwrap_or(u64::MAX);
         let shares = BudgetShares { all, each: EACH, site: all };
         // What is waited for is a change: no connection is ended for another.
-        let [streams, waiting] = [(); 2].map(|()| Budget::new(shares, Duration::MAX));
-        Self { streams, waiting }
+        let budget = |before| Budget::after(before, shares, Duration::MAX);
+        Self {
+            streams: budget(before.map(|before| &before.streams)),
+            waiting: budget(before.map(|before| &before.waiting)),
+        }
     }
 
     /// How many streams are open.
@@ -71,7 +73,7 @@ impl EventStreams {
 
 /// A permit for one more; where there is none, why.
 fn enter(budget: &Arc<Budget>, client: Client, what: &str) -> Result<HeldBudget, String> {
-    let shares = budget.shares;
+    let shares = budget.shares();
     budget.take_one(client, None, false).map_err(|end| match end {
         BudgetEnd::Share => {
             format!("{} {what} of your address are open, which is the limit", shares.each)
@@ -131,16 +133,19 @@ impl LogFollower {
     }
 
     /// Comes when [`goes_on`](Self::goes_on) is to be asked again.
-    async fn told(&self) {
-        let connection_ends = async {
-            match &self.connection {
+    fn told(&self) -> impl Future<Output = ()> + use<> {
+        let (closing, connection) = (self.room.closing.clone(), self.connection.clone());
+        let connection_ends = async move {
+            match connection {
                 Some(connection) => connection.ended().await,
                 None => pending().await,
             }
         };
-        tokio::select! {
-            () = self.room.closing.cancelled() => {}
-            () = connection_ends => {}
+        async move {
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = connection_ends => {}
+            }
         }
     }
 
@@ -161,7 +166,7 @@ impl LogFollower {
         if !self.room.closing.is_cancelled() {
             return Ok(true);
         }
-        let Some(next) = self.room.successor().cloned() else { return Ok(false) };
+        let Some(next) = self.room.successor() else { return Ok(false) };
         // As if it had never been a token.
         let nothing = |_| router::nothing_at(MASKED_PATH);
         let audience = self.audience.after(&self.room, &next).map_err(nothing)?;

@@ -315,7 +315,7 @@ async fn missing(
     let gone = |said| Problem::new(StatusCode::GONE, said).with("published_id", stub.published_id);
     Ok(match state.archives.newest.filter(|_| !deleted) {
         Some(newest) => {
-            let archives = site.archive(feed, &newest, site.config.dialect.into());
+            let archives = site.archive(feed, &newest, site.config.publish.dialect.into());
             gone(format!("{said}, and is in its archives, the newest of which is {archives}"))
                 .with("archives", archives)
         }

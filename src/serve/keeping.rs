@@ -7,12 +7,12 @@ use maud::{Markup, html};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::Publish;
 use tidegate_core::model::{
     ArchiveNote, FeedName, FeedState, ItemStatus, LedgerEntry, Revision, Snapshot, SyncId, Time,
     counted, shown_size,
 };
-use tidegate_judge::archive;
-use tidegate_store::{Holdings, Retention, StoreError};
+use tidegate_store::{Holdings, StoreError};
 use utoipa::ToSchema;
 
 /// Ages from here on are said to be for ever: a hundred years.
@@ -45,15 +45,6 @@ pub(super) async fn count(
     let counted = Arc::new(room.store.holdings(feed).await?);
     key.into_iter().for_each(|key| room.holdings.insert(key, Arc::clone(&counted)));
     Ok(counted)
-}
-
-/// How much is kept of every feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Keeping {
-    /// Of archives.
-    pub archives: archive::Policy,
-    /// Of versions, and of past orders.
-    pub past: Retention,
 }
 
 /// The part of the page about a feed.
@@ -150,7 +141,7 @@ impl KeptAnswer {
         counted: &Holdings,
         state: Option<&FeedState>,
         oldest: Option<&ArchiveNote>,
-        Keeping { archives, past }: &Keeping,
+        Publish { archives, past, .. }: &Publish,
     ) -> Self {
         Self {
             versions: counted.versions,
@@ -270,10 +261,10 @@ mod tests {
             document_bytes: 99,
             back_to: Some(at(0)),
         };
-        let mut keeping = Keeping::default();
+        let mut keeping = Publish::default();
         keeping.archives.age = Some(Duration::from_secs(90 * 86_400));
         let news = FeedName::new("news").unwrap();
-        let page = |keeping: &Keeping| {
+        let page = |keeping: &Publish| {
             let kept = KeptAnswer::new(&kept, Some(&state), Some(&oldest), keeping);
             part((&news, 4), &state, &kept, Some(&oldest)).into_string()
         };

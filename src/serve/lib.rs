@@ -75,17 +75,13 @@ pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
 pub use connections::connections_within_files;
-pub use keeping::Keeping;
-pub use listen::{ListeningSockets, ServeError, SiteHandle, SiteServer};
+pub use listen::{ServeError, SiteHandle};
 pub use openapi::api_description;
 pub use operator::{
     ExistingFeeds, Gathered, ImportedList, InForce, LIST_LIMIT, LeftOutCredentials, ListLine,
     Operator, OperatorError, PutMode, SeenList, WrittenState, decide, read_list, write_state,
 };
-pub use origins::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
-    OriginService, OriginSettings, PassError, document_or_page,
-};
+pub use origins::OriginSettings;
 pub use readers::{ReaderAccess, ReaderKey};
 pub use settings::ServeSettings;
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
@@ -113,7 +109,7 @@ use forms::SentForm;
 use log::ChangeLog;
 use metrics::Metrics;
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
-use origins::{Origins, PlaceRules};
+use origins::{AskedFeeds, Origins, PlaceRules};
 use problem::{Problem, ProblemCause, RETRY_SOON};
 use query::{Query, ReadPlan, ViewQuery};
 use readers::KnownReaders;
@@ -124,7 +120,7 @@ use shared_work::{LastMade, SingleFlight, WorkRequest, make_on_thread};
 use shares::{FairShares, Paces, Rate};
 use spool::Spool;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
 use tidegate_poll::hub::Hub;
@@ -162,6 +158,8 @@ pub struct ServerConfig {
     pub folder: Option<PathBuf>,
     /// The sites that it stands in front of.
     pub origins: OriginSettings,
+    /// What handshakes of the listener for readers are made with; `None`: it speaks no TLS.
+    pub tls: Option<Arc<TlsKeys>>,
     /// The site whose place it takes, which hands on what was counted, and the documents that it would write alike.
     pub before: Option<SiteHandle>,
 }
@@ -195,9 +193,9 @@ struct AppState {
     holdings: keeping::CountedHoldings,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
-    pushes: Semaphore,
+    pushes: Arc<Semaphore>,
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
-    pushing: FairShares<String>,
+    pushing: Arc<FairShares<String>>,
     log: Arc<ChangeLog>,
     sup: SupDocuments,
     lists: opml::Lists,
@@ -205,28 +203,32 @@ struct AppState {
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
     metrics: Metrics,
+    tls: Option<Arc<TlsKeys>>,
     /// Ends what goes on for this state alone.
     closing: CancellationToken,
-    /// The state that took the place of this one, from before `closing`.
-    next: OnceLock<SharedState>,
+    /// The state that took the place of this one, or of one after it, from before `closing`. None keeps those in between.
+    latest: Arc<Mutex<Weak<AppState>>>,
 }
 
 type SharedState = Arc<AppState>;
+
+/// What the state before had, or something new where there was none.
+fn kept<T: Clone>(before: Option<&T>, new: impl FnOnce() -> T) -> T {
+    before.cloned().unwrap_or_else(new)
+}
 
 /// What a handler answers.
 type Reply = Result<Response, Problem>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { operator, settings, folder, origins, before } = parts;
+        let ServerConfig { operator, settings, folder, origins, tls, before } = parts;
         let before = before.map(|before| before.room());
+        let before = before.as_deref();
         let (store, clock) = (Arc::clone(&operator.store), Arc::clone(&operator.clock));
         let (hub, config) = (operator.in_force().hub.clone(), Arc::new(settings));
-        let spool = before.as_ref().map_or_else(
-            || Arc::new(Spool::new(folder, Arc::clone(&store))),
-            |before| Arc::clone(&before.writing.1),
-        );
-        let metrics = before.as_ref().map_or_else(Metrics::new, |before| before.metrics.clone());
+        let metrics = kept(before.map(|before| &before.metrics), Metrics::new);
+        metrics.certificate(tls.clone());
         let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
         let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
         let rules = PlaceRules {
@@ -234,89 +236,90 @@ impl AppState {
             paths: origins.paths.clone(),
             base: site.at(""),
         };
-        let asked = Arc::clone(&origins.asked);
+        let asked = Arc::clone(operator.asked_feeds());
         let directory = Arc::new(Directory::new(
             Arc::clone(&store),
             (rules.clone(), Arc::clone(&site.places)),
             (Arc::clone(&asked), Arc::clone(&clock)),
         ));
-        let same = |before: &&SharedState| config.write_as(&before.config) && rules == before.rules;
-        let (admission, documents) = match before.as_ref().filter(same) {
-            Some(before) => (Arc::clone(&before.admission), Arc::clone(&before.documents)),
-            None => {
-                let admission = Arc::new(Admission::new(config.memory));
-                let documents =
-                    Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
-                (admission, documents)
-            }
-        };
-        let lists = opml::Lists::new(Arc::clone(&admission));
-        let contested = Contested::new(Arc::clone(&store));
-        let log = before.as_ref().map(|before| Arc::clone(&before.log));
-        let log = log.unwrap_or_else(|| Arc::new(ChangeLog::new(Arc::clone(&store))));
-        // Who is there counts for the next one as well; where that has other limits, until the stream ends.
-        let same = |before: &&SharedState| before.config.connections == config.connections;
-        let event_streams = before.as_ref().filter(same).map(|it| it.event_streams.clone());
-        let event_streams = event_streams.unwrap_or_else(|| EventStreams::new(config.connections));
+        let has_as_much = |before: &&Self| before.config.server.memory == config.server.memory;
+        let admission = before.filter(has_as_much).map(|before| &before.admission);
+        let admission = kept(admission, || Arc::new(Admission::new(config.server.memory)));
+        let writes_alike = |it: &&Self| config.write_as(&it.config) && rules == it.rules;
+        let documents = before.filter(writes_alike).map(|before| &before.documents);
+        let documents = kept(documents, || {
+            Documents::new(config.server.memory, Arc::clone(&admission), metrics.clone())
+        });
+        let spool = before.map(|before| &before.writing.1);
+        let spool = kept(spool, || Arc::new(Spool::new(folder, Arc::clone(&store))));
+        let log = before.map(|before| &before.log);
+        let log = kept(log, || Arc::new(ChangeLog::new(Arc::clone(&store))));
+        let semaphore = |permits| move || Arc::new(Semaphore::new(permits));
+        let comparisons = before.map(|before| &before.comparisons);
+        let pushes = before.map(|before| &before.pushes);
+        let pushing = before.map(|before| &before.pushing);
+        let file_bodies = before.map(|before| &before.file_bodies);
+        let event_streams = before.map(|before| &before.event_streams);
         Arc::new(Self {
-            sup: SupDocuments::new(&config.periods),
-            event_streams,
-            bodies: observe::body_budget(config.memory),
-            file_bodies: observe::file_budget(),
+            sup: SupDocuments::new(&config.sup.periods),
+            event_streams: EventStreams::new(config.connections, event_streams),
+            bodies: observe::body_budget(config.server.memory, before.map(|before| &before.bodies)),
+            file_bodies: kept(file_bodies, observe::file_budget),
             directory,
             asked,
-            origins: Origins::new(&origins, site.endpoint.as_str()),
+            origins: Origins::new(&origins, site.endpoint.as_str(), before.map(|it| &it.origins)),
             readers: KnownReaders::new(config.readers.clone()),
             sessions: Sessions::new(Arc::clone(&clock), &config.admin_token),
+            contested: Contested::new(Arc::clone(&store)),
             store,
             clock,
             operator,
             hub,
             description: OnceLock::new(),
             site,
-            proxies: Proxies::new(config.trusted_proxies.clone()),
+            proxies: Proxies::new(config.server.trusted_proxies.clone()),
             rules,
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
             overview: dashboard::Overview::new(Arc::clone(&admission)),
+            lists: opml::Lists::new(Arc::clone(&admission)),
             admission,
             documents,
             writing: (renderer, spool),
-            contested,
             holdings: keeping::nothing_counted(),
-            comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
-            pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
-            pushing: FairShares::new(1),
+            comparisons: kept(comparisons, semaphore(items::COMPARISONS_KIB)),
+            pushes: kept(pushes, semaphore(hub::PUSHES_AT_ONCE)),
+            pushing: kept(pushing, || Arc::new(FairShares::new(1))),
             log,
-            lists,
             config,
             metrics,
+            tls,
             closing,
-            next: OnceLock::new(),
+            latest: kept(before.map(|before| &before.latest), Arc::default),
         })
     }
 
     /// Has what goes on here go on at `next`, which takes the place of this one.
     fn hand_over(&self, next: &SharedState) {
-        let _ = self.next.set(Arc::clone(next));
+        *locked(&self.latest) = Arc::downgrade(next);
         self.closing.cancel();
     }
 
     /// The state in force, where another took the place of this one.
-    fn successor(&self) -> Option<&SharedState> {
-        std::iter::successors(self.next.get(), |later| later.next.get()).last()
+    fn successor(&self) -> Option<SharedState> {
+        locked(&self.latest).upgrade().filter(|latest| !std::ptr::eq(self, Arc::as_ptr(latest)))
     }
 
     /// Whether it ends, and no other state takes its place.
     fn is_ending(&self) -> bool {
-        self.closing.is_cancelled() && self.next.get().is_none()
+        self.closing.is_cancelled() && self.successor().is_none()
     }
 
     /// Comes when the last state ends.
     async fn ended(mut self: Arc<Self>) {
         loop {
             self.closing.cancelled().await;
-            match self.successor().cloned() {
+            match self.successor() {
                 Some(next) => self = next,
                 None => return,
             }

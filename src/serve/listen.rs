@@ -9,7 +9,6 @@ use super::{
     SharedState, TlsKeys,
 };
 use arc_swap::ArcSwap;
-use futures_util::TryFutureExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -50,37 +49,6 @@ pub enum ServeError {
     Listen(#[source] io::Error),
 }
 
-/// A site that is about to be served.
-pub struct SiteServer {
-    room: SharedState,
-    before: Option<SiteHandle>,
-}
-
-impl SiteServer {
-    /// A site of these parts, in force until `closing`.
-    pub fn new(parts: ServerConfig, closing: CancellationToken) -> Self {
-        let before = parts.before.clone();
-        let room = AppState::new(parts, tidegate_format::render::write, closing);
-        Self { room, before }
-    }
-
-    /// Puts it in force, in the place of the site before it: connections, event streams and long polls go on and ask this
-    /// one.
-    pub fn put_in_force(self) -> SiteHandle {
-        let Self { room, before } = self;
-        let following = Arc::clone(&room);
-        tokio::spawn(async move { following.keep_following().await });
-        match before {
-            None => SiteHandle::new(&room),
-            Some(handle) => {
-                let last = handle.0.swap(Arc::new(ListenerSites::new(&room)));
-                last.everybody.room.hand_over(&room);
-                handle
-            }
-        }
-    }
-}
-
 /// A site, as each listener answers it.
 struct ListenerSites {
     everybody: ListenerSite,
@@ -99,18 +67,24 @@ impl ListenerSites {
     }
 }
 
-/// Where a site listens, each with what ends the connections that came there, whose answers in flight finish.
-pub struct ListeningSockets {
-    pub own: (TcpListener, CancellationToken),
-    /// The one that administration has of its own (`server.admin_listen`), which speaks no TLS.
-    pub operators: Option<(TcpListener, CancellationToken)>,
-}
-
 /// The site in force, as connections ask it.
 #[derive(Clone)]
 pub struct SiteHandle(Arc<ArcSwap<ListenerSites>>);
 
 impl SiteHandle {
+    /// A site of these parts that is in force until `closing`, in the place of the one before: connections, event streams and
+    /// long polls go on and ask this one.
+    pub fn put_in_force(parts: ServerConfig, closing: CancellationToken) -> Self {
+        let before = parts.before.clone();
+        let room = AppState::new(parts, tidegate_format::render::write, closing);
+        let following = Arc::clone(&room);
+        tokio::spawn(async move { following.keep_following().await });
+        let Some(handle) = before else { return Self::new(&room) };
+        let last = handle.0.swap(Arc::new(ListenerSites::new(&room)));
+        last.everybody.room.hand_over(&room);
+        handle
+    }
+
     pub(super) fn new(room: &SharedState) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(ListenerSites::new(room))))
     }
@@ -122,10 +96,9 @@ impl SiteHandle {
     /// The site as a listener answers it.
     pub(super) fn site(&self, listener: Listener) -> ListenerSite {
         let sites = self.0.load();
-        // A connection may be older than the listener that operators have, or do not have any more.
         let site = match listener {
             Listener::Operators => &sites.operators,
-            _ if sites.everybody.room.config.operators_apart => &sites.readers,
+            _ if sites.everybody.room.config.operators_apart() => &sites.readers,
             _ => &sites.everybody,
         };
         site.clone()
@@ -140,46 +113,36 @@ impl SiteHandle {
         })
     }
 
-    /// Listens until `closing`, and serves who is connected until what ends each listener's connections.
+    /// Serves who connects to a socket until `shutdown`, whatever site is in force; answers in flight finish.
     pub async fn serve(
         self,
-        ListeningSockets { own, operators }: ListeningSockets,
-        tls: Option<Arc<TlsKeys>>,
-        closing: CancellationToken,
+        listener: TcpListener,
+        shutdown: CancellationToken,
     ) -> Result<(), ServeError> {
-        let room = self.room();
-        room.metrics.certificate(tls.clone());
-        let shares = shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX));
-        drop(room);
-        let (limits, each) = (ConnectionLimits::USUAL, shares.each);
-        let of = if operators.is_some() { Listener::Readers } else { Listener::Everybody };
-        let ((listener, shutdown), ends) = (own, closing.clone());
-        let own_ends = (ends, shutdown.clone());
-        let own = serve((listener, tls, of), self.clone(), (limits, shares), own_ends);
-        let Some((operators, operators_shutdown)) = operators else { return own.await };
-        // Operators have as many as one client.
-        let few = BudgetShares { all: each, site: each, ..shares };
-        let (of, ends) = (Listener::Operators, (closing, operators_shutdown.clone()));
-        let operators = serve((operators, None, of), self, (limits, few), ends);
-        // Where one fails, the other ends as well.
-        let (one, other) = tokio::join!(
-            own.inspect_err(|_| operators_shutdown.cancel()),
-            operators.inspect_err(|_| shutdown.cancel()),
-        );
-        one.and(other)
+        let limits = (ConnectionLimits::USUAL, shares_of_readers as SharesInForce);
+        serve((listener, Listener::Everybody), self, limits, shutdown).await
+    }
+
+    /// The same at the socket that administration has of its own (`server.admin_listen`), which speaks no TLS.
+    pub async fn serve_operators(
+        self,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let limits = (ConnectionLimits::USUAL, shares_of_operators as SharesInForce);
+        serve((listener, Listener::Operators), self, limits, shutdown).await
     }
 }
 
 /// [`SiteHandle::serve`] with its limits spelled out.
 pub(super) async fn serve(
-    (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
+    (listener, of): (TcpListener, Listener),
     site: SiteHandle,
-    (limits, shares): (ConnectionLimits, BudgetShares),
-    (closing, shutdown): (CancellationToken, CancellationToken),
+    (limits, shares): (ConnectionLimits, SharesInForce),
+    shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let open = Arc::new(Connections::new(shares));
-    let builder = Arc::new(builder());
-    let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
+    let open = Arc::new(Connections::new(shares(&site.room())));
+    let (builder, handshakes) = (Arc::new(builder()), Arc::new(Handshakes::new()));
     let connections = TaskTracker::new();
     let watching = watch_limits(Arc::clone(&open), limits, shutdown.clone());
     let (watching, told) = (tokio::spawn(watching), Paces::default());
@@ -187,19 +150,19 @@ pub(super) async fn serve(
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break Ok(()),
-            () = closing.cancelled() => break Ok(()),
-            accepted = accept(&listener, &site, &open) => accepted,
+            accepted = accept(&listener, &site, (&open, shares)) => accepted,
         };
         match accepted {
             // Closed without a word: a stream of events would take a refusal for the end.
             Ok(None) => tracing::debug!("a connection was closed; there are too many"),
             Ok(Some((stream, peer, place))) => {
-                let (builder, counted) = (Arc::clone(&builder), site.room().metrics.connection());
-                let handshakes = handshakes.clone();
+                let room = site.room();
+                let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
+                let keys = room.tls.clone().filter(|_| of != Listener::Operators);
+                let tls = keys.map(|keys| (keys, Arc::clone(&handshakes)));
                 let (site, connection) = (site.clone(), Arc::clone(&place.connection));
                 let service = SiteService { site, listener: of, peer, connection };
                 connections.spawn(async move {
-                    let tls = handshakes.as_deref();
                     serve_connection((stream, tls), (&builder, service)).await;
                     drop((counted, place));
                 });
@@ -216,7 +179,7 @@ pub(super) async fn serve(
             }
         }
     };
-    // The system refuses newcomers from here on, unless the next site listens at the same socket.
+    // The system refuses newcomers from here on.
     drop(listener);
     if ended.is_err() {
         shutdown.cancel();
@@ -225,6 +188,19 @@ pub(super) async fn serve(
     connections.wait().await;
     watching.abort();
     ended
+}
+
+/// How many connections there may be at a listener, by the state in force.
+type SharesInForce = fn(&AppState) -> BudgetShares;
+
+fn shares_of_readers(room: &AppState) -> BudgetShares {
+    shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX))
+}
+
+/// Operators have as many as one client.
+fn shares_of_operators(room: &AppState) -> BudgetShares {
+    let BudgetShares { each, .. } = shares_of_readers(room);
+    BudgetShares { all: each, each, site: each }
 }
 
 /// Ends what comes to a limit, for as long as it runs.
@@ -247,11 +223,12 @@ async fn watch_limits(
 async fn accept(
     listener: &TcpListener,
     site: &SiteHandle,
-    open: &Connections,
+    (open, shares): (&Connections, SharesInForce),
 ) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
     let room = site.room();
     let peer = from.ip();
+    open.set_shares(shares(&room));
     let is_proxy = room.proxies.are_trusted(peer);
     let place = open.place(Client::at(peer), is_proxy);
     if open.has_its_share(Client::at(peer)) {
@@ -267,7 +244,7 @@ fn passes(error: &io::Error) -> bool {
 }
 
 async fn serve_connection(
-    (stream, tls): (TcpStream, Option<&Handshakes>),
+    (stream, tls): (TcpStream, Option<(Arc<TlsKeys>, Arc<Handshakes>)>),
     (builder, service): (&Builder<TokioExecutor>, SiteService),
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.
@@ -277,11 +254,12 @@ async fn serve_connection(
         return;
     }
     let stream = WatchedStream::new(stream, Arc::clone(&service.connection));
-    let Some(tls) = tls else { return answer(stream, builder, service).await };
+    let Some((keys, handshakes)) = tls else { return answer(stream, builder, service).await };
     let Peer(peer) = service.peer;
     let is_proxy = service.site.room().proxies.are_trusted(peer);
     let client = (!is_proxy).then(|| Client::at(peer));
-    if let Some(stream) = tls.accept(stream, client, &service.connection).await {
+    let shaking = handshakes.accept(&keys, stream, client, &service.connection);
+    if let Some(stream) = shaking.await {
         answer(stream, builder, service).await;
     }
 }

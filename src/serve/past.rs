@@ -72,7 +72,9 @@ impl AppState {
         is_list: bool,
     ) -> Result<Rendition, Problem> {
         let select = match request.kind {
-            ViewKind::Sync if !is_list => PastSelect::Since(Tick::at(at.minus(self.config.window))),
+            ViewKind::Sync if !is_list => {
+                PastSelect::Since(Tick::at(at.minus(self.config.publish.window)))
+            }
             ViewKind::Complete | ViewKind::Sync => PastSelect::All,
             ViewKind::Reader => PastSelect::Current,
         };
@@ -86,7 +88,7 @@ impl AppState {
             ViewKind::Sync => {
                 // A list is told whole, so that everything stands where it stood.
                 let whole = (container == Container::Opml).then(|| view.items.clone());
-                let mut shown = PastWindow::at(view, at, self.config.window, request.seen)?;
+                let mut shown = PastWindow::at(view, at, self.config.publish.window, request.seen)?;
                 shown.view.items = whole.unwrap_or(shown.view.items);
                 shown
             }
@@ -249,7 +251,7 @@ fn document(
         ..site.addresses(record, form, site_page)
     };
     let history = HistoryPlace {
-        forms: site.config.history,
+        forms: site.config.publish.history_links,
         complete: false,
         previous: place.note.previous.as_ref().map(at),
         archive: Some(ArchiveDocument {

@@ -3,61 +3,122 @@
 use super::{Ground, Outside, refused, settings};
 use crate::app::tls::CertificateFiles;
 use crate::app::{AppError, ErrorContext, disk, origins, outgoing, token};
+use socket2::{Domain, Protocol, SockRef, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tidegate_config::{Config, PageAudience};
+use tidegate_config::Config;
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::{Calling, Hub, HubConfig, Topics};
 use tidegate_serve::{
-    self as serve, AdminToken, InForce, ListeningSockets, Operator, ReaderAccess, ServeError,
-    SiteHandle, SiteServer,
+    self as serve, AdminToken, InForce, Operator, ReaderAccess, ServeError, SiteHandle,
 };
 use tidegate_store::SharedSettings;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A socket that is listened on: the next configuration listens there as well, where it names the same address.
+/// How many connections the system takes before they are accepted.
+const BACKLOG: i32 = 1024;
+
+/// A socket that is served, whatever site is in force: it goes on with the next configuration where that names the same
+/// address by the same key.
 struct Socket {
+    key: SocketKey,
     wanted: SocketAddr,
     address: SocketAddr,
+    /// The same socket, of which the system is told whether others may have its address.
     socket: std::net::TcpListener,
-    /// Ends the connections that came there.
-    serving: CancellationToken,
+    shutdown: CancellationToken,
+    task: JoinHandle<Result<(), ServeError>>,
 }
 
-impl Socket {
-    /// Listens at the address of a key of `[server]`: on the socket of `before` where it has that address, or on one that
-    /// was handed over.
-    async fn listen(
-        (wanted, key): (SocketAddr, &str),
-        before: Option<&Self>,
+/// For whom a socket is, by its key of `[server]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SocketKey {
+    Listen,
+    AdminListen,
+}
+
+/// A socket that a configuration names.
+struct PreparedSocket {
+    key: SocketKey,
+    wanted: SocketAddr,
+    address: SocketAddr,
+    /// `None`: it is served already.
+    opened: Option<(std::net::TcpListener, TcpListener)>,
+}
+
+impl PreparedSocket {
+    /// Listens at the address of a key, where none of the sockets that go on does so; or on the socket that was handed over
+    /// for it.
+    fn new(
+        (key, wanted): (SocketKey, SocketAddr),
+        (kept, ending): &(Vec<&Socket>, Vec<&Socket>),
         given: Option<&std::net::TcpListener>,
-    ) -> Result<(Self, TcpListener), AppError> {
-        let before = before.filter(|before| before.wanted == wanted);
-        let serving = before.map(|before| before.serving.clone()).unwrap_or_default();
-        let socket = match before.map(|before| &before.socket).or(given) {
-            Some(there) => there.try_clone(),
-            None => {
-                let bound = TcpListener::bind(wanted).await;
-                bound.map_err(|error| refused((wanted, key), error))?.into_std()
+    ) -> Result<Self, AppError> {
+        if let Some(socket) = kept.iter().find(|socket| socket.key == key) {
+            return Ok(Self { key, wanted, address: socket.address, opened: None });
+        }
+        let socket = match given {
+            Some(given) => {
+                given.try_clone().context("the socket that was handed over is of no use")?
             }
+            None => bind(wanted, ending).map_err(|error| refused((wanted, key), error))?,
         };
-        let listen = |socket: &std::net::TcpListener| -> std::io::Result<_> {
+        let open = || {
             socket.set_nonblocking(true)?;
-            Ok((socket.local_addr()?, TcpListener::from_std(socket.try_clone()?)?))
+            Ok::<_, std::io::Error>((
+                socket.local_addr()?,
+                TcpListener::from_std(socket.try_clone()?)?,
+            ))
         };
-        let listening = socket.and_then(|socket| listen(&socket).map(|opened| (socket, opened)));
-        let (socket, (address, listener)) =
-            listening.context(format!("the socket of server.{key} is of no use"))?;
-        Ok((Self { wanted, address, socket, serving }, listener))
+        let (address, listener) = open().context(format!("the socket at {wanted} is of no use"))?;
+        Ok(Self { key, wanted, address, opened: Some((socket, listener)) })
     }
+
+    /// Serves it with the site in force; `before`: the sockets that are served, which lose this one where it goes on.
+    fn serve(self, before: &mut Vec<Socket>, site: &SiteHandle) -> Option<Socket> {
+        let Self { key, wanted, address, opened } = self;
+        let Some((socket, listener)) = opened else {
+            let at = before.iter().position(|socket| socket.key == key)?;
+            return Some(before.swap_remove(at));
+        };
+        let (shutdown, site) = (CancellationToken::new(), site.clone());
+        let ends = shutdown.clone();
+        let task = match key {
+            SocketKey::Listen => tokio::spawn(site.serve(listener, ends)),
+            SocketKey::AdminListen => tokio::spawn(site.serve_operators(listener, ends)),
+        };
+        Some(Socket { key, wanted, address, socket, shutdown, task })
+    }
+}
+
+/// Listens at an address, which may be one that sockets of ours cover that end once this one is served.
+fn bind(wanted: SocketAddr, ending: &[&Socket]) -> std::io::Result<std::net::TcpListener> {
+    let listen = || {
+        let domain = Domain::for_address(wanted);
+        let socket = socket2::Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(!ending.is_empty())?;
+        socket.bind(&wanted.into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_reuse_port(false)?;
+        Ok(socket.into())
+    };
+    // Programs of others never share it: the system lets them where all who listen there say so.
+    let share = |is_shared| {
+        let mut all = ending.iter().map(|of| SockRef::from(&of.socket).set_reuse_port(is_shared));
+        all.try_for_each(|set| set)
+    };
+    let listening = share(true).and_then(|()| listen());
+    share(false)?;
+    listening
 }
 
 /// A configuration with all that it needs and that may fail, none of it in force yet.
 pub(super) struct PreparedSite {
-    sockets: (Socket, Option<Socket>),
-    listeners: (TcpListener, Option<TcpListener>),
+    sockets: Vec<PreparedSocket>,
+    address: SocketAddr,
     origin: String,
     pub(super) public_url: String,
     tls: Option<CertificateFiles>,
@@ -73,12 +134,12 @@ pub(super) struct PreparedSite {
 pub(super) struct RunningSite {
     /// Where it is reached at the address that it listens on.
     pub(super) origin: String,
-    sockets: (Socket, Option<Socket>),
+    pub(super) address: SocketAddr,
+    sockets: Vec<Socket>,
     admin_token: AdminToken,
     handle: SiteHandle,
-    /// Ends what belongs to this configuration alone: listening, and the look at its certificate.
+    /// Ends what belongs to this configuration alone.
     closing: CancellationToken,
-    serve_task: JoinHandle<Result<(), ServeError>>,
     hub: Option<RunningHub>,
 }
 
@@ -97,20 +158,21 @@ impl PreparedSite {
         before: Option<(&RunningSite, &Config)>,
     ) -> Result<Self, AppError> {
         let site = before.map(|(site, _)| site);
-        let sockets = site.map(|site| &site.sockets);
         let Outside { clock, listener: given, admin_listener: operators, .. } = &ground.outside;
-        let (given, operators) = (given.as_deref(), operators.as_deref());
-        let wanted = (config.server.listen, "listen");
-        let (socket, listener) = Socket::listen(wanted, sockets.map(|(own, _)| own), given).await?;
-        let of_operators = match config.server.admin_listen {
-            Some(wanted) => {
-                let own = sockets.and_then(|(_, own)| own.as_ref());
-                Some(Socket::listen((wanted, "admin_listen"), own, operators).await?)
-            }
-            None => None,
+        let own = (SocketKey::Listen, config.server.listen);
+        let of_operators = config.server.admin_listen.map(|own| (SocketKey::AdminListen, own));
+        let goes_on = |socket: &&Socket| {
+            let named = (socket.key, socket.wanted);
+            named == own || Some(named) == of_operators
         };
-        let (admin_socket, admin_listener) = of_operators.unzip();
-        let origin = config.server.origin(socket.address);
+        let served = site.map_or(&[][..], |site| &site.sockets).iter().partition(goes_on);
+        let own = PreparedSocket::new(own, &served, given.as_deref())?;
+        let address = own.address;
+        let origin = config.server.origin(address);
+        let mut sockets = vec![own];
+        if let Some(named) = of_operators {
+            sockets.push(PreparedSocket::new(named, &served, operators.as_deref())?);
+        }
         let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
         let fetch = outgoing::fetch_settings(config, &public_url);
         let services = outgoing::services(fetch.clone())?;
@@ -131,8 +193,8 @@ impl PreparedSite {
         let shared = ground.store.gateways().map(|_| settings::shared(config, &public_url));
         let in_force = before.map(|(site, config)| (config, &site.admin_token));
         Ok(Self {
-            sockets: (socket, admin_socket),
-            listeners: (listener, admin_listener),
+            sockets,
+            address,
             origin,
             tls: CertificateFiles::find(config, clock.now())?,
             admin_token: token::admin_token(config, in_force)?,
@@ -156,7 +218,7 @@ impl PreparedSite {
         ground: &Ground,
         config: &Config,
         operator: &Arc<Operator>,
-        before: Option<&mut RunningSite>,
+        mut before: Option<&mut RunningSite>,
     ) -> RunningSite {
         let store = &ground.store;
         if let Some((gateways, settings)) = store.gateways().zip(self.shared) {
@@ -167,52 +229,30 @@ impl PreparedSite {
             hub.reconfigure(self.calling, outgoing::hub(config));
             outgoing::keep_webhooks(hub, config, store.as_ref()).await;
         }
-        let settings = serve::ServeSettings {
-            public_url: self.public_url.clone(),
-            connections: serve::connections_within_files(config.server.connections),
-            memory: config.server.memory,
-            trusted_proxies: config.server.trusted_proxies.clone(),
-            admin_token: self.admin_token.clone(),
-            dialect: config.publish.dialect,
-            window: config.publish.window,
-            history: config.publish.history_links,
-            absolute_urls: config.publish.absolute_urls,
-            keep_new_feed_url: config.publish.keep_new_feed_url,
-            deltas: config.publish.deltas,
-            periods: config.sup.periods.clone(),
-            hub: config.websub.hub,
-            cloud: config.websub.hub && config.websub.rsscloud,
-            keeping: serve::Keeping {
-                archives: config.publish.archives,
-                past: config.publish.past,
-            },
-            readers: self.readers,
-            challenge: config.server.challenge,
-            pages_are_closed: config.server.pages == PageAudience::Operators,
-            operators_apart: config.server.admin_listen.is_some(),
-            is_indexed: config.server.indexed,
-        };
+        let settings = serve::ServeSettings::new(
+            config,
+            self.public_url.clone(),
+            serve::connections_within_files(config.server.connections),
+            (self.admin_token.clone(), self.readers),
+        );
         let parts = serve::ServerConfig {
             operator: Arc::clone(operator),
             settings,
             folder: disk::keeps(config).then(|| config.store.path.clone()),
-            origins: origins::settings(config, &self.public_url, operator),
+            origins: origins::settings(config, &self.public_url),
+            tls: self.tls.as_ref().map(CertificateFiles::keys),
             before: before.as_ref().map(|before| before.handle.clone()),
         };
         let closing = CancellationToken::new();
-        let handle = SiteServer::new(parts, closing.clone()).put_in_force();
-        let running = before.and_then(|before| before.hub.take_if(|_| self.hub.is_some()));
-        let keys = self.tls.as_ref().map(CertificateFiles::keys);
-        let (own, operators) = &self.sockets;
-        let operators = operators.as_ref().map(|socket| socket.serving.clone());
-        let listeners = ListeningSockets {
-            own: (self.listeners.0, own.serving.clone()),
-            operators: self.listeners.1.zip(operators),
-        };
-        let serve_task = tokio::spawn(handle.clone().serve(listeners, keys, closing.clone()));
+        let handle = SiteHandle::put_in_force(parts, closing.clone());
+        let mut none = Vec::new();
+        let served = before.as_mut().map_or(&mut none, |before| &mut before.sockets);
+        let sockets = self.sockets.into_iter();
+        let sockets = sockets.filter_map(|socket| socket.serve(served, &handle)).collect();
         if let Some(tls) = self.tls {
             tokio::spawn(tls.watch(Arc::clone(&ground.outside.clock), closing.clone()));
         }
+        let running = before.and_then(|before| before.hub.take_if(|_| self.hub.is_some()));
         let hub = match running {
             Some(running) => {
                 // Readers whose token is revoked have topics no more.
@@ -221,8 +261,8 @@ impl PreparedSite {
             }
             None => self.hub.map(|hub| RunningHub::start(hub, handle.topics())),
         };
-        let (origin, sockets, admin_token) = (self.origin, self.sockets, self.admin_token);
-        RunningSite { origin, sockets, admin_token, handle, closing, serve_task, hub }
+        let Self { origin, address, admin_token, .. } = self;
+        RunningSite { origin, address, sockets, admin_token, handle, closing, hub }
     }
 }
 
@@ -235,57 +275,39 @@ impl RunningHub {
 }
 
 impl RunningSite {
-    /// The address that it listens on.
-    pub(super) const fn address(&self) -> SocketAddr {
-        self.sockets.0.address
-    }
-
     /// The address that administration has of its own, where it has one.
     pub(super) fn admin_address(&self) -> Option<SocketAddr> {
-        self.sockets.1.as_ref().map(|socket| socket.address)
+        let own = self.sockets.iter().find(|socket| socket.key == SocketKey::AdminListen);
+        own.map(|socket| socket.address)
     }
 
     /// Whether serving or the hub has ended by itself.
     pub(super) fn has_failed(&self) -> bool {
         let hub_ended = self.hub.as_ref().is_some_and(|hub| hub.task.is_finished());
-        self.serve_task.is_finished() || hub_ended
+        self.sockets.iter().any(|socket| socket.task.is_finished()) || hub_ended
     }
 
-    /// Ends what does not go on with `next`, and waits for its connections.
-    pub(super) fn end_before(
-        self,
-        next: &Self,
-    ) -> impl Future<Output = Result<(), AppError>> + use<> {
-        let (own, operators) = &self.sockets;
-        let (next_own, next_operators) = &next.sockets;
-        let wanted = |socket: &Option<Socket>| socket.as_ref().map(|socket| socket.wanted);
-        let are_kept = (own.wanted == next_own.wanted, wanted(operators) == wanted(next_operators));
-        self.end(are_kept)
-    }
-
-    /// Ends it; connections go on that came to a socket that is kept.
-    async fn end(self, are_kept: (bool, bool)) -> Result<(), AppError> {
+    /// Ends, once the answers in flight are finished. What went on to another site is none of it any more.
+    pub(super) async fn stop(self) -> Result<(), AppError> {
         self.closing.cancel();
-        // Nobody is to wait at a socket where nobody listens any more.
-        let (own, operators) = self.sockets;
-        for (socket, is_kept) in [(Some(own), are_kept.0), (operators, are_kept.1)] {
-            if let Some(socket) = socket.filter(|_| !is_kept) {
-                socket.serving.cancel();
-            }
-        }
+        // The system refuses newcomers once nothing has the socket any more.
+        let end = |Socket { shutdown, task, .. }: Socket| {
+            shutdown.cancel();
+            task
+        };
+        let serving: Vec<_> = self.sockets.into_iter().map(end).collect();
         let hub = self.hub.map(|hub| {
             hub.ends.cancel();
             hub.task
         });
-        let served = self.serve_task.await;
+        let mut served = Ok(());
+        for task in serving {
+            let ended = task.await.context("serving ended badly");
+            served = served.and(ended.and_then(|ended| ended.context("serving failed")));
+        }
         if let Some(task) = hub {
             task.await.context("the hub ended badly")?;
         }
-        served.context("serving ended badly")?.context("serving failed")
-    }
-
-    /// Ends, once the answers in flight are finished.
-    pub(super) async fn stop(self) -> Result<(), AppError> {
-        self.end((false, false)).await
+        served
     }
 }

@@ -1,11 +1,11 @@
 //! Feeds that requests make, and requests that are passed on to origins.
 
 use super::{Operator, OperatorError};
-use crate::{
-    AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
-    OriginService, PassError, document_or_page,
+use crate::origins::{
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, PassError,
+    document_or_page,
 };
-use async_trait::async_trait;
+use crate::{AskedFeeds, Cache};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use std::collections::HashSet;
@@ -49,9 +49,9 @@ impl Default for UsualFeeds {
     }
 }
 
-#[async_trait]
-impl OriginService for Operator {
-    async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
+impl Operator {
+    /// Passes a request on to an origin.
+    pub(crate) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
         let error = match self.in_force().services.passing.pass.send(request).await {
             Ok(answer) => return Ok(answer),
@@ -74,7 +74,9 @@ impl OriginService for Operator {
         })
     }
 
-    async fn make_feed(
+    /// Makes a feed of an address of an admitted site. `answer`: what its first poll takes; without it the poll
+    /// asks. On return the feed is durable and, where that went well, its first document judged.
+    pub(crate) async fn make_feed(
         &self,
         site: &AdmittedSite,
         url: &Url,
@@ -96,7 +98,8 @@ impl OriginService for Operator {
         }
     }
 
-    async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
+    /// Has a feed that a request made read what its site answered to another one, since the gateway's own polls fail.
+    pub(crate) async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
         let base = url.clone();
         let read = move |text: &str| feed_in(text, &base);
         if self.read_text(answer.clone(), read).await.is_none() {
@@ -118,11 +121,14 @@ impl OriginService for Operator {
         }
     }
 
-    fn polled_with(&self) -> HeaderMap {
+    /// What every poll says of the gateway: how it names itself and what it reads.
+    pub(crate) fn polled_with(&self) -> HeaderMap {
         self.services().passing.polled_with
     }
 
-    async fn discover(
+    /// Looks at an address of an admitted site, and asks nothing of any other. `is_read`: whether an answer with these
+    /// headers is read.
+    pub(crate) async fn discover(
         &self,
         site: &AdmittedSite,
         url: &Url,
@@ -133,14 +139,16 @@ impl OriginService for Operator {
         looking.unwrap_or(FoundAddress::Nothing)
     }
 
-    async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
+    /// The feed that is where sites usually have it, with its title.
+    pub(crate) async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
         let (known, _) = self.usual_feeds.0.get_or_insert(site.url.clone(), OnceCell::new());
         let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_usual_feed(site));
         // Of many who look, one asks.
         known?.get_or_init(|| async { looking.await.ok().flatten() }).await.clone()
     }
 
-    async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
+    /// The feeds that a page names; none where it cannot be read.
+    pub(crate) async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
         let page = page.clone();
         let found = self.read_text(answer, move |text| Some(links_in(text, &page))).await;
         found.unwrap_or_default().into_iter().map(|(url, _)| url).collect()

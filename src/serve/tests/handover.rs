@@ -2,6 +2,8 @@
 
 use super::private::{ANN, BOB, SECRET, announcing, readers, site};
 use super::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 /// A site that takes the place of another has its documents where it would write them alike, and its counts.
 #[tokio::test]
@@ -13,9 +15,60 @@ async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     assert_eq!(next.get("/feeds/news").await.status(), 200);
     assert_eq!((misses(&next), misses(&before)), (1, 1));
     problem(next.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
-    let other = next.followed_by(ServeSettings { absolute_urls: true, ..announcing() });
+    let other = next.followed_by(with(announcing(), |it| it.publish.absolute_urls = true));
     assert_eq!(other.get("/feeds/news").await.status(), 200);
     assert_eq!(misses(&next), 2, "it is written anew");
+}
+
+/// However often a configuration follows another, what is open counts, and within the limits in force.
+#[tokio::test]
+async fn what_is_open_counts_at_the_next_site() {
+    let first = site();
+    let stream = first.get("/events").await;
+    let body = first.get("/feeds/news").await;
+    let held = first.room.bodies.held();
+    assert_eq!((first.room.event_streams.open_streams(), held.0), (1, 1));
+    let few = || with(announcing(), |it| (it.connections, it.server.memory) = (4, 64 << 20));
+    let next = first.followed_by(few()).followed_by(few());
+    assert_eq!((next.room.event_streams.open_streams(), next.room.bodies.held()), (1, held));
+    assert_eq!(next.room.bodies.shares().all, 64 << 20);
+    let full = text(next.get("/events").await).await;
+    assert!(full.contains("which is the limit"), "a quarter of four: {full}");
+    drop((stream, body));
+    tokio::task::yield_now().await;
+    assert_eq!(next.room.bodies.held(), (0, 0));
+    let mut more = next.get("/events").await.into_body();
+    assert!(more.frame().await.is_some());
+    assert_eq!(next.room.event_streams.open_streams(), 1);
+}
+
+/// A listener goes on whatever site is in force, and so do its connections: those of one client are its share still.
+#[tokio::test]
+async fn connections_count_at_the_next_site() {
+    let first = site();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (handle, closing) = (SiteHandle::new(&first.room), first.closing.clone());
+    let _server = tokio::spawn(handle.clone().serve(listener, closing.clone()));
+    let open = async || {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream.write_all(b"GET /events HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let read = stream.read(&mut [0; 64]).await.unwrap_or_default();
+        (read > 0).then_some(stream)
+    };
+    let own = open().await;
+    assert!(own.is_some());
+    let settings = ServeSettings { connections: 16, ..announcing() };
+    let (operator, origins) = (Arc::clone(&first.room.operator), OriginSettings::default());
+    let (tls, before) = (None, Some(handle));
+    let parts = ServerConfig { operator, settings, folder: None, origins, tls, before };
+    SiteHandle::put_in_force(parts, closing);
+    let second = open().await;
+    assert!(second.is_some() && open().await.is_none(), "two of sixteen are one client's");
+    drop(own);
+    while open().await.is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,7 +57,11 @@ pub(super) fn store() -> TestStore {
 }
 
 pub(super) fn announcing() -> ServeSettings {
-    ServeSettings { periods: vec![60, 300], readers: readers(), hub: true, ..settings() }
+    with(settings(), |it| {
+        it.sup.periods = vec![60, 300];
+        (it.websub.hub, it.websub.rsscloud) = (true, false);
+        it.readers = readers();
+    })
 }
 
 pub(super) fn site() -> Site {
@@ -121,7 +125,7 @@ async fn nothing_public_names_a_private_feed() {
 #[tokio::test(start_paused = true)]
 async fn a_private_feed_is_as_unknown_as_one_that_is_none() {
     for challenge in [false, true] {
-        let site = Site::with(store(), ServeSettings { challenge, ..announcing() });
+        let site = Site::with(store(), with(announcing(), |it| it.server.challenge = challenge));
         let conditions = [("if-none-match", "*"), ("accept", "text/html"), ("a-im", "feed")];
         let bob = format!("Basic {}", BASE64.encode(format!("bob:{BOB}").as_bytes()));
         let asks: [&[(&str, &str)]; 4] = [
