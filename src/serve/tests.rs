@@ -150,14 +150,14 @@ impl Site {
     }
 
     /// The same in front of a site, of which it polls what becomes a feed.
-    async fn before(
+    fn before(
         (store, settings): (TestStore, ServeSettings),
         origins: OriginSettings,
         site: &Arc<ScriptedSite>,
     ) -> Self {
         let site = (origins, site.services());
         let site = Self::written(Arc::new(store), settings, site, spell);
-        site.polling.start().await;
+        site.polling.start_empty();
         site
     }
 

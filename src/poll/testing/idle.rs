@@ -47,6 +47,14 @@ impl IdlePolling {
         tokio::spawn(scheduler.run(inbox));
     }
 
+    /// Polls what is put from now on, and nothing else.
+    pub fn start_empty(&self) {
+        let task = self.task.lock().unwrap().take();
+        if let Some((scheduler, inbox)) = task {
+            tokio::spawn(scheduler.run(inbox));
+        }
+    }
+
     /// A feed is not polled here.
     pub fn forget(&self, feed: &FeedName) {
         self.poller.context.table.remove(feed);

@@ -30,7 +30,7 @@ const WRONG: &str = "fedcba9876543210fedcba9876543210";
 const MADE: &str = "diary-example-other-xml";
 
 /// A gateway whose readers may subscribe to the site, of which Ann has a private feed.
-async fn gateway(settings: ServeSettings) -> (Site, Arc<ScriptedSite>) {
+fn gateway(settings: ServeSettings) -> (Site, Arc<ScriptedSite>) {
     let store = store();
     store.edit_record(SECRET, |record| record.url = DIARY.to_owned());
     let page = |feed: &str| {
@@ -61,7 +61,7 @@ async fn gateway(settings: ServeSettings) -> (Site, Arc<ScriptedSite>) {
     };
     let allow = [PAGE, PLAIN].map(allowed).to_vec();
     let origins = OriginSettings { allow, ..OriginSettings::default() };
-    (Site::before((store, settings), origins, &site).await, site)
+    (Site::before((store, settings), origins, &site), site)
 }
 
 fn password(token: &str) -> String {
@@ -91,7 +91,7 @@ fn is_made(site: &Site) -> bool {
 
 #[tokio::test]
 async fn a_reader_is_given_the_address_of_the_private_feed() {
-    let (gateway, site) = gateway(announcing()).await;
+    let (gateway, site) = gateway(announcing());
     let (below, ann) = (format!("/t/{ANN}/subscribe"), password(ANN));
     let by_password = [("authorization", ann.as_str())];
     for (path, headers, base) in [
@@ -121,7 +121,7 @@ async fn a_reader_is_given_the_address_of_the_private_feed() {
 
 #[tokio::test(start_paused = true)]
 async fn for_everybody_else_the_private_feed_is_none() {
-    let (gateway, site) = gateway(announcing()).await;
+    let (gateway, site) = gateway(announcing());
     let (bob, wrong) = (password("AbCdEfGhIjKlMnOpQrStUvWx"), password(WRONG));
     let bearer = format!("Bearer {TOKEN}");
     let below_bob = "/t/AbCdEfGhIjKlMnOpQrStUvWx/subscribe";
@@ -171,8 +171,7 @@ async fn for_everybody_else_the_private_feed_is_none() {
 async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
     let wrong = password(WRONG);
     for challenge in [false, true] {
-        let (gateway, site) =
-            gateway(with(announcing(), |it| it.server.challenge = challenge)).await;
+        let (gateway, site) = gateway(with(announcing(), |it| it.server.challenge = challenge));
         for (accept, kind) in [("*/*", "application/problem+json"), ("text/html", "text/html")] {
             let begun = Instant::now();
             let headers = [("authorization", wrong.as_str()), ("accept", accept)];
@@ -194,7 +193,7 @@ async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
 
 #[tokio::test]
 async fn a_feed_of_a_readers_list_is_below_the_token() {
-    let (gateway, site) = gateway(announcing()).await;
+    let (gateway, site) = gateway(announcing());
     gateway.store.edit_record("news", |record| record.url = OTHER.to_owned());
     for below in [String::new(), format!("/t/{ANN}")] {
         let path = format!("{below}/subscribe");
@@ -208,7 +207,7 @@ async fn a_feed_of_a_readers_list_is_below_the_token() {
 /// A page below a token has no referrer, so that browsers do not say from where its form comes.
 #[tokio::test]
 async fn the_page_works_below_a_token() {
-    let (gateway, _) = gateway(announcing()).await;
+    let (gateway, _) = gateway(announcing());
     let browser = [("accept", "text/html"), ("origin", "null")];
     let path = format!("/t/{ANN}/subscribe");
     let page = text(gateway.ask(asked("GET", &path, OTHER, &browser)).await).await;
@@ -243,7 +242,7 @@ async fn the_page_works_below_a_token() {
 #[tokio::test(start_paused = true)]
 async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
     let (gateway, site) =
-        gateway(with(announcing(), |it| it.server.pages = PageAudience::Operators)).await;
+        gateway(with(announcing(), |it| it.server.pages = PageAudience::Operators));
     let (ann, wrong) = (password(ANN), password(WRONG));
     for method in ["GET", "POST"] {
         for credentials in [&[][..], &[("authorization", wrong.as_str())][..]] {
@@ -283,14 +282,14 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
         it.readers.clear();
         it.server.pages = PageAudience::Operators;
     });
-    let (gateway, _) = self::gateway(none).await;
+    let (gateway, _) = self::gateway(none);
     let refused = gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await;
     assert!(header(&refused, "www-authenticate").starts_with("Bearer"));
 }
 
 #[tokio::test]
 async fn an_address_that_leads_to_a_known_feed_is_that_feed() {
-    let (gateway, site) = gateway(announcing()).await;
+    let (gateway, site) = gateway(announcing());
     gateway.store.edit_record("news", |record| record.url = OTHER.to_owned());
     let fragment = format!("{OTHER}#second");
     for (method, typed, asked_for) in [
@@ -316,7 +315,7 @@ async fn an_address_that_leads_to_a_known_feed_is_that_feed() {
 
 #[tokio::test]
 async fn an_address_without_a_scheme_is_one_of_the_site_that_is_admitted() {
-    let (gateway, site) = gateway(announcing()).await;
+    let (gateway, site) = gateway(announcing());
     for (typed, asked_for) in [
         ("plain.example/a.xml", "http://plain.example/a.xml"),
         ("//plain.example/b.xml", "http://plain.example/b.xml"),
@@ -337,7 +336,7 @@ async fn an_address_without_a_scheme_is_one_of_the_site_that_is_admitted() {
 
 #[tokio::test]
 async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
-    let (gateway, _) = gateway(announcing()).await;
+    let (gateway, _) = gateway(announcing());
     let made = offers(gateway.ask(asked("POST", "/subscribe", OTHER, &[])).await).await;
     assert_eq!(made[0]["title"], "Diary");
     // It has no document yet, and the list of feeds no title.
@@ -354,7 +353,7 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
 /// Nobody has the gateway ask a site as fast as they send.
 #[tokio::test(start_paused = true)]
 async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
-    let (gateway, site) = gateway(announcing()).await;
+    let (gateway, site) = gateway(announcing());
     let ask = async |last: u8, method: &str, url: &str| {
         let mut request = asked(method, "/subscribe", url, &[]);
         request.extensions_mut().insert(Client::at([192, 0, 2, last].into()));
@@ -387,7 +386,7 @@ async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
 /// What the link that is kept as a bookmark does in a browser, at a page of a site.
 #[tokio::test]
 async fn the_bookmark_opens_the_page_for_the_site_that_one_is_looking_at() {
-    let (gateway, site) = gateway(announcing()).await;
+    let (gateway, site) = gateway(announcing());
     let overview = text(gateway.get("/").await).await;
     let (_, link) = overview.split_once("href=\"javascript:").unwrap();
     let (script, _) = link.split_once('"').unwrap();
