@@ -150,7 +150,7 @@ async fn for_everybody_else_the_private_feed_is_none() {
     assert!(site.looked().is_empty());
     // Whoever subscribes to it gets a feed of his own, which changes nothing for the reader.
     let made = offers(gateway.ask(asked("POST", "/subscribe", DIARY, &[])).await).await;
-    let public = "https://feeds.example.org/feeds/diary-example-other-xml";
+    let public = "https://feeds.example.org/feeds/diary-example-diary-xml";
     assert_eq!(made[0]["address"], public);
     for (path, address) in [
         ("/subscribe".to_owned(), public.to_owned()),
