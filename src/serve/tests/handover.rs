@@ -48,8 +48,8 @@ async fn connections_count_at_the_next_site() {
     let first = site();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let (handle, closing) = (SiteHandle::new(&first.room), first.closing.clone());
-    let _server = tokio::spawn(handle.clone().serve(listener, closing.clone()));
+    let (handle, shutdown) = (SiteHandle::new(&first.room), CancellationToken::new());
+    let _server = tokio::spawn(handle.clone().serve(listener, shutdown.clone()));
     let open = async || {
         // What is closed at once may be reset.
         let mut stream = TcpStream::connect(at).await.ok()?;
@@ -63,7 +63,7 @@ async fn connections_count_at_the_next_site() {
     let (operator, origins) = (Arc::clone(&first.room.operator), OriginSettings::default());
     let (tls, before) = (None, Some(handle));
     let parts = ServerConfig { operator, settings, folder: None, origins, tls, before };
-    SiteHandle::put_in_force(parts, closing);
+    SiteHandle::put_in_force(parts, shutdown.child_token());
     let second = open().await;
     assert!(second.is_some() && open().await.is_none(), "two of sixteen are one client's");
     drop(own);
