@@ -25,14 +25,14 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONG_WAIT: Duration = Duration::from_secs(20);
 
 /// A gateway in front of the site.
-struct Front {
+struct BlogFront {
     site: Site,
     blog: Arc<ScriptedSite>,
     found: Arc<Mutex<&'static str>>,
     passes: PassMode,
 }
 
-impl Front {
+impl BlogFront {
     fn new((passes, first_wait): (PassMode, Duration), found: &'static str) -> Self {
         let found = Arc::new(Mutex::new(found));
         let answer = Arc::clone(&found);
@@ -119,7 +119,7 @@ const MODES: [PassMode; 2] = [PassMode::Through, PassMode::Redirect];
 #[tokio::test]
 async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged() {
     for passes in MODES {
-        let front = Front::new((passes, FIRST_WAIT), WITH_IDS);
+        let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         front.is_publishers("first").await;
         front.until_made(1).await;
         for when in ["second", "third"] {
@@ -134,7 +134,7 @@ async fn what_keeps_its_ids_is_the_publishers_until_it_is_judged() {
 #[tokio::test]
 async fn where_ids_will_be_others_the_second_reader_waits_for_the_feed() {
     for passes in MODES {
-        let front = Front::new((passes, LONG_WAIT), WITHOUT_IDS);
+        let front = BlogFront::new((passes, LONG_WAIT), WITHOUT_IDS);
         front.is_publishers("first").await;
         let judging = async {
             tokio::time::sleep(FIRST_WAIT / 4).await;
@@ -150,7 +150,7 @@ async fn where_ids_will_be_others_the_second_reader_waits_for_the_feed() {
 #[tokio::test]
 async fn a_feed_that_is_long_in_the_making_hides_nothing() {
     for passes in MODES {
-        let front = Front::new((passes, FIRST_WAIT), WITHOUT_IDS);
+        let front = BlogFront::new((passes, FIRST_WAIT), WITHOUT_IDS);
         for when in ["first", "second", "third"] {
             let begun = tokio::time::Instant::now();
             front.is_publishers(when).await;
@@ -167,7 +167,7 @@ async fn a_feed_that_is_long_in_the_making_hides_nothing() {
 async fn a_feed_whose_first_poll_failed_is_the_publishers() {
     for passes in MODES {
         for found in [WITH_IDS, WITHOUT_IDS] {
-            let front = Front::new((passes, FIRST_WAIT), found);
+            let front = BlogFront::new((passes, FIRST_WAIT), found);
             front.blog.polls.close();
             for when in ["first", "second", "third"] {
                 front.is_publishers(when).await;
@@ -182,7 +182,7 @@ async fn a_feed_whose_first_poll_failed_is_the_publishers() {
 #[tokio::test]
 async fn who_has_had_his_share_is_answered_all_the_same() {
     for passes in MODES {
-        let front = Front::new((passes, FIRST_WAIT), WITH_IDS);
+        let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         front.blog.polls.close();
         let ask = async |n: u32, last: u8| {
             let mut asked = request("GET", &format!("/{n}.xml"), &[("host", HOST)], "");
@@ -206,7 +206,7 @@ async fn who_has_had_his_share_is_answered_all_the_same() {
 
 #[tokio::test]
 async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() {
-    let front = Front::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
+    let front = BlogFront::new((PassMode::Redirect, LONG_WAIT), WITH_IDS);
     let moved = async || front.site.get_with("/moved.xml", &[("host", HOST)]).await;
     let first = moved().await;
     assert_eq!(first.status(), StatusCode::TEMPORARY_REDIRECT);
@@ -222,7 +222,7 @@ async fn where_nothing_is_passed_on_an_address_leads_to_that_of_the_feed_here() 
 #[tokio::test]
 async fn a_feed_whose_polls_fail_reads_what_passes() {
     for passes in MODES {
-        let front = Front::new((passes, FIRST_WAIT), WITH_IDS);
+        let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         front.blog.polls.add_permits(3);
         front.is_publishers("first").await;
         front.until_judged().await;
@@ -242,7 +242,7 @@ async fn a_feed_whose_polls_fail_reads_what_passes() {
 
 #[tokio::test]
 async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
-    let front = Front::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
+    let front = BlogFront::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
     let mut record = FeedRecord::new(name(MADE), format!("{BLOG}rss.xml"), FeedSource::File);
     record.follow(None, at(0), &endpoint());
     front.site.store.put_feed(&record).await.unwrap();
@@ -257,7 +257,7 @@ async fn a_feed_that_the_operator_made_takes_no_answer_of_a_reader() {
 #[tokio::test(start_paused = true)]
 async fn an_address_where_a_look_found_nothing_is_looked_at_again_after_a_minute() {
     for passes in MODES {
-        let front = Front::new((passes, FIRST_WAIT), NO_FEED);
+        let front = BlogFront::new((passes, FIRST_WAIT), NO_FEED);
         for when in ["first", "second", "third"] {
             front.is_publishers(when).await;
         }
@@ -273,7 +273,7 @@ async fn an_address_where_a_look_found_nothing_is_looked_at_again_after_a_minute
 
 #[tokio::test]
 async fn problems_of_a_site_are_pages_for_browsers() {
-    let front = Front::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
+    let front = BlogFront::new((PassMode::Through, FIRST_WAIT), WITH_IDS);
     for (accept, kind) in
         [("text/html", "text/html; charset=utf-8"), ("*/*", "application/problem+json")]
     {
