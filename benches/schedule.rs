@@ -178,6 +178,7 @@ async fn polling(
         running: Arc::clone(clock) as Arc<dyn Clock>,
         services: services(),
         judge: Arc::new(Taken),
+        hosts: HostQueue::new(),
         cancel: cancel.clone(),
     };
     let (poller, task) = Poller::start(parts).await.unwrap();

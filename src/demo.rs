@@ -27,7 +27,9 @@ use tidegate_config::{
     AdminTokenSetting, Config, FeedConfig, Polling, ServerSection, StoreKind, StoreSettings,
     written,
 };
-use tidegate_core::model::{Deletions, FeedName, FeedOptions, FeedSource, SharingOptions, Time};
+use tidegate_core::model::{
+    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, SharingOptions, Time,
+};
 use tidegate_net::fetch::AllowPrivate;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -159,10 +161,9 @@ fn feed(publisher: SocketAddr, name: &str, path: &str) -> Option<FeedConfig> {
     let title = is_shared.then(|| "The tide board of the pilots".to_owned());
     let sharing = SharingOptions { local: is_shared, title, ..SharingOptions::default() };
     let url = Url::parse(&format!("http://{publisher}{path}")).ok()?;
-    Some(FeedConfig {
-        options: FeedOptions { deletions: Deletions::Eager, sharing, ..FeedOptions::default() },
-        ..FeedConfig::new(FeedName::new(name).ok()?, Some(url), FeedSource::File)
-    })
+    let options = FeedOptions { deletions: Deletions::Eager, sharing, ..FeedOptions::default() };
+    let record = FeedRecord::new(FeedName::new(name).ok()?, url, FeedSource::File);
+    Some(FeedRecord { options, ..record }.into())
 }
 
 /// What is printed at the start: what runs, and where to look. `gateway`: its address, `http://127.0.0.1:8080`;

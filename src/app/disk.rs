@@ -1,6 +1,5 @@
 //! Which store a configuration asks for: one on disk, or one in PostgreSQL; and how much space is left for it.
 
-use super::error::now_and_then;
 use super::{AppError, ErrorContext};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,8 @@ use tidegate_net::fetch;
 use tidegate_store::{
     DiskRequest, FreeSpace, PostgresRequest, Store, StoreError, make_data_folder,
 };
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Whether anything outlives the process.
@@ -74,8 +75,7 @@ pub(super) async fn open(
         space.set_limits(limits);
         Ok(store.with_space(space))
     };
-    let opened =
-        tokio::task::spawn_blocking(open).await.context("the store could not be opened")?;
+    let opened = spawn_blocking(open).await.context("the store could not be opened")?;
     Ok(Arc::new(opened.map_err(unopened)?))
 }
 
@@ -115,15 +115,17 @@ pub(super) fn watched(config: &Config, given: Option<Arc<FreeSpace>>) -> Option<
 
 /// Measures until it is told to end.
 pub(super) async fn watch(space: Arc<FreeSpace>, cancel: CancellationToken) {
-    let mut turns = (0..COUNT_EVERY).cycle();
-    let measure = || {
-        let (measured, turn) = (Arc::clone(&space), turns.next().unwrap_or_default());
-        move || {
+    for turn in (0..COUNT_EVERY).cycle() {
+        if cancel.run_until_cancelled(sleep(MEASURE_EVERY)).await.is_none() {
+            return;
+        }
+        let measured = Arc::clone(&space);
+        let measure = move || {
             measured.measure();
             if turn == 0 || (turn % COUNT_OFTEN == 0 && measured.has_size_limit()) {
                 measured.measure_used();
             }
-        }
-    };
-    now_and_then(MEASURE_EVERY, &cancel, measure).await;
+        };
+        let _ = spawn_blocking(measure).await;
+    }
 }

@@ -1,10 +1,8 @@
 //! Why a command did not do what it was asked, and the exit status that says so.
 
 use std::error::Error;
-use std::time::Duration;
 use tidegate_config::ConfigError;
 use tokio::task::JoinError;
-use tokio_util::sync::CancellationToken;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -110,22 +108,6 @@ where
     joined(failed, tokio::task::spawn_blocking(work).await)
 }
 
-/// Has work that waits for the disk be done now and then, until it is told to end. A file system that hangs keeps one
-/// thread waiting, and this task.
-pub(super) async fn now_and_then<W: FnOnce() + Send + 'static>(
-    every: Duration,
-    cancel: &CancellationToken,
-    mut next: impl FnMut() -> W,
-) {
-    let repeating = async {
-        loop {
-            tokio::time::sleep(every).await;
-            let _ = tokio::task::spawn_blocking(next()).await;
-        }
-    };
-    let _: Option<()> = cancel.run_until_cancelled(repeating).await;
-}
-
 /// Whether a status blames what was typed or configured, and not how things are just now.
 const fn is_input(status: u16) -> bool {
     matches!(status, 400 | 401 | 403 | 404 | 405 | 413 | 415 | 422)
@@ -160,7 +142,8 @@ mod tests {
         assert_eq!(error.report(), "127.0.0.1:1 cannot be listened on: the address is in use");
         let missing = tidegate_config::load(
             Some(std::path::Path::new("/nowhere/x.toml")),
-            &tidegate_config::Variables::default(),
+            tidegate_config::Variables::default(),
+            &tidegate_config::Overrides::default(),
         );
         let report = AppError::from(missing.unwrap_err()).report();
         assert!(report.starts_with("the configuration file /nowhere/x.toml cannot be read"));

@@ -5,8 +5,9 @@ use super::error::blocking;
 use super::import::{ImportedState, lasting, open};
 use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
 use http::Method;
-use std::fs::{DirEntry, File, Metadata};
+use std::fs::{DirEntry, File, Metadata, Permissions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::NamedTempFile;
@@ -117,9 +118,24 @@ fn folder_of(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-/// Makes a name durable; not every system can.
+/// Makes a name durable. A folder that cannot be opened like a file keeps its names without this.
 pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
+    File::open(folder_of(path)).map_or(Ok(()), |folder| folder.sync_all())
+}
+
+/// Writes a file whole or not at all, and for good: beside its place, under a name that nothing there has.
+pub(super) fn write_file(path: &Path, mode: u32, parts: &[&[u8]]) -> std::io::Result<()> {
+    let prefix = format!("{}.", path.file_name().unwrap_or_default().to_string_lossy());
+    let mut new = tempfile::Builder::new();
+    let new = new.prefix(&prefix).suffix(".new").permissions(Permissions::from_mode(mode));
+    let mut file = new.tempfile_in(folder_of(path))?;
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.as_file().sync_all()?;
+    // By a system call of the C library, which the rigs of failing disks and losses of power see.
+    std::fs::rename(file.into_temp_path(), path)?;
+    sync_folder(path)
 }
 
 async fn write(store: &Store, to: File) -> Result<ImportedState, AppError> {

@@ -5,7 +5,7 @@ use super::{AppError, ErrorContext, names, titles};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{Config, FeedConfig};
+use tidegate_config::Config;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_serve::Operator;
@@ -100,7 +100,7 @@ fn compare(
     };
     let mut stored = stored.clone();
     let (mut written, mut moved) = (Vec::new(), Vec::new());
-    for mut record in feeds.iter().map(FeedConfig::record) {
+    for mut record in feeds {
         if record.follow(stored.remove(&record.name).as_deref(), when, store.endpoint()) {
             written.push(record);
         }

@@ -1,24 +1,19 @@
 //! A running gateway: what is started, in which order, and how it ends.
 
-mod reload;
 mod settings;
+mod site;
 
-use self::reload::{Reloaded, without_feeds};
 use super::disk::LastingStore;
-use super::tls::CertificateFiles;
-use super::{
-    AppError, ErrorContext, disk, feeds, followers, maintenance, origins, outgoing, token,
-};
+use super::{AppError, ErrorContext, disk, feeds, followers, maintenance, origins, outgoing};
+use site::{PreparedSite, RunningSite, SocketKey};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_config::{Config, PageAudience};
+use tidegate_config::Config;
 use tidegate_core::clock::{Clock, RunningClock, SystemClock};
-use tidegate_poll::hub::{Hub, HubConfig};
-use tidegate_poll::{self as poll, ParseAndRecord, Poller};
-use tidegate_serve::{self as serve, Operator, ServeError, SiteServer};
+use tidegate_poll::{self as poll, HostQueue, ParseAndRecord, PollError, Poller};
+use tidegate_serve::Operator;
 use tidegate_store::{FreeSpace, Store};
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -46,26 +41,33 @@ impl Default for Outside {
     }
 }
 
+/// What a gateway stands on, whatever its configuration says.
+struct Ground {
+    outside: Outside,
+    store: Arc<Store>,
+    /// The running time by which leases, which are promised to last, go on.
+    unhurried: Arc<dyn Clock>,
+    /// The lines of hosts, in which polls and the hub wait.
+    hosts: Arc<HostQueue>,
+}
+
 /// A gateway that polls and serves until it is stopped.
 pub struct Gateway {
-    origin: String,
-    address: SocketAddr,
-    admin_address: Option<SocketAddr>,
+    ground: Ground,
     operator: Arc<Operator>,
-    reloaded: Reloaded,
-    store: Arc<Store>,
     polling: CancellationToken,
-    serving: CancellationToken,
     poll_task: JoinHandle<()>,
-    serve_task: JoinHandle<Result<(), ServeError>>,
+    site: RunningSite,
     /// What ends with polling, and before the store.
     background: Vec<JoinHandle<()>>,
-    hub_task: Option<JoinHandle<()>>,
 }
 
 /// Why the address cannot be listened on, and what to do.
-fn refused((listen, key): (SocketAddr, &str), error: std::io::Error) -> AppError {
-    let choose = if key == "listen" { "--listen or server.listen" } else { "server.admin_listen" };
+fn refused((listen, key): (SocketAddr, SocketKey), error: std::io::Error) -> AppError {
+    let choose = match key {
+        SocketKey::Listen => "--listen or server.listen",
+        SocketKey::AdminListen => "server.admin_listen",
+    };
     let advice = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!(
@@ -115,155 +117,62 @@ impl Gateway {
         outside: Outside,
         store: Arc<Store>,
     ) -> Result<Self, AppError> {
-        let (given, operators) = (outside.listener.as_deref(), outside.admin_listener.as_deref());
-        let (listener, address) = listen((config.server.listen, "listen"), given).await?;
-        let of_operators = match config.server.admin_listen {
-            Some(own) => Some(listen((own, "admin_listen"), operators).await?),
-            None => None,
-        };
-        let (admin_listener, admin_address) = of_operators.unzip();
-        let (clock, space) = (outside.clock, outside.space);
-        let origin = config.server.origin(address);
-        let tls = CertificateFiles::find(config, clock.now())?;
-        let public_url = config.server.public_url.clone().unwrap_or_else(|| origin.clone());
-        let keeps = disk::keeps(config);
-        let admin_token = token::admin_token(config)?;
-        let readers = token::readers(config)?;
+        let clock = &outside.clock;
+        let last = maintenance::last_running(store.as_ref(), clock.as_ref()).await;
+        let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(clock), last));
+        let unhurried = Arc::new(RunningClock::unhurried(Arc::clone(clock), last));
+        let ground = Ground { outside, store, unhurried, hosts: HostQueue::new() };
+        let prepared = PreparedSite::new(&ground, config, None).await?;
+        let (store, Outside { clock, space, .. }) = (&ground.store, &ground.outside);
         feeds::reconcile(store.as_ref(), config, clock.now()).await?;
         let polling = CancellationToken::new();
-        let serving = CancellationToken::new();
-        let fetch = outgoing::fetch_settings(config, &public_url);
-        let services = outgoing::services(fetch.clone())?;
-        let calling = outgoing::calling(config, fetch, &services)?;
-        let last = maintenance::last_running(store.as_ref(), clock.as_ref()).await;
-        let running: Arc<dyn Clock> = Arc::new(RunningClock::since(Arc::clone(&clock), last));
-        // Leases are promised to last.
-        let unhurried: Arc<dyn Clock> = Arc::new(RunningClock::unhurried(Arc::clone(&clock), last));
         let parts = poll::PollerConfig {
-            settings: outgoing::polling(config, &public_url),
-            store: Arc::clone(&store),
-            clock: Arc::clone(&clock),
+            settings: outgoing::polling(config, &prepared.public_url),
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
             running: Arc::clone(&running),
-            services: services.clone(),
+            services: prepared.services.clone(),
             judge: Arc::new(ParseAndRecord::default()),
+            hosts: Arc::clone(&ground.hosts),
             cancel: polling.clone(),
         };
         let (poller, poll_task) =
             Poller::start(parts).await.context("polling could not be started")?;
-        let hub = match config.websub.hub {
-            true => {
-                let settings = outgoing::hub(config);
-                let (store, hosts) = (Arc::clone(&store), poller.hosts());
-                let parts = HubConfig { store, clock: unhurried, hosts, settings, calling };
-                let opened = Hub::open(parts).await;
-                let unread = "the subscriptions could not be read";
-                Some(opened.context(unread)?)
-            }
-            false => None,
-        };
-        settings::publisher(store.as_ref(), config, &public_url)?();
-        let operator = Arc::new(Operator::new(
-            Arc::clone(&store),
-            Arc::clone(&clock),
-            (poller, services),
-            without_feeds(config.clone()),
-            public_url.clone(),
-            hub.clone(),
-        ));
-        operator.open_all().await;
-        if let Some(hub) = &hub {
-            outgoing::keep_webhooks(hub, config, store.as_ref()).await;
-        }
-        let public_address = public_url.clone();
-        let settings = serve::ServeSettings {
-            public_url,
-            connections: serve::connections_within_files(config.server.connections),
-            memory: config.server.memory,
-            trusted_proxies: config.server.trusted_proxies.clone(),
-            admin_token,
-            dialect: config.publish.dialect,
-            window: config.publish.window,
-            history: config.publish.history_links,
-            absolute_urls: config.publish.absolute_urls,
-            keep_new_feed_url: config.publish.keep_new_feed_url,
-            deltas: config.publish.deltas,
-            periods: config.sup.periods.clone(),
-            hub: config.websub.hub,
-            cloud: config.websub.hub && config.websub.rsscloud,
-            keeping: serve::Keeping {
-                archives: config.publish.archives,
-                past: config.publish.past,
-            },
-            readers,
-            challenge: config.server.challenge,
-            pages_are_closed: config.server.pages == PageAudience::Operators,
-            operators_apart: admin_address.is_some(),
-            is_indexed: config.server.indexed,
-        };
-        let parts = serve::ServerConfig {
-            operator: Arc::clone(&operator),
-            settings,
-            folder: keeps.then(|| config.store.path.clone()),
-            origins: origins::settings(config, &public_address, &operator),
-        };
-        let keys = tls.as_ref().map(|tls| tls.keys());
-        let server = SiteServer::new(parts, serving.clone()).with_tls(keys);
-        let site = server.control();
-        let reloaded = Reloaded {
-            site,
-            space: space.clone(),
-            tls: tls.clone(),
-            store: Arc::clone(&store),
-            clock: Arc::clone(&clock),
-            public_url: public_address,
-        };
-        let topics = server.topics();
-        let serve_task = tokio::spawn(server.run(listener, admin_listener));
-        let hub_task = hub.map(|hub| tokio::spawn(hub.run(topics, polling.clone())));
-        let (wall, ends) = (Arc::clone(&clock), polling.clone());
-        tokio::spawn(origins::maintain(Arc::clone(&operator), Arc::clone(&wall), ends.clone()));
-        let (clocks, work) = ((clock, running), (Arc::clone(&operator), space.clone()));
-        let aging = feeds::run_maintenance(Arc::clone(&store), clocks, work, ends.clone());
-        let following = followers::follow_sources(Arc::clone(&store), Arc::clone(&operator), ends);
-        let mut background = vec![tokio::spawn(aging), tokio::spawn(following)];
+        let in_force = prepared.in_force(config);
+        let operator = Operator::new(Arc::clone(store), Arc::clone(clock), poller, in_force);
+        let operator = Arc::new(operator);
+        let site = prepared.put_in_force(&ground, config, &operator, None).await;
+        let ends = || polling.clone();
+        tokio::spawn(origins::maintain(Arc::clone(&operator), Arc::clone(clock), ends()));
+        let work = (Arc::clone(&operator), space.clone());
+        let clocks = (Arc::clone(clock), running);
+        let aging = feeds::run_maintenance(Arc::clone(store), clocks, work, ends());
+        let following = followers::follow_sources(Arc::clone(store), Arc::clone(&operator), ends());
+        let background = vec![tokio::spawn(aging), tokio::spawn(following)];
         if let Some(space) = space {
-            tokio::spawn(disk::watch(space, polling.clone()));
+            tokio::spawn(disk::watch(Arc::clone(space), ends()));
         }
-        background.extend(tls.map(|tls| tokio::spawn(tls.watch(wall, polling.clone()))));
-        Ok(Self {
-            origin,
-            address,
-            admin_address,
-            background,
-            operator,
-            reloaded,
-            store,
-            polling,
-            serving,
-            poll_task,
-            serve_task,
-            hub_task,
-        })
+        Ok(Self { ground, operator, polling, poll_task, site, background })
     }
 
     /// Where it is reached at the address that it listens on: `http://127.0.0.1:8080`.
     pub fn origin(&self) -> &str {
-        &self.origin
+        &self.site.origin
     }
 
     /// The address that it listens on.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.site.address
     }
 
     /// The address that administration has of its own, where it has one.
-    pub const fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin_address
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.site.admin_address()
     }
 
     /// Where it keeps what it knows.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
+    pub const fn store(&self) -> &Arc<Store> {
+        &self.ground.store
     }
 
     /// What administration does.
@@ -271,58 +180,61 @@ impl Gateway {
         Arc::clone(&self.operator)
     }
 
-    /// Goes on with another configuration. Answers the keys that differ and need a restart, by table and
-    /// name: what is in force of them stays. Where it fails, nothing has changed.
-    pub async fn reload(&self, config: &Config) -> Result<Vec<String>, AppError> {
-        self.reloaded.take(&self.operator, config.clone()).await
+    /// Hands over to another configuration, with the open store, the sockets, the schedule and what was made. Answers the
+    /// keys that differ and say where the store is, which stay. Where it fails, nothing has changed.
+    pub async fn reload(&mut self, config: &Config) -> Result<Vec<&'static str>, AppError> {
+        let mut config = config.clone();
+        let operator = Arc::clone(&self.operator);
+        // No other change of the feeds comes between.
+        let turn = operator.turn().await;
+        let (turn, _) = turn.context("the feeds cannot be read")?;
+        let before = operator.in_force();
+        let kept = config.keep_store(&before.config);
+        // What can fail comes first, and last of that what is stored: then all of it is taken.
+        let prepared =
+            PreparedSite::new(&self.ground, &config, Some((&self.site, &before.config))).await?;
+        let Ground { store, outside: Outside { clock, space, .. }, .. } = &self.ground;
+        let changed = feeds::reconcile(store.as_ref(), &config, clock.now()).await?;
+        // Polling has ended only where the gateway ends.
+        let stopped = |error: PollError| AppError::run("polling cannot go on", error);
+        let polling = outgoing::polling(&config, &prepared.public_url);
+        operator.poller().reconfigure(polling, prepared.services.clone()).await.map_err(stopped)?;
+        for record in changed {
+            operator.poller().put(record).await.map_err(stopped)?;
+        }
+        if let Some(space) = space {
+            space.set_limits(config.store.space);
+        }
+        operator.go_on_with(prepared.in_force(&config));
+        let next =
+            prepared.put_in_force(&self.ground, &config, &operator, Some(&mut self.site)).await;
+        drop(turn);
+        let ended = std::mem::replace(&mut self.site, next).stop();
+        self.background.retain(|task| !task.is_finished());
+        self.background.push(tokio::spawn(async move {
+            if let Err(error) = ended.await {
+                tracing::warn!(error = error.report(), "what served before a reload ended badly");
+            }
+        }));
+        Ok(kept)
     }
 
     /// Whether serving, polling or the hub has ended by itself.
     pub fn has_failed(&self) -> bool {
-        let hub_ended = self.hub_task.as_ref().is_some_and(JoinHandle::is_finished);
-        self.serve_task.is_finished() || self.poll_task.is_finished() || hub_ended
+        self.site.has_failed() || self.poll_task.is_finished()
     }
 
     /// Ends in order: no new polls, then the answers in flight, then the store.
     pub async fn stop(self) -> Result<(), AppError> {
         self.polling.cancel();
-        self.serving.cancel();
-        let polled = self.poll_task.await;
-        let served = self.serve_task.await;
+        let (polled, served) = tokio::join!(self.poll_task, self.site.stop());
         for task in self.background {
             let _ = task.await;
         }
-        let delivered = match self.hub_task {
-            Some(task) => task.await,
-            None => Ok(()),
-        };
-        self.store.close().await.context("the store could not be closed")?;
+        self.ground.store.close().await.context("the store could not be closed")?;
         polled.context("polling ended badly")?;
-        delivered.context("the hub ended badly")?;
-        served.context("serving ended badly")?.context("serving failed")
+        served
     }
-}
-
-/// Listens at the address of a key of `[server]`, or on a socket that is there already; the socket, and the
-/// address that it has.
-async fn listen(
-    wanted: (SocketAddr, &str),
-    given: Option<&std::net::TcpListener>,
-) -> Result<(TcpListener, SocketAddr), AppError> {
-    let listener = match given {
-        None => TcpListener::bind(wanted.0).await.map_err(|error| refused(wanted, error))?,
-        Some(given) => {
-            let taken = given.try_clone().and_then(|listener| {
-                listener.set_nonblocking(true)?;
-                TcpListener::from_std(listener)
-            });
-            let unusable = "the socket that was handed over is of no use";
-            taken.context(unusable)?
-        }
-    };
-    let address = listener.local_addr();
-    let address = address.context("the listening address is unknown")?;
-    Ok((listener, address))
 }
 
 /// An error where the database has no standby that commits wait for. As a gateway starts: one that runs goes on while
@@ -339,21 +251,17 @@ pub(super) fn operator_of(
     config: &Config,
 ) -> Operator {
     let (store, clock) = (gateway.store.real(), Arc::new(gateway.clock.clone()));
-    let polling = (gateway.poller.clone(), gateway.publisher.services());
-    Operator::new(
-        store,
-        clock,
-        polling,
-        config.clone(),
-        "https://feeds.example.org".to_owned(),
-        None,
-    )
+    let (url, services) = ("https://feeds.example.org", gateway.publisher.services());
+    let in_force = tidegate_serve::InForce::new(config, url, services, None);
+    Operator::new(store, clock, gateway.poller.clone(), in_force)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tidegate_poll::testing::double::{StoreFault, store_of};
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
 
     /// Whatever cannot be stored, the token that is let in stays the one that the log says.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -372,7 +280,7 @@ mod tests {
         let store = store_of(&[]);
         let over = store.real();
         let started = Gateway::start_over(&first, Outside::default(), over).await;
-        let gateway = started.unwrap();
+        let mut gateway = started.unwrap();
         let address = format!("{}/api/v1/subscriptions", gateway.origin());
         let is_let_in = async |token: &str| {
             let asked = reqwest::Client::new().get(&address).bearer_auth(token).send().await;
@@ -384,9 +292,69 @@ mod tests {
         assert!(is_let_in(old).await && !is_let_in(new).await);
         assert_eq!(feeds().await, 0);
         store.mend();
-        assert_eq!(gateway.reload(&second).await.unwrap(), Vec::<String>::new());
+        assert_eq!(gateway.reload(&second).await.unwrap(), Vec::<&str>::new());
         assert!(is_let_in(new).await && !is_let_in(old).await);
         assert_eq!(feeds().await, 1);
+        gateway.stop().await.unwrap();
+    }
+
+    /// What is shown, the hub and where it listens change at a reload; where that fails, nothing does.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_reload_hands_over_to_another_site() {
+        let config = |server: &str, rest: &str| {
+            let text = format!("[server]\n{server}\n[store]\nkind = \"memory\"\n{rest}");
+            tidegate_config::check("t.toml", &text).unwrap().config
+        };
+        let any = "listen = \"127.0.0.1:0\"";
+        let other = format!("{any}\npublic_url = \"https://other.example\"");
+        let store = store_of(&["a"]).real();
+        let first = config(any, "");
+        let mut gateway = Gateway::start_over(&first, Outside::default(), store).await.unwrap();
+        let first = gateway.origin().to_owned();
+        let get = async |origin: &str, path: &str| {
+            let answer = reqwest::get(format!("{origin}{path}")).await?;
+            Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
+        };
+        let says = async |origin: &str, public: &str| {
+            get(origin, "/sup.json").await.unwrap().1.contains(public)
+        };
+        assert!(says(&first, &first).await);
+        let has_hub = async |origin: &str| {
+            let asked = reqwest::Client::new().post(format!("{origin}/websub")).send().await;
+            asked.unwrap().status() != 404
+        };
+        assert!(has_hub(&first).await);
+        let mut stream = reqwest::get(format!("{first}/events")).await.unwrap();
+        assert!(stream.chunk().await.unwrap().is_some());
+        gateway.reload(&config(&other, "[websub]\nhub = false\n")).await.unwrap();
+        assert_eq!(gateway.origin(), first, "the same socket");
+        assert!(says(&first, "https://other.example").await);
+        assert!(!has_hub(&first).await);
+        let silent = timeout(Duration::from_millis(300), stream.chunk()).await;
+        assert!(silent.is_err(), "the stream goes on: {silent:?}");
+
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let elsewhere = format!("listen = \"{}\"", taken.local_addr().unwrap());
+        assert!(gateway.reload(&config(&elsewhere, "")).await.is_err());
+        assert!(says(&first, "https://other.example").await);
+        drop(taken);
+        let with_operators = format!("{elsewhere}\nadmin_listen = \"127.0.0.1:0\"");
+        gateway.reload(&config(&with_operators, "")).await.unwrap();
+        let (second, own) = (gateway.origin().to_owned(), gateway.admin_address().unwrap());
+        assert_ne!(second, first);
+        assert!(says(&second, &second).await);
+        assert!(has_hub(&second).await, "the hub is back");
+        assert_eq!(get(&second, "/metrics").await.unwrap().0, 404);
+        assert_ne!(get(&format!("http://{own}"), "/metrics").await.unwrap().0, 404);
+        assert!(get(&first, "/healthz").await.is_err(), "nobody listens there any more");
+        let ended = async { while stream.chunk().await.unwrap().is_some() {} };
+        timeout(Duration::from_secs(5), ended).await.expect("what was open there ends");
+        // The next address covers the one that is listened on.
+        let all = format!("listen = \"0.0.0.0:{}\"", gateway.address().port());
+        let all = format!("{all}\nadmin_listen = \"127.0.0.1:0\"");
+        gateway.reload(&config(&all, "")).await.unwrap();
+        assert_eq!(get(&second, "/healthz").await.unwrap().0, 200);
+        assert_eq!(gateway.admin_address(), Some(own), "the same socket");
         gateway.stop().await.unwrap();
     }
 
@@ -395,7 +363,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listen = taken.local_addr().unwrap();
         let error = TcpListener::bind(listen).await.unwrap_err();
-        let said = refused((listen, "listen"), error).report();
+        let said = refused((listen, SocketKey::Listen), error).report();
         assert!(said.contains(&listen.to_string()) && said.contains("--listen"), "{said}");
         assert!(said.contains("another program listens there"), "{said}");
     }

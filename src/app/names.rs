@@ -3,16 +3,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use tidegate_config::{self as config, Config, FeedConfig, feed_name, is_named_after};
+use tidegate_config::{Config, feed_name, is_named_after};
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding};
 use tidegate_store::FeedList;
 use url::Url;
 
 /// The feeds of a configuration with the names that the store has for the addresses of the command line, and a
 /// sentence for each feed that is left out.
-pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Vec<FeedConfig>, Vec<String>) {
-    let (given, mut feeds): (Vec<FeedConfig>, Vec<FeedConfig>) =
-        config.feeds.iter().cloned().partition(|feed| feed.source == FeedSource::CommandLine);
+pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Vec<FeedRecord>, Vec<String>) {
+    let records = config.feeds.iter().map(|feed| feed.record.clone());
+    let (given, mut feeds): (Vec<FeedRecord>, Vec<FeedRecord>) =
+        records.partition(|feed| feed.source == FeedSource::CommandLine);
     let mut taken: HashSet<FeedName> = feeds.iter().map(|feed| feed.name.clone()).collect();
     let (mut new, mut left_out) = (Vec::new(), Vec::new());
     // Those that have a name keep it, before others are named.
@@ -35,7 +36,7 @@ pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Vec<FeedConfig>, 
         feeds.push(feed);
     }
     for mut feed in new {
-        let Some(url) = feed.url.clone() else { continue };
+        let Ok(url) = Url::parse(&feed.url) else { continue };
         let moved = feed_name(&url, |name| taken.contains(name));
         let moved = moved.and_then(|name| stored.get(&name)).filter(|record| has_moved(record));
         if let Some(record) = moved {
@@ -57,12 +58,11 @@ pub(super) fn assigned(config: &Config, stored: &FeedList) -> (Vec<FeedConfig>, 
 /// The feed that the store has for the address of one that is given. One that the command line gave goes
 /// before one whose name somebody chose.
 fn stored_record<'a>(
-    feed: &FeedConfig,
+    feed: &FeedRecord,
     stored: &'a FeedList,
     taken: &HashSet<FeedName>,
 ) -> Option<&'a Arc<FeedRecord>> {
-    let url = feed.url.as_ref()?.as_str();
-    let same = |record: &&Arc<FeedRecord>| record.url == url && !taken.contains(&record.name);
+    let same = |record: &&Arc<FeedRecord>| record.url == feed.url && !taken.contains(&record.name);
     stored.values().filter(same).min_by_key(|record| {
         let is_other = record.access != feed.access;
         (record.standing == FeedStanding::Gone, is_other, record.source != FeedSource::CommandLine)
@@ -94,49 +94,40 @@ fn sentence(url: &Url, name: &FeedName, record: Option<&Arc<FeedRecord>>) -> Str
 /// Addresses that are polled under two names, with a sentence for each.
 pub(super) fn polled_twice(config: &Config) -> Vec<String> {
     let mut first: HashMap<_, &FeedName> = HashMap::new();
-    let mut found = Vec::new();
-    for feed in &config.feeds {
-        let Some(url) = feed.url.as_ref() else { continue };
+    let polled = config.feeds.iter().filter(|feed| feed.has_upstream());
+    let found = polled.filter_map(|feed| {
         // With other credentials it is another feed.
-        let asked = (url.as_str(), &feed.access);
-        match first.get(&asked) {
-            Some(other) => {
-                let shown = config::FeedConfig::record(feed).shown();
-                found.push(format!(
-                    "the feeds {other} and {} have the same address, {}; it is polled twice",
-                    feed.name,
-                    shown.text()
-                ));
-            }
-            None => {
-                first.insert(asked, &feed.name);
-            }
-        }
-    }
-    found
+        let other = first.insert((&feed.url, &feed.access), &feed.name)?;
+        let (name, shown) = (&feed.name, feed.shown());
+        Some(format!(
+            "the feeds {other} and {name} have the same address, {}; it is polled twice",
+            shown.text()
+        ))
+    });
+    found.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_config::{Checked, Overrides};
+    use tidegate_config::Overrides;
 
     fn given(urls: &[&str]) -> Config {
         let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
-        Overrides { feeds, ..Overrides::default() }.apply(Checked::default()).config
+        let mut config = Config::default();
+        Overrides { feeds, ..Overrides::default() }.add_feeds(&mut config);
+        config
     }
 
-    fn names(feeds: &[FeedConfig]) -> Vec<(String, String)> {
-        let name =
-            |feed: &FeedConfig| (feed.url.clone().unwrap().to_string(), feed.name.to_string());
-        feeds.iter().map(name).collect()
+    fn names(feeds: &[FeedRecord]) -> Vec<(String, String)> {
+        feeds.iter().map(|feed| (feed.url.clone(), feed.name.to_string())).collect()
     }
 
     fn record(name: &str, url: &str, source: FeedSource) -> FeedRecord {
         FeedRecord::new(FeedName::new(name).unwrap(), url, source)
     }
 
-    fn assigned(config: &Config, stored: &[FeedRecord]) -> (Vec<FeedConfig>, Vec<String>) {
+    fn assigned(config: &Config, stored: &[FeedRecord]) -> (Vec<FeedRecord>, Vec<String>) {
         let stored = stored.iter().map(|record| (record.name.clone(), Arc::new(record.clone())));
         super::assigned(config, &stored.collect())
     }
@@ -147,8 +138,7 @@ mod tests {
     #[test]
     fn a_name_does_not_depend_on_what_else_is_given() {
         let (both, _) = assigned(&given(&[ONE, TWO]), &[]);
-        let stored: Vec<_> = both.iter().map(FeedConfig::record).collect();
-        let (alone, left_out) = assigned(&given(&[TWO]), &stored);
+        let (alone, left_out) = assigned(&given(&[TWO]), &both);
         assert_eq!(names(&alone), names(&both)[1..]);
         assert!(left_out.is_empty());
         assert_eq!(names(&assigned(&given(&[TWO]), &[]).0), names(&both)[1..]);

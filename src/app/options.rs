@@ -29,8 +29,7 @@ impl ConfigSource {
     pub fn load(&self) -> Result<Checked, AppError> {
         match self {
             Self::File { path, overrides } => {
-                let checked = config::load(path.as_deref(), &variables())?;
-                Ok(overrides.apply(checked))
+                Ok(config::load(path.as_deref(), variables(), overrides)?)
             }
             Self::Fixed(config) => {
                 Ok(Checked { config: config.as_ref().clone(), ..Checked::default() })

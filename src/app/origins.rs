@@ -7,7 +7,7 @@ use tidegate_config::Config;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Time};
 use tidegate_net::origin::OriginSite;
-use tidegate_serve::{Operator, OperatorError, OriginService, OriginSettings};
+use tidegate_serve::{Operator, OperatorError, OriginSettings};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -20,14 +20,10 @@ const FIRST_LOOK: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(30 * 86_400);
 
 /// What serving is told of the sites of a configuration.
-pub(super) fn settings(config: &Config, public_url: &str, desk: &Arc<Operator>) -> OriginSettings {
+pub(super) fn settings(config: &Config, public_url: &str) -> OriginSettings {
     let own = |feed: &tidegate_config::FeedConfig| Some((feed.name.clone(), feed.path.clone()?));
     let paths = config.feeds.iter().filter_map(own).collect();
-    let asked = Arc::clone(desk.asked_feeds());
-    let sites = sites(config, public_url);
-    let is_used = !(sites.is_empty() && config.allow.is_empty());
-    let service = is_used.then(|| Arc::clone(desk) as Arc<dyn OriginService>);
-    OriginSettings { sites, allow: config.allow.clone(), service, paths, asked }
+    OriginSettings { sites: sites(config, public_url), allow: config.allow.clone(), paths }
 }
 
 /// The origins of a configuration, in its order.
@@ -106,7 +102,7 @@ pub(super) async fn maintain(
 
 /// Lets go of feeds that were not asked for any more, writes down which were, and resumes those that are again.
 async fn let_go_idle(desk: &Operator, now: Time) -> Result<(), OperatorError> {
-    let idle = idle_times(&desk.config());
+    let idle = idle_times(&desk.in_force().config);
     let asked = desk.asked_feeds().all();
     let is_followed = |name: &FeedName| desk.has_subscribers(name);
     desk.change_on_demand(|record| {

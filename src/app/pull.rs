@@ -59,7 +59,8 @@ async fn pull_into(folder: &ReplicaFolder, options: PullOptions) -> Result<Pulle
     outcome.warnings.splice(0..0, held.warning);
     let same = held.saved.is_some_and(|(state, _)| state == outcome.state);
     if !same || outcome.replica.is_some() {
-        folder.save(&known_as, &outcome.state, (before.as_deref(), outcome.replica.as_deref()))?;
+        let replica = outcome.replica.as_deref().or(before.as_deref());
+        replica.map_or(Ok(()), |text| folder.save(&known_as, &outcome.state, text))?;
     }
     Ok(Pulled { outcome, requests: line.requests, bytes: line.bytes })
 }

@@ -54,7 +54,7 @@ async fn tell_of_start(gateway: &Gateway, settings: &ConfigSource, config: &Conf
 
 /// Waits for signals, or until what is done beside it fails, and ends the gateway in order.
 pub(super) async fn run(
-    gateway: Gateway,
+    mut gateway: Gateway,
     signals: &mut Signals,
     settings: &ConfigSource,
     beside: impl Future<Output = Result<(), AppError>>,
@@ -69,7 +69,7 @@ pub(super) async fn run(
             ended = &mut beside => break ended,
             _ = signals.hangup.recv() => {
                 service::tell_reloading();
-                reload(&gateway, settings).await;
+                reload(&mut gateway, settings).await;
                 service::tell_ready(&gateway).await;
             }
             () = tokio::time::sleep(WATCH_EVERY) => {
@@ -87,7 +87,7 @@ pub(super) async fn run(
 }
 
 /// Reads the configuration again; a wrong one changes nothing.
-async fn reload(gateway: &Gateway, settings: &ConfigSource) {
+async fn reload(gateway: &mut Gateway, settings: &ConfigSource) {
     let taken = match startup::load(settings) {
         Ok(checked) => gateway.reload(&checked.config).await.map(|kept| (checked, kept)),
         Err(error) => Err(error),

@@ -1,15 +1,16 @@
 //! The certificate that the gateway shows, out of files that are read at the start and again when they change.
 
 use super::AppError;
-use super::error::now_and_then;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::Time;
 use tidegate_serve::{TlsIdentity, TlsKeys};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked whether the files have changed.
@@ -27,39 +28,23 @@ pub(super) struct CertificateFiles {
     certificate: PathBuf,
     key: PathBuf,
     keys: Arc<TlsKeys>,
-    seen: Mutex<SeenFiles>,
-}
-
-/// The files as they were when they were last read, whatever came of it, and when their expiry was warned of.
-#[derive(Default)]
-struct SeenFiles {
-    marks: [Option<FileMark>; 2],
+    /// The files as they were when they were last read, whatever came of it.
+    seen: [Option<FileMark>; 2],
+    /// When their expiry was warned of.
     warned: Option<Time>,
 }
 
 impl CertificateFiles {
     /// Those that a configuration names, read; `None` where it names none, and no TLS is spoken.
-    pub(super) fn find(config: &Config, now: Time) -> Result<Option<Arc<Self>>, AppError> {
+    pub(super) fn find(config: &Config, now: Time) -> Result<Option<Self>, AppError> {
         let Some((certificate, key)) = config.server.tls() else { return Ok(None) };
-        let seen = SeenFiles { marks: [certificate, key].map(mark), warned: None };
+        let seen = [certificate, key].map(mark);
         let keys = TlsKeys::new(load(certificate, key)?);
-        let files = Self {
-            certificate: certificate.to_owned(),
-            key: key.to_owned(),
-            keys: Arc::new(keys.map_err(|error| AppError::Input(error.to_string()))?),
-            seen: Mutex::new(seen),
-        };
+        let keys = Arc::new(keys.map_err(|error| AppError::Input(error.to_string()))?);
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        let mut files = Self { certificate, key, keys, seen, warned: None };
         files.warn_of_expiry(now);
-        Ok(Some(Arc::new(files)))
-    }
-
-    fn seen(&self) -> MutexGuard<'_, SeenFiles> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads them again, as the operator asks. Blocks.
-    pub(super) fn read(&self) -> Result<TlsIdentity, AppError> {
-        load(&self.certificate, &self.key)
+        Ok(Some(files))
     }
 
     /// What handshakes are made with.
@@ -67,21 +52,14 @@ impl CertificateFiles {
         Arc::clone(&self.keys)
     }
 
-    /// Shows what was read.
-    pub(super) fn show(&self, identity: TlsIdentity, now: Time) {
-        self.keys.change(identity);
-        self.seen().warned = None;
-        self.warn_of_expiry(now);
-    }
-
-    /// Reads the files again where they have changed since they were last read; where they are of no use, what was read
-    /// before stays. Blocks.
-    fn look(&self, now: Time) {
+    /// Reads the files again where they have changed. What is of no use changes nothing. Blocks.
+    fn look(&mut self, now: Time) {
         let marks = [&*self.certificate, &*self.key].map(mark);
-        if std::mem::replace(&mut self.seen().marks, marks) != marks {
-            match self.read() {
+        if std::mem::replace(&mut self.seen, marks) != marks {
+            match load(&self.certificate, &self.key) {
                 Ok(identity) => {
-                    self.show(identity, now);
+                    self.keys.change(identity);
+                    self.warned = None;
                     tracing::info!(
                         certificate = %self.certificate.display(),
                         "the certificate was read again, since its files have changed"
@@ -96,15 +74,13 @@ impl CertificateFiles {
         self.warn_of_expiry(now);
     }
 
-    /// Warns of a certificate that expires soon, or has.
-    fn warn_of_expiry(&self, now: Time) {
+    fn warn_of_expiry(&mut self, now: Time) {
         let Some(expires) = self.keys.current().expires() else { return };
-        let mut seen = self.seen();
-        let is_warned = seen.warned.is_some_and(|last| now < last.plus(WARN_EVERY));
+        let is_warned = self.warned.is_some_and(|last| now < last.plus(WARN_EVERY));
         if now.plus(WARN_BEFORE) < expires || is_warned {
             return;
         }
-        seen.warned = Some(now);
+        self.warned = Some(now);
         let certificate = self.certificate.display();
         if expires <= now {
             tracing::warn!(%certificate, %expires, "the certificate has expired: clients refuse it; renew it");
@@ -113,13 +89,17 @@ impl CertificateFiles {
         }
     }
 
-    /// Looks at the files until it is told to end.
-    pub(super) async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>, cancel: CancellationToken) {
-        let look = || {
-            let (files, now) = (Arc::clone(&self), clock.now());
-            move || files.look(now)
-        };
-        now_and_then(LOOK_EVERY, &cancel, look).await;
+    /// Looks at the files now and then, until it is cancelled.
+    pub(super) async fn watch(mut self, clock: Arc<dyn Clock>, cancel: CancellationToken) {
+        while cancel.run_until_cancelled(sleep(LOOK_EVERY)).await.is_some() {
+            let now = clock.now();
+            let looking = spawn_blocking(move || {
+                self.look(now);
+                self
+            });
+            let Ok(looked) = looking.await else { return };
+            self = looked;
+        }
     }
 }
 
@@ -149,7 +129,7 @@ mod tests {
         std::fs::write(folder.join("key"), key.serialize_pem()).unwrap();
     }
 
-    fn files(folder: &Path) -> Arc<CertificateFiles> {
+    fn files(folder: &Path) -> CertificateFiles {
         let mut config = Config::default();
         config.server.tls_cert_file = Some(folder.join("chain"));
         config.server.tls_key_file = Some(folder.join("key"));
@@ -164,7 +144,7 @@ mod tests {
     fn files_that_change_are_read_again_and_what_is_of_no_use_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 6, 1);
-        let files = files(folder.path());
+        let mut files = files(folder.path());
         let before = files.keys().current();
         files.look(NOW);
         assert!(Arc::ptr_eq(&before, &files.keys().current()), "nothing has changed");
@@ -176,7 +156,6 @@ mod tests {
         assert_eq!(expires(&files), "2030-07-01T00:00:00Z");
         std::fs::remove_file(folder.path().join("chain")).unwrap();
         files.look(NOW);
-        assert!(files.read().is_err());
         certify(folder.path(), 8, 1);
         files.look(NOW);
         assert_eq!(expires(&files), "2030-08-01T00:00:00Z");
@@ -186,17 +165,16 @@ mod tests {
     fn a_certificate_that_ends_is_warned_of_once_a_day() {
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path(), 1, 16);
-        let files = files(folder.path());
-        let warned = || files.seen().warned;
-        assert_eq!(warned(), None, "more than two weeks are left");
+        let mut files = files(folder.path());
+        assert_eq!(files.warned, None, "more than two weeks are left");
         let day = |day: u64| NOW.plus(Duration::from_secs(day * 86_400));
         files.look(day(2));
-        assert_eq!(warned(), Some(day(2)));
+        assert_eq!(files.warned, Some(day(2)));
         files.look(day(2).plus(Duration::from_secs(60)));
-        assert_eq!(warned(), Some(day(2)), "not again on the same day");
+        assert_eq!(files.warned, Some(day(2)), "not again on the same day");
         for later in [3, 20] {
             files.look(day(later));
-            assert_eq!(warned(), Some(day(later)));
+            assert_eq!(files.warned, Some(day(later)));
         }
     }
 

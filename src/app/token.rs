@@ -1,10 +1,9 @@
 //! The administration token: configured, from the environment, or made at the first start; and the tokens of readers.
 
-use super::export::sync_folder;
+use super::export::write_file;
 use super::{AppError, ErrorContext, disk};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
-use tempfile::NamedTempFile;
 use tidegate_config::{AdminTokenSetting, Config, ReaderToken, SecretToken, StoreKind};
 use tidegate_core::model::SecretSource;
 use tidegate_net::fetch;
@@ -21,8 +20,17 @@ const SHORT_BYTES: usize = 16;
 /// The most bytes that are read of a token file.
 const FILE_LIMIT: u64 = 4096;
 
-/// Finds the token, or makes one and says where it is.
-pub(super) fn admin_token(config: &Config) -> Result<AdminToken, AppError> {
+/// Finds the token, or makes one and says where it is. `before`: what was in force before a reload. A token that was made
+/// for a gateway that keeps nothing stays as long as none is configured.
+pub(super) fn admin_token(
+    config: &Config,
+    before: Option<(&Config, &AdminToken)>,
+) -> Result<AdminToken, AppError> {
+    let is_unset = |config: &Config| config.server.admin_token == AdminTokenSetting::Unset;
+    let stays = !disk::keeps(config) && is_unset(config);
+    if let Some((_, token)) = before.filter(|(before, _)| stays && is_unset(before)) {
+        return Ok(token.clone());
+    }
     let checked = match &config.server.admin_token {
         AdminTokenSetting::Here(token) => Ok(token.clone()),
         AdminTokenSetting::File(path) => in_file(path),
@@ -51,14 +59,6 @@ fn of_no_use(why: &str) -> AppError {
 /// The token that a configured file has, or what is wrong with it, without repeating it.
 pub(super) fn in_file(path: &Path) -> Result<SecretToken, String> {
     SecretToken::new(&read(path).map_err(|error| error.report())?)
-}
-
-/// The token of a configuration that was read again; `None`: it stays. One that lies in a file is read again,
-/// and one that was made for a gateway that keeps nothing stays as long as none is configured.
-pub(super) fn changed(before: &Config, now: &Config) -> Result<Option<AdminToken>, AppError> {
-    let is_unset = |config: &Config| config.server.admin_token == AdminTokenSetting::Unset;
-    let stays = !disk::keeps(now) && is_unset(before) && is_unset(now);
-    (!stays).then(|| admin_token(now)).transpose()
 }
 
 /// The token of a gateway that runs, for who asks it; `None` where nothing says it. Nothing is made.
@@ -143,7 +143,7 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
     }
     let token = random_token(RANDOM_BYTES)?;
     if keeps {
-        write(path, &token)
+        write_file(path, 0o600, &[token.as_bytes(), b"\n"])
             .context(format!("the administration token cannot be written to {}", path.display()))?;
         tracing::info!(path = %path.display(), "no administration token is configured; made one");
     } else {
@@ -152,15 +152,6 @@ fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
         );
     }
     Ok(token)
-}
-
-fn write(path: &Path, token: &str) -> std::io::Result<()> {
-    let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    writeln!(file, "{token}")?;
-    file.as_file().sync_all()?;
-    // By a system call of the C library, which the rigs of failing disks and losses of power see.
-    std::fs::rename(file.into_temp_path(), path)?;
-    sync_folder(path)
 }
 
 /// Finds the token of a reader; what is wrong with it otherwise, without repeating it.
@@ -253,7 +244,7 @@ mod tests {
         fn a_token_file_that_is_missing_is_named() {
             let mut config = Config::default();
             config.server.admin_token = AdminTokenSetting::File("/nowhere/token".into());
-            let error = admin_token(&config).map(|_| ()).unwrap_err();
+            let error = admin_token(&config, None).map(|_| ()).unwrap_err();
             assert!(error.report().contains("/nowhere/token"), "{}", error.report());
         }
     }
@@ -270,7 +261,7 @@ mod tests {
                 let file = path(name);
                 let of = |reader: &str, file: &str| {
                     format!(
-                        "[[reader]]\nname = \"{reader}\"\ntoken_file = \"{file}\"\nall_private = true\n"
+                        "[[reader]]\nname = \"{reader}\"\ntoken = {{ file = \"{file}\" }}\nall_private = true\n"
                     )
                 };
                 std::fs::copy(&file, path("copy")).unwrap();

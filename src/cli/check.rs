@@ -45,7 +45,7 @@ fn summary(name: &str, checked: &Checked) -> String {
         }
     };
     let (least, most) = (written(polling.min_interval), written(polling.max_interval));
-    let polled = config.feeds.iter().filter(|feed| feed.url.is_some()).count();
+    let polled = config.feeds.iter().filter(|feed| feed.has_upstream()).count();
     let feeds = counted(polled, "feed");
     lines.push(format!("  polls {feeds}, each every {least} to {most}, {private}"));
     if let Some(proxy) = &polling.proxy {
@@ -53,7 +53,7 @@ fn summary(name: &str, checked: &Checked) -> String {
     }
     let local = || config.feeds.iter().filter(|feed| feed.options.sharing.local);
     if local().next().is_some() {
-        let shared = match local().filter(|feed| feed.url.is_some()).count() {
+        let shared = match local().filter(|feed| feed.has_upstream()).count() {
             0 => String::new(),
             shared => format!(", {shared} of them polled as well"),
         };
@@ -157,7 +157,7 @@ mod tests {
         let reader = |name: &str, token: &str| {
             format!("[[reader]]\nname = {name:?}\nall_private = true\n{token}\n")
         };
-        let in_file = |name: &str| format!("token_file = {:?}", path(name));
+        let in_file = |name: &str| format!("token = {{ file = {:?} }}", path(name));
         let database = |url: &str| format!("[store]\nkind = \"postgres\"\nurl = {url}\n");
         let admin = |name: &str| format!("[server]\nadmin_token_file = {:?}\n", path(name));
         for (text, said) in [
@@ -165,7 +165,7 @@ mod tests {
             (admin("spaces"), "f.toml:2: server.admin_token_file: a token is made of"),
             (
                 reader("ann", &in_file("one")) + &reader("bob", &in_file("two")),
-                "f.toml:8: reader.token_file: is the token of line 4",
+                "f.toml:8: reader.token: is the token of line 4",
             ),
             (
                 reader("ann", &in_file("one")) + &reader("bob", &format!("token = {token:?}")),

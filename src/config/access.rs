@@ -145,7 +145,7 @@ pub(super) fn secret(node: &ConfigNode<'_>, may_be_empty: bool) -> Result<Secret
     }
 }
 
-pub(super) fn is_variable(name: &str) -> bool {
+fn is_variable(name: &str) -> bool {
     (1..=NAME_LIMIT).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

@@ -3,15 +3,15 @@
 use super::access::note_sources;
 use super::declare::*;
 use super::feeds::{
-    AGGREGATE_KEYS, AGGREGATE_LIMIT, FEED_KEYS, FEED_LIMIT, FeedConfig, WebhookConfig,
+    AGGREGATE_KEYS, AGGREGATE_LIMIT, FEED_KEYS, FEED_LIMIT, FeedConfig, FeedSettings, WebhookConfig,
 };
 use super::nearest::nearest;
 use super::origins::free_path;
 use super::polling::{Polling, in_order};
 use super::sheet::Sheet;
 use super::websub::Websub;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tidegate_core::model::{FeedName, FeedOptions, FeedSource, SharingOptions};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use tidegate_core::model::{FeedName, FeedOptions, FeedRecord, FeedSource};
 use tidegate_net::origin::{OriginConfig, OriginPlace};
 
 /// The feeds and aggregates that stood the check, and every name that is taken, with the line where
@@ -20,8 +20,6 @@ use tidegate_net::origin::{OriginConfig, OriginPlace};
 pub(super) struct Feeds {
     pub(super) checked: Vec<FeedConfig>,
     pub(super) names: BTreeMap<FeedName, usize>,
-    /// Where the sources of each aggregate are.
-    places: BTreeMap<FeedName, usize>,
 }
 
 impl Feeds {
@@ -30,34 +28,44 @@ impl Feeds {
         let private = self.checked.iter().filter(|feed| feed.private);
         private.map(|feed| feed.name.clone()).collect()
     }
+
+    /// Takes a table whose name, and whatever else it needs, is good.
+    fn take(&mut self, name: Option<FeedName>, table: FeedSettings) {
+        let url = table.url.map(String::from).unwrap_or_default();
+        let record = |name| FeedRecord {
+            options: table.options,
+            access: table.access.or_none(),
+            private: table.private.unwrap_or_default(),
+            adds_feeds: table.adds_feeds,
+            ..FeedRecord::new(name, url, FeedSource::File)
+        };
+        let (webhook, path) = (table.webhook, table.path);
+        let feed = |name| FeedConfig { record: record(name), webhook, path };
+        self.checked.extend(name.map(feed));
+    }
 }
 
-/// The names that a table refers to with their places, to be looked up when all are known.
+/// The key that names what an aggregate gathers.
+const SOURCES: &str = "aggregate.sources";
+
+/// The feeds that a key of a table names, with their places, to be looked up when all are known.
 struct Refers {
-    /// Its own name, where that is good.
+    /// The name of the table, where that is good.
     name: Option<FeedName>,
-    shares_with: Vec<(usize, FeedName)>,
-    sources: Vec<(usize, FeedName)>,
+    key: &'static str,
+    at: usize,
+    named: Vec<(usize, FeedName)>,
 }
 
 impl Refers {
-    fn new(
-        section: &Section<'_, '_, '_>,
-        name: Option<&FeedName>,
-        sharing: &SharingOptions,
-    ) -> Self {
-        let places = |key: &str, names: &[FeedName]| {
-            // Of what is written twice, the first is meant.
-            let written: HashMap<&str, usize> =
-                section.texts(key).into_iter().rev().map(|(at, text)| (text, at)).collect();
-            let place = |name: &FeedName| written.get(name.as_str()).copied().unwrap_or_default();
-            names.iter().map(|name| (place(name), name.clone())).collect()
-        };
-        Self {
-            name: name.cloned(),
-            shares_with: places("shares_with", &sharing.shares_with),
-            sources: places("sources", &sharing.sources),
-        }
+    fn new(section: &Section<'_, '_, '_>, name: Option<&FeedName>, key: &'static str) -> Self {
+        let own = key.rsplit('.').next().unwrap_or_default();
+        let mut seen = HashSet::new();
+        let named = section.texts(own).into_iter().filter_map(|(at, text)| {
+            let name = FeedName::new(text).ok()?;
+            seen.insert(name.clone()).then_some((at, name))
+        });
+        Self { name: name.cloned(), key, at: section.offset(own), named: named.collect() }
     }
 }
 
@@ -85,23 +93,14 @@ pub(super) fn read(
         let FeedOptions { min_interval, max_interval, .. } = table.options;
         let least = min_interval.unwrap_or(polling.min_interval);
         in_order(section, least, max_interval.unwrap_or(polling.max_interval));
-        refers.push(Refers::new(section, name.as_ref(), &table.options.sharing));
+        refers.push(Refers::new(section, name.as_ref(), "feed.shares_with"));
         if let Err((key, said)) = table.join_access() {
             section.fault(key, said);
         }
         note_sources(section, table.access.secrets(), External::Secret);
         check_webhook(section, table.webhook.as_ref(), websub);
         paths.check(section, table.path.as_deref());
-        let (Some(name), true) = (name, local || table.url.is_some()) else { return };
-        feeds.checked.push(FeedConfig {
-            options: table.options,
-            access: table.access.or_none(),
-            webhook: table.webhook,
-            private: table.private.unwrap_or_default(),
-            adds_feeds: table.adds_feeds,
-            path: table.path,
-            ..FeedConfig::new(name, table.url, FeedSource::File)
-        });
+        feeds.take(name.filter(|_| local || table.url.is_some()), table);
     });
     top.tables("aggregate", &AGGREGATE_KEYS, AGGREGATE_LIMIT, |section, mut table| {
         let name = section.take_name(table.name.take(), &mut feeds.names);
@@ -112,16 +111,10 @@ pub(super) fn read(
         if section.is_empty_list("sources") {
             section.fault("sources", "is empty; an aggregate gathers one feed at least");
         }
-        refers.push(Refers::new(section, name.as_ref(), &table.options.sharing));
+        let keys = ["aggregate.shares_with", SOURCES];
+        refers.extend(keys.map(|key| Refers::new(section, name.as_ref(), key)));
         check_webhook(section, table.webhook.as_ref(), websub);
-        let Some(name) = name else { return };
-        feeds.places.insert(name.clone(), section.offset("sources"));
-        feeds.checked.push(FeedConfig {
-            options: table.options,
-            webhook: table.webhook,
-            private: table.private.unwrap_or_default(),
-            ..FeedConfig::new(name, None, FeedSource::File)
-        });
+        feeds.take(name, table);
     });
     look_up(top.sheet, &feeds, &refers);
     feeds
@@ -144,30 +137,34 @@ fn check_webhook(
 /// Checks the names that tables refer to, once all are known.
 fn look_up(sheet: &mut Sheet<'_>, feeds: &Feeds, refers: &[Refers]) {
     let private = feeds.private_names();
-    for Refers { name, shares_with, sources } in refers {
-        if let Some(name) = name.as_ref().filter(|name| !private.contains(*name)) {
-            for (at, source) in sources.iter().filter(|(_, source)| private.contains(source)) {
+    for Refers { name, key, named, .. } in refers {
+        let is_shown = name.as_ref().is_some_and(|name| !private.contains(name));
+        for (at, other) in named {
+            let text = other.as_str();
+            if *key == SOURCES && is_shown && private.contains(other) {
+                let own = name.as_ref().map_or("", FeedName::as_str);
                 let message = format!(
-                    "{:?} is private, and {:?} would show it to everybody; write private = true here \
-                     as well",
-                    source.as_str(),
-                    name.as_str()
+                    "{text:?} is private, and {own:?} would show it to everybody; write private = true here as well"
                 );
                 sheet.fault(*at, "aggregate.private", message);
+            } else if *key != SOURCES && name.as_ref() == Some(other) {
+                sheet.fault(*at, key, format!("{text:?} is this table itself; name others"));
+            } else if !feeds.names.contains_key(other) {
+                let meant = match nearest(text, feeds.names.keys().map(FeedName::as_str)) {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None => "name feeds or aggregates of this file".to_owned(),
+                };
+                sheet.fault(*at, key, format!("there is no feed {text:?}; {meant}"));
             }
         }
-        let is_aggregate = name.as_ref().is_some_and(|name| feeds.places.contains_key(name));
-        let key = if is_aggregate { "aggregate.shares_with" } else { "feed.shares_with" };
-        check_known(sheet, key, shares_with, feeds, name.as_ref());
-        check_known(sheet, "aggregate.sources", sources, feeds, None);
     }
-    let gathered = feeds.checked.iter().filter(|feed| feeds.places.contains_key(&feed.name));
-    let sources = gathered.map(|one| (&one.name, one.options.sharing.sources.as_slice()));
-    for path in circles(&sources.collect()) {
-        let at = path.first().and_then(|name| feeds.places.get(name)).copied().unwrap_or_default();
-        let path = path.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ");
-        let message = format!("an aggregate cannot gather itself: {path}");
-        sheet.fault(at, "aggregate.sources", message);
+    let gathered = refers.iter().filter(|of| of.key == SOURCES);
+    let sources: BTreeMap<&FeedName, &Refers> =
+        gathered.filter_map(|of| Some((of.name.as_ref()?, of))).collect();
+    for path in circles(&sources) {
+        let at = path.first().and_then(|name| sources.get(name)).map_or(0, |of| of.at);
+        let path = path.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" > ");
+        sheet.fault(at, SOURCES, format!("an aggregate cannot gather itself: {path}"));
     }
 }
 
@@ -185,55 +182,29 @@ fn warn_of_polling(section: &mut Section<'_, '_, '_>) {
     }
 }
 
-/// Notes a fault for each of these names that no feed or aggregate bears, with the nearest that there is, and for
-/// `never`, which may not stand there.
-fn check_known(
-    sheet: &mut Sheet<'_>,
-    key: &str,
-    named: &[(usize, FeedName)],
-    feeds: &Feeds,
-    never: Option<&FeedName>,
-) {
-    for (at, name) in named {
-        let text = name.as_str();
-        if never == Some(name) {
-            sheet.fault(*at, key, format!("{text:?} is this table itself; name others"));
-        } else if !feeds.names.contains_key(name) {
-            let meant = match nearest(text, feeds.names.keys().map(FeedName::as_str)) {
-                Some(near) => format!("did you mean {near:?}?"),
-                None => "name feeds or aggregates of this file".to_owned(),
-            };
-            sheet.fault(*at, key, format!("there is no feed {text:?}; {meant}"));
-        }
-    }
-}
-
 /// The most circles among aggregates that are named.
 const CIRCLE_LIMIT: usize = 100;
 
 /// The circles among aggregates, each as a path that ends where it begins; `sources` are those of
 /// each. Where the last step of each is taken away, none is left. Who looks in the order of names
 /// finds the same ones every time.
-fn circles(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Vec<Vec<FeedName>> {
+fn circles<'r>(sources: &BTreeMap<&'r FeedName, &'r Refers>) -> Vec<Vec<&'r FeedName>> {
     let mut circles = Vec::new();
     let mut done: BTreeSet<&FeedName> = BTreeSet::new();
     for start in sources.keys() {
-        if done.contains(start) {
-            continue;
-        }
         // A walk into the depth: where each aggregate on the way stands in its list.
         let mut way: Vec<(&FeedName, usize)> = vec![(start, 0)];
-        while let Some((name, next)) = way.last_mut() {
-            let source = sources.get(*name).and_then(|list| list.get(*next));
+        while let Some((name, next)) = way.last_mut().filter(|(name, _)| !done.contains(name)) {
+            let source = sources.get(*name).and_then(|list| list.named.get(*next));
             *next += 1;
-            let Some(source) = source else {
+            let Some((_, source)) = source else {
                 done.insert(*name);
                 way.pop();
                 continue;
             };
             if let Some(first) = way.iter().position(|(name, _)| *name == source) {
-                let names = way.iter().skip(first).map(|(name, _)| (*name).clone());
-                circles.push(names.chain([source.clone()]).collect());
+                let names = way.iter().skip(first).map(|(name, _)| *name);
+                circles.push(names.chain([source]).collect());
                 if circles.len() >= CIRCLE_LIMIT {
                     return circles;
                 }
@@ -244,9 +215,6 @@ fn circles(sources: &BTreeMap<&FeedName, &[FeedName]>) -> Vec<Vec<FeedName>> {
     }
     circles
 }
-
-/// The key, as one that needs a restart.
-pub(super) const PATHS: &str = "feed.path";
 
 /// The paths of the feeds that were read so far.
 struct FeedPaths<'o> {
@@ -283,19 +251,6 @@ impl<'o> FeedPaths<'o> {
     }
 }
 
-/// Puts back the paths in force; whether any differed.
-pub(super) fn keep_paths(in_force: &[FeedConfig], read: &mut [FeedConfig]) -> bool {
-    let before: HashMap<&FeedName, &FeedConfig> =
-        in_force.iter().map(|feed| (&feed.name, feed)).collect();
-    let mut differed = false;
-    for feed in read {
-        let path = before.get(&feed.name).and_then(|before| before.path.clone());
-        differed |= feed.path != path;
-        feed.path = path;
-    }
-    differed
-}
-
 /// Checks the path that a feed gets beside `/feeds/NAME`.
 pub(super) fn feed_path(text: &str) -> Result<String, String> {
     if text == "/" {
@@ -310,13 +265,16 @@ mod tests {
 
     fn found(lists: &[(&str, &[&str])]) -> Vec<String> {
         let name = |text: &str| FeedName::new(text).unwrap();
-        let lists: Vec<(FeedName, Vec<FeedName>)> = lists
-            .iter()
-            .map(|(of, sources)| (name(of), sources.iter().map(|s| name(s)).collect()))
-            .collect();
-        let lists = lists.iter().map(|(of, sources)| (of, sources.as_slice())).collect();
-        let path = |circle: &Vec<FeedName>| {
-            circle.iter().map(FeedName::as_str).collect::<Vec<_>>().join(" > ")
+        let refers = |(of, sources): &(&str, &[&str])| Refers {
+            name: Some(name(of)),
+            key: SOURCES,
+            at: 0,
+            named: sources.iter().map(|source| (0, name(source))).collect(),
+        };
+        let lists: Vec<Refers> = lists.iter().map(refers).collect();
+        let lists = lists.iter().map(|of| (of.name.as_ref().unwrap(), of)).collect();
+        let path = |circle: &Vec<&FeedName>| {
+            circle.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" > ")
         };
         circles(&lists).iter().map(path).collect()
     }

@@ -7,11 +7,11 @@ use super::polling::{INTERVALS, user_agent};
 use super::publish::ITEMS;
 use super::value::{ConfigNode, Value};
 use super::web::feed_address;
+use std::ops::Deref;
 use std::str::FromStr;
 use tidegate_core::model::{
-    ConflictPolicy, Deletions, FeedAccess, FeedName, FeedOptions, FeedRecord, FeedSource,
-    IGNORE_LIMIT, Ignore, Order, Probing, ProxyAddress, ProxyRoute, SecretSource, SharingOptions,
-    UserPassword,
+    ConflictPolicy, Deletions, FeedAccess, FeedName, FeedOptions, FeedRecord, IGNORE_LIMIT, Ignore,
+    Order, Probing, ProxyAddress, ProxyRoute, SecretSource, SharingOptions, UserPassword,
 };
 use url::Url;
 
@@ -56,51 +56,26 @@ impl FeedSettings {
 /// A feed of the configuration, or several as one: an aggregate, which names the feeds that it gathers in its options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FeedConfig {
-    pub name: FeedName,
-    /// The upstream's address; a local feed may have none, and an aggregate has none.
-    pub url: Option<Url>,
-    /// What the operator says of it.
-    pub options: FeedOptions,
-    /// Who added it: the file or the command line.
-    pub source: FeedSource,
-    /// What its publisher is asked with, where that is not as of every other.
-    pub access: Option<Box<FeedAccess>>,
+    /// What the store is to have of it.
+    pub record: FeedRecord,
     /// Where its changes are delivered.
     pub webhook: Option<WebhookConfig>,
-    /// Whether only readers with a token may read it.
-    pub private: bool,
-    /// Whether it is a list whose feeds are added.
-    pub adds_feeds: bool,
     /// The path of its reader view here, beside `/feeds/NAME`.
     pub path: Option<String>,
 }
 
-impl FeedConfig {
+impl From<FeedRecord> for FeedConfig {
     /// A feed of which nothing else is said.
-    pub fn new(name: FeedName, url: Option<Url>, source: FeedSource) -> Self {
-        Self {
-            name,
-            url,
-            options: FeedOptions::default(),
-            source,
-            access: None,
-            webhook: None,
-            private: false,
-            adds_feeds: false,
-            path: None,
-        }
+    fn from(record: FeedRecord) -> Self {
+        Self { record, webhook: None, path: None }
     }
+}
 
-    /// The record that the store keeps of it.
-    pub fn record(&self) -> FeedRecord {
-        let url = self.url.as_ref().map_or("", Url::as_str);
-        FeedRecord {
-            options: self.options.clone(),
-            access: self.access.clone(),
-            private: self.private,
-            adds_feeds: self.adds_feeds,
-            ..FeedRecord::new(self.name.clone(), url, self.source)
-        }
+impl Deref for FeedConfig {
+    type Target = FeedRecord;
+
+    fn deref(&self) -> &FeedRecord {
+        &self.record
     }
 }
 
@@ -234,7 +209,7 @@ pub(super) const FEED_KEYS: KeyTable<FeedSettings> = keys! {
     ///
     /// A proxy in front may then send just that path to the gateway. It is not below an address of the gateway.
     path = parsed("a path like `/atom.xml`", feed_path).optional(),
-        Words("none", "\"/atom.xml\""), at restart;
+        Words("none", "\"/atom.xml\"");
 };
 
 pub(super) const AGGREGATE_KEYS: KeyTable<FeedSettings> = keys! {
@@ -272,13 +247,13 @@ pub fn feed_settings(
         // The webhook has an address of its own; a path stands in the file alone.
         let mut keys =
             FEED_KEYS.iter().filter(|(row, _)| !["name", "webhook", "path"].contains(&row.name));
-        let Some((_, field)) = keys.find(|(row, _)| row.name == written) else {
+        let Some((_, read)) = keys.find(|(row, _)| row.name == written) else {
             let key: String = written.chars().take(64).collect();
             let message = format!("the key {key:?} is unknown");
             return Err((key, message));
         };
         let mut mistakes = Mistakes::new();
-        (field.read)(&ConfigNode::from_json(value, 0), &mut mistakes, &mut table);
+        read(&ConfigNode::from_json(value, 0), &mut mistakes, &mut table);
         if let Some((entry, message)) = mistakes.into_iter().next() {
             let place = if entry > 0 { format!("entry {entry} of ") } else { String::new() };
             return Err((written.clone(), format!("{place}{written}: {message}")));

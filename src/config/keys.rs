@@ -15,8 +15,6 @@ pub(super) struct KeyRow {
     pub(super) preset: Preset,
     /// What may be written.
     pub(super) allowed: fn() -> String,
-    /// Whether a changed value takes effect when the gateway is started again, and not at SIGHUP.
-    pub(super) needs_restart: bool,
 }
 
 /// What holds where a key is absent.
@@ -30,44 +28,27 @@ pub(super) enum Preset {
     Shown(&'static str, &'static str, &'static str),
 }
 
-/// What a key sets.
-pub(super) struct KeyField<T> {
-    /// Reads a value into it; false where that is of no use.
-    pub(super) read: fn(&ConfigNode<'_>, &mut Mistakes, &mut T) -> bool,
-    /// Puts the value in force back into what was read; whether it differed.
-    pub(super) keep: fn(&T, &mut T) -> bool,
-}
+/// Reads the value of a key into what it sets; false where it is of no use.
+pub(super) type ReadKey<T> = fn(&ConfigNode<'_>, &mut Mistakes, &mut T) -> bool;
 
 /// The keys of a table, and what each sets.
 pub(super) struct KeyTable<T: 'static> {
     pub(super) rows: &'static [KeyRow],
-    pub(super) fields: &'static [KeyField<T>],
+    pub(super) fields: &'static [ReadKey<T>],
 }
 
 impl<T> KeyTable<T> {
-    pub(super) fn iter(
-        &self,
-    ) -> impl Iterator<Item = (&'static KeyRow, &'static KeyField<T>)> + use<T> {
-        self.rows.iter().zip(self.fields)
-    }
-
-    /// Puts the values in force back of the keys that need a restart; notes those that differed, each with the
-    /// name of the table.
-    pub(super) fn keep(&self, table: &str, in_force: &T, read: &mut T, kept: &mut Vec<String>) {
-        for (row, field) in self.iter().filter(|(row, _)| row.needs_restart) {
-            if (field.keep)(in_force, read) {
-                kept.push(format!("{table}.{}", row.name));
-            }
-        }
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static KeyRow, ReadKey<T>)> + use<T> {
+        self.rows.iter().zip(self.fields.iter().copied())
     }
 
     /// Puts the values in place that hold where the keys are absent.
     pub(super) fn preset(&self, target: &mut T) {
-        for (row, field) in self.iter() {
+        for (row, read) in self.iter() {
             let (Preset::Value(text) | Preset::Shown(text, ..)) = row.preset else { continue };
             // A test reads every value.
             if let Ok(value) = DeValue::parse(text) {
-                (field.read)(&ConfigNode::from_toml(&value), &mut Mistakes::new(), target);
+                read(&ConfigNode::from_toml(&value), &mut Mistakes::new(), target);
             }
         }
     }
@@ -79,27 +60,18 @@ pub(super) fn kind_of<T, F>(kind: Kind<F>, _field: fn(&mut T) -> &mut F) -> Kind
 }
 
 /// The keys of a table: for each its words, its name, its field where that has another name, its kind and its preset.
-/// `at restart`: a changed value takes effect when the gateway is started again.
 macro_rules! keys {
-    ($target:ty; $( $(#[doc = $words:literal])* $name:ident $(=> $($field:ident).+)? $(: $type:ty)? = $kind:expr, $preset:expr $(, at $when:ident)?; )+) => {
+    ($target:ty; $( $(#[doc = $words:literal])* $name:ident $(=> $($field:ident).+)? $(: $type:ty)? = $kind:expr, $preset:expr; )+) => {
         $crate::keys::KeyTable::<$target> {
             rows: &[$( $crate::keys::KeyRow {
                 name: stringify!($name),
                 words: concat!($($words, "\n"),*),
                 preset: $preset,
                 allowed: || $crate::keys::kind_of($kind, |target: &mut $target| &mut $crate::keys::field!(target, $name $(, $($field).+)?)).allowed,
-                needs_restart: { let when: &[&str] = &[$(stringify!($when))?]; !when.is_empty() },
             } ),+],
-            fields: &[$( $crate::keys::KeyField {
-                read: |node, mistakes, target| {
-                    let read = ($kind.read)(node, mistakes);
-                    read.map(|read| $crate::keys::field!(target, $name $(, $($field).+)?) = read).is_some()
-                },
-                keep: |in_force, read| {
-                    let differs = $crate::keys::field!(in_force, $name $(, $($field).+)?) != $crate::keys::field!(read, $name $(, $($field).+)?);
-                    $crate::keys::field!(read, $name $(, $($field).+)?).clone_from(&$crate::keys::field!(in_force, $name $(, $($field).+)?));
-                    differs
-                },
+            fields: &[$( |node, mistakes, target| {
+                let read = ($kind.read)(node, mistakes);
+                read.map(|read| $crate::keys::field!(target, $name $(, $($field).+)?) = read).is_some()
             } ),+],
         }
     };
@@ -121,7 +93,7 @@ macro_rules! section {
     (
         $(#[$about:meta])*
         pub struct $target:ident with $keys:ident {
-            $( $(#[doc = $words:literal])* $name:ident $(=> $($field:ident).+)? $(: $type:ty)? = $kind:expr, $preset:expr $(, at $when:ident)?; )+
+            $( $(#[doc = $words:literal])* $name:ident $(=> $($field:ident).+)? $(: $type:ty)? = $kind:expr, $preset:expr; )+
         }
         $( fields { $( $(#[$said:meta])* $extra:ident: $extra_type:ty = $extra_preset:expr; )+ } )?
     ) => {
@@ -134,7 +106,7 @@ macro_rules! section {
 
         pub(crate) const $keys: $crate::keys::KeyTable<$target> = $crate::keys::keys! {
             $target;
-            $( $(#[doc = $words])* $name $(=> $($field).+)? $(: $type)? = $kind, $preset $(, at $when)?; )+
+            $( $(#[doc = $words])* $name $(=> $($field).+)? $(: $type)? = $kind, $preset; )+
         };
 
         impl Default for $target {

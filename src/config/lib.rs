@@ -105,46 +105,37 @@ pub struct Checked {
     pub warnings: Vec<Fault>,
     /// What it names and does not contain, each with its place and without a message.
     pub externals: Vec<(Fault, External)>,
-    /// Where the keys are that need a restart, by table and key, and the heads of the tables.
+    /// Where the keys are of the tables that stand once, by table and key, and the heads of the tables.
     pub places: BTreeMap<String, Fault>,
 }
 
 impl Config {
-    /// Puts back what is in force of the keys that need a restart; names those that differed, by table and
-    /// key.
-    pub fn keep(&mut self, in_force: &Self) -> Vec<String> {
-        let mut kept = Vec::new();
-        server::KEYS.keep("server", &in_force.server, &mut self.server, &mut kept);
-        store::KEYS.keep("store", &in_force.store, &mut self.store, &mut kept);
-        polling::KEYS.keep("polling", &in_force.polling, &mut self.polling, &mut kept);
-        publish::KEYS.keep("publish", &in_force.publish, &mut self.publish, &mut kept);
-        websub::SUP_KEYS.keep("sup", &in_force.sup, &mut self.sup, &mut kept);
-        websub::KEYS.keep("websub", &in_force.websub, &mut self.websub, &mut kept);
-        if self.origins != in_force.origins {
-            self.origins.clone_from(&in_force.origins);
-            kept.push(origins::ORIGINS.to_owned());
-        }
-        if self.allow != in_force.allow {
-            self.allow.clone_from(&in_force.allow);
-            kept.push(origins::ALLOWED.to_owned());
-        }
-        if feed_tables::keep_paths(&in_force.feeds, &mut self.feeds) {
-            kept.push(feed_tables::PATHS.to_owned());
-        }
-        kept
+    /// Keeps the store that is open, and its endpoint; names the keys that say another one, which needs a restart.
+    pub fn keep_store(&mut self, in_force: &Self) -> Vec<&'static str> {
+        let (own, open) = (&self.store, &in_force.store);
+        let keys = [
+            ("store.kind", own.kind != open.kind),
+            ("store.path", own.path != open.path),
+            ("store.url", own.url != open.url),
+            ("store.require_standby", own.require_standby != open.require_standby),
+            ("publish.endpoint", self.publish.endpoint != in_force.publish.endpoint),
+        ];
+        self.store = StoreSettings { space: self.store.space, ..in_force.store.clone() };
+        self.publish.endpoint.clone_from(&in_force.publish.endpoint);
+        keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
 }
 
 impl Checked {
     /// Says of each of these keys, which differ from what is in force, that it needs a restart. No value is repeated: it
     /// may be a secret.
-    pub fn restart_warnings(&self, kept: &[String]) -> Vec<Fault> {
+    pub fn restart_warnings(&self, kept: &[&str]) -> Vec<Fault> {
         let message = "was changed and needs a restart; until then what it was stays in force";
-        let warning = |key: &String| Fault { message: message.to_owned(), ..self.place(key) };
+        let warning = |key: &&str| Fault { message: message.to_owned(), ..self.place(key) };
         kept.iter().map(warning).collect()
     }
 
-    /// Where a key is that needs a restart; of an absent one the head of its table, or the beginning of the file.
+    /// Where a key of a table is that stands once; of an absent one the head of its table, or the beginning of the file.
     pub fn place(&self, key: &str) -> Fault {
         let table = key.split('.').next().unwrap_or_default();
         let place = [key, table, ""].into_iter().find_map(|known| self.places.get(known));
@@ -152,14 +143,20 @@ impl Checked {
     }
 }
 
-/// Reads and checks a configuration file, with what the environment says over it. Without a file every key
-/// has its default.
-pub fn load(path: Option<&Path>, variables: &Variables) -> Result<Checked, ConfigError> {
+/// Reads and checks a configuration file, with what the environment says over it, and over that the command line.
+/// Without a file every key has its default.
+pub fn load(
+    path: Option<&Path>,
+    variables: Variables,
+    overrides: &Overrides,
+) -> Result<Checked, ConfigError> {
     let (file, text) = match path {
         Some(path) => (path.display().to_string(), read_file(path)?),
         None => Default::default(),
     };
-    check_with(&file, &text, variables).map_err(ConfigError::Faults)
+    let mut checked = check_with(&file, &text, &variables.below(overrides))?;
+    overrides.add_feeds(&mut checked.config);
+    Ok(checked)
 }
 
 fn read_file(path: &Path) -> Result<String, ConfigError> {
@@ -251,16 +248,6 @@ const TABLES: [(&str, &[KeyRow]); 12] = [
 /// The tables that stand once, with their keys.
 fn single_tables() -> impl Iterator<Item = (&'static str, &'static [KeyRow])> {
     TABLES.into_iter().take(6)
-}
-
-/// The keys of the tables that stand once, and whether each needs a restart.
-#[cfg(any(test, feature = "testing"))]
-pub fn single_keys() -> Vec<(String, bool)> {
-    let named = |(table, rows): (&str, &'static [KeyRow])| {
-        let name = move |row: &'static KeyRow| (format!("{table}.{}", row.name), row.needs_restart);
-        rows.iter().map(name).collect::<Vec<_>>()
-    };
-    single_tables().flat_map(named).collect()
 }
 
 #[cfg(test)]

@@ -37,9 +37,6 @@ pub const OWN_STEPS: &[&str] = &[
     "t",
     "websub",
 ];
-/// The tables as keys that need a restart.
-pub(super) const ORIGINS: &str = "origin";
-pub(super) const ALLOWED: &str = "allow";
 /// How long the first answer of a new feed may wait, in seconds.
 const FIRST_WAITS: RangeInclusive<u64> = 1..=60;
 /// After how long without a request feeds may be let go, in seconds.
@@ -70,41 +67,41 @@ section! {
     pub struct OriginTable with ORIGIN_KEYS {
         /// What logs, metrics and the API call it.
         name: Option<FeedName> = parsed("1 to 64 of `a-z`, `0-9`, `-`", FeedName::new).optional(),
-            Words("required", "\"blog\""), at restart;
+            Words("required", "\"blog\"");
         /// The site's address: scheme, host, port and path.
         ///
         /// The path ends with a slash, which is added where it is missing.
         url: Option<Url> = parsed("a web address", folder_address).optional(),
-            Words("required", "\"https://blog.example/\""), at restart;
+            Words("required", "\"https://blog.example/\"");
         /// Where the gateway answers for the site: below a path of its own, or at a host of its own; one of the two.
         ///
         /// A path begins and ends with a slash, and is not below an address of the gateway. A host has no port, and
         /// is not that of server.public_url.
         at: Option<String> = parsed("a path like `/blog/`", origin_path).optional(),
-            Words("one of the two is required", "\"/blog/\""), at restart;
+            Words("one of the two is required", "\"/blog/\"");
         host: Option<String> = parsed("a host name without a port", host_name).optional(),
-            Words("", "\"blog.gw.example\""), at restart;
+            Words("", "\"blog.gw.example\"");
         /// What becomes of requests for anything but a feed: `"redirect"` (to the site), `true` (passed on to it).
         ///
         /// true is for publishers in front of their own site. It needs a host, so that the site's scripts run at no
         /// page of the gateway. With server.admin_listen, and without readers and private feeds, at does as well.
         pass: PassMode = word_or_flag(("redirect", PassMode::Redirect), PassMode::Through, None),
-            Preset("\"redirect\""), at restart;
+            Preset("\"redirect\"");
         /// Whether the site gets `host` in `Host`, with the port of server.public_url; else it gets the host of `url`.
         ///
         /// For sites that redirect to their own name, whatever name they are asked by. It needs host, pass = true, and a
         /// url that no other origin has.
-        send_host: bool = flag(), Preset("false"), at restart;
+        send_host: bool = flag(), Preset("false");
         /// How long a request waits for a feed that is being made; then it gets what the site answers.
-        first_wait: Duration = lasting(FIRST_WAITS), Preset("\"5s\""), at restart;
+        first_wait: Duration = lasting(FIRST_WAITS), Preset("\"5s\"");
         /// After how long without a request its feeds are not polled any more. Their history is kept.
-        idle: Duration = lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
+        idle: Duration = lasting(IDLE_TIMES), Preset("\"30d\"");
         /// The most feeds that it gets by itself.
-        feeds: u32 = number(FEEDS), Preset("1000"), at restart;
+        feeds: u32 = number(FEEDS), Preset("1000");
         /// The most requests that it has at once.
         ///
         /// A request counts until its answer has been taken. A client has a quarter of them, and 8 at least.
-        requests: u32 = number(REQUESTS), Preset("256"), at restart;
+        requests: u32 = number(REQUESTS), Preset("256");
     }
 }
 
@@ -115,11 +112,11 @@ section! {
         ///
         /// The path ends with a slash, which is added where it is missing.
         url: Option<Url> = parsed("a web address", folder_address).optional(),
-            Words("required", "\"https://example.org/\""), at restart;
+            Words("required", "\"https://example.org/\"");
         /// As of an origin.
-        idle: Duration = lasting(IDLE_TIMES), Preset("\"30d\""), at restart;
+        idle: Duration = lasting(IDLE_TIMES), Preset("\"30d\"");
         /// The most feeds that readers add.
-        feeds: u32 = number(FEEDS), Preset("100"), at restart;
+        feeds: u32 = number(FEEDS), Preset("100");
     }
 }
 
@@ -135,7 +132,7 @@ pub(super) fn read(top: &mut Section<'_, '_, '_>, server: &ServerSection) -> Che
     let mut origins = CheckedOrigins { checked: Vec::new(), pass_at_own_host: Vec::new() };
     let mut names: BTreeMap<FeedName, usize> = BTreeMap::new();
     let mut places: Vec<(OriginPlace, usize)> = Vec::new();
-    top.tables(ORIGINS, &ORIGIN_KEYS, ORIGIN_LIMIT, |section, mut table| {
+    top.tables("origin", &ORIGIN_KEYS, ORIGIN_LIMIT, |section, mut table| {
         let name = section.take_name(table.name.take(), &mut names);
         section.demand("url", "each [[origin]] has its own");
         check_place(section, &table, public.as_ref(), server);
@@ -233,7 +230,7 @@ fn check_place(
 pub(super) fn read_allowed(top: &mut Section<'_, '_, '_>) -> Vec<AllowConfig> {
     let mut allowed = Vec::new();
     let mut lines: HashMap<Url, usize> = HashMap::new();
-    top.tables(ALLOWED, &ALLOW_KEYS, ALLOW_LIMIT, |section, AllowTable { url, idle, feeds }| {
+    top.tables("allow", &ALLOW_KEYS, ALLOW_LIMIT, |section, AllowTable { url, idle, feeds }| {
         section.demand("url", "each [[allow]] has its own");
         let Some(url) = url else { return };
         if let Some(line) = lines.get(&url) {

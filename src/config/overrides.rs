@@ -1,10 +1,9 @@
 //! What the command line says over the file.
 
-use super::{Checked, Config, Fault, FeedConfig, feed_name, without_login};
+use super::{Config, FeedConfig, feed_name, without_login};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tidegate_core::model::FeedSource;
-use tidegate_net::fetch::AllowPrivate;
+use tidegate_core::model::{FeedRecord, FeedSource};
 use url::Url;
 
 /// What the command line says over the file; applied anew whenever the file is read again.
@@ -23,33 +22,24 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Puts them over what the file says.
-    pub fn apply(&self, mut checked: Checked) -> Checked {
-        let typed = [
-            ("server.listen", "--listen", self.listen.is_some()),
-            ("store.path", "--data", self.data.is_some()),
-            ("server.public_url", "--public-url", self.public_url.is_some()),
+    /// What it says of keys, each by its option, as a variable would say it.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, (&'static str, String))> {
+        let private = self.allow_private.then(|| "true".to_owned());
+        let settings = [
+            ("server.listen", "--listen", self.listen.map(|listen| listen.to_string())),
+            ("server.public_url", "--public-url", self.public_url.clone()),
+            ("store.path", "--data", self.data.as_ref().map(|data| data.display().to_string())),
+            ("polling.allow_private", "--allow-private", private.clone()),
+            ("websub.private_callbacks", "--allow-private", private),
         ];
-        for (key, option, _) in typed.into_iter().filter(|(_, _, is_typed)| *is_typed) {
-            let (file, key) = (option.to_owned(), key.to_owned());
-            checked.places.insert(key.clone(), Fault { file, key, ..Fault::default() });
-        }
-        let config = &mut checked.config;
-        config.server.listen = self.listen.unwrap_or(config.server.listen);
-        if let Some(data) = &self.data {
-            config.store.path.clone_from(data);
-        }
-        if self.public_url.is_some() {
-            config.server.public_url.clone_from(&self.public_url);
-        }
-        if self.allow_private {
-            config.polling.allow_private = AllowPrivate::All;
-            config.websub.private_callbacks = AllowPrivate::All;
-        }
+        settings.into_iter().filter_map(|(key, option, said)| Some((key, (option, said?))))
+    }
+
+    /// Adds its feeds to those of the file.
+    pub fn add_feeds(&self, config: &mut Config) {
         for url in &self.feeds {
             add(config, url);
         }
-        checked
     }
 }
 
@@ -59,19 +49,20 @@ fn add(config: &mut Config, url: &Url) {
     let (url, access) = without_login(url.clone());
     // With other credentials it is another feed.
     let is_other = |feed: &FeedConfig| access.is_some() && feed.access != access;
-    if config.feeds.iter().any(|feed| feed.url.as_ref() == Some(&url) && !is_other(feed)) {
+    if config.feeds.iter().any(|feed| feed.url == url.as_str() && !is_other(feed)) {
         return;
     }
     let name = feed_name(&url, |name| config.feeds.iter().any(|feed| feed.name == *name));
-    let feed =
-        |name| FeedConfig { access, ..FeedConfig::new(name, Some(url), FeedSource::CommandLine) };
-    config.feeds.extend(name.map(feed));
+    let record =
+        |name| FeedRecord { access, ..FeedRecord::new(name, url, FeedSource::CommandLine) };
+    config.feeds.extend(name.map(record).map(FeedConfig::from));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check;
+    use crate::{Checked, Variables, check, check_with};
+    use tidegate_net::fetch::AllowPrivate;
 
     const FILE: &str = r#"
 [server]
@@ -86,10 +77,16 @@ name = "example-org-feed"
 url = "https://example.org/news"
 "#;
 
+    fn over_file(overrides: &Overrides) -> Checked {
+        let variables = Variables::default().below(overrides);
+        let mut checked = check_with("f", FILE, &variables).unwrap();
+        overrides.add_feeds(&mut checked.config);
+        checked
+    }
+
     #[test]
     fn nothing_said_changes_nothing() {
-        let checked = check("f", FILE).unwrap();
-        assert_eq!(Overrides::default().apply(checked.clone()), checked);
+        assert_eq!(over_file(&Overrides::default()), check("f", FILE).unwrap());
     }
 
     #[test]
@@ -101,12 +98,18 @@ url = "https://example.org/news"
             allow_private: true,
             feeds: Vec::new(),
         };
-        let config = overrides.apply(check("f", FILE).unwrap()).config;
+        let config = over_file(&overrides).config;
         assert_eq!(config.server.listen.to_string(), "[::]:0");
         assert_eq!(config.store.path, PathBuf::from("b"));
         assert_eq!(config.server.public_url.as_deref(), Some("https://b.example"));
         assert_eq!(config.polling.allow_private, AllowPrivate::All);
         assert_eq!(config.websub.private_callbacks, AllowPrivate::All);
+        // What contradicts the file is a fault of the option.
+        let file = "[server]\nadmin_listen = \"127.0.0.1:7\"\n";
+        let listen = Some("127.0.0.1:7".parse().unwrap());
+        let same = Overrides { listen, ..Overrides::default() };
+        let faults = check_with("f", file, &Variables::default().below(&same)).unwrap_err();
+        assert!(faults.to_string().starts_with("f:2: server.admin_listen: is that of listen"));
     }
 
     #[test]
@@ -119,7 +122,7 @@ url = "https://example.org/news"
         ];
         let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
         let overrides = Overrides { feeds, ..Overrides::default() };
-        let config = overrides.apply(check("f", FILE).unwrap()).config;
+        let config = over_file(&overrides).config;
         let names: Vec<&str> = config.feeds.iter().map(|feed| feed.name.as_str()).collect();
         let [first, second, third] = names[..] else { panic!("{names:?}") };
         assert_eq!(first, "example-org-feed");

@@ -32,29 +32,29 @@ section! {
         ///
         /// It is the "by" of every version that the gateway makes. The default is kept in the store.
         endpoint: Option<EndpointId> = parsed("`A-Z`, `a-z`, `0-9`, `.`, `:`, `-`", EndpointId::own).optional(),
-            Words("a random one", "\"feeds.example.org\""), at restart;
+            Words("a random one", "\"feeds.example.org\"");
         /// The dialect of the sync markup where a request has no `?sx=`.
         dialect: Dialect = one_of(&[
             ("sse", Dialect::Sse),
             ("feedsync", Dialect::FeedSync),
             ("sse-0.91", Dialect::Sse091),
-        ]), Preset("\"sse\""), at restart;
+        ]), Preset("\"sse\"");
         /// The forms of the links between archives.
         history_links: LinkForms = list(LINKS_LIMIT, LINKS_WANTED, history_links).map(|forms| LinkForms {
             draft05: forms.contains(&DRAFT),
             rfc5005: forms.contains(&RFC),
-        }), Preset("[\"draft-05\", \"rfc5005\"]"), at restart;
+        }), Preset("[\"draft-05\", \"rfc5005\"]");
         /// Relative references become absolute in reader views and archives.
         ///
         /// This is for readers that ignore xml:base, and concerns items and the feed's head. What is
         /// converted has no relative references in any case; the sync and the complete view keep the
         /// publisher's bytes.
-        absolute_urls: bool = flag(), Preset("false"), at restart;
+        absolute_urls: bool = flag(), Preset("false");
         /// `itunes:new-feed-url` stays as the publisher wrote it.
         ///
         /// Podcast applications that meet one go to that address for ever. Else it says the address of
         /// the feed here.
-        keep_new_feed_url: bool = flag(), Preset("false"), at restart;
+        keep_new_feed_url: bool = flag(), Preset("false");
         /// The most versions outside archives, and the most entries of an archive.
         archive_entries => archives.entries = number(1..=10_000), Preset("20");
         /// The most updates of one item in a day that make a version each.
@@ -78,9 +78,9 @@ section! {
         /// How long changes stay in the sync view.
         ///
         /// A subscriber who was away longer reads everything anew.
-        window: Duration = lasting(KEEPING), Preset("\"30d\""), at restart;
+        window: Duration = lasting(KEEPING), Preset("\"30d\"");
         /// How long tombstones are kept; at least the window.
-        tombstones: Duration = lasting(KEEPING), Preset("\"180d\""), at restart;
+        tombstones: Duration = lasting(KEEPING), Preset("\"180d\"");
         /// The most items of a feed in its complete view, tombstones included.
         ///
         /// Beyond them the oldest that slid off the publisher's window leave it, and are in the archives
@@ -92,7 +92,7 @@ section! {
         /// Some feed readers ask for it without knowing what 226 means, and lose posts. Write "all"
         /// only where you know every reader of your feeds.
         deltas: DeltaViews = one_of(&[("sync", DeltaViews::Sync), ("all", DeltaViews::All)]),
-            Preset("\"sync\""), at restart;
+            Preset("\"sync\"");
     }
     fields {
         /// How archives are made and kept.

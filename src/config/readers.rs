@@ -1,7 +1,7 @@
 //! `[[reader]]`: who may read private feeds, and by which token. No message repeats a token.
 
 use super::Fault;
-use super::access::{is_variable, secret_value};
+use super::access::secret_value;
 use super::declare::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,36 +14,18 @@ pub const READER_FEEDS_LIMIT: usize = 10_000;
 /// The longest name of a reader, in bytes.
 const NAME_LIMIT: usize = 64;
 
-/// A reader of private feeds.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ReaderConfig {
-    /// What logs and the operator call the reader.
-    pub name: String,
-    /// Where the token is.
-    pub token: Option<SecretSource>,
-    /// The feeds that the token opens, by name.
-    pub feeds: Vec<FeedName>,
-    /// Whether it opens every private feed.
-    pub all_private: bool,
-}
-
 section! {
-    /// A table of the file.
-    pub struct ReaderTable with KEYS {
+    /// A reader of private feeds.
+    pub struct ReaderConfig with KEYS {
         /// What you call the reader: a person or a program.
-        name: Option<String> = parsed("1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`", name).optional(),
+        name: String = parsed("1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`", name),
             Words("required", "\"ann\"");
-        /// The token, a secret: a text, `{ file = "…" }` or `{ env = "…" }`; or the file or the variable of
-        /// the environment that has it.
+        /// The token, a secret: a text, `{ file = "…" }` or `{ env = "…" }`.
         ///
         /// 22 or more of A-Z, a-z, 0-9, - and _ by chance, or 32 where all are hexadecimal digits: make one
         /// with `openssl rand -hex 16`. It opens /t/TOKEN/feeds/NAME, and is the password of /feeds/NAME. No
         /// page, message or export shows it. Files and variables are read at the start and at a reload.
         token: Option<SecretSource> = secret_value().optional(), Words("required", "{ file = \"/run/secrets/ann\" }");
-        token_file => token = path("the file that holds the token").map(SecretSource::File).optional(),
-            Words("", "\"/run/secrets/ann\"");
-        token_env => token = parsed("the name of a variable", variable).map(SecretSource::Env).optional(),
-            Words("", "\"ANN_TOKEN\"");
         /// The feeds that it opens, private or not.
         feeds: Vec<FeedName> = list(READER_FEEDS_LIMIT, "a list of feed names", FeedName::new),
             Words("required, unless `all_private`", "[\"news\"]");
@@ -115,19 +97,13 @@ pub(super) fn read(
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut tokens: Vec<(SecretSource, usize)> = Vec::new();
     top.tables("reader", &KEYS, READER_LIMIT, |section, table| {
-        let ReaderTable { name, token, feeds, all_private } = table;
+        let name = section.is_read("name").then(|| table.name.clone());
         let name = section.take_name(name, &mut names);
-        let mut written = ["token", "token_file", "token_env"].into_iter().filter(|key| section.has(key));
-        let (first, second) = (written.next(), written.next());
-        let key = first.unwrap_or("token");
-        if let Some(second) = second {
-            section.fault(second, format!("stands beside {key}; write one"));
+        section.demand("token", &format!("each [[reader]] has its own; {MAKE_ONE}"));
+        if let Some(token) = &table.token {
+            check_token(section, token, &mut tokens);
         }
-        section.demand(key, &format!("each [[reader]] has its own; {MAKE_ONE}"));
-        if let Some(token) = &token {
-            check_token(section, key, token, &mut tokens);
-        }
-        if feeds.is_empty() && !all_private && !section.has("feeds") {
+        if table.feeds.is_empty() && !table.all_private && !section.has("feeds") {
             let message = "is missing; name the feeds that this reader may read, or write all_private = true";
             section.fault("feeds", message);
         }
@@ -140,7 +116,7 @@ pub(super) fn read(
                 section.sheet.checked.warnings.push(Fault { message, ..place });
             }
         }
-        readers.extend(name.map(|name| ReaderConfig { name, token, feeds, all_private }));
+        readers.extend(name.map(|_| table));
     });
     readers
 }
@@ -148,7 +124,6 @@ pub(super) fn read(
 /// Checks a token that is written here, and notes where it is otherwise.
 fn check_token(
     section: &mut Section<'_, '_, '_>,
-    key: &'static str,
     token: &SecretSource,
     seen: &mut Vec<(SecretSource, usize)>,
 ) {
@@ -161,12 +136,12 @@ fn check_token(
     };
     match checked {
         // Another one may be the same, in a file.
-        Ok(()) => section.refer(key, External::ReaderToken(token.clone())),
-        Err(message) => section.fault(key, message),
+        Ok(()) => section.refer("token", External::ReaderToken(token.clone())),
+        Err(message) => section.fault("token", message),
     }
     match seen.iter().find(|(other, _)| other == token) {
         Some((_, line)) => {
-            section.fault(key, format!("is that of line {line}; each reader has its own"))
+            section.fault("token", format!("is that of line {line}; each reader has its own"))
         }
         None => seen.push((token.clone(), section.line())),
     }
@@ -180,13 +155,6 @@ fn name(text: &str) -> Result<String, String> {
         ));
     }
     Ok(text.to_owned())
-}
-
-fn variable(text: &str) -> Result<String, &'static str> {
-    match is_variable(text) {
-        true => Ok(text.to_owned()),
-        false => Err("is no name of a variable of the environment"),
-    }
 }
 
 #[cfg(test)]
@@ -210,7 +178,7 @@ mod tests {
     fn readers_are_read_and_their_tokens_are_not_shown() {
         let checked = read(&reader(&format!(
             "name = \"ann\"\ntoken = \"{TOKEN}\"\nfeeds = [\"a\"]\n[[reader]]\nname = \"bot\"\n\
-             token_file = \"/t\"\nall_private = true\n[[reader]]\nname = \"c\"\ntoken_env = \"C\"\n\
+             token = {{ file = \"/t\" }}\nall_private = true\n[[reader]]\nname = \"c\"\ntoken = {{ env = \"C\" }}\n\
              feeds = [\"a\", \"later\"]"
         )));
         let checked = checked.unwrap();
@@ -233,7 +201,7 @@ mod tests {
         );
         let checked = checked.unwrap();
         assert!(checked.config.feeds.iter().all(|feed| feed.private));
-        assert!(checked.config.feeds[0].record().private);
+        assert!(checked.config.feeds[0].record.private);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One table of the file: reads its keys and notes what is wrong with each.
 
 use super::fault::Fault;
-use super::keys::{KeyField, KeyRow, KeyTable};
+use super::keys::{KeyRow, KeyTable, ReadKey};
 use super::kinds::{Mistakes, is_of_wrong_kind};
 use super::nearest::nearest;
 use super::sheet::Sheet;
@@ -50,6 +50,10 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         }
         let place = (name, start);
         let (mut target, mut section) = Section::read(&mut *self.sheet, table, place, keys);
+        let written = keys.rows.iter().filter(|row| section.has(row.name));
+        let places: Vec<Fault> = written.map(|row| section.place(row.name)).collect();
+        let places = places.into_iter().map(|place| (place.key.clone(), place));
+        section.sheet.checked.places.extend(places);
         check(&mut section, &mut target);
         target
     }
@@ -95,10 +99,10 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
         section.refuse_unknown(&known);
         section.note_place(path, start);
         let mut target = T::default();
-        for (row, field) in keys.iter() {
+        for (row, read) in keys.iter() {
             if let Some(node) = section.value(row.name) {
                 let mut mistakes = Mistakes::new();
-                if (field.read)(node, &mut mistakes, &mut target) {
+                if read(node, &mut mistakes, &mut target) {
                     section.read.insert(row.name);
                 }
                 for (at, message) in mistakes {
@@ -106,15 +110,9 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
                 }
             }
         }
-        for row in keys.rows.iter().filter(|row| row.needs_restart) {
-            if section.has(row.name) {
-                let place = section.place(row.name);
-                section.sheet.checked.places.entry(place.key.clone()).or_insert(place);
-            }
-        }
-        for (row, field) in keys.iter() {
+        for (row, read) in keys.iter() {
             let Some((_, text)) = section.variable(row.name) else { continue };
-            let mistakes = read_variable(text, field, &mut target);
+            let mistakes = read_variable(text, read, &mut target);
             match mistakes.is_empty() {
                 true => section.read.insert(row.name),
                 false => section.read.remove(row.name),
@@ -252,7 +250,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
 
 /// Reads a value out of a variable: as a text, and where the key takes none, as TOML. What is a table of TOML is one
 /// first, as in the file, and a text where the key takes no table.
-fn read_variable<T>(text: &str, field: &KeyField<T>, target: &mut T) -> Mistakes {
+fn read_variable<T>(text: &str, read: ReadKey<T>, target: &mut T) -> Mistakes {
     let written = DeValue::parse(text.trim()).ok();
     let as_text = ConfigNode { at: 0, value: Value::Text(text) };
     let as_toml = written.as_ref().map(ConfigNode::from_toml);
@@ -262,7 +260,7 @@ fn read_variable<T>(text: &str, field: &KeyField<T>, target: &mut T) -> Mistakes
         if is_table { (as_toml, Some(as_text)) } else { (Some(as_text), as_toml) };
     for node in [first, second].into_iter().flatten() {
         mistakes.clear();
-        if (field.read)(&node, &mut mistakes, target)
+        if read(&node, &mut mistakes, target)
             || !mistakes.iter().any(|(_, message)| is_of_wrong_kind(message))
         {
             break;

@@ -29,20 +29,20 @@ section! {
     /// Where the gateway listens and who administers it.
     pub struct ServerSection with KEYS {
         /// The address to listen on. Port 0 lets the system choose.
-        listen = parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\""), at restart;
+        listen = parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\"");
         /// The address that readers use.
         ///
         /// Write it where it differs from http://LISTEN: behind a reverse proxy, say. It goes into
         /// every feed, and some readers know entries by it: choose it once.
         public_url: Option<String> = parsed("a web address", public_address).optional(),
-            Words("`http://LISTEN`", "\"https://feeds.example.org\""), at restart;
+            Words("`http://LISTEN`", "\"https://feeds.example.org\"");
         /// An address of its own for administration.
         ///
         /// Where it is set, the API, sessions, forms, /add and /metrics answer there alone, and the
         /// listener for readers answers 404 to them. Pages for reading are at both. Let no proxy lead
         /// there from outside.
         admin_listen: Option<SocketAddr> = parsed("an IP address and a port", listen).optional(),
-            Words("none: one listener for both", "\"127.0.0.1:8081\""), at restart;
+            Words("none: one listener for both", "\"127.0.0.1:8081\"");
         /// Who may look at pages: `"public"` (everybody), `"operators"` (who is signed in).
         ///
         /// Meant are the overview, /recent, and the pages about feeds, items and conflicts. Feeds
@@ -50,28 +50,28 @@ section! {
         pages: PageAudience = one_of(&[
             ("public", PageAudience::Public),
             ("operators", PageAudience::Operators),
-        ]), Preset("\"public\""), at restart;
+        ]), Preset("\"public\"");
         /// Search engines may list the gateway's own pages, which copy publishers' texts with all their versions.
         ///
         /// Where they may not, pages say so in X-Robots-Tag, and /robots.txt keeps them out. Feeds can be read either way,
         /// and what is below an origin keeps the rules of its site.
-        indexed: bool = flag(), Preset("false"), at restart;
+        indexed: bool = flag(), Preset("false");
         /// A feed that is not there is answered with 401 and asks for a password.
         ///
         /// This is for readers that send the token of a private feed as a password only when they are
         /// asked for it. All names that are unknown or private are answered so where any
         /// reader is configured, and otherwise with 404.
-        challenge: bool = flag(), Preset("false"), at restart;
+        challenge: bool = flag(), Preset("false");
         /// How many connections are served at once.
         ///
         /// One client has an eighth of them, a /48 of IPv6 a quarter. They are half of the files that the process may
         /// have open at most.
-        connections: u32 = number(CONNECTIONS), Preset("1024"), at restart;
+        connections: u32 = number(CONNECTIONS), Preset("1024");
         /// How much memory answers take: those that are kept, are made, and are on their way, each so much.
         ///
         /// One client, and one feed, has half of what large answers are made with, and one client a quarter of
         /// what is on its way. What is small is made with half as much beside what is large.
-        memory: u64 = parsed("a size of 32MiB or more", memory), Preset("\"128MiB\""), at restart;
+        memory: u64 = parsed("a size of 32MiB or more", memory), Preset("\"128MiB\"");
         /// Addresses and networks of the proxies in front.
         ///
         /// Each client has a share of connections and of work. From a trusted proxy the client is the
@@ -91,11 +91,11 @@ section! {
         /// The certificate for TLS, with those that lead to its root behind it, and its key; both in PEM.
         ///
         /// With them the gateway answers HTTPS alone, TLS 1.2 and 1.3. The files are read again at SIGHUP,
-        /// and when they change. Other names of files need a restart.
+        /// and when they change.
         tls_cert_file: Option<PathBuf> = path("the file").optional(),
-            Words("none, plain HTTP", "\"/etc/tidegate/fullchain.pem\""), at restart;
+            Words("none, plain HTTP", "\"/etc/tidegate/fullchain.pem\"");
         tls_key_file: Option<PathBuf> = path("the file").optional(),
-            Words("", "\"/etc/tidegate/privkey.pem\""), at restart;
+            Words("", "\"/etc/tidegate/privkey.pem\"");
     }
     fields {
         /// The address to listen on.

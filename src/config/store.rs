@@ -35,15 +35,14 @@ section! {
         /// `"sled"`: on disk; `"postgres"`: in the PostgreSQL database at `url`; `"memory"`: everything is forgotten
         /// at the end.
         ///
-        /// `tidegate export` and `tidegate import` carry a store over to another kind.
+        /// `tidegate export` and `tidegate import` carry a store over to another kind. Another one needs a restart.
         kind: StoreKind =
-            one_of(StoreKind::NAMES), Preset("\"sled\""), at restart;
+            one_of(StoreKind::NAMES), Preset("\"sled\"");
         /// The data folder.
         ///
-        /// One process at a time uses it. With PostgreSQL it has only what is this machine's: the
-        /// administration token that was made at the first start, a certificate that the gateway got by itself,
-        /// and large documents while they are sent.
-        path: PathBuf = path("a folder"), Preset("\"tidegate-data\""), at restart;
+        /// One process at a time uses it. Another one needs a restart. With PostgreSQL it has only what is this machine's: the
+        /// administration token that was made at the first start, and large documents while they are sent.
+        path: PathBuf = path("a folder"), Preset("\"tidegate-data\"");
         /// How much must stay free on the file system of the data folder; of a small one 2 %, where
         /// that is less. Below it nothing new is taken in, and reading goes on.
         ///
@@ -61,14 +60,16 @@ section! {
         ///
         /// postgresql://USER:PASSWORD@HOST/DATABASE, with ?sslmode=require for TLS, which is then verified.
         /// Of several hosts (HOST1,HOST2) the one that takes writes is used. Several gateways may use one database.
+        /// Another one needs a restart.
         url: Option<SecretSource> = secret_value().optional(),
-            Words("none", "{ file = \"/run/secrets/tidegate-database\" }"), at restart;
+            Words("none", "{ file = \"/run/secrets/tidegate-database\" }");
         /// Whether commits must wait for a synchronous standby of the PostgreSQL database.
         ///
         /// Without one, a database that fails over may take back what readers and aggregators have seen. A gateway
         /// does not start without one: true: never; false: it does; no such key: where another gateway uses the
-        /// database already. false is right for storage that has copies which PostgreSQL does not show.
-        require_standby: Option<bool> = flag().optional(), Words("true where another gateway uses the database", "false"), at restart;
+        /// database already. false is right for storage that has copies which PostgreSQL does not show. It is looked at
+        /// at the start.
+        require_standby: Option<bool> = flag().optional(), Words("true where another gateway uses the database", "false");
     }
     fields {
         /// How much space must stay free, and how much may be taken.
@@ -125,7 +126,7 @@ mod tests {
             check("f", &format!("[store]\nkind = \"postgres\"\nurl = \"{url}\"\n")).unwrap()
         };
         let (started, mut again) = (of("a"), of("b"));
-        let kept = again.config.keep(&started.config);
+        let kept = again.config.keep_store(&started.config);
         let warned = again.restart_warnings(&kept)[0].to_string();
         assert!(
             warned.contains("store.url: was changed") && !warned.contains("s3cret"),

@@ -16,7 +16,7 @@ fn faults(text: &str) -> String {
 }
 
 fn file(path: &Path) -> Result<Checked, ConfigError> {
-    load(Some(path), &Variables::default())
+    load(Some(path), Variables::default(), &Overrides::default())
 }
 
 fn good(text: &str) -> Config {
@@ -62,7 +62,7 @@ fn the_annotated_file_shows_every_key() {
         "admin_token_file =",
         "admin_listen =",
         "private =",
-        "token_file =",
+        "token =",
         "feeds =",
         "all_private =",
         "user_agent =",
@@ -157,14 +157,14 @@ fn the_documentation_is_that_of_the_keys() {
 #[test]
 fn presets_are_values() {
     fn reads<T: Default>(keys: &keys::KeyTable<T>) {
-        for (row, field) in keys.iter() {
+        for (row, read) in keys.iter() {
             let (keys::Preset::Value(text)
             | keys::Preset::Words(_, text)
             | keys::Preset::Shown(text, ..)) = row.preset;
             let value = toml::de::DeValue::parse(text).unwrap();
             let mut mistakes = Vec::new();
             let node = value::ConfigNode::from_toml(&value);
-            let is_read = (field.read)(&node, &mut mistakes, &mut T::default());
+            let is_read = read(&node, &mut mistakes, &mut T::default());
             assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
         }
     }

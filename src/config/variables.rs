@@ -1,7 +1,7 @@
 //! Settings of the environment: `TIDEGATE_TABLE_KEY` for each key of the tables that stand once.
 
 use super::nearest::nearest;
-use super::{External, Fault, single_tables};
+use super::{External, Fault, Overrides, single_tables};
 use std::collections::BTreeMap;
 
 /// How the name of each variable begins.
@@ -11,23 +11,35 @@ const OTHERS: [&str; 3] = ["CONFIG", "LOG", "URL"];
 /// What Kubernetes and container links set of their own accord for a service that is called `tidegate`.
 const LINKS: [&str; 3] = ["PORT_", "SERVICE_", "ENV_"];
 
-/// The variables of the environment whose names begin like ours, without empty ones.
+/// The variables of the environment whose names begin like ours, without empty ones; and the options of the command
+/// line, which go before them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Variables(BTreeMap<String, String>);
+pub struct Variables {
+    environment: BTreeMap<String, String>,
+    options: BTreeMap<&'static str, (&'static str, String)>,
+}
 
 impl Variables {
     /// Those of ours among `all`. An empty one is as good as none.
     pub fn new(all: impl IntoIterator<Item = (String, String)>) -> Self {
         let is_ours =
             |(name, value): &(String, String)| name.starts_with(PREFIX) && !value.is_empty();
-        Self(all.into_iter().filter(is_ours).collect())
+        Self { environment: all.into_iter().filter(is_ours).collect(), options: BTreeMap::new() }
     }
 
-    /// The variable for a key of a table that stands once, and what it says.
+    /// The same below what the command line says.
+    pub fn below(self, overrides: &Overrides) -> Self {
+        Self { options: overrides.settings().collect(), ..self }
+    }
+
+    /// The option or the variable for a key of a table that stands once, and what it says.
     pub(super) fn get(&self, table: &str, key: &str) -> Option<(&str, &str)> {
         let is_single = single_tables().any(|(single, _)| single == table);
+        if let Some((option, said)) = self.options.get(&*format!("{table}.{key}")) {
+            return Some((*option, said.as_str()));
+        }
         let name = is_single.then(|| format!("{PREFIX}{}", variable(table, key)))?;
-        let found = self.0.get_key_value(&name);
+        let found = self.environment.get_key_value(&name);
         found.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
@@ -39,7 +51,7 @@ impl Variables {
             .flat_map(|(table, rows)| rows.iter().map(move |row| variable(table, row.name)));
         let known: Vec<String> = keys.chain(OTHERS.map(str::to_owned)).collect();
         let mut warnings = Vec::new();
-        for name in self.0.keys().filter(|name| !named.contains(&name.as_str())) {
+        for name in self.environment.keys().filter(|name| !named.contains(&name.as_str())) {
             let own = name.strip_prefix(PREFIX).unwrap_or(name);
             let is_link = own == "PORT" || LINKS.iter().any(|link| own.starts_with(link));
             if is_link || known.iter().any(|known| known == own) {
@@ -226,8 +238,7 @@ mod tests {
         let text = "[[feed]]\nname=\"a\"\nurl=\"https://a.example/\"\n\
                     bearer={ env = \"TIDEGATE_NEWS_TOKEN\" }";
         assert!(warnings(text, &[("TIDEGATE_NEWS_TOKEN", "secret")]).is_empty());
-        let reader =
-            "[[reader]]\nname = \"ann\"\nall_private = true\ntoken_env = \"TIDEGATE_ANN_TOKEN\"";
+        let reader = "[[reader]]\nname = \"ann\"\nall_private = true\ntoken = { env = \"TIDEGATE_ANN_TOKEN\" }";
         assert!(warnings(reader, &[("TIDEGATE_ANN_TOKEN", "secret")]).is_empty());
         let database = "[store]\nkind = \"postgres\"\nurl = { env = \"TIDEGATE_DATABASE\" }";
         assert!(warnings(database, &[("TIDEGATE_DATABASE", "postgresql://db/feeds")]).is_empty());
@@ -242,7 +253,7 @@ mod tests {
             check_with("f", "", &variables(&pairs)).unwrap()
         };
         let (started, again) = (read("hunter2"), read("hunter3"));
-        let kept = again.config.clone().keep(&started.config);
+        let kept = again.config.clone().keep_store(&started.config);
         assert_eq!(kept, ["store.url"]);
         let warned = again.restart_warnings(&kept)[0].to_string();
         assert!(warned.contains("what it was stays in force"), "{warned}");

@@ -18,11 +18,11 @@ section! {
         /// Whether there is a hub at `/websub`.
         ///
         /// It tells subscribers of each change.
-        hub: bool = flag(), Preset("true"), at restart;
+        hub: bool = flag(), Preset("true");
         /// Whether RSS feeds name it as a cloud too.
         ///
         /// Readers register there (rssCloud) to be told that something, and not what, has changed.
-        rsscloud: bool = flag(), Preset("true"), at restart;
+        rsscloud: bool = flag(), Preset("true");
         /// How long a subscription lasts: where the subscriber does not say, at least, at most.
         lease => leases.usual = lasting(LEASES), Preset("\"10d\"");
         lease_min => leases.least = lasting(LEASES), Preset("\"5m\"");
@@ -95,7 +95,7 @@ section! {
         /// The documents tell consumers of many feeds which of them have changed. The period "60s" is
         /// what /sup.json alone answers.
         periods: Vec<u32> = list(PERIODS_LIMIT, PERIODS, period),
-            Preset("[\"60s\", \"5m\", \"10m\", \"1h\", \"24h\"]"), at restart;
+            Preset("[\"60s\", \"5m\", \"10m\", \"1h\", \"24h\"]");
     }
 }
 

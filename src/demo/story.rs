@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
-use tidegate_core::model::{Count, Event, EventKind, FeedName, FeedState, SyncId, Tick};
+use tidegate_core::model::{Count, Event, EventKind, FeedName, FeedState, SyncId, Tick, counted};
 use tidegate_core::terminal::printable;
 use tidegate_core::xml::shortened;
 use tidegate_serve::item_page;
@@ -148,7 +148,7 @@ impl Storyteller {
         let told = match self.seen.insert(feed.clone(), facts.clone()) {
             Some(before) => since(feed, &before, facts),
             None => {
-                let posts = count(facts.state.living, "post");
+                let posts = counted(facts.state.living, "post");
                 let sentence = format!("The gateway read {feed}: it has {posts} for feed readers.");
                 vec![(StoryKind::READ, sentence, format!("/feeds/{feed}"))]
             }
@@ -302,7 +302,7 @@ fn since(feed: &FeedName, before: &FeedFacts, facts: &FeedFacts) -> Vec<StoryTex
         }
     }
     if let Some(items) = noise(before, facts) {
-        let posts = count(items, "post");
+        let posts = counted(items, "post");
         let said = format!(
             "{posts} of {feed} changed in what no reader sees, such as build date and comment counts: no \
              new version, readers see nothing new."
@@ -392,11 +392,6 @@ fn describe_item(feed: &FeedName, event: &Event, versions: Option<(Count, Count)
         }
     };
     (kind, sentence, path)
-}
-
-/// A number of things.
-fn count(number: u32, thing: &str) -> String {
-    if number == 1 { format!("one {thing}") } else { format!("{number} {thing}s") }
 }
 
 /// What is wrong with a document, without the byte at which it is.

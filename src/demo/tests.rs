@@ -116,8 +116,7 @@ fn the_configuration_polls_the_publisher_and_no_other_private_address() {
     let token = AdminTokenSetting::Here(SecretToken::new("a-secret-of-a-demonstration").unwrap());
     let config = configuration(publisher, listen, None, token.clone());
     assert_eq!(config.server.admin_token, token);
-    let urls: Vec<&str> =
-        config.feeds.iter().map(|feed| feed.url.as_ref().unwrap().as_str()).collect();
+    let urls: Vec<&str> = config.feeds.iter().map(|feed| feed.url.as_str()).collect();
     assert_eq!(
         urls,
         [

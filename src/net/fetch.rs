@@ -73,7 +73,8 @@ pub struct Pass(Arc<dyn Fn(PassRequest) -> Passage + Send + Sync>);
 pub type Passage = Pin<Box<dyn Future<Output = Result<PassAnswer, FetchError>> + Send>>;
 
 impl Pass {
-    fn new(pass: impl Fn(PassRequest) -> Passage + Send + Sync + 'static) -> Self {
+    /// Passes each request on in this way.
+    pub fn new(pass: impl Fn(PassRequest) -> Passage + Send + Sync + 'static) -> Self {
         Self(Arc::new(pass))
     }
 

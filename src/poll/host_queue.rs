@@ -52,9 +52,9 @@ pub struct HostQueue {
 }
 
 impl HostQueue {
-    /// No more than `at_once` requests at the same time.
-    pub fn new(at_once: usize, rules: HostRules) -> Arc<Self> {
-        let lines = Mutex::new(Politeness::new(at_once, rules));
+    /// One request at a time, by no rules yet.
+    pub fn new() -> Arc<Self> {
+        let lines = Mutex::new(Politeness::new(1, HostRules::default()));
         Arc::new(Self { lines, changed: Notify::new(), paused: Notify::new() })
     }
 

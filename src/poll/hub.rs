@@ -66,7 +66,7 @@ pub struct HubConfig {
     pub store: Arc<Store>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
-    /// The queues of hosts, which polling shares ([`crate::Poller::hosts`]).
+    /// The lines of hosts, which polling shares.
     pub hosts: Arc<HostQueue>,
     /// What operators say of it.
     pub settings: HubSettings,

@@ -50,6 +50,8 @@ pub struct PollerConfig {
     pub services: Services,
     /// The judge: [`super::ParseAndRecord`] but in tests.
     pub judge: Arc<dyn DocumentJudge>,
+    /// The lines of hosts, which the hub shares; they go by the settings from now on.
+    pub hosts: Arc<HostQueue>,
     /// Stops polling.
     pub cancel: CancellationToken,
 }
@@ -94,7 +96,9 @@ impl Poller {
     }
 
     fn context(parts: PollerConfig) -> PollContext {
-        let PollerConfig { settings, store, clock, running, services, judge, cancel } = parts;
+        let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
+            parts;
+        hosts.reconfigure(settings.at_once, settings.host_rules());
         let live = Arc::new(ArcSwap::from_pointee(settings.clone()));
         PollContext {
             clock,
@@ -102,7 +106,7 @@ impl Poller {
             table: FeedTable::default(),
             ending: EndingCallbacks::default(),
             turns: Turns::default(),
-            hosts: HostQueue::new(settings.at_once, settings.host_rules()),
+            hosts,
             documents: Semaphore::new(READS_AT_ONCE),
             allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
@@ -122,11 +126,6 @@ impl Poller {
             services: ArcSwap::from_pointee(services),
             store,
         }
-    }
-
-    /// The queues of hosts, which the hub shares.
-    pub fn hosts(&self) -> Arc<HostQueue> {
-        Arc::clone(&self.context.hosts)
     }
 
     /// Whether polling has stopped, or is about to.

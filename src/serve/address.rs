@@ -78,7 +78,7 @@ impl Site {
 
     /// Whether there are SUP documents.
     fn has_sup(&self) -> bool {
-        !self.config.periods.is_empty()
+        !self.config.sup.periods.is_empty()
     }
 
     /// The same site as a reader has it, below a path.
@@ -110,7 +110,7 @@ impl Site {
         let dialect = match (container, asked) {
             (Some(Container::Json), _) | (Some(Container::Pox), None) => Dialect::FeedSync,
             (_, Some(asked)) => asked,
-            (_, None) => self.config.dialect,
+            (_, None) => self.config.publish.dialect,
         };
         DocumentForm { dialect, container }
     }
@@ -266,9 +266,9 @@ impl Site {
             upstream,
             via,
             sup: self.has_sup().then(|| self.sup(feed)).flatten(),
-            hub: self.config.hub.then(|| self.at("/websub")),
-            absolute: self.config.absolute_urls,
-            keeps_new_feed_url: self.config.keep_new_feed_url,
+            hub: self.config.websub.hub.then(|| self.at("/websub")),
+            absolute: self.config.publish.absolute_urls,
+            keeps_new_feed_url: self.config.publish.keep_new_feed_url,
             aggregated: record
                 .options
                 .sharing
@@ -277,7 +277,7 @@ impl Site {
                 .filter(|source| self.leads_to(source, record))
                 .map(|source| (source.to_string(), self.view(source, ViewKind::Sync, form)))
                 .collect(),
-            cloud: self.config.cloud.then(|| self.registrar()).flatten(),
+            cloud: self.config.has_cloud().then(|| self.registrar()).flatten(),
         }
     }
 }
@@ -304,8 +304,8 @@ mod tests {
     use super::*;
 
     fn site_at(endpoint: &str, public_url: &str, dialect: Dialect) -> Site {
-        let public_url = public_url.to_owned();
-        let config = ServeSettings { public_url, dialect, ..crate::tests::settings() };
+        let mut config = crate::tests::settings();
+        (config.public_url, config.publish.dialect) = (public_url.to_owned(), dialect);
         Site::new(Arc::new(config), EndpointId::own(endpoint).unwrap(), SupIdBasis::Endpoint)
     }
 

@@ -108,7 +108,7 @@ pub(super) async fn read_detail(
             conflicts: at("/conflicts"),
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
-        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.settings.load().keeping),
+        kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.config.publish),
         feed: FeedAnswer::new(status, record, known, Some(contested), is_private, now),
         state,
         oldest,
@@ -230,7 +230,7 @@ impl AppState {
 ))]
 pub(super) async fn export(State(room): State<SharedState>) -> Reply {
     let mut stream = room.operator.export().await?;
-    let mut closing = Box::pin(room.closing.clone().cancelled_owned());
+    let mut closing = Box::pin(room.ended());
     let pieces = poll_fn(move |context| match closing.as_mut().poll(context) {
         Poll::Ready(()) => Poll::Ready(Some(Err(io::Error::other("the gateway is shutting down")))),
         Poll::Pending => stream.poll_recv(context),

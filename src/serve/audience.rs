@@ -22,7 +22,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tidegate_config::ReaderToken;
 use tidegate_core::model::{FeedName, FeedRecord};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Below this the path of a request names a token.
 pub(super) const TOKEN_PATH: &str = "/t/";
@@ -76,7 +75,7 @@ pub(super) enum AudienceKey {
 impl Audience {
     /// That of everybody.
     pub(super) fn public(room: &AppState) -> Self {
-        let may_sign_in = !room.config.operators_apart;
+        let may_sign_in = !room.config.operators_apart();
         Self { site: Arc::clone(&room.site), sight: Sight::Public, may_sign_in, is_guess: false }
     }
 
@@ -152,17 +151,37 @@ impl Audience {
         }
     }
 
+    /// The same at the site that took the place of this one's; an error where who asks may read nothing more with what was
+    /// brought along.
+    pub(super) fn after(&self, before: &AppState, next: &AppState) -> Result<Self, Revoked> {
+        let public = Self { may_sign_in: self.may_sign_in, ..Self::public(next) };
+        let (site, sight) = match &self.sight {
+            Sight::Public => (public.site, Sight::Public),
+            Sight::Operator => {
+                let of = |room: &AppState| {
+                    (room.config.admin_token.clone(), room.config.operators_apart())
+                };
+                if of(before) != of(next) {
+                    return Err(Revoked);
+                }
+                (public.site, Sight::Operator)
+            }
+            Sight::Reader { reader, is_path } => {
+                let (reader, is_path) = (next.readers.again(reader).ok_or(Revoked)?, *is_path);
+                let below = self.site.base.strip_prefix(&before.site.base).unwrap_or_default();
+                let site = match is_path {
+                    true => Arc::new(next.site.below(below, &reader)),
+                    false => public.site,
+                };
+                (site, Sight::Reader { reader, is_path })
+            }
+        };
+        Ok(Self { site, sight, ..self.clone() })
+    }
+
     /// Whether a person may sign in from here.
     pub(super) const fn may_sign_in(&self) -> bool {
         self.may_sign_in
-    }
-
-    /// Comes when the token is revoked, and never where there is none.
-    pub(super) fn ended(&self) -> WaitForCancellationFutureOwned {
-        match &self.sight {
-            Sight::Reader { reader, .. } => reader.revoked.clone().cancelled_owned(),
-            Sight::Public | Sight::Operator => CancellationToken::new().cancelled_owned(),
-        }
     }
 }
 
@@ -249,7 +268,7 @@ pub(super) async fn enter(site: &ListenerSite, mut request: Request) -> Response
     let is_no_feed = is_feed && problem.is_some_and(|it| it.cause == ProblemCause::UnknownFeed);
     if audience.is_guess && tells_guess && !room.readers.hold_back(client).await {
         response = too_many_tokens().into_response();
-    } else if room.config.challenge
+    } else if room.config.server.challenge
         && is_no_feed
         && audience.is_public()
         && !room.readers.is_empty()
@@ -392,7 +411,9 @@ pub(super) async fn pages(
     request: Request,
     next: Next,
 ) -> Response {
-    if !room.config.pages_are_closed || !audience.is_public() || request.method() == Method::OPTIONS
+    if !room.config.pages_are_closed()
+        || !audience.is_public()
+        || request.method() == Method::OPTIONS
     {
         return next.run(request).await;
     }

@@ -174,8 +174,8 @@ impl AppState {
     /// Whether a request brings the administration token along, as far as its client may ask.
     pub(super) fn admits(&self, client: Client, headers: &HeaderMap) -> bool {
         let is_right = |presented| {
-            let settings = self.settings.load();
-            self.guesses.compare(&settings.admin_token, client, presented) == TokenComparison::Right
+            let compared = self.guesses.compare(&self.config.admin_token, client, presented);
+            compared == TokenComparison::Right
         };
         bearer(headers).is_some_and(is_right)
     }
@@ -188,7 +188,7 @@ pub(super) async fn demand(
     presented: &str,
     wrong: fn() -> Problem,
 ) -> Result<(), Problem> {
-    let compared = room.guesses.compare(&room.settings.load().admin_token, client, presented);
+    let compared = room.guesses.compare(&room.config.admin_token, client, presented);
     match compared {
         TokenComparison::Right => Ok(()),
         TokenComparison::Wrong { is_new } if !is_new || room.readers.hold_back(client).await => {

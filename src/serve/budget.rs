@@ -15,7 +15,7 @@ use tokio::sync::futures::Notified;
 pub(super) type HeldThing = (usize, u64);
 
 /// How much there is in all, and of this for one client and for one site of clients.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BudgetShares {
     pub(super) all: u64,
     pub(super) each: u64,
@@ -110,6 +110,7 @@ impl HeldThings {
 
 #[derive(Debug, Default)]
 struct BudgetTable {
+    limits: BudgetShares,
     next: u64,
     holders: BTreeMap<u64, BudgetHolder>,
     shares: HashMap<ShareOwner, HeldThings, RandomState>,
@@ -204,22 +205,17 @@ impl BudgetTable {
     }
 
     /// Makes room for a newcomer within the shares of its client and its site, and in all.
-    fn make_room(
-        &mut self,
-        newcomer: &BudgetHolder,
-        shares: BudgetShares,
-        patience: Duration,
-    ) -> Result<(), BudgetEnd> {
-        let thing = newcomer.thing;
+    fn make_room(&mut self, newcomer: &BudgetHolder, patience: Duration) -> Result<(), BudgetEnd> {
+        let (limits, thing) = (self.limits, newcomer.thing);
         // What is more than all there is comes in when nothing else is there.
         let is_over = |held: Option<&HeldThings>, most: u64| {
             held.is_some_and(|held| held.sum > 0 && held.more(thing) > 0 && held.with(thing) > most)
         };
         for owner in newcomer.owners() {
             let (most, end) = match owner {
-                ShareOwner::Client(_) => (shares.each, BudgetEnd::Share),
-                ShareOwner::Site(_) => (shares.site, BudgetEnd::Share),
-                ShareOwner::All => (shares.all, BudgetEnd::All),
+                ShareOwner::Client(_) => (limits.each, BudgetEnd::Share),
+                ShareOwner::Site(_) => (limits.site, BudgetEnd::Share),
+                ShareOwner::All => (limits.all, BudgetEnd::All),
             };
             while is_over(self.shares.get(&owner), most) {
                 let is_all = owner == ShareOwner::All;
@@ -235,7 +231,6 @@ impl BudgetTable {
 /// A budget, and who holds what of it.
 #[derive(Debug)]
 pub(super) struct Budget {
-    pub(super) shares: BudgetShares,
     /// How long a client may keep the gateway waiting before its connection gives way.
     patience: Duration,
     table: Mutex<BudgetTable>,
@@ -245,7 +240,29 @@ pub(super) struct Budget {
 impl Budget {
     /// Nobody holds anything.
     pub(super) fn new(shares: BudgetShares, patience: Duration) -> Arc<Self> {
-        Arc::new(Self { shares, patience, table: Mutex::default(), freed: Notify::new() })
+        let table = Mutex::new(BudgetTable { limits: shares, ..BudgetTable::default() });
+        Arc::new(Self { patience, table, freed: Notify::new() })
+    }
+
+    /// How much there is.
+    pub(super) fn shares(&self) -> BudgetShares {
+        locked(&self.table).limits
+    }
+
+    /// Changes how much there is; what is held stays held.
+    pub(super) fn set_shares(&self, shares: BudgetShares) {
+        locked(&self.table).limits = shares;
+    }
+
+    /// That of `before` with other shares, so that what it holds counts on; a new one where there is none.
+    pub(super) fn after(
+        before: Option<&Arc<Self>>,
+        shares: BudgetShares,
+        patience: Duration,
+    ) -> Arc<Self> {
+        let budget = before.map_or_else(|| Self::new(shares, patience), Arc::clone);
+        budget.set_shares(shares);
+        budget
     }
 
     /// Something of it for a newcomer, until that is dropped.
@@ -259,7 +276,7 @@ impl Budget {
         table: &mut BudgetTable,
         newcomer: BudgetHolder,
     ) -> Result<HeldBudget, BudgetEnd> {
-        table.make_room(&newcomer, self.shares, self.patience)?;
+        table.make_room(&newcomer, self.patience)?;
         Ok(HeldBudget { id: table.insert(newcomer), budget: Arc::clone(self) })
     }
 

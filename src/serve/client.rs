@@ -88,7 +88,7 @@ pub(super) struct Peer(pub(super) IpAddr);
 /// Notes of a request whose it is.
 pub(super) fn identify(room: &AppState, request: &mut Request) {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
-        let proxies = &room.settings.load().proxies;
+        let proxies = &room.proxies;
         let client = proxies.client(peer, request.headers());
         // A peer that seems to be a proxy and is not named as one.
         if request.headers().keys().any(says_for_whom) && !proxies.are_trusted(peer) {

@@ -100,9 +100,14 @@ impl Connections {
         Self { open, reserve, begun: Instant::now(), clock: SweepClock::default() }
     }
 
+    /// Changes how many there may be.
+    pub(super) fn set_shares(&self, shares: BudgetShares) {
+        self.open.set_shares(shares);
+    }
+
     /// Whether a peer has all the connections that one may have.
     pub(super) fn has_its_share(&self, peer: Client) -> bool {
-        self.open.of(peer) >= self.open.shares.each
+        self.open.of(peer) >= self.open.shares().each
     }
 
     /// A place for a connection of this peer; `None` where it is to be closed.

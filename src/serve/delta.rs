@@ -175,7 +175,7 @@ pub(crate) struct Delta {
 impl AppState {
     /// Whether a view is answered with deltas.
     pub(crate) fn has_deltas(&self, kind: ViewKind) -> bool {
-        has_deltas(self.config.deltas, kind)
+        has_deltas(self.config.publish.deltas, kind)
     }
 
     /// What the tags of a view belong to; `None` where it has no deltas.
@@ -244,7 +244,7 @@ impl AppState {
             ReadPlan::Window { .. } => ReadPlan::Window { since: Some(base.tick) },
             other => other,
         };
-        let expires = whole.expires(&view.items, self.config.window);
+        let expires = whole.expires(&view.items, self.config.publish.window);
         let is_new = |item: &Item| item.touched > base.render;
         let mut all = view.items.len() + deleted.len();
         view.items.retain(is_new);

@@ -10,14 +10,16 @@ use super::audience::MASKED_PATH;
 use super::budget::BudgetEnd;
 use super::log::{LogAfter, Position};
 use super::{
-    Audience, BadRequest, Budget, BudgetShares, ChangeLog, Client, Gone, HeldBudget, Listing,
-    Problem, Query, RETRY_SOON, SharedState, Site, router, unkept,
+    Audience, BadRequest, Budget, BudgetShares, ChangeLog, Client, Connection, Gone, HeldBudget,
+    Listing, Problem, Query, RETRY_SOON, SharedState, Site, router, unkept,
 };
+use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::FeedName;
@@ -49,14 +51,17 @@ pub(super) struct EventStreams {
 }
 
 impl EventStreams {
-    /// None yet, of a gateway with so many connections.
-    pub(super) fn new(connections: usize) -> Self {
+    /// Those of a gateway with so many connections; of `before`, those that are open.
+    pub(super) fn new(connections: usize, before: Option<&Self>) -> Self {
         let limit = connections.div_ceil(PART).min(STREAMS_AT_ONCE);
         let all = u64::try_from(limit).unwrap_or(u64::MAX);
         let shares = BudgetShares { all, each: EACH, site: all };
         // What is waited for is a change: no connection is ended for another.
-        let [streams, waiting] = [(); 2].map(|()| Budget::new(shares, Duration::MAX));
-        Self { streams, waiting }
+        let budget = |before| Budget::after(before, shares, Duration::MAX);
+        Self {
+            streams: budget(before.map(|before| &before.streams)),
+            waiting: budget(before.map(|before| &before.waiting)),
+        }
     }
 
     /// How many streams are open.
@@ -68,7 +73,7 @@ impl EventStreams {
 
 /// A permit for one more; where there is none, why.
 fn enter(budget: &Arc<Budget>, client: Client, what: &str) -> Result<HeldBudget, String> {
-    let shares = budget.shares;
+    let shares = budget.shares();
     budget.take_one(client, None, false).map_err(|end| match end {
         BudgetEnd::Share => {
             format!("{} {what} of your address are open, which is the limit", shares.each)
@@ -78,9 +83,14 @@ fn enter(budget: &Arc<Budget>, client: Client, what: &str) -> Result<HeldBudget,
 }
 
 /// The log as one client follows it: the changes of the feeds that it names and may see.
+#[derive(Clone)]
 struct LogFollower {
+    /// The state that it asks: after a reload that of the next configuration, so that none is kept longer than a client
+    /// takes to take a piece.
     room: SharedState,
     audience: Audience,
+    /// What it is told on, where that is known.
+    connection: Option<Arc<Connection>>,
     /// `feed`, as often as it is given; none: every feed.
     feeds: BTreeSet<FeedName>,
     /// Up to where all was given out.
@@ -105,7 +115,7 @@ impl LogFollower {
     /// one that was deleted answers 410.
     async fn new(
         room: &SharedState,
-        audience: Audience,
+        (audience, connection): (Audience, Option<Arc<Connection>>),
         query: &Query,
     ) -> Result<(Self, Option<Position>), Problem> {
         let mut feeds = BTreeSet::new();
@@ -119,7 +129,56 @@ impl LogFollower {
         let after = query.get("after")?.map(Position::read).transpose()?;
         let at = after.unwrap_or_else(|| Position::newest(&room.log));
         let (room, newest) = (Arc::clone(room), room.log.watch());
-        Ok((Self { room, audience, feeds, at, newest }, after))
+        Ok((Self { room, audience, connection, feeds, at, newest }, after))
+    }
+
+    /// Comes when [`goes_on`](Self::goes_on) is to be asked again.
+    fn told(&self) -> impl Future<Output = ()> + use<> {
+        let (closing, connection) = (self.room.closing.clone(), self.connection.clone());
+        let connection_ends = async move {
+            match connection {
+                Some(connection) => connection.ended().await,
+                None => pending().await,
+            }
+        };
+        async move {
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = connection_ends => {}
+            }
+        }
+    }
+
+    /// Comes when nothing more may be told.
+    async fn end(mut self) {
+        while matches!(self.goes_on().await, Ok(true)) {
+            self.told().await;
+        }
+    }
+
+    /// Whether it goes on: at the next site, where another took the place of the one that it asks. Not where there is none,
+    /// nor where its connection ends, as one does whose listener has gone. An error (404) where its client may not read
+    /// any more what it reads: the token is revoked, or does not open a feed that is named.
+    async fn goes_on(&mut self) -> Result<bool, Problem> {
+        if self.connection.as_ref().is_some_and(|connection| connection.is_ending()) {
+            return Ok(false);
+        }
+        if !self.room.closing.is_cancelled() {
+            return Ok(true);
+        }
+        let Some(next) = self.room.successor() else { return Ok(false) };
+        // As if it had never been a token.
+        let nothing = |_| router::nothing_at(MASKED_PATH);
+        let audience = self.audience.after(&self.room, &next).map_err(nothing)?;
+        if !self.feeds.is_empty() {
+            let listing = next.directory.listing().await?;
+            let is_seen = |feed, audience| listing.is_seen(feed, audience);
+            if self.feeds.iter().any(|it| is_seen(it, &self.audience) && !is_seen(it, &audience)) {
+                return Err(router::nothing_at(MASKED_PATH));
+            }
+        }
+        (self.room, self.audience) = (next, audience);
+        Ok(true)
     }
 
     fn log(&self) -> &ChangeLog {
@@ -280,11 +339,12 @@ const X_AFTER: HeaderName = HeaderName::from_static("x-tidegate-after");
 pub(crate) async fn changes(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
+    connection: Option<Extension<Arc<Connection>>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let begun = Instant::now();
+    let (begun, connection) = (Instant::now(), connection.map(|Extension(it)| it));
     let query = Query::within(QUERY_LIMIT, query.as_deref().unwrap_or_default())?;
-    let (follower, after) = LogFollower::new(&room, audience, &query).await?;
+    let (follower, after) = LogFollower::new(&room, (audience, connection), &query).await?;
     let wait = wait(&query)?.map_or(WAIT, Duration::from_secs).min(WAIT_LIMIT);
     if after.is_none() {
         return Ok(answer(follower.at, EpochLine::place(follower.at).text()));
@@ -309,12 +369,12 @@ impl LogFollower {
         wait: Duration,
     ) -> Result<Response, Problem> {
         self.check().await?;
-        let (room, begin, until) = (Arc::clone(&self.room), self.at, Instant::now() + wait);
+        let (begin, until) = (self.at, Instant::now() + wait);
         // A line has a whole epoch.
-        self.at = Position::behind(&room.log, begin.whole());
+        self.at = Position::behind(self.log(), begin.whole());
         let mut waiting = None;
-        let mut revoked = std::pin::pin!(self.audience.ended());
         loop {
+            let is_closing = !self.goes_on().await?;
             let before = self.at;
             let body = self.next_lines().await?;
             // An epoch of other feeds only moves the place; it is no reason to answer.
@@ -323,11 +383,10 @@ impl LogFollower {
             } else if self.at != before {
                 continue;
             }
-            let is_closing = room.closing.is_cancelled();
             if Instant::now() >= until || is_closing {
                 // That nothing came is said by a gateway that would have seen it.
                 if waiting.is_some() && !is_closing {
-                    room.store.catch_up().await?;
+                    self.room.store.catch_up().await?;
                 }
                 return Ok(match begin.whole() == self.at.whole() {
                     true => answer(begin, String::new()),
@@ -335,13 +394,11 @@ impl LogFollower {
                 });
             }
             if waiting.is_none() {
-                let place = enter(&room.event_streams.waiting, client, "waiting requests");
+                let place = enter(&self.room.event_streams.waiting, client, "waiting requests");
                 waiting = Some(place.map_err(|why| Problem::later(why, RETRY_SOON))?);
             }
             tokio::select! {
-                () = room.closing.cancelled() => {}
-                // As if it had never been a token.
-                () = &mut revoked => return Err(router::nothing_at(MASKED_PATH)),
+                () = self.told() => {}
                 changed = timeout_at(until, self.newest.changed()) => {
                     // A store that is closed wakes nobody up again.
                     if let Ok(Err(_)) = changed {

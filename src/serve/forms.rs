@@ -76,7 +76,7 @@ impl FromRequest<SharedState> for ProgramForm {
         let is_of_browser =
             headers.contains_key(FETCH_SITE) || headers.contains_key(header::ORIGIN);
         if is_of_browser && audience.reader().is_none() {
-            refuse_other(headers, !room.config.operators_apart || !audience.may_sign_in(), room)?;
+            refuse_other(headers, !room.config.operators_apart() || !audience.may_sign_in(), room)?;
         }
         SentForm::read(Request::from_parts(parts, body), room).await.map(Self)
     }
@@ -107,7 +107,7 @@ pub(super) fn not_signed_in() -> Problem {
 /// Refuses a form of administration that another site sends. Where administration has a listener of its own, a page at
 /// the public address is another site: scripts of an origin may run there.
 pub(super) fn refuse_foreign(room: &SharedState, headers: &HeaderMap) -> Result<(), Problem> {
-    refuse_other(headers, !room.config.operators_apart, room)
+    refuse_other(headers, !room.config.operators_apart(), room)
 }
 
 fn refuse_other(headers: &HeaderMap, is_public: bool, room: &SharedState) -> Result<(), Problem> {

@@ -53,7 +53,7 @@ pub(super) async fn robots(State(room): State<SharedState>) -> Response {
     let of_feeds =
         ["about", "items", "changes", "conflicts"].map(|page| format!("/feeds/*/{page}"));
     let mut rules = "User-agent: *\nDisallow: /api/\n".to_owned();
-    for page in pages.chain(of_feeds).filter(|_| !room.config.is_indexed) {
+    for page in pages.chain(of_feeds).filter(|_| !room.config.server.indexed) {
         rules.push_str(&format!("Disallow: {path}{page}\n"));
     }
     unkept("text/plain; charset=utf-8", rules)

@@ -244,7 +244,8 @@ async fn taken(
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(), String> {
-    let hub = room.hub.as_ref().filter(|_| room.config.cloud).ok_or("there is no cloud here")?;
+    let hub =
+        room.hub.as_ref().filter(|_| room.config.has_cloud()).ok_or("there is no cloud here")?;
     if !is_form(headers) {
         return Err(format!("a registration has the content type {FORM_TYPE}"));
     }

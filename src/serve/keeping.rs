@@ -5,24 +5,17 @@ use super::html::{self, moment};
 use maud::{Markup, html};
 use serde::Serialize;
 use std::time::Duration;
+use tidegate_config::Publish;
 use tidegate_core::model::{
     ArchiveNote, FeedName, FeedState, ItemStatus, LedgerEntry, Snapshot, SyncId, Time, counted,
     shown_size,
 };
-use tidegate_judge::archive;
-use tidegate_store::{Holdings, Retention};
+use tidegate_store::Holdings;
 use utoipa::ToSchema;
 
 /// Ages from here on are said to be for ever: a hundred years.
 const FOR_EVER: Duration = Duration::from_secs(36_525 * 86_400);
 
-/// How much is kept of every feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Keeping {
-    /// Of archives.
-    pub archives: archive::Policy,
-    /// Of versions, and of past orders.
-    pub past: Retention,
 }
 
 /// The part of the page about a feed.
@@ -119,7 +112,7 @@ impl KeptAnswer {
         counted: &Holdings,
         state: Option<&FeedState>,
         oldest: Option<&ArchiveNote>,
-        Keeping { archives, past }: &Keeping,
+        Publish { archives, past, .. }: &Publish,
     ) -> Self {
         Self {
             versions: counted.versions,
@@ -239,10 +232,10 @@ mod tests {
             document_bytes: 99,
             back_to: Some(at(0)),
         };
-        let mut keeping = Keeping::default();
+        let mut keeping = Publish::default();
         keeping.archives.age = Some(Duration::from_secs(90 * 86_400));
         let news = FeedName::new("news").unwrap();
-        let page = |keeping: &Keeping| {
+        let page = |keeping: &Publish| {
             let kept = KeptAnswer::new(&kept, Some(&state), Some(&oldest), keeping);
             part((&news, 4), &state, &kept, Some(&oldest)).into_string()
         };

@@ -75,31 +75,26 @@ pub use address::item_page;
 pub use auth::{AdminToken, TokenError};
 pub use cache::Cache;
 pub use connections::connections_within_files;
-pub use keeping::Keeping;
-pub use listen::{ServeError, SiteServer};
+pub use listen::{ServeError, SiteHandle};
 pub use openapi::api_description;
 pub use operator::{
-    ExistingFeeds, Gathered, ImportedList, LIST_LIMIT, LeftOutCredentials, ListLine, Operator,
-    OperatorError, PutMode, SeenList, WrittenState, decide, read_list, write_state,
+    ExistingFeeds, Gathered, ImportedList, InForce, LIST_LIMIT, LeftOutCredentials, ListLine,
+    Operator, OperatorError, PutMode, SeenList, WrittenState, decide, read_list, write_state,
 };
-pub use origins::{
-    AdmittedSite, AskedFeeds, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
-    OriginService, OriginSettings, PassError, document_or_page,
-};
+pub use origins::OriginSettings;
 pub use readers::{ReaderAccess, ReaderKey};
-pub use settings::{ReloadableSettings, ServeSettings, SiteControl};
+pub use settings::ServeSettings;
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
 use address::{DocumentForm, Site, shown};
 use admission::{Admission, Work, WorkKind};
-use arc_swap::ArcSwap;
 use audience::{Audience, AudienceKey, ServedFeed};
 use auth::Guesses;
 use axum::Router;
 use axum::response::Response;
 use budget::{Budget, BudgetShares, HeldBudget};
 use bytes::Bytes;
-use client::{Client, Peer, UnnamedProxies};
+use client::{Client, Peer, Proxies, UnnamedProxies};
 use conditional::{LastModified, unkept};
 use conflicts::Contested;
 use connections::Connection;
@@ -114,19 +109,18 @@ use forms::SentForm;
 use log::ChangeLog;
 use metrics::Metrics;
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
-use origins::{Origins, PlaceRules};
+use origins::{AskedFeeds, Origins, PlaceRules};
 use problem::{Problem, ProblemCause, RETRY_SOON};
 use query::{Query, ReadPlan, ViewQuery};
 use readers::KnownReaders;
 use rendition::{Renderer, Rendition};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
-use settings::SiteSettings;
 use shared_work::{LastMade, SingleFlight, WorkRequest, make_on_thread};
 use shares::{FairShares, Paces, Rate};
 use spool::Spool;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use sup::SupDocuments;
 use tidegate_core::clock::Clock;
 use tidegate_poll::hub::Hub;
@@ -164,6 +158,10 @@ pub struct ServerConfig {
     pub folder: Option<PathBuf>,
     /// The sites that it stands in front of.
     pub origins: OriginSettings,
+    /// What handshakes of the listener for readers are made with; `None`: it speaks no TLS.
+    pub tls: Option<Arc<TlsKeys>>,
+    /// The site whose place it takes, which hands on what was counted, and the documents that it would write alike.
+    pub before: Option<SiteHandle>,
 }
 
 /// What every handler shares.
@@ -174,10 +172,11 @@ struct AppState {
     hub: Option<Hub>,
     site: Arc<Site>,
     readers: KnownReaders,
-    /// What the configuration says that does not change while the site is served.
+    /// What the configuration says: another one is another state, which takes the place of this one.
     config: Arc<ServeSettings>,
-    /// What changes when the configuration is read again.
-    settings: ArcSwap<SiteSettings>,
+    proxies: Proxies,
+    /// The sites that it stands in front of, and where feeds have paths of their own.
+    rules: PlaceRules,
     unnamed_proxies: UnnamedProxies,
     guesses: Guesses,
     sessions: Sessions,
@@ -193,9 +192,9 @@ struct AppState {
     contested: Contested,
     overview: dashboard::Overview,
     comparisons: Arc<Semaphore>,
-    pushes: Semaphore,
+    pushes: Arc<Semaphore>,
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
-    pushing: FairShares<String>,
+    pushing: Arc<FairShares<String>>,
     log: Arc<ChangeLog>,
     sup: SupDocuments,
     lists: opml::Lists,
@@ -203,23 +202,32 @@ struct AppState {
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
     metrics: Metrics,
+    tls: Option<Arc<TlsKeys>>,
+    /// Ends what goes on for this state alone.
     closing: CancellationToken,
+    /// The state that took the place of this one, or of one after it, from before `closing`. None keeps those in between.
+    latest: Arc<Mutex<Weak<AppState>>>,
 }
 
 type SharedState = Arc<AppState>;
+
+/// What the state before had, or something new where there was none.
+fn kept<T: Clone>(before: Option<&T>, new: impl FnOnce() -> T) -> T {
+    before.cloned().unwrap_or_else(new)
+}
 
 /// What a handler answers.
 type Reply = Result<Response, Problem>;
 
 impl AppState {
     fn new(parts: ServerConfig, renderer: Renderer, closing: CancellationToken) -> SharedState {
-        let ServerConfig { operator, settings: config, folder, origins } = parts;
+        let ServerConfig { operator, settings, folder, origins, tls, before } = parts;
+        let before = before.map(|before| before.room());
+        let before = before.as_deref();
         let (store, clock) = (Arc::clone(&operator.store), Arc::clone(&operator.clock));
-        let hub = operator.hub.clone();
-        let reloadable = SiteSettings::new(&config);
-        let spool = Arc::new(Spool::new(folder, Arc::clone(&store)));
-        let metrics = Metrics::new();
-        let config = Arc::new(config);
+        let (hub, config) = (operator.in_force().hub.clone(), Arc::new(settings));
+        let metrics = kept(before.map(|before| &before.metrics), Metrics::new);
+        metrics.certificate(tls.clone());
         let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
         let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
         let rules = PlaceRules {
@@ -227,50 +235,93 @@ impl AppState {
             paths: origins.paths.clone(),
             base: site.at(""),
         };
-        let asked = Arc::clone(&origins.asked);
+        let asked = Arc::clone(operator.asked_feeds());
         let directory = Arc::new(Directory::new(
             Arc::clone(&store),
-            (rules, Arc::clone(&site.places)),
+            (rules.clone(), Arc::clone(&site.places)),
             (Arc::clone(&asked), Arc::clone(&clock)),
         ));
-        let admission = Arc::new(Admission::new(config.memory));
-        let documents = Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
-        let lists = opml::Lists::new(Arc::clone(&admission));
-        let contested = Contested::new(Arc::clone(&store));
-        let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
+        let has_as_much = |before: &&Self| before.config.server.memory == config.server.memory;
+        let admission = before.filter(has_as_much).map(|before| &before.admission);
+        let admission = kept(admission, || Arc::new(Admission::new(config.server.memory)));
+        let writes_alike = |it: &&Self| config.write_as(&it.config) && rules == it.rules;
+        let documents = before.filter(writes_alike).map(|before| &before.documents);
+        let documents = kept(documents, || {
+            Documents::new(config.server.memory, Arc::clone(&admission), metrics.clone())
+        });
+        let spool = before.map(|before| &before.writing.1);
+        let spool = kept(spool, || Arc::new(Spool::new(folder, Arc::clone(&store))));
+        let log = before.map(|before| &before.log);
+        let log = kept(log, || Arc::new(ChangeLog::new(Arc::clone(&store))));
+        let semaphore = |permits| move || Arc::new(Semaphore::new(permits));
+        let comparisons = before.map(|before| &before.comparisons);
+        let pushes = before.map(|before| &before.pushes);
+        let pushing = before.map(|before| &before.pushing);
+        let file_bodies = before.map(|before| &before.file_bodies);
+        let event_streams = before.map(|before| &before.event_streams);
         Arc::new(Self {
-            sup: SupDocuments::new(&config.periods),
-            event_streams: EventStreams::new(config.connections),
-            bodies: observe::body_budget(config.memory),
-            file_bodies: observe::file_budget(),
+            sup: SupDocuments::new(&config.sup.periods),
+            event_streams: EventStreams::new(config.connections, event_streams),
+            bodies: observe::body_budget(config.server.memory, before.map(|before| &before.bodies)),
+            file_bodies: kept(file_bodies, observe::file_budget),
             directory,
             asked,
-            origins: Origins::new(&origins, site.endpoint.as_str()),
+            origins: Origins::new(&origins, site.endpoint.as_str(), before.map(|it| &it.origins)),
             readers: KnownReaders::new(config.readers.clone()),
-            sessions: Sessions::new(Arc::clone(&clock), &reloadable.admin_token),
+            sessions: Sessions::new(Arc::clone(&clock), &config.admin_token),
+            contested: Contested::new(Arc::clone(&store)),
             store,
             clock,
             operator,
             hub,
             description: OnceLock::new(),
             site,
-            settings: ArcSwap::from_pointee(reloadable),
+            proxies: Proxies::new(config.server.trusted_proxies.clone()),
+            rules,
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
             overview: dashboard::Overview::new(Arc::clone(&admission)),
+            lists: opml::Lists::new(Arc::clone(&admission)),
             admission,
             documents,
             writing: (renderer, spool),
-            contested,
-            comparisons: Arc::new(Semaphore::new(items::COMPARED_AT_ONCE)),
-            pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
-            pushing: FairShares::new(1),
+            comparisons: kept(comparisons, semaphore(items::COMPARED_AT_ONCE)),
+            pushes: kept(pushes, semaphore(hub::PUSHES_AT_ONCE)),
+            pushing: kept(pushing, || Arc::new(FairShares::new(1))),
             log,
-            lists,
             config,
             metrics,
+            tls,
             closing,
+            latest: kept(before.map(|before| &before.latest), Arc::default),
         })
+    }
+
+    /// Has what goes on here go on at `next`, which takes the place of this one.
+    fn hand_over(&self, next: &SharedState) {
+        *locked(&self.latest) = Arc::downgrade(next);
+        self.closing.cancel();
+    }
+
+    /// The state in force, where another took the place of this one.
+    fn successor(&self) -> Option<SharedState> {
+        locked(&self.latest).upgrade().filter(|latest| !std::ptr::eq(self, Arc::as_ptr(latest)))
+    }
+
+    /// Whether it ends, and no other state takes its place.
+    fn is_ending(&self) -> bool {
+        self.closing.is_cancelled() && self.successor().is_none()
+    }
+
+    /// Comes when the last state ends.
+    async fn ended(mut self: Arc<Self>) {
+        loop {
+            self.closing.cancelled().await;
+            match self.successor() {
+                Some(next) => self = next,
+                None => return,
+            }
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use super::site_service::SiteService;
 use super::tls::Handshakes;
 use super::{
     AppState, BudgetShares, Client, Listener, ListenerSite, Paces, Peer, Rate, ServerConfig,
-    SharedState, SiteControl, TlsKeys,
+    SharedState, TlsKeys,
 };
+use arc_swap::ArcSwap;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -48,98 +49,120 @@ pub enum ServeError {
     Listen(#[source] io::Error),
 }
 
-/// A site that is about to be served.
-pub struct SiteServer {
-    room: SharedState,
-    tls: Option<Arc<TlsKeys>>,
+/// A site, as each listener answers it.
+struct ListenerSites {
+    everybody: ListenerSite,
+    readers: ListenerSite,
+    operators: ListenerSite,
 }
 
-impl SiteServer {
-    /// A site of these parts, served until `shutdown`.
-    pub fn new(parts: ServerConfig, shutdown: CancellationToken) -> Self {
-        let room = AppState::new(parts, tidegate_format::render::write, shutdown);
-        Self { room, tls: None }
+impl ListenerSites {
+    fn new(room: &SharedState) -> Self {
+        let site = |listener| ListenerSite::new(Arc::clone(room), listener);
+        Self {
+            everybody: site(Listener::Everybody),
+            readers: site(Listener::Readers),
+            operators: site(Listener::Operators),
+        }
+    }
+}
+
+/// The site in force, as connections ask it.
+#[derive(Clone)]
+pub struct SiteHandle(Arc<ArcSwap<ListenerSites>>);
+
+impl SiteHandle {
+    /// A site of these parts that is in force until `closing`, in the place of the one before: connections, event streams and
+    /// long polls go on and ask this one.
+    pub fn put_in_force(parts: ServerConfig, closing: CancellationToken) -> Self {
+        let before = parts.before.clone();
+        let room = AppState::new(parts, tidegate_format::render::write, closing);
+        let following = Arc::clone(&room);
+        tokio::spawn(async move { following.keep_following().await });
+        let Some(handle) = before else { return Self::new(&room) };
+        let last = handle.0.swap(Arc::new(ListenerSites::new(&room)));
+        last.everybody.room.hand_over(&room);
+        handle
     }
 
-    /// The same over TLS, where there are keys.
-    pub fn with_tls(self, tls: Option<Arc<TlsKeys>>) -> Self {
-        if let Some(keys) = &tls {
-            self.room.metrics.certificate(keys);
-        }
-        Self { tls, ..self }
+    pub(super) fn new(room: &SharedState) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(ListenerSites::new(room))))
+    }
+
+    pub(super) fn room(&self) -> SharedState {
+        Arc::clone(&self.0.load().everybody.room)
+    }
+
+    /// The site as a listener answers it.
+    pub(super) fn site(&self, listener: Listener) -> ListenerSite {
+        let sites = self.0.load();
+        let site = match listener {
+            Listener::Operators => &sites.operators,
+            _ if sites.everybody.room.config.operators_apart() => &sites.readers,
+            _ => &sites.everybody,
+        };
+        site.clone()
     }
 
     /// Its documents, for the hub that delivers them.
     pub fn topics(&self) -> Topics {
-        let room = Arc::clone(&self.room);
+        let site = self.clone();
         Arc::new(move |request| {
-            let room = Arc::clone(&room);
+            let room = site.room();
             Box::pin(async move { room.hub_document(request).await })
         })
     }
 
-    /// What changes of it while it is served.
-    pub fn control(&self) -> SiteControl {
-        SiteControl::new(Arc::clone(&self.room))
-    }
-
-    /// Serves until it is told to stop, then lets the answers in flight finish. `operators`: the listener
-    /// that administration has of its own (`server.admin_listen`), which speaks no TLS.
-    pub async fn run(
+    /// Serves who connects to a socket until `shutdown`, whatever site is in force; answers in flight finish.
+    pub async fn serve(
         self,
         listener: TcpListener,
-        operators: Option<TcpListener>,
+        shutdown: CancellationToken,
     ) -> Result<(), ServeError> {
-        let Self { room, tls } = self;
-        let shares = shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX));
-        let (limits, each) = (ConnectionLimits::USUAL, shares.each);
-        let of = if operators.is_some() { Listener::Readers } else { Listener::Everybody };
-        let own = serve((listener, tls, of), Arc::clone(&room), (limits, shares));
-        let Some(operators) = operators else { return own.await };
-        // Operators have as many as one client.
-        let shares = BudgetShares { all: each, site: each, ..shares };
-        let operators = serve((operators, None, Listener::Operators), room, (limits, shares));
-        // Whichever ends first ends the other.
-        let (one, other) = tokio::join!(own, operators);
-        one.and(other)
+        let limits = (ConnectionLimits::USUAL, shares_of_readers as SharesInForce);
+        serve((listener, Listener::Everybody), self, limits, shutdown).await
+    }
+
+    /// The same at the socket that administration has of its own (`server.admin_listen`), which speaks no TLS.
+    pub async fn serve_operators(
+        self,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let limits = (ConnectionLimits::USUAL, shares_of_operators as SharesInForce);
+        serve((listener, Listener::Operators), self, limits, shutdown).await
     }
 }
 
-/// [`SiteServer::run`] with its limits spelled out.
+/// [`SiteHandle::serve`] with its limits spelled out.
 pub(super) async fn serve(
-    (listener, tls, of): (TcpListener, Option<Arc<TlsKeys>>, Listener),
-    room: SharedState,
-    (limits, shares): (ConnectionLimits, BudgetShares),
+    (listener, of): (TcpListener, Listener),
+    site: SiteHandle,
+    (limits, shares): (ConnectionLimits, SharesInForce),
+    shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let shutdown = room.closing.clone();
-    let site = ListenerSite::new(Arc::clone(&room), of);
-    let open = Arc::new(Connections::new(shares));
-    let builder = Arc::new(builder());
-    let handshakes = tls.map(|keys| Arc::new(Handshakes::new(keys)));
+    let open = Arc::new(Connections::new(shares(&site.room())));
+    let (builder, handshakes) = (Arc::new(builder()), Arc::new(Handshakes::new()));
     let connections = TaskTracker::new();
-    let following = Arc::clone(&room);
-    // One of them is enough.
-    if of != Listener::Operators {
-        connections.spawn(async move { following.keep_following().await });
-    }
     let watching = watch_limits(Arc::clone(&open), limits, shutdown.clone());
     let (watching, told) = (tokio::spawn(watching), Paces::default());
     let ended = loop {
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break Ok(()),
-            accepted = accept(&listener, &room, &open) => accepted,
+            accepted = accept(&listener, &site, (&open, shares)) => accepted,
         };
         match accepted {
             // Closed without a word: a stream of events would take a refusal for the end.
             Ok(None) => tracing::debug!("a connection was closed; there are too many"),
             Ok(Some((stream, peer, place))) => {
+                let room = site.room();
                 let (builder, counted) = (Arc::clone(&builder), room.metrics.connection());
-                let handshakes = handshakes.clone();
+                let keys = room.tls.clone().filter(|_| of != Listener::Operators);
+                let tls = keys.map(|keys| (keys, Arc::clone(&handshakes)));
                 let (site, connection) = (site.clone(), Arc::clone(&place.connection));
-                let service = SiteService { site, peer, connection };
+                let service = SiteService { site, listener: of, peer, connection };
                 connections.spawn(async move {
-                    let tls = handshakes.as_deref();
                     serve_connection((stream, tls), (&builder, service)).await;
                     drop((counted, place));
                 });
@@ -158,11 +181,26 @@ pub(super) async fn serve(
     };
     // The system refuses newcomers from here on.
     drop(listener);
-    shutdown.cancel();
+    if ended.is_err() {
+        shutdown.cancel();
+    }
     connections.close();
     connections.wait().await;
     watching.abort();
     ended
+}
+
+/// How many connections there may be at a listener, by the state in force.
+type SharesInForce = fn(&AppState) -> BudgetShares;
+
+fn shares_of_readers(room: &AppState) -> BudgetShares {
+    shares(u64::try_from(room.config.connections).unwrap_or(u64::MAX))
+}
+
+/// Operators have as many as one client.
+fn shares_of_operators(room: &AppState) -> BudgetShares {
+    let BudgetShares { each, .. } = shares_of_readers(room);
+    BudgetShares { all: each, each, site: each }
 }
 
 /// Ends what comes to a limit, for as long as it runs.
@@ -184,12 +222,14 @@ async fn watch_limits(
 /// Takes a connection; `None` where there is no place for it.
 async fn accept(
     listener: &TcpListener,
-    room: &AppState,
-    open: &Connections,
+    site: &SiteHandle,
+    (open, shares): (&Connections, SharesInForce),
 ) -> io::Result<Option<(TcpStream, Peer, ConnectionSlot)>> {
     let (stream, from) = listener.accept().await?;
+    let room = site.room();
     let peer = from.ip();
-    let is_proxy = room.settings.load().proxies.are_trusted(peer);
+    open.set_shares(shares(&room));
+    let is_proxy = room.proxies.are_trusted(peer);
     let place = open.place(Client::at(peer), is_proxy);
     if open.has_its_share(Client::at(peer)) {
         room.unnamed_proxies.tell(Client::at(peer), HAS_ITS_SHARE);
@@ -204,7 +244,7 @@ fn passes(error: &io::Error) -> bool {
 }
 
 async fn serve_connection(
-    (stream, tls): (TcpStream, Option<&Handshakes>),
+    (stream, tls): (TcpStream, Option<(Arc<TlsKeys>, Arc<Handshakes>)>),
     (builder, service): (&Builder<TokioExecutor>, SiteService),
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.
@@ -214,11 +254,12 @@ async fn serve_connection(
         return;
     }
     let stream = WatchedStream::new(stream, Arc::clone(&service.connection));
-    let Some(tls) = tls else { return answer(stream, builder, service).await };
+    let Some((keys, handshakes)) = tls else { return answer(stream, builder, service).await };
     let Peer(peer) = service.peer;
-    let is_proxy = service.site.room.settings.load().proxies.are_trusted(peer);
+    let is_proxy = service.site.room().proxies.are_trusted(peer);
     let client = (!is_proxy).then(|| Client::at(peer));
-    if let Some(stream) = tls.accept(stream, client, &service.connection).await {
+    let shaking = handshakes.accept(&keys, stream, client, &service.connection);
+    if let Some(stream) = shaking.await {
         answer(stream, builder, service).await;
     }
 }

@@ -24,7 +24,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use tidegate_core::model::FeedName;
 use tidegate_poll::hub::SubscriptionCount;
 
@@ -57,7 +57,7 @@ pub(super) struct Metrics {
     /// The turn of who counts feeds: one count is made at a time.
     pub(super) counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.
-    keys: Arc<OnceLock<Arc<TlsKeys>>>,
+    keys: Arc<Mutex<Option<Arc<TlsKeys>>>>,
 }
 
 /// Registers a metric.
@@ -105,9 +105,9 @@ impl Metrics {
     }
 
     /// Has it shown until when the certificate of handshakes is good.
-    pub(super) fn certificate(&self, keys: &Arc<TlsKeys>) {
+    pub(super) fn certificate(&self, keys: Option<Arc<TlsKeys>>) {
         // There is one listener that speaks TLS.
-        let _ = self.keys.set(Arc::clone(keys));
+        *locked(&self.keys) = keys;
     }
 
     /// Looks what the documents take that are kept, and at most, until when the certificate is good, and what the process
@@ -119,7 +119,7 @@ impl Metrics {
             Figure::new("cache", about, of_documents(kept)).of(Unit::Bytes),
             Figure::new("cache_limit", most, of_documents(limit)).of(Unit::Bytes),
         ];
-        let expires = self.keys.get().and_then(|keys| keys.current().expires());
+        let expires = locked(&self.keys).as_ref().and_then(|keys| keys.current().expires());
         figures.extend(expires.map(|expires| {
             let about = "When the certificate for TLS expires, since 1970. Absent without TLS";
             gauge("certificate_expiry", about, expires.unix()).of(Unit::Seconds)

@@ -70,10 +70,10 @@ const CLIENT_FILES: u64 = 512 << 20;
 /// A connection on which nothing was taken for so long does not move: it goes first where room is needed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The budget of bodies on their way: so many bytes.
-pub(super) fn body_budget(all: u64) -> Arc<Budget> {
+/// The budget of bodies on their way: so many bytes, with those that are on their way already.
+pub(super) fn body_budget(all: u64, before: Option<&Arc<Budget>>) -> Arc<Budget> {
     let shares = BudgetShares { all, each: all / CLIENT_PART, site: all / SITE_PART };
-    Budget::new(shares, PATIENCE)
+    Budget::after(before, shares, PATIENCE)
 }
 
 /// That of bodies that are read from files as they are sent.
@@ -224,7 +224,7 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     let AnswerFacts { begun, method, uri, agent, .. } = facts;
     guard(response.headers_mut());
     let route = response.extensions().get::<MatchedPath>().cloned();
-    if !room.config.is_indexed && html::is_page(response.headers()) {
+    if !room.config.server.indexed && html::is_page(response.headers()) {
         response.headers_mut().insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
     }
     let status = response.status().as_u16();

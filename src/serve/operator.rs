@@ -26,7 +26,7 @@ use super::{AskedFeeds, Cache};
 use notes::NoteBoard;
 use records::{check_shared_feeds, known, taken};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use tidegate_config::{Config, FeedSettings, Publish};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{
@@ -38,18 +38,36 @@ use tidegate_poll::hub::Hub;
 use tidegate_poll::{Poller, RoundError};
 use tidegate_status::{FeedStatus, FeedSummary, ListNote, PollResponse, WalkOrder};
 use tidegate_store::Store;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, watch};
 
 /// How many documents that may become feeds are read at a time.
 const FIRST_DOCUMENTS: usize = 2;
+
+/// What a reload replaces.
+pub struct InForce {
+    /// With the address that this gateway has for others; without feeds, which the store has, and without readers, whose
+    /// tokens are kept nowhere.
+    pub config: Config,
+    /// What looks at addresses that somebody thinks of adding.
+    pub(super) services: Services,
+    pub(super) hub: Option<Hub>,
+}
+
+impl InForce {
+    /// What follows from this configuration.
+    pub fn new(config: &Config, public_url: &str, services: Services, hub: Option<Hub>) -> Self {
+        let mut config = Config { feeds: Vec::new(), readers: Vec::new(), ..config.clone() };
+        config.server.public_url = Some(public_url.to_owned());
+        Self { config, services, hub }
+    }
+}
 
 /// Acts for administration.
 pub struct Operator {
     pub(super) store: Arc<Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) poller: Poller,
-    /// What looks at addresses that somebody thinks of adding.
-    services: RwLock<Services>,
+    in_force: watch::Sender<Arc<InForce>>,
     /// The sites that were warned of lately, since they do not answer what is passed on to them.
     silent: Cache<String, ()>,
     /// So many first documents are read at a time.
@@ -59,10 +77,6 @@ pub struct Operator {
     usual_feeds: on_demand::UsualFeeds,
     /// One export at a time.
     exporting: Arc<Semaphore>,
-    /// Without its feeds.
-    config: RwLock<Config>,
-    public_url: String,
-    pub(super) hub: Option<Hub>,
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
@@ -76,29 +90,24 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The operator of a gateway. `config`: without its feeds.
+    /// The operator of a gateway.
     pub fn new(
         store: Arc<Store>,
         clock: Arc<dyn Clock>,
-        (poller, services): (Poller, Services),
-        config: Config,
-        public_url: String,
-        hub: Option<Hub>,
+        poller: Poller,
+        in_force: InForce,
     ) -> Self {
         Self {
             store,
             clock,
             poller,
-            services: RwLock::new(services),
+            in_force: watch::Sender::new(Arc::new(in_force)),
             silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),
             usual_feeds: on_demand::UsualFeeds::default(),
             exporting: Arc::new(Semaphore::new(1)),
-            config: RwLock::new(config),
-            public_url,
-            hub,
-            changing: Mutex::new(()),
+            changing: Mutex::default(),
             gathered: NoteBoard::default(),
             lists: NoteBoard::default(),
             absent: standing::AbsentItems::new(),
@@ -106,20 +115,19 @@ impl Operator {
         }
     }
 
-    /// The configuration in force, without its feeds.
-    pub fn config(&self) -> Config {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What the configuration says, and what follows from it.
+    pub fn in_force(&self) -> Arc<InForce> {
+        Arc::clone(&self.in_force.borrow())
     }
 
-    /// Goes on with another configuration, without its feeds, and with another client.
-    pub fn reconfigure(&self, config: Config, services: Services) {
-        *self.services.write().unwrap_or_else(PoisonError::into_inner) = services;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+    /// Goes on with another configuration.
+    pub fn go_on_with(&self, in_force: InForce) {
+        self.in_force.send_replace(Arc::new(in_force));
     }
 
     /// How feeds are republished, and what is kept of them.
     pub fn publish_rules(&self) -> Publish {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).publish.clone()
+        self.in_force().config.publish.clone()
     }
 
     /// Polling.
@@ -127,14 +135,9 @@ impl Operator {
         &self.poller
     }
 
-    /// The hub, where there is one.
-    pub const fn hub(&self) -> Option<&Hub> {
-        self.hub.as_ref()
-    }
-
     /// Has the hub look at its topics: a feed that became private is none any more.
     pub(super) fn feeds_changed(&self) {
-        if let Some(hub) = &self.hub {
+        if let Some(hub) = &self.in_force().hub {
             hub.check_topics();
         }
     }
@@ -249,7 +252,7 @@ impl Operator {
     pub async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
         let done = self.delete_record(feed, purge).await;
         self.feeds_changed();
-        if let Some(hub) = &self.hub
+        if let Some(hub) = &self.in_force().hub
             && done.is_ok()
             && let Err(error) = hub.set_webhook(feed, None).await
         {

@@ -4,25 +4,25 @@
 //!
 //! None of our own pages is below an origin's place, and no answer of an origin has our headers.
 
+mod admitted;
 mod looks;
 mod making;
 mod pages;
 mod pass;
 mod places;
-mod service;
 mod slots;
 
-pub use self::pages::document_or_page;
+pub use self::admitted::OriginSettings;
+pub(super) use self::admitted::{
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, PassError,
+};
 pub use self::places::AskedFeeds;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
-pub use self::service::{
-    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
-    OriginSettings, PassError,
-};
 
 use self::looks::{LookPermit, Looks};
 use self::making::NewFeedShares;
 use self::pages::PagesSeen;
+pub(super) use self::pages::document_or_page;
 pub(super) use self::pass::PassOutcome;
 use self::pass::ServedOrigin;
 use self::slots::{SiteSlots, Uploads};
@@ -56,7 +56,6 @@ pub(super) struct Origins {
     in_order: Vec<Arc<OriginSite>>,
     allow: Vec<AllowConfig>,
     has_paths: bool,
-    service: Option<Arc<dyn OriginService>>,
     pub(super) looks: Looks,
     uploads: Uploads,
     pages: PagesSeen,
@@ -77,20 +76,22 @@ struct OriginRequest {
 }
 
 impl Origins {
-    /// `name`: what tells this gateway from others.
-    pub(super) fn new(settings: &OriginSettings, name: &str) -> Self {
+    /// `name`: what tells this gateway from others. `before`: those of the configuration before, whose requests go on.
+    pub(super) fn new(settings: &OriginSettings, name: &str, before: Option<&Self>) -> Self {
         let mut sites = settings.sites.clone();
         // A host is its origin's alone, whatever the path.
         sites.sort_by_key(|site| matches!(site.config().place, OriginPlace::At(_)));
+        let served = |site: &Arc<OriginSite>| {
+            let is_same = |of: &&ServedOrigin| of.site.config().name == site.config().name;
+            let slots = before.and_then(|before| before.sites.iter().find(is_same));
+            let slots = slots.map(|before| before.slots.as_ref());
+            ServedOrigin::new(Arc::clone(site), sites.len(), slots)
+        };
         Self {
-            sites: sites
-                .iter()
-                .map(|site| ServedOrigin::new(Arc::clone(site), sites.len()))
-                .collect(),
+            sites: sites.iter().map(served).collect(),
             in_order: settings.sites.clone(),
             allow: settings.allow.clone(),
             has_paths: !settings.paths.is_empty(),
-            service: settings.service.clone(),
             looks: Looks::new(),
             uploads: Uploads::new(),
             pages: PagesSeen::default(),
@@ -101,7 +102,7 @@ impl Origins {
 
     /// Whether there is anything that readers may subscribe to by `/subscribe`.
     pub(super) fn admits_any(&self) -> bool {
-        self.service.is_some() && !(self.sites.is_empty() && self.allow.is_empty())
+        !(self.sites.is_empty() && self.allow.is_empty())
     }
 
     /// Whether a request may be one for an origin.
@@ -166,12 +167,6 @@ impl Origins {
         let said = "requests of this client made as many feeds as they may for now";
         let refused = |wait| Problem::new(StatusCode::TOO_MANY_REQUESTS, said).after(wait);
         self.feed_shares.take_share(client, site.feeds).map_err(refused)
-    }
-
-    /// What makes feeds and passes requests on.
-    pub(super) fn service(&self) -> Result<&Arc<dyn OriginService>, Problem> {
-        let none = || Problem::not_found("this gateway stands in front of no site");
-        self.service.as_ref().ok_or_else(none)
     }
 
     /// Leave for a client to look at an address of an admitted site; at most [`LOOK_WAIT`] later.

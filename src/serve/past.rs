@@ -72,7 +72,9 @@ impl AppState {
         is_list: bool,
     ) -> Result<Rendition, Problem> {
         let select = match request.kind {
-            ViewKind::Sync if !is_list => PastSelect::Since(Tick::at(at.minus(self.config.window))),
+            ViewKind::Sync if !is_list => {
+                PastSelect::Since(Tick::at(at.minus(self.config.publish.window)))
+            }
             ViewKind::Complete | ViewKind::Sync => PastSelect::All,
             ViewKind::Reader => PastSelect::Current,
         };
@@ -85,7 +87,9 @@ impl AppState {
         let is_told_whole = request.form.container(view.state.format) == Container::Opml;
         let whole = is_told_whole.then(|| view.items.clone());
         let (deleted, bounds) = match request.kind {
-            ViewKind::Sync => cut_to_window(&mut view, at, self.config.window, request.seen)?,
+            ViewKind::Sync => {
+                cut_to_window(&mut view, at, self.config.publish.window, request.seen)?
+            }
             ViewKind::Reader | ViewKind::Complete => PastWindow::default(),
         };
         view.items = whole.unwrap_or(view.items);
@@ -233,7 +237,7 @@ fn document(
         ..site.addresses(record, form, site_page)
     };
     let history = HistoryPlace {
-        forms: site.config.history,
+        forms: site.config.publish.history_links,
         complete: false,
         previous: place.note.previous.as_ref().map(at),
         archive: Some(ArchiveDocument {

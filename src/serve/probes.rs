@@ -44,7 +44,7 @@ pub(super) async fn alive() -> Response {
 #[utoipa::path(get, path = "/readyz", operation_id = "ready",
     responses((status = 200, description = "They are.", body = String), Later))]
 pub(super) async fn ready(State(room): State<SharedState>) -> Reply {
-    if room.closing.is_cancelled() {
+    if room.is_ending() {
         return Err(Problem::later("the gateway is shutting down", RETRY_SOON));
     }
     let condition = room.store.condition();

@@ -6,7 +6,6 @@ use super::{
     AppState, Audience, AudienceKey, Budget, BudgetShares, Client, Problem, Reply, ServedFeed,
     SharedState,
 };
-use arc_swap::ArcSwap;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
@@ -20,7 +19,6 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, MASK, mask_token};
 use tidegate_core::xml::address::percent_decoded;
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 /// How long the answer to a token that opens nothing is held back.
@@ -86,15 +84,13 @@ pub(super) struct AccessMark(u64);
 pub(super) struct KnownReader {
     access: ReaderAccess,
     pub(super) mark: AccessMark,
-    /// Cancelled when the token is revoked, or opens other feeds.
-    pub(super) revoked: CancellationToken,
 }
 
 impl KnownReader {
     fn new(access: ReaderAccess) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mark = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { access, mark: AccessMark(mark), revoked: CancellationToken::new() }
+        Self { access, mark: AccessMark(mark) }
     }
 
     /// Whether the token opens a feed.
@@ -113,43 +109,27 @@ impl KnownReader {
     }
 }
 
-/// Readers, and by what their tokens are found in a text.
-#[derive(Default)]
-struct ReaderList {
+/// The readers, by what their tokens are found in a text, and who guesses at them.
+pub(super) struct KnownReaders {
     all: Vec<Arc<KnownReader>>,
     hashes: HashSet<[u8; 32]>,
     lengths: BTreeSet<usize>,
-}
-
-impl ReaderList {
-    fn new(all: Vec<Arc<KnownReader>>) -> Self {
-        let keys = || all.iter().map(|reader| reader.access.key);
-        let hashes = keys().map(|key| key.hash).collect();
-        let lengths = keys().map(|key| key.length).collect();
-        Self { all, hashes, lengths }
-    }
-}
-
-/// The readers, and who guesses at their tokens.
-pub(super) struct KnownReaders {
-    all: ArcSwap<ReaderList>,
     held_back: Arc<Budget>,
 }
 
 impl KnownReaders {
     /// These.
     pub(super) fn new(readers: Vec<ReaderAccess>) -> Self {
+        let keys = || readers.iter().map(|access| access.key);
+        let hashes = keys().map(|key| key.hash).collect();
+        let lengths = keys().map(|key| key.length).collect();
         let all = readers.into_iter().map(|access| Arc::new(KnownReader::new(access))).collect();
-        Self {
-            all: ArcSwap::from_pointee(ReaderList::new(all)),
-            held_back: Budget::new(HELD_BACK, Duration::MAX),
-        }
+        Self { all, hashes, lengths, held_back: Budget::new(HELD_BACK, Duration::MAX) }
     }
 
     /// The reader of a token. All are compared, so that the time does not tell which one it is.
     pub(super) fn find(&self, token: &str) -> Option<Arc<KnownReader>> {
-        let all = self.all.load();
-        if all.all.is_empty() {
+        if self.all.is_empty() {
             return None;
         }
         let key = ReaderKey::new(token);
@@ -157,7 +137,12 @@ impl KnownReaders {
             true => Some(Arc::clone(reader)),
             false => found,
         };
-        all.all.iter().fold(None, of)
+        self.all.iter().fold(None, of)
+    }
+
+    /// The reader that has the same token here.
+    pub(super) fn again(&self, before: &KnownReader) -> Option<Arc<KnownReader>> {
+        self.all.iter().find(|reader| reader.access.key == before.access.key).cloned()
     }
 
     /// A path as a log shows it: without any token, wherever it is and however it is spelled there.
@@ -182,41 +167,20 @@ impl KnownReaders {
 
     /// The place of a token in a text.
     fn find_in(&self, text: &str) -> Option<Range<usize>> {
-        let all = self.all.load();
-        let mut places = all.lengths.iter().flat_map(|length| {
+        let mut places = self.lengths.iter().flat_map(|length| {
             (0..=text.len().saturating_sub(*length)).map(move |at| at..at + length)
         });
         // Anybody sends any path: of a part that could be a token the hash is looked up, and not compared with each reader's.
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         places.find(|place| {
             let part = text.get(place.clone()).filter(|part| part.bytes().all(is_plain));
-            part.is_some_and(|part| all.hashes.contains(&ReaderKey::new(part).hash))
+            part.is_some_and(|part| self.hashes.contains(&ReaderKey::new(part).hash))
         })
     }
 
     /// Whether there is any.
     pub(super) fn is_empty(&self) -> bool {
-        self.all.load().all.is_empty()
-    }
-
-    /// Takes these in the place of those before. What a reader has open ends whose
-    /// token is not among them, or opens other feeds now.
-    pub(super) fn replace(&self, readers: Vec<ReaderAccess>) {
-        let before = self.all.load_full();
-        let kept =
-            |access: &ReaderAccess| before.all.iter().find(|reader| reader.access == *access);
-        let new = readers.into_iter();
-        let all: Vec<Arc<KnownReader>> = new
-            .map(|access| {
-                kept(&access).map_or_else(|| Arc::new(KnownReader::new(access)), Arc::clone)
-            })
-            .collect();
-        for reader in &before.all {
-            if !all.iter().any(|kept| Arc::ptr_eq(kept, reader)) {
-                reader.revoked.cancel();
-            }
-        }
-        self.all.store(Arc::new(ReaderList::new(all)));
+        self.all.is_empty()
     }
 
     /// Holds back the answer to a token that opens nothing; false where the client guesses too fast, or too many do.
@@ -238,9 +202,8 @@ const NAMES_SHOWN: usize = 20;
 impl KnownReaders {
     /// Who may read a private feed.
     pub(super) fn of_private(&self, feed: &FeedName) -> PrivateReaders {
-        let all = self.all.load();
         let names =
-            all.all.iter().filter(|reader| reader.opens(feed, true)).map(|reader| reader.name());
+            self.all.iter().filter(|reader| reader.opens(feed, true)).map(|reader| reader.name());
         let count = names.clone().count();
         let names: Vec<String> = names.take(NAMES_SHOWN).map(str::to_owned).collect();
         let more = match count.saturating_sub(names.len()) {
@@ -310,8 +273,7 @@ struct ReaderAnswer {
 ))]
 pub(super) async fn list(State(room): State<SharedState>) -> Reply {
     let listing = room.directory.listing().await?;
-    let all = room.readers.all.load();
-    let readers = all.all.iter().map(|reader| {
+    let readers = room.readers.all.iter().map(|reader| {
         let is_there = |feed: &&Arc<FeedRecord>| feed.standing != FeedStanding::Gone;
         let is_missing =
             |name: &&FeedName| listing.get(*name).as_ref().is_none_or(|feed| !is_there(feed));
@@ -382,19 +344,6 @@ mod tests {
         let others = [format!("/feeds/{}", TOKEN.replace('f', "e")), "/feeds/news".to_owned()];
         assert!(others.iter().all(|path| readers.mask(path) == *path));
         assert_eq!(KnownReaders::new(Vec::new()).mask("/feeds/x"), "/feeds/x");
-    }
-
-    #[test]
-    fn who_keeps_the_token_keeps_what_is_open() {
-        let (ann, bob) = (access("ann", TOKEN, &["a"]), access("bob", "other", &["a"]));
-        let readers = KnownReaders::new(vec![ann.clone(), bob]);
-        let before = (readers.find(TOKEN).unwrap(), readers.find("other").unwrap());
-        readers.replace(vec![access("bob", "other", &["a", "b"]), ann]);
-        assert!(!before.0.revoked.is_cancelled() && before.1.revoked.is_cancelled());
-        assert_eq!(readers.find(TOKEN).unwrap().mark, before.0.mark);
-        assert_ne!(readers.find("other").unwrap().mark, before.1.mark, "it opens another feed");
-        readers.replace(Vec::new());
-        assert!(before.0.revoked.is_cancelled() && readers.find(TOKEN).is_none());
     }
 
     #[tokio::test(start_paused = true)]

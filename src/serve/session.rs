@@ -6,8 +6,9 @@
 
 use super::auth::demand;
 use super::forms::{OwnForm, wrong_token};
-use super::{AdminToken, AppState, Problem, Query, SharedState, TypedQuery, Viewer, forms, html};
-use arc_swap::ArcSwap;
+use super::{
+    AdminToken, AppState, Client, Problem, Query, SharedState, TypedQuery, Viewer, forms, html,
+};
 use axum::extract::State;
 use axum::response::Response;
 use data_encoding::BASE64URL_NOPAD;
@@ -43,34 +44,25 @@ struct SessionCookie {
 /// same database knows it.
 pub(super) struct Sessions {
     clock: Arc<dyn Clock>,
-    key: ArcSwap<hmac::Key>,
-}
-
-fn key_of(token: &AdminToken) -> hmac::Key {
-    hmac::Key::new(hmac::HMAC_SHA256, token.hash())
+    key: hmac::Key,
 }
 
 impl Sessions {
     /// Those of an administration token.
     pub(super) fn new(clock: Arc<dyn Clock>, token: &AdminToken) -> Self {
-        Self { clock, key: ArcSwap::from_pointee(key_of(token)) }
-    }
-
-    /// Ends all of them: the token is another one.
-    pub(super) fn end_all(&self, token: &AdminToken) {
-        self.key.store(Arc::new(key_of(token)));
+        Self { clock, key: hmac::Key::new(hmac::HMAC_SHA256, token.hash()) }
     }
 
     fn sign(&self, cookie: &SessionCookie) -> String {
         let said = [&cookie.until.unix().to_be_bytes(), cookie.notice.as_bytes()].concat();
-        let tag = hmac::sign(&self.key.load(), &said);
+        let tag = hmac::sign(&self.key, &said);
         BASE64URL_NOPAD.encode(&[tag.as_ref(), &said].concat())
     }
 
     fn verify(&self, value: &str) -> Option<SessionCookie> {
         let bytes = BASE64URL_NOPAD.decode(value.as_bytes()).ok()?;
         let (tag, said) = bytes.split_at_checked(ring::digest::SHA256_OUTPUT_LEN)?;
-        hmac::verify(&self.key.load(), said, tag).ok()?;
+        hmac::verify(&self.key, said, tag).ok()?;
         let (until, notice) = said.split_first_chunk()?;
         let until = Time::from_unix(i64::from_be_bytes(*until));
         Some(SessionCookie { until, notice: String::from_utf8_lossy(notice).into_owned() })
@@ -313,8 +305,6 @@ mod tests {
             assert!(!next.is_open(&with(&format!("{COOKIE}={forged}"))), "{forged:?}");
         }
         assert!(!sessions(&clock, "another-token").is_open(&own));
-        next.end_all(&AdminToken::new("another-token").unwrap());
-        assert!(!next.is_open(&own));
     }
 
     #[test]

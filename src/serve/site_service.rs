@@ -2,9 +2,10 @@
 //! and those that are handed over in pieces and counted until they have gone.
 
 use super::connections::{Busy, ClientTurn};
+use super::listen::SiteHandle;
 use super::router::{DRAIN_TIME, drain};
 use super::spool::SpooledFile;
-use super::{Connection, HeldBudget, ListenerSite, Peer, probes};
+use super::{Connection, HeldBudget, Listener, Peer, probes};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
@@ -21,9 +22,10 @@ use std::task::{Context, Poll, ready};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// The site, as one connection asks it.
+/// The site in force, as one connection asks it.
 pub(super) struct SiteService {
-    pub(super) site: ListenerSite,
+    pub(super) site: SiteHandle,
+    pub(super) listener: Listener,
     pub(super) peer: Peer,
     pub(super) connection: Arc<Connection>,
 }
@@ -35,9 +37,9 @@ impl Service<Request<Incoming>> for SiteService {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = self.connection.begin(request.version() < Version::HTTP_2);
-        let room = &self.site.room;
+        let site = self.site.site(self.listener);
         let is_probe =
-            || probes::is_probe(request.uri().path()) && !room.origins.may_be_for(&request);
+            || probes::is_probe(request.uri().path()) && !site.room.origins.may_be_for(&request);
         if self.connection.is_reserved && !is_probe() {
             // Closed without a word: a stream of events would take a refusal for the end.
             self.connection.cut();
@@ -45,7 +47,7 @@ impl Service<Request<Incoming>> for SiteService {
         }
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(Arc::clone(&self.connection));
-        let (site, turn) = (self.site.clone(), busy.turn_of_body());
+        let turn = busy.turn_of_body();
         let asks_first = request.headers().contains_key(header::EXPECT);
         let request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),

@@ -69,7 +69,7 @@ pub(super) async fn send(
     if viewer.audience.is_guess {
         let said = "the password opens nothing; send a reader's token, or none";
         // It may be that of a proxy: a browser is asked for another one only where readers are asked for theirs.
-        return match viewer.room.config.challenge {
+        return match viewer.room.config.server.challenge {
             true => Ok(challenged(said)),
             false => Err(Problem::new(StatusCode::UNAUTHORIZED, said)),
         };
@@ -167,10 +167,9 @@ async fn looked_at(
         return Ok(FoundAddress::Nothing);
     }
     let _turn = room.origins.turn(site, viewer.client).await?;
-    let service = room.origins.service()?;
-    let mut found = service.discover(site, url, &|_| true).await;
+    let mut found = room.operator.discover(site, url, &|_| true).await;
     if found == FoundAddress::Page(Vec::new()) {
-        let usual = service.usual_feed(site).await;
+        let usual = room.operator.usual_feed(site).await;
         found = usual.map_or(FoundAddress::Nothing, |feed| FoundAddress::Page(vec![feed]));
     }
     if found == FoundAddress::Nothing {
@@ -266,14 +265,14 @@ async fn make(
     traits: FeedTraits,
 ) -> Result<FeedName, Problem> {
     let client = *client;
-    let service = Arc::clone(room.origins.service()?);
+    let operator = Arc::clone(&room.operator);
     if !audience.is_operator() {
         room.origins.take_share(&site, client)?;
     }
     room.asked.note_client(url.as_str(), client, room.clock.now());
     let place = site.url.clone();
     // To its end, also where the client leaves.
-    let making = tokio::spawn(async move { service.make_feed(&site, &url, traits, None).await });
+    let making = tokio::spawn(async move { operator.make_feed(&site, &url, traits, None).await });
     let made = making.await.unwrap_or(Err(NotMade::Later));
     let name = made.map_err(|error| match error {
         NotMade::Full { .. } => Problem::new(StatusCode::CONFLICT, error.to_string()),

@@ -13,6 +13,7 @@ mod feeds;
 mod folders;
 mod freshness;
 mod golden;
+mod handover;
 mod headers;
 mod large;
 mod metrics;
@@ -31,12 +32,12 @@ mod topics;
 use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
-    AppState, Listener, Operator, OriginSettings, ServeSettings, ServerConfig, SharedState,
-    site_router,
+    AppState, InForce, Listener, Operator, OriginSettings, ServeSettings, ServerConfig,
+    SharedState, SiteHandle, site_router,
 };
 use axum::Router;
 use axum::body::Body;
-use doubles::TestStore;
+use doubles::{ScriptedSite, TestStore};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use std::sync::Arc;
@@ -44,7 +45,8 @@ use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{EndpointId, Item, Time};
-use tidegate_format::render::{Dialect, ItemPortions, Page, TextSink};
+use tidegate_format::render::{ItemPortions, Page, TextSink};
+use tidegate_net::fetch::Services;
 use tidegate_poll::testing::idle::IdlePolling;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
@@ -96,19 +98,22 @@ fn spelled(page: &Page<'_>) -> String {
 const LONG_DOCUMENT: usize = 12 << 20;
 
 /// The operator of a gateway without a network, and the polling that it asks.
-fn operator_over(store: Arc<Store>, clock: Arc<dyn Clock>) -> (Arc<Operator>, IdlePolling) {
-    let services = doubles::services();
+fn operator_over(
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    services: Services,
+) -> (Arc<Operator>, IdlePolling) {
     let polling = IdlePolling::new(&store, &clock, services.clone());
-    let polled = (polling.poller.clone(), services);
-    let public_url = "https://feeds.example.org".to_owned();
-    let operator = Operator::new(store, clock, polled, Config::default(), public_url, None);
+    let url = "https://feeds.example.org";
+    let in_force = InForce::new(&Config::default(), url, services, None);
+    let operator = Operator::new(store, clock, polling.poller.clone(), in_force);
     (Arc::new(operator), polling)
 }
 
 /// The site, and what stands behind it.
 struct Site {
     store: Arc<TestStore>,
-    polling: IdlePolling,
+    polling: Arc<IdlePolling>,
     clock: ManualClock,
     room: SharedState,
     router: Router,
@@ -127,7 +132,7 @@ impl Site {
     }
 
     fn announcing_over(store: TestStore) -> Self {
-        Self::with(store, ServeSettings { periods: vec![300, 60, 3600], ..settings() })
+        Self::with(store, with(settings(), |it| it.sup.periods = vec![300, 60, 3600]))
     }
 
     /// The same as one of several gateways.
@@ -140,12 +145,20 @@ impl Site {
     }
 
     fn with(store: TestStore, settings: ServeSettings) -> Self {
-        Self::before(Arc::new(store), settings, OriginSettings::default())
+        let alone = (OriginSettings::default(), doubles::services());
+        Self::written(Arc::new(store), settings, alone, spell)
     }
 
-    /// The same in front of sites.
-    fn before(store: Arc<TestStore>, settings: ServeSettings, origins: OriginSettings) -> Self {
-        Self::written(store, settings, origins, spell)
+    /// The same in front of a site, of which it polls what becomes a feed.
+    fn before(
+        (store, settings): (TestStore, ServeSettings),
+        origins: OriginSettings,
+        site: &Arc<ScriptedSite>,
+    ) -> Self {
+        let site = (origins, site.services());
+        let site = Self::written(Arc::new(store), settings, site, spell);
+        site.polling.start_empty();
+        site
     }
 
     /// The same with documents that are too long for what lies between two programs.
@@ -155,20 +168,46 @@ impl Site {
             out.text().push_str(&"x".repeat(LONG_DOCUMENT));
             Ok(())
         };
-        let store = Arc::new(TestStore::with_news());
-        Self::written(store, settings(), OriginSettings::default(), long)
+        let alone = (OriginSettings::default(), doubles::services());
+        Self::written(Arc::new(TestStore::with_news()), settings(), alone, long)
     }
 
     fn written(
         store: Arc<TestStore>,
         settings: ServeSettings,
-        origins: OriginSettings,
+        (origins, services): (OriginSettings, Services),
         renderer: Renderer,
     ) -> Self {
-        let (clock, closing) = (ManualClock::at(at(0)), CancellationToken::new());
-        let (operator, polling) = operator_over(store.real(), Arc::new(clock.clone()));
+        let clock = ManualClock::at(at(0));
+        let (operator, polling) = operator_over(store.real(), Arc::new(clock.clone()), services);
         doubles::tell_of_feeds(&polling, &store);
-        let parts = ServerConfig { operator, settings, folder: None, origins };
+        let (tls, before) = (None, None);
+        let parts = ServerConfig { operator, settings, folder: None, origins, tls, before };
+        Self::of(parts, (store, Arc::new(polling), clock), renderer)
+    }
+
+    /// The site that takes the place of this one.
+    fn followed_by(&self, settings: ServeSettings) -> Self {
+        let parts = ServerConfig {
+            operator: Arc::clone(&self.room.operator),
+            settings,
+            folder: None,
+            origins: OriginSettings::default(),
+            tls: None,
+            before: Some(SiteHandle::new(&self.room)),
+        };
+        let behind = (Arc::clone(&self.store), Arc::clone(&self.polling), self.clock.clone());
+        let next = Self::of(parts, behind, spell);
+        self.room.hand_over(&next.room);
+        next
+    }
+
+    fn of(
+        parts: ServerConfig,
+        (store, polling, clock): (Arc<TestStore>, Arc<IdlePolling>, ManualClock),
+        renderer: Renderer,
+    ) -> Self {
+        let closing = CancellationToken::new();
         let room = AppState::new(parts, renderer, closing.clone());
         let router = site_router(room.clone(), Listener::Everybody);
         Self { store, polling, clock, room, router, closing }
@@ -200,28 +239,17 @@ impl Site {
 }
 
 pub(super) fn settings() -> ServeSettings {
-    ServeSettings {
-        history: tidegate_format::render::LinkForms::default(),
-        absolute_urls: false,
-        keep_new_feed_url: false,
-        deltas: tidegate_config::DeltaViews::Sync,
-        connections: 1024,
-        memory: 128 << 20,
-        trusted_proxies: Vec::new(),
-        public_url: "https://feeds.example.org/".to_owned(),
-        admin_token: super::AdminToken::new(TOKEN).unwrap(),
-        dialect: Dialect::Sse,
-        window: Duration::from_secs(30 * 86_400),
-        periods: Vec::new(),
-        hub: false,
-        cloud: false,
-        keeping: super::Keeping::default(),
-        readers: Vec::new(),
-        challenge: false,
-        pages_are_closed: false,
-        is_indexed: false,
-        operators_apart: false,
-    }
+    let mut config = Config::default();
+    (config.sup.periods, config.websub.hub) = (Vec::new(), false);
+    let access = (super::AdminToken::new(TOKEN).unwrap(), Vec::new());
+    ServeSettings::new(&config, "https://feeds.example.org/".to_owned(), 1024, access)
+}
+
+/// What changes in settings.
+fn with(settings: ServeSettings, change: impl FnOnce(&mut ServeSettings)) -> ServeSettings {
+    let mut settings = settings;
+    change(&mut settings);
+    settings
 }
 
 fn endpoint() -> EndpointId {

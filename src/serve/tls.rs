@@ -155,30 +155,28 @@ impl TlsKeys {
 }
 
 /// Handshakes, within their limits.
-pub(super) struct Handshakes {
-    keys: Arc<TlsKeys>,
-    shares: FairShares<Client>,
-}
+pub(super) struct Handshakes(FairShares<Client>);
 
 impl Handshakes {
-    pub(super) fn new(keys: Arc<TlsKeys>) -> Self {
-        Self { keys, shares: FairShares::new(HANDSHAKES_EACH) }
+    pub(super) fn new() -> Self {
+        Self(FairShares::new(HANDSHAKES_EACH))
     }
 
     /// Makes the handshake of a connection; `None` where it fails, takes too long, or the connection is to
     /// end. `client`: whose share it takes; a trusted proxy has none.
     pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
+        keys: &TlsKeys,
         stream: S,
         client: Option<Client>,
         connection: &Connection,
     ) -> Option<TlsStream<S>> {
         let shaking = async {
             let _share = match client {
-                Some(client) => Some(self.shares.acquire(&client, 1).await),
+                Some(client) => Some(self.0.acquire(&client, 1).await),
                 None => None,
             };
-            let acceptor = TlsAcceptor::from(self.keys.config.load_full());
+            let acceptor = TlsAcceptor::from(keys.config.load_full());
             tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await
         };
         let shaken = tokio::select! {

@@ -168,7 +168,7 @@ impl AppState {
         let document = UnwrittenDocument {
             rest: Some(rest),
             bounds: plan.bounds(state),
-            expires: plan.expires(&view.items, self.config.window),
+            expires: plan.expires(&view.items, self.config.publish.window),
             token: scope.zip(Point::of(state)).map(|(scope, point)| point.token(scope)),
             ..self.unwritten(record, request, view, &deleted)
         };
@@ -188,7 +188,7 @@ impl AppState {
         let addresses = record.site.addresses(record, form, view.skeleton.link.as_deref());
         UnwrittenDocument {
             deleted: deleted.iter().map(Deletion::from).collect(),
-            window: Some(self.config.window),
+            window: Some(self.config.publish.window),
             ..UnwrittenDocument::new(record, (kind, form), view, (addresses, history))
         }
     }
@@ -248,7 +248,7 @@ fn history_place(
     let newest = state.archives.newest.as_ref().filter(|_| kind == ViewKind::Reader);
     let says_all = record.options.complete || state.says_complete;
     HistoryPlace {
-        forms: record.site.config.history,
+        forms: record.site.config.publish.history_links,
         previous: newest.map(|id| record.site.archive(&record.name, id, form)),
         complete: kind == ViewKind::Complete && says_all && state.tombstones == 0,
         ..HistoryPlace::default()

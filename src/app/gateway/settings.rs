@@ -3,25 +3,10 @@
 use crate::app::{AppError, token};
 use tidegate_config::{Config, Polling, ReaderToken};
 use tidegate_net::fetch;
-use tidegate_store::{SharedSettings, Store};
-
-/// What lets the other gateways over a store know which settings this one has, once it is called.
-pub(super) fn publisher(
-    store: &Store,
-    config: &Config,
-    public_url: &str,
-) -> Result<impl FnOnce() + use<>, AppError> {
-    let told = store.gateways().map(|it| shared(config, public_url).map(|settings| (it, settings)));
-    let told = told.transpose()?;
-    Ok(move || {
-        if let Some((gateways, settings)) = told {
-            gateways.publish_settings(settings);
-        }
-    })
-}
+use tidegate_store::SharedSettings;
 
 /// Those settings. What is a machine's own is left out: where it listens, its certificate, its proxy.
-fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError> {
+pub(super) fn shared(config: &Config, public_url: &str) -> Result<SharedSettings, AppError> {
     let Config { server, publish, sup, websub, hosts, feeds, readers, .. } = config;
     let admin_token = token::known_token(config)?;
     // One that was not chosen at random might be guessed by its hash.

@@ -1,35 +1,32 @@
-//! The folder of a replica: `replica.xml`, and `state.json` beside it.
+//! The folder of a replica: `replica.xml`, which ends with a processing instruction that says where the last pull ended.
 //!
-//! The two are written so that a crash at any point leaves a pair that belongs together: the new
-//! replica first, under a name of chance; then the state, which bears that name and the
-//! replica's digest, in one step, from where on the new pair counts; then the replica takes its name.
-//! Opening a folder finishes a step that was not. No file that was there already is written to.
+//! Both are one file, which takes the place of the one before in one step: a crash at any point leaves what was, or what
+//! is to be. No file that was there already is written to.
 
+use crate::app::export::{sync_folder, write_file};
 use crate::app::{AppError, ErrorContext};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use tempfile::TempPath;
 use tidegate_format::pull::State;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The replica.
 pub(super) const REPLICA: &str = "replica.xml";
-const STATE: &str = "state.json";
 const LOCK: &str = "lock";
-/// What a file's name ends with until it counts.
-const NEW: &str = ".new";
-/// What a replica is called that does not belong to the state; the second one of them bears a number.
+/// What a replica is called that is not as a pull left it; the second one of them bears a number.
 const OLD: &str = "old";
 /// The most of them in a folder.
 const OLD_LIMIT: usize = 100;
-/// The layout of the state file.
+/// Who may read a replica: everybody whom the user's mask lets.
+const MODE: u32 = 0o666;
+/// The layout of what a replica ends with.
 const VERSION: u32 = 1;
-/// The longest state file and replica that are read, in bytes.
-const STATE_LIMIT: u64 = 64 * 1024 * 1024;
-const REPLICA_LIMIT: u64 = 64 * 1024 * 1024;
+/// The longest replica that is read, in bytes.
+const REPLICA_LIMIT: u64 = 128 * 1024 * 1024;
+/// Around what a replica ends with.
+const NOTE: (&str, &str) = ("<?tidegate-pull ", "?>\n");
 
 /// A folder that nobody else uses while this stands.
 pub(super) struct ReplicaFolder {
@@ -47,18 +44,35 @@ pub(super) struct FolderContent {
     pub(super) warning: Option<String>,
 }
 
+/// What a replica ends with.
 #[derive(Serialize, Deserialize)]
-struct WrittenFile {
+struct PullNote {
     version: u32,
     /// The address that was given.
     url: String,
-    /// The digest of the replica that this belongs to.
+    /// The digest of what stands before it.
     replica: String,
-    /// What the replica is called until it has its name.
-    #[serde(default)]
-    new: Option<String>,
     #[serde(flatten)]
     state: State,
+}
+
+impl PullNote {
+    /// A replica, and the note at its end; `None` where it has none.
+    fn split(bytes: Vec<u8>) -> Option<(String, Self)> {
+        let mut text = String::from_utf8(bytes).ok()?;
+        let start = text.rfind(NOTE.0)?;
+        let note = text.get(start..)?.strip_prefix(NOTE.0)?.strip_suffix(NOTE.1)?;
+        let note: Self = serde_json::from_str(note).ok()?;
+        text.truncate(start);
+        (note.version == VERSION).then_some((text, note))
+    }
+
+    /// The note as it is written: in JSON `<` and `>` stand in texts alone, and are none of the markup so.
+    fn write(&self) -> Result<String, AppError> {
+        let json = serde_json::to_string(self).context("the state cannot be written")?;
+        let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
+        Ok(format!("{}{json}{}", NOTE.0, NOTE.1))
+    }
 }
 
 impl Drop for ReplicaFolder {
@@ -99,95 +113,50 @@ impl ReplicaFolder {
         }
     }
 
-    /// Reads what the last pull of `url` left, and finishes what it began.
+    /// Reads what the last pull of `url` left.
     pub(super) fn open(&self, url: &str) -> Result<FolderContent, AppError> {
-        let Some(bytes) = self.read(STATE, STATE_LIMIT)? else {
-            let there = self.read(REPLICA, REPLICA_LIMIT)?.is_some();
-            let why = "there is no state beside it";
-            let warning = if there { Some(self.set_aside(why)?) } else { None };
-            return Ok(FolderContent { saved: None, warning });
+        let (saved, why) = match self.read()?.map(PullNote::split) {
+            None => (None, None),
+            Some(None) => (None, Some("a pull did not leave it so")),
+            Some(Some((text, note))) => {
+                if note.url != url {
+                    return Err(AppError::Input(format!(
+                        "the folder {} holds the replica of {}; use another --into",
+                        self.path.display(),
+                        note.url
+                    )));
+                }
+                match digest(text.as_bytes()) == note.replica {
+                    true => (Some((note.state, text)), None),
+                    false => (None, Some("it was changed since the last pull")),
+                }
+            }
         };
-        let written: Option<WrittenFile> = serde_json::from_slice(&bytes).ok();
-        let Some(written) = written.filter(|written| written.version == VERSION) else {
-            return Err(AppError::Input(format!(
-                "the folder {} holds a {STATE} that is not of a replica; use another --into, or \
-                 remove that file",
-                self.path.display()
-            )));
-        };
-        if written.url != url {
-            return Err(AppError::Input(format!(
-                "the folder {} holds the replica of {}; use another --into",
-                self.path.display(),
-                written.url
-            )));
-        }
-        let belongs = |bytes: &Vec<u8>| digest(bytes) == written.replica;
-        let mut replica = self.read(REPLICA, REPLICA_LIMIT)?.filter(belongs);
-        if let (None, Some(new)) = (&replica, written.new.as_ref().filter(|new| is_new(new))) {
-            replica = self.read(new, REPLICA_LIMIT)?.filter(belongs);
-            if replica.is_some() {
-                self.place(|path| fs::rename(self.path.join(new), path), REPLICA)?;
-            }
-        }
-        match replica.map(String::from_utf8) {
-            Some(Ok(text)) => {
-                Ok(FolderContent { saved: Some((written.state, text)), warning: None })
-            }
-            _ => {
-                let warning = Some(self.set_aside("it is not the one that its state is about")?);
-                Ok(FolderContent { saved: None, warning })
-            }
-        }
+        let warning = why.map(|why| self.set_aside(why)).transpose()?;
+        Ok(FolderContent { saved, warning })
     }
 
-    /// Writes the state, and the replica where it is another one than before.
-    pub(super) fn save(
-        &self,
-        url: &str,
-        state: &State,
-        (before, replica): (Option<&str>, Option<&str>),
-    ) -> Result<(), AppError> {
-        let Some(text) = replica.or(before) else { return Ok(()) };
-        let new = replica.map(|replica| self.write(REPLICA, replica.as_bytes())).transpose()?;
-        let name = new.as_ref().and_then(|new| new.file_name()?.to_str());
-        let written = WrittenFile {
+    /// Writes a replica with its state.
+    pub(super) fn save(&self, url: &str, state: &State, replica: &str) -> Result<(), AppError> {
+        let replica =
+            if replica.ends_with('\n') { replica.to_owned() } else { format!("{replica}\n") };
+        let note = PullNote {
             version: VERSION,
             url: url.to_owned(),
-            replica: digest(text.as_bytes()),
-            new: name.map(str::to_owned),
+            replica: digest(replica.as_bytes()),
             state: state.clone(),
         };
-        let json = serde_json::to_vec_pretty(&written).context("the state cannot be written")?;
-        let json = self.write(STATE, &json)?;
-        let mut kept = Ok(None);
-        let placed = self.place(
-            |path| {
-                fs::rename(json, path)?;
-                // From here on the new pair counts, whatever its name.
-                kept = new.map(TempPath::keep).transpose();
-                Ok(())
-            },
-            STATE,
-        );
-        placed?;
-        let kept = kept.map_err(|error| {
-            AppError::run(format!("{} cannot be kept", error.path.display()), error.error)
-        })?;
-        kept.map_or(Ok(()), |new| self.place(|path| fs::rename(new, path), REPLICA))
+        let (path, note) = (self.path.join(REPLICA), note.write()?);
+        let written = write_file(&path, MODE, &[replica.as_bytes(), note.as_bytes()]);
+        written.context(format!("{} cannot be written", path.display()))
     }
 
-    /// Puts a replica that does not belong to the state out of the way; says so.
+    /// Puts a replica that is not as a pull left it out of the way; says so.
     fn set_aside(&self, why: &str) -> Result<String, AppError> {
-        let shown = self.path.join(REPLICA);
-        let shown = shown.display();
-        if self.read(REPLICA, REPLICA_LIMIT)?.is_some() {
-            let kept = self.free_name()?;
-            self.place(|path| fs::rename(self.path.join(REPLICA), path), &kept)?;
-            Ok(format!("{shown} is kept as {kept} and read anew, because {why}"))
-        } else {
-            Ok(format!("{shown} is read anew, because it is not there"))
-        }
+        let (path, kept) = (self.path.join(REPLICA), self.free_name()?);
+        let moved = fs::rename(&path, self.path.join(&kept)).and_then(|()| sync_folder(&path));
+        moved.context(format!("{} cannot be written", self.path.join(&kept).display()))?;
+        Ok(format!("{} is kept as {kept} and read anew, because {why}", path.display()))
     }
 
     /// A name for a replica that is put out of the way, which nothing there has.
@@ -206,52 +175,18 @@ impl ReplicaFolder {
         })
     }
 
-    fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, AppError> {
-        let path = self.path.join(name);
-        let failed = |error| AppError::run(format!("{} cannot be read", path.display()), error);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
+    /// The replica; `None` where there is none.
+    fn read(&self) -> Result<Option<Vec<u8>>, AppError> {
+        let path = self.path.join(REPLICA);
         let mut bytes = Vec::new();
-        file.take(limit).read_to_end(&mut bytes).map_err(failed)?;
-        Ok(Some(bytes))
+        let read =
+            File::open(&path).and_then(|file| file.take(REPLICA_LIMIT).read_to_end(&mut bytes));
+        match read {
+            Ok(_) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(AppError::run(format!("{} cannot be read", path.display()), error)),
+        }
     }
-
-    /// Writes what is to be the file `name` to the disk itself, under another name that nothing there has. It goes
-    /// unless it gets its name.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<TempPath, AppError> {
-        let (prefix, mode) = (format!("{name}."), Permissions::from_mode(0o666));
-        let mut file = tempfile::Builder::new();
-        file.prefix(&prefix).suffix(NEW).permissions(mode);
-        let written = file.tempfile_in(&self.path).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.as_file().sync_all()?;
-            Ok(file.into_temp_path())
-        });
-        let path = self.path.join(name);
-        written.context(format!("{} cannot be written", path.display()))
-    }
-
-    /// Has a file get its name, for good.
-    fn place(
-        &self,
-        rename: impl FnOnce(&Path) -> io::Result<()>,
-        name: &str,
-    ) -> Result<(), AppError> {
-        let path = self.path.join(name);
-        // A folder that cannot be opened like a file keeps its names without this.
-        let sync = || File::open(&self.path).map_or(Ok(()), |folder| folder.sync_all());
-        rename(&path).and_then(|()| sync()).context(format!("{} cannot be written", path.display()))
-    }
-}
-
-/// Whether a replica is called so until it counts: the state may come from anywhere.
-fn is_new(name: &str) -> bool {
-    let chance = name.strip_prefix(REPLICA).and_then(|rest| rest.strip_suffix(NEW));
-    let chance = chance.and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
-    !chance.is_empty() && chance.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -69,7 +69,7 @@ fn credentials_in_an_address_become_secrets_however_it_is_given() {
     let shown = |config: &Config| {
         let feeds = config.feeds.iter();
         let shown = |access: &FeedAccess| access.login.clone();
-        let said = feeds.map(|f| (f.record().url, f.access.as_deref().and_then(shown)));
+        let said = feeds.map(|f| (f.url.clone(), f.access.as_deref().and_then(shown)));
         said.collect::<Vec<_>>()
     };
     let text =
@@ -79,7 +79,8 @@ fn credentials_in_an_address_become_secrets_however_it_is_given() {
     let urls = ["me:one@", "me:two@", "me:one@", ""];
     let feeds = urls.map(|who| Url::parse(&BARE.replace("//", &format!("//{who}"))).unwrap());
     let overrides = Overrides { feeds: feeds.to_vec(), ..Overrides::default() };
-    let config = overrides.apply(Checked::default()).config;
+    let mut config = Config::default();
+    overrides.add_feeds(&mut config);
     let one = |password| (BARE.to_owned(), login(password));
     assert_eq!(shown(&config), [one("one"), one("two")]);
     assert_ne!(config.feeds[0].name, config.feeds[1].name);

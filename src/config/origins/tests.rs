@@ -81,7 +81,7 @@ fn what_is_good_is_taken() {
     let other = |place: &str, more: &str| origin("other", place, more);
     let public = "[server]\npublic_url = \"https://Gate.example:8443/x\"\n";
     let apart = "[server]\nadmin_listen = \"127.0.0.1:8081\"\n";
-    let reader = "[[reader]]\nname = \"ann\"\ntoken_env = \"ANN\"\nall_private = true\n";
+    let reader = "[[reader]]\nname = \"ann\"\ntoken = { env = \"ANN\" }\nall_private = true\n";
     let send = "pass = true\nsend_host = true";
     for text in [
         // Feeds have names of their own.

@@ -10,13 +10,13 @@ fn local_feeds_and_aggregates_say_how_they_share() {
                 [[aggregate]]\nname=\"inner\"\nsources=[\"news\"]\n\
                 [[aggregate]]\nname=\"all\"\nsources=[\"notes\",\"inner\"]\ntitle=\"All\"";
     let config = good(text);
-    let (notes, news) = (config.feeds[0].record(), config.feeds[1].record());
+    let (notes, news) = (&config.feeds[0].record, &config.feeds[1].record);
     assert!(!notes.has_upstream() && notes.options.sharing.local);
     assert_eq!(notes.options.sharing.title.as_deref(), Some("Our notes"));
     assert_eq!(notes.options.sharing.shares_with, std::slice::from_ref(&news.name));
     assert_eq!(notes.options.sharing.conflicts.to_string(), "prefer:gate.example");
     assert_eq!(news.options.sharing.conflicts, ConflictPolicy::Winner);
-    let all = config.feeds[3].record();
+    let all = &config.feeds[3].record;
     assert!(!all.has_upstream() && all.options.sharing.is_aggregate());
     assert_eq!(all.options.sharing.sources.len(), 2);
 }

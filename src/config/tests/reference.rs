@@ -10,7 +10,7 @@ const HEAD: &str = "\
 # What stands here is what holds where nothing is written; keys without a default are commented
 # out. `tidegate check -c FILE` names every mistake by file, line and key. Durations are whole
 # numbers with one unit: 90s, 5m, 24h, 30d. Relative paths are taken from the folder that the
-# program is started in. SIGHUP makes a running gateway read this file again; what needs a restart says so.
+# program is started in. SIGHUP makes a running gateway read this file again; where the store is needs a restart.
 # Each key of the tables from server to websub can be set in the environment too: TIDEGATE_SERVER_LISTEN; the
 # token is TIDEGATE_ADMIN_TOKEN. An option of the command line wins over a variable, a variable over this file.
 #
@@ -54,9 +54,6 @@ pub(super) fn annotated_file() -> String {
                 file.push('\n');
             }
             comment(&mut file, row.words);
-            if row.needs_restart {
-                comment(&mut file, "Needs a restart.");
-            }
             let (mark, value) = match row.preset {
                 Preset::Value(value) if repeated.is_none() => ("", value),
                 Preset::Value(value) | Preset::Words(_, value) => ("# ", value),
@@ -79,9 +76,7 @@ fn comment(file: &mut String, words: &str) {
 /// The keys of a table as the documentation has them, in Markdown; `None` where there is no such table.
 pub(super) fn documented(table: &str) -> Option<String> {
     let (_, mut rows) = TABLES.into_iter().find(|(name, _)| *name == table)?;
-    let mut text =
-        "| key | says | may be | default | changed by |\n| --- | --- | --- | --- | --- |\n"
-            .to_owned();
+    let mut text = "| key | says | may be | default |\n| --- | --- | --- | --- |\n".to_owned();
     while let [first, rest @ ..] = rows {
         // KeyTable without words share those of the key before.
         let more = rest.iter().take_while(|row| row.words.is_empty()).count();
@@ -91,8 +86,7 @@ pub(super) fn documented(table: &str) -> Option<String> {
             first.words.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
         let (names, presets) = (list(group, |row| format!("`{}`", row.name)), list(group, preset));
         let (words, allowed) = (first_words.join(" "), list(group, |row| (row.allowed)()));
-        let effects = list(group, effect);
-        text.push_str(&format!("| {names} | {words} | {allowed} | {presets} | {effects} |\n"));
+        text.push_str(&format!("| {names} | {words} | {allowed} | {presets} |\n"));
     }
     Some(text)
 }
@@ -103,10 +97,6 @@ fn list(rows: &[KeyRow], show: impl Fn(&KeyRow) -> String) -> String {
     shown.dedup();
     shown.retain(|one| !one.is_empty());
     shown.join(", ")
-}
-
-fn effect(row: &KeyRow) -> String {
-    if row.needs_restart { "restart" } else { "reload" }.to_owned()
 }
 
 fn preset(row: &KeyRow) -> String {

@@ -256,7 +256,7 @@ mod tests {
         let parts = HubConfig {
             store: Arc::new(store),
             clock: clock(),
-            hosts: HostQueue::new(1, HostRules::default()),
+            hosts: HostQueue::new(),
             settings: HubSettings::default(),
             calling: Calling {
                 callbacks: call.clone(),

@@ -23,6 +23,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
         running: clock,
         services: Publisher::new("one").services(),
         judge: Arc::new(JudgeDouble::default()),
+        hosts: HostQueue::new(),
         cancel: CancellationToken::new(),
     };
     let context = Arc::new(Poller::context(parts));

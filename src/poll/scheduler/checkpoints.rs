@@ -167,6 +167,7 @@ mod tests {
             running: clock,
             services: Publisher::new("one").services(),
             judge: Arc::new(JudgeDouble::default()),
+            hosts: HostQueue::new(),
             cancel: CancellationToken::new(),
         });
         let context = poller.context;

@@ -189,6 +189,7 @@ impl Gateway {
             running: Arc::new(clock.clone()),
             services,
             judge: Arc::clone(&judge) as Arc<dyn DocumentJudge>,
+            hosts: HostQueue::new(),
             cancel: cancel.clone(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();

@@ -34,6 +34,7 @@ impl IdlePolling {
             running: Arc::clone(clock),
             services,
             judge: Arc::new(ParseAndRecord::default()),
+            hosts: HostQueue::new(),
             cancel: CancellationToken::new(),
         });
         Self { poller, task: Mutex::new(Some((scheduler, inbox))) }
@@ -45,6 +46,14 @@ impl IdlePolling {
         let Some((mut scheduler, inbox)) = task else { return };
         scheduler.load().await.unwrap();
         tokio::spawn(scheduler.run(inbox));
+    }
+
+    /// Polls what is put from now on, and nothing else.
+    pub fn start_empty(&self) {
+        let task = self.task.lock().unwrap().take();
+        if let Some((scheduler, inbox)) = task {
+            tokio::spawn(scheduler.run(inbox));
+        }
     }
 
     /// A feed is not polled here.

@@ -127,6 +127,7 @@ impl Stage {
                 passing: Passing::default(),
             },
             judge: Arc::new(ParseAndRecord::default()),
+            hosts: HostQueue::new(),
             cancel: cancel.clone(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();

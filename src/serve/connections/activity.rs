@@ -159,6 +159,11 @@ impl Connection {
         self.graceful.cancelled().await;
     }
 
+    /// Whether it is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.graceful.is_cancelled()
+    }
+
     /// Whether it was ended.
     #[cfg(test)]
     pub(crate) fn is_cut(&self) -> bool {

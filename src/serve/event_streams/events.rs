@@ -2,7 +2,10 @@
 
 use super::{ChangeLine, LogFollower, LogParams, QUERY_LIMIT, enter, wait};
 use crate::log::Position;
-use crate::{Audience, BadRequest, Client, Gone, HeldBudget, Problem, Query, SharedState, unkept};
+use crate::{
+    Audience, BadRequest, Client, Connection, Gone, HeldBudget, Problem, Query, SharedState, unkept,
+};
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -62,10 +65,12 @@ pub(crate) async fn events(
     State(room): State<SharedState>,
     (audience, client): (Audience, Client),
     RawQuery(query): RawQuery,
+    connection: Option<Extension<Arc<Connection>>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = Query::within(QUERY_LIMIT, query.as_deref().unwrap_or_default())?;
-    let (mut log, _) = LogFollower::new(&room, audience, &query).await?;
+    let connection = connection.map(|Extension(connection)| connection);
+    let (mut log, _) = LogFollower::new(&room, (audience, connection), &query).await?;
     wait(&query)?;
     if let Some(last) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) {
         let said = "Last-Event-ID is an id of this stream's events";
@@ -81,11 +86,10 @@ pub(crate) async fn events(
     };
     // The client knows where it is from the first line on, should nothing happen at all.
     let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
-    let (closing, revoked) = (room.closing.clone(), log.audience.ended());
+    let followed = log.clone();
     let over = async move {
         tokio::select! {
-            () = closing.cancelled() => {}
-            () = revoked => {}
+            () = followed.end() => {}
             () = sleep(LIFE) => {}
         }
     };
@@ -171,6 +175,9 @@ impl EventStream {
 
     /// What is there to be said now, as soon as there may be something.
     async fn write(&mut self) -> Result<String, Ended> {
+        if !self.log.goes_on().await.is_ok_and(|goes_on| goes_on) {
+            return Err(Ended);
+        }
         if let Some(sealed) = self.epochs.front().cloned() {
             return self.write_epoch(&sealed).await;
         }
@@ -182,6 +189,7 @@ impl EventStream {
             return Ok(String::new());
         }
         tokio::select! {
+            () = self.log.told() => Ok(String::new()),
             () = sleep_until(self.sent + HEARTBEAT) => self.heartbeat().await,
             changed = self.log.newest.changed() => changed.map(|()| String::new()).map_err(|_| Ended),
         }

@@ -134,7 +134,9 @@ impl Operator {
             None if skeleton.title.trim().is_empty() => name.to_string(),
             None => skeleton.title,
         };
-        let address = format!("{}/feeds/{name}", self.public_url.trim_end_matches('/'));
+        let in_force = self.in_force();
+        let own = in_force.config.server.public_url.as_deref().unwrap_or_default();
+        let address = format!("{}/feeds/{name}", own.trim_end_matches('/'));
         let upstream = feeds.get(name).filter(|record| !record.options.sharing.local);
         let upstream = upstream.filter(|record| record.has_upstream());
         let base = upstream.map(|record| record.shown().base(skeleton.link.as_deref()));

@@ -126,11 +126,11 @@ impl Operator {
         read: impl FnOnce() -> Result<ReadList, String> + Send + 'static,
         plan: fn(&ReadList, &ExistingFeeds<'_>) -> P,
     ) -> Result<Result<P, String>, OperatorError> {
-        let (config, feeds) = (self.named_config(), Arc::clone(feeds));
+        let (in_force, feeds) = (self.in_force(), Arc::clone(feeds));
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
         let planning = tokio::task::spawn_blocking(move || {
             let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
-            let (stored, config, endpoint) = (&*stored, &config, &endpoint);
+            let (stored, config, endpoint) = (&*stored, &in_force.config, &endpoint);
             let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules };
             read().map(|list| plan(&list, &before))
         });

@@ -3,7 +3,7 @@
 use super::import::{ListRules, plan, read_list};
 use super::notes::NoteBoard;
 use super::{Operator, OperatorError};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Format, Revision};
 use tidegate_format::parse::opml::BYTES_LIMIT;
 use tidegate_format::render;
@@ -41,10 +41,7 @@ impl Operator {
         };
         let state = self.store.state(&list.name).await?;
         let revision = state.as_ref().map(|state| state.revision);
-        let allow = {
-            let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
-            config.polling.allow_private.clone()
-        };
+        let allow = self.in_force().config.polling.allow_private.clone();
         let (name, leads) = (list.name.clone(), LeadScope::of_feed(&list));
         let rules = ListRules { list: name, private: list.private, allow, leads };
         let now = SeenList { revision, rules, feeds };

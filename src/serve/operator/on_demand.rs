@@ -1,15 +1,15 @@
 //! Feeds that requests make, and requests that are passed on to origins.
 
 use super::{Operator, OperatorError};
-use crate::{
-    AdmittedSite, AskedFeeds, Cache, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade,
-    OriginService, PassError, document_or_page,
+use crate::origins::{
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, PassError,
+    document_or_page,
 };
-use async_trait::async_trait;
+use crate::{AskedFeeds, Cache};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config as config;
 use tidegate_core::model::{
@@ -49,16 +49,11 @@ impl Default for UsualFeeds {
     }
 }
 
-#[async_trait]
-impl OriginService for Operator {
-    async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
+impl Operator {
+    /// Passes a request on to an origin.
+    pub(crate) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
-        // The other services are copied for nobody.
-        let pass = {
-            let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
-            services.passing.pass.clone()
-        };
-        let error = match pass.send(request).await {
+        let error = match self.in_force().services.passing.pass.send(request).await {
             Ok(answer) => return Ok(answer),
             // That is no fault of the site's.
             Err(FetchError::Unsent) => return Err(PassError::Unsent),
@@ -79,7 +74,9 @@ impl OriginService for Operator {
         })
     }
 
-    async fn make_feed(
+    /// Makes a feed of an address of an admitted site. `answer`: what its first poll takes; without it the poll
+    /// asks. On return the feed is durable and, where that went well, its first document judged.
+    pub(crate) async fn make_feed(
         &self,
         site: &AdmittedSite,
         url: &Url,
@@ -101,7 +98,8 @@ impl OriginService for Operator {
         }
     }
 
-    async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
+    /// Has a feed that a request made read what its site answered to another one, since the gateway's own polls fail.
+    pub(crate) async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer) {
         let base = url.clone();
         let read = move |text: &str| feed_in(text, &base);
         if self.read_text(answer.clone(), read).await.is_none() {
@@ -123,11 +121,14 @@ impl OriginService for Operator {
         }
     }
 
-    fn polled_with(&self) -> HeaderMap {
+    /// What every poll says of the gateway: how it names itself and what it reads.
+    pub(crate) fn polled_with(&self) -> HeaderMap {
         self.services().passing.polled_with
     }
 
-    async fn discover(
+    /// Looks at an address of an admitted site, and asks nothing of any other. `is_read`: whether an answer with these
+    /// headers is read.
+    pub(crate) async fn discover(
         &self,
         site: &AdmittedSite,
         url: &Url,
@@ -138,14 +139,16 @@ impl OriginService for Operator {
         looking.unwrap_or(FoundAddress::Nothing)
     }
 
-    async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
+    /// The feed that is where sites usually have it, with its title.
+    pub(crate) async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
         let (known, _) = self.usual_feeds.0.get_or_insert(site.url.clone(), OnceCell::new());
         let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_usual_feed(site));
         // Of many who look, one asks.
         known?.get_or_init(|| async { looking.await.ok().flatten() }).await.clone()
     }
 
-    async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
+    /// The feeds that a page names; none where it cannot be read.
+    pub(crate) async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url> {
         let page = page.clone();
         let found = self.read_text(answer, move |text| Some(links_in(text, &page))).await;
         found.unwrap_or_default().into_iter().map(|(url, _)| url).collect()
@@ -165,7 +168,8 @@ impl Operator {
 
     /// Whether somebody subscribed to a feed at the hub.
     pub fn has_subscribers(&self, feed: &FeedName) -> bool {
-        self.hub.as_ref().is_some_and(|hub| !hub.subscriptions(Some(feed), 1).is_empty())
+        let in_force = self.in_force();
+        in_force.hub.as_ref().is_some_and(|hub| !hub.subscriptions(Some(feed), 1).is_empty())
     }
 
     /// Changes feeds that requests made: those for which `change` says so. Durable on return.

@@ -1,7 +1,7 @@
 //! What is at an address, for who thinks of adding it.
 
 use super::{Operator, OperatorError};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config as config;
 use tidegate_core::model::{
@@ -105,7 +105,7 @@ impl Operator {
     }
 
     pub(super) fn services(&self) -> Services {
-        self.services.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.in_force().services.clone()
     }
 
     async fn fetch_once(&self, given: &Url) -> Result<AtAddress, OperatorError> {

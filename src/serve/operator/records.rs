@@ -2,8 +2,7 @@
 
 use super::{Operator, OperatorError};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
-use tidegate_config::Config;
+use std::sync::Arc;
 use tidegate_core::model::{
     Change, FeedAccess, FeedName, FeedRecord, FeedSource, FeedStanding, ProxyRoute, SecretSource,
     SharingOptions, Time,
@@ -27,13 +26,6 @@ impl Operator {
 
     pub(super) async fn record(&self, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
         known(&*self.store.feed_list().await?, feed)
-    }
-
-    /// The configuration, with the address that this gateway has for others.
-    pub(super) fn named_config(&self) -> Config {
-        let mut config = self.config();
-        config.server.public_url = Some(self.public_url.clone());
-        config
     }
 
     /// The time of the next change of the list of subscriptions.
@@ -156,7 +148,8 @@ impl Operator {
         before: Option<&FeedRecord>,
     ) -> Result<Option<Box<FeedAccess>>, OperatorError> {
         let bad = |said: String| Err(OperatorError::BadRequest(said));
-        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        let in_force = self.in_force();
+        let config = &in_force.config;
         let is_named = |(_, source): &(String, &SecretSource)| {
             matches!(source, SecretSource::File(_) | SecretSource::Env(_))
         };

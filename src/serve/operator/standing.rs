@@ -241,6 +241,7 @@ impl Operator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator::InForce;
     use tidegate_config::Config;
     use tidegate_net::fetch::FetchError;
     use tidegate_poll::testing::double::{name, record, store_of};
@@ -257,10 +258,13 @@ mod tests {
             Self::new(
                 gateway.store.real(),
                 Arc::new(gateway.clock.clone()),
-                (gateway.poller.clone(), gateway.publisher.services()),
-                Config::default(),
-                "https://feeds.example.org".to_owned(),
-                None,
+                gateway.poller.clone(),
+                InForce::new(
+                    &Config::default(),
+                    "https://feeds.example.org",
+                    gateway.publisher.services(),
+                    None,
+                ),
             )
         }
     }

@@ -1,10 +1,10 @@
 //! Looks at addresses of sites, and the feeds that are made of what is there, while whoever asked has an answer already:
 //! how many the requests of one client make, and those whose polls fail while the site answers its readers.
 
+use super::admitted::{AdmittedSite, FeedTraits, FoundAddress};
 use super::looks::{Look, NOTHING_AGE, PAGE_AGE};
 use super::pages::document_or_page;
 use super::pass::send;
-use super::service::{AdmittedSite, FeedTraits, FoundAddress};
 use super::{OriginRequest, pages};
 use crate::{Client, Paces, Rate, SharedState};
 use axum::body::Body;
@@ -66,7 +66,6 @@ async fn make_of_look(
     client: Client,
 ) {
     let (looks, url) = (&room.origins.looks, &asked.url);
-    let Ok(service) = room.origins.service() else { return };
     let of_feed = |headers: &HeaderMap| may_be(room, url, StatusCode::OK, headers);
     // That of a document is held as long as the document is.
     let permit = OnceLock::new();
@@ -74,7 +73,7 @@ async fn make_of_look(
         true => looks.documents.try_acquire().is_ok_and(|held| permit.set(held).is_ok()),
         false => says_page(headers),
     };
-    match service.discover(site, url, &is_read).await {
+    match room.operator.discover(site, url, &is_read).await {
         FoundAddress::Feed(there) if there.end != *url => {
             let is_lasting = there.lasting == there.end;
             let status = if is_lasting { StatusCode::MOVED_PERMANENTLY } else { StatusCode::FOUND };
@@ -120,10 +119,7 @@ async fn make_feed(
     if traits.keeps_ids {
         look.release_others();
     }
-    let made = match room.origins.service() {
-        Ok(service) => service.make_feed(site, url, traits, document).await.is_ok(),
-        Err(_) => false,
-    };
+    let made = room.operator.make_feed(site, url, traits, document).await.is_ok();
     // Whoever waits for it finds its place then.
     let _ = room.directory.listing().await;
     if !made {
@@ -151,7 +147,6 @@ pub(super) async fn read_again(
     if polled.failures == 0 || polled.next_poll.is_none() {
         return None;
     }
-    let service = room.origins.service().ok()?;
     let feeds = room.directory.listing().await.ok()?;
     let record = feeds.get(name)?;
     // Any other is polled as the operator says, and takes no answer of a reader's.
@@ -159,7 +154,7 @@ pub(super) async fn read_again(
         return None;
     }
     let mut question = request.clone();
-    question.headers = service.polled_with();
+    question.headers = room.operator.polled_with();
     question.headers.insert(header::USER_AGENT, program.clone());
     let answer = send(room, asked, &question, Body::empty()).await.ok()?;
     if !may_be(room, &asked.url, answer.status, &answer.headers) || !is_neutral(&answer.headers) {
@@ -167,7 +162,7 @@ pub(super) async fn read_again(
     }
     let _permit = room.origins.looks.documents.try_acquire().ok()?;
     let whole = document_or_page(&asked.url, answer).await?;
-    service.read_again(name, &asked.url, whole).await;
+    room.operator.read_again(name, &asked.url, whole).await;
     Some(())
 }
 

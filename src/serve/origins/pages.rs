@@ -127,9 +127,8 @@ pub(super) fn noticing(
 
 /// Reads what a page announces.
 async fn read(room: &SharedState, asked: &OriginRequest, answer: WholeAnswer) {
-    let Ok(service) = room.origins.service() else { return };
     room.origins.pages.read.insert(page_key(&asked.url), ());
-    let found = service.announced(&asked.url, answer).await;
+    let found = room.operator.announced(&asked.url, answer).await;
     announce(room, asked, found).await;
 }
 
@@ -171,7 +170,7 @@ const LONGEST_END: usize = 6;
 
 /// What is at an address that somebody looks at: a document whole, a page up to the end of a head that names feeds, or
 /// as far as it comes within its own limits. `None`: a document that is too large, slow or broken.
-pub async fn document_or_page(url: &Url, answer: PassAnswer) -> Option<WholeAnswer> {
+pub(crate) async fn document_or_page(url: &Url, answer: PassAnswer) -> Option<WholeAnswer> {
     let PassAnswer { headers, mut body, .. } = answer;
     let (begun, says_page) = (Instant::now(), says_page(&headers));
     let mut all = BytesMut::new();

@@ -1,7 +1,7 @@
 //! What is passed on to an origin, and what comes back; and what is led to the site instead.
 
+use super::admitted::PassError;
 use super::making::{begin_look, may_be};
-use super::service::PassError;
 use super::slots::SiteSlots;
 use super::{OriginRequest, pages};
 use crate::connections::OF_SITES;
@@ -51,8 +51,9 @@ pub(super) struct ServedOrigin {
 }
 
 impl ServedOrigin {
-    /// One of so many sites, which share the files that the process may open.
-    pub(super) fn new(site: Arc<OriginSite>, sites: usize) -> Self {
+    /// One of so many sites, which share the files that the process may open. `before`: the slots that requests for the site
+    /// took under another configuration.
+    pub(super) fn new(site: Arc<OriginSite>, sites: usize, before: Option<&SiteSlots>) -> Self {
         let files = connections::file_limit().unwrap_or(u64::MAX);
         let configured = site.config().requests;
         let requests = at_once(configured, files, sites);
@@ -66,7 +67,7 @@ impl ServedOrigin {
                  that the process may open"
             );
         }
-        Self { site, slots: Arc::new(SiteSlots::new(requests)) }
+        Self { site, slots: Arc::new(SiteSlots::new(requests, before)) }
     }
 }
 
@@ -173,7 +174,6 @@ pub(super) async fn send(
     parts: &Parts,
     body: Body,
 ) -> Result<PassAnswer, Problem> {
-    let service = room.origins.service()?;
     let has_body = !body.is_end_stream();
     if has_body && matches!(parts.method, Method::GET | Method::HEAD) {
         let said = "a GET or HEAD with a body is not passed on";
@@ -196,7 +196,7 @@ pub(super) async fn send(
         headers.remove(header::AUTHORIZATION);
     }
     let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
-    let answer = service.pass(PassRequest { method, url, target, headers, body }).await;
+    let answer = room.operator.pass(PassRequest { method, url, target, headers, body }).await;
     let answer = answer.map_err(problem_of)?;
     if has_other_coding(&answer.headers) {
         let said = "the site's answer has a transfer coding other than chunked";
@@ -220,7 +220,7 @@ pub(super) fn problem_of(error: PassError) -> Problem {
 /// Whether credentials are for this gateway, which no origin is to see.
 fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
     let is_ours = || {
-        room.settings.load().admin_token.admits(headers)
+        room.config.admin_token.admits(headers)
             || auth::password(headers)
                 .is_some_and(|password| room.readers.find(&password).is_some())
     };
@@ -230,7 +230,7 @@ fn is_our_authorization(room: &SharedState, headers: &HeaderMap) -> bool {
 fn forwarded<'n>(room: &SharedState, parts: &Parts, name: &'n PublicName) -> ForwardedFor<'n> {
     let peer: Option<Peer> = parts.extensions.get().copied();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
-    ForwardedFor { peer, is_trusted: room.settings.load().proxies.are_trusted(peer), name }
+    ForwardedFor { peer, is_trusted: room.proxies.are_trusted(peer), name }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use url::Url;
 
 /// What says where feeds are.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PlaceRules {
     pub(crate) sites: Vec<Arc<OriginSite>>,
     pub(crate) paths: HashMap<FeedName, String>,

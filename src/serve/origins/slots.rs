@@ -4,9 +4,9 @@
 //! A site is asked once the body of an upload has come, or so much of it that it surely flows; until then it takes nothing
 //! of the site's. A few bodies that come slowly go on to it all the same, as they come.
 
+use super::admitted::PassError;
 use super::looks::{LookPermit, LookTurns};
 use super::pass::problem_of;
-use super::service::PassError;
 use crate::budget::BudgetEnd;
 use crate::{Budget, BudgetShares, Client, Connection, HeldBudget, Problem};
 use bytes::{Bytes, BytesMut};
@@ -43,11 +43,12 @@ pub(super) struct SiteSlots {
 }
 
 impl SiteSlots {
-    /// So many, all free.
-    pub(super) fn new(limit: usize) -> Self {
+    /// So many, of which those are taken that are of `before`.
+    pub(super) fn new(limit: usize, before: Option<&Self>) -> Self {
         let share = (limit / CLIENTS).max(FEW).min(limit);
         let [all, each] = [limit, share].map(|slots| u64::try_from(slots).unwrap_or(u64::MAX));
-        let budget = Budget::new(BudgetShares { all, each, site: each }, GIVES_WAY);
+        let shares = BudgetShares { all, each, site: each };
+        let budget = Budget::after(before.map(|slots| &slots.budget), shares, GIVES_WAY);
         Self { budget, waiting: Semaphore::new(limit) }
     }
 
@@ -80,11 +81,11 @@ impl SiteSlots {
     fn refused(&self, end: BudgetEnd) -> Problem {
         match end {
             BudgetEnd::Share => {
-                let share = self.budget.shares.each;
+                let share = self.budget.shares().each;
                 Problem::later(format!("{share} requests of this client are at this site"), AGAIN)
             }
             BudgetEnd::All => {
-                let all = self.budget.shares.all;
+                let all = self.budget.shares().all;
                 let said = format!("{all} requests are at this site, which is the limit");
                 Problem::site_is_late(said, AGAIN)
             }
@@ -109,7 +110,7 @@ pub(super) struct Uploads {
 
 impl Uploads {
     pub(super) fn new() -> Self {
-        Self { ahead: SiteSlots::new(AT_ONCE), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW) }
+        Self { ahead: SiteSlots::new(AT_ONCE, None), slow: LookTurns::new(CLIENT_SLOW, SITE_SLOW) }
     }
 
     /// A body of which enough has come for the site to be asked, and the leave of a slow one.
@@ -202,9 +203,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_has_a_share_and_a_site_a_limit() {
-        let shares = [1, 8, 20, 256].map(|limit| SiteSlots::new(limit).budget.shares.each);
+        let shares = [1, 8, 20, 256].map(|limit| SiteSlots::new(limit, None).budget.shares().each);
         assert_eq!(shares, [1, 8, 8, 64]);
-        let slots = SiteSlots::new(10);
+        let slots = SiteSlots::new(10, None);
         let mut held = Vec::new();
         for last in [1, 1, 1, 1, 1, 1, 1, 1, 2, 3] {
             held.push(slots.acquire(&of(last), false).await.unwrap());
@@ -230,7 +231,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn as_many_wait_as_there_are_slots() {
-        let slots = Arc::new(SiteSlots::new(8));
+        let slots = Arc::new(SiteSlots::new(8, None));
         let mut held = Vec::new();
         for last in [1, 1, 2, 2, 3, 3, 4, 4] {
             held.push(slots.acquire(&of(last), false).await.unwrap());

@@ -129,7 +129,7 @@ fn only_admitted_addresses_are_asked() {
     };
     let settings =
         OriginSettings { sites: vec![at()], allow: vec![allow], ..OriginSettings::default() };
-    let origins = Origins::new(&settings, "gw");
+    let origins = Origins::new(&settings, "gw", None);
     let admitted = |text: &str| {
         let found = origins.admitted(&Url::parse(text).unwrap());
         found.map(|(site, url)| (site.feeds, url.to_string()))
@@ -187,7 +187,7 @@ fn of_two_origins_with_one_address_polls_tell_the_first_ones_name() {
     let sites =
         vec![of(OriginPlace::At("/b/".to_owned())), of(place("a.example")), of(place("c.example"))];
     let settings = OriginSettings { sites: sites.clone(), ..OriginSettings::default() };
-    let origins = Origins::new(&settings, "gw");
+    let origins = Origins::new(&settings, "gw", None);
     let feed = Url::parse("http://127.0.0.1:9000/feed").unwrap();
     let told: Vec<bool> = sites.iter().map(|site| origins.is_polled_as(site, &feed)).collect();
     assert_eq!(told, [true, false, false]);
@@ -210,7 +210,7 @@ async fn networks_of_a_site_are_one_client_wherever_something_is_shared_out() {
     let of_site = |n: u16| Client::at([0x2001, 0xdb8, 7, n, 0, 0, 0, 1].into());
     let other = Client::at([192, 0, 2, 1].into());
     // Requests at a site: all of them drip, and none gives way to a newcomer of the same site.
-    let slots = SiteSlots::new(16);
+    let slots = SiteSlots::new(16, None);
     let mut held = Vec::new();
     let request = |n| {
         let mut request = http::Extensions::new();

@@ -2,10 +2,16 @@
 
 use super::private::{ANN, announcing, store};
 use super::*;
+use tidegate_config::PageAudience;
+
+/// Has administration have a listener of its own.
+fn operators_apart(settings: &mut ServeSettings) {
+    settings.server.admin_listen = Some(([127, 0, 0, 1], 8081).into());
+}
 
 #[tokio::test]
 async fn operators_may_have_their_own_listener() {
-    let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
+    let site = Site::with(store(), with(announcing(), operators_apart));
     let readers = site_router(site.room.clone(), Listener::Readers);
     let operators = site_router(site.room.clone(), Listener::Operators);
     let bearer = [("authorization", "Bearer correct-horse")];
@@ -46,7 +52,7 @@ async fn operators_may_have_their_own_listener() {
 /// over plain http they say no more than the origin.
 #[tokio::test]
 async fn a_form_is_taken_from_the_listener_of_operators_alone() {
-    let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
+    let site = Site::with(store(), with(announcing(), operators_apart));
     let operators = site_router(site.room.clone(), Listener::Operators);
     let send = |path: &str, origin: &str, cookie: &str, body: String| {
         let headers =
@@ -78,7 +84,7 @@ async fn a_form_is_taken_from_the_listener_of_operators_alone() {
 
 #[tokio::test]
 async fn pages_may_be_for_operators_alone() {
-    let closed = ServeSettings { pages_are_closed: true, ..announcing() };
+    let closed = with(announcing(), |it| it.server.pages = PageAudience::Operators);
     let site = Site::with(store(), closed);
     let browser = [("accept", "text/html")];
     for path in ["/", "/recent", "/feeds/news/about", "/feeds/news/items", "/feeds/unknown/items"] {
@@ -97,7 +103,7 @@ async fn pages_may_be_for_operators_alone() {
 /// A conflict is decided where operators are, and looked at everywhere.
 #[tokio::test]
 async fn nobody_is_offered_what_is_not_there() {
-    let site = Site::with(store(), ServeSettings { operators_apart: true, ..announcing() });
+    let site = Site::with(store(), with(announcing(), operators_apart));
     let readers = site_router(site.room.clone(), Listener::Readers);
     let browser = [("accept", "text/html"), ("cookie", "tidegate-session=00")];
     for path in ["/feeds/news/about".to_owned(), format!("/t/{ANN}/feeds/news/about")] {

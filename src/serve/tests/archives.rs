@@ -35,10 +35,12 @@ impl Gate {
         record.options.complete = complete;
         store.put_feed(&record).await.unwrap();
         let parts = ServerConfig {
-            operator: operator_over(store.clone(), clock).0,
+            operator: operator_over(store.clone(), clock, super::doubles::services()).0,
             settings: settings(),
             folder: folder.map(Path::to_path_buf),
             origins: Default::default(),
+            tls: None,
+            before: None,
         };
         let room = AppState::new(parts, tidegate_format::render::write, CancellationToken::new());
         let router = site_router(Arc::clone(&room), Listener::Everybody);

@@ -12,7 +12,7 @@ const SYNC: &str = "/feeds/news/sync";
 
 /// A site that gives deltas of the reader view too.
 fn giving_all() -> Site {
-    let settings = ServeSettings { deltas: tidegate_config::DeltaViews::All, ..settings() };
+    let settings = with(settings(), |it| it.publish.deltas = tidegate_config::DeltaViews::All);
     Site::with(TestStore::with_news(), settings)
 }
 

@@ -4,11 +4,13 @@ use super::{DAY, at, endpoint};
 mod content;
 mod lines;
 mod polling;
+mod site;
 
 pub(super) use self::content::known;
 pub(super) use self::content::{feed, item};
 pub(super) use self::lines::LoggedLines;
 pub(super) use self::polling::*;
+pub(super) use self::site::{ScriptedSite, SiteAnswer};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -131,11 +133,6 @@ impl TestStore {
         let name = name(text);
         self.set_feed(&name, &stored(&feed));
         self.feeds.lock().unwrap().insert(name, feed);
-    }
-
-    /// Whether it has a feed.
-    pub(super) fn has(&self, text: &str) -> bool {
-        self.feeds.lock().unwrap().contains_key(&name(text))
     }
 
     /// Changes the state of a feed, as a commit does.

@@ -191,7 +191,10 @@ async fn other_methods_are_refused_with_what_is_allowed() {
 
 #[tokio::test]
 async fn sup_and_hub_are_linked_once_they_are_there() {
-    let announcing = ServeSettings { periods: vec![60, 300], hub: true, ..settings() };
+    let announcing = with(settings(), |it| {
+        it.sup.periods = vec![60, 300];
+        (it.websub.hub, it.websub.rsscloud) = (true, false);
+    });
     let site = Site::with(TestStore::with_news(), announcing);
     let answer = site.get("/feeds/news").await;
     let said = links(&answer);
@@ -248,7 +251,7 @@ async fn forms_are_sent_from_pages_of_ours_and_not_from_what_publishers_wrote() 
 /// Pages copy publishers' texts with all their versions.
 #[tokio::test]
 async fn search_engines_list_pages_where_the_operator_wants_it_alone() {
-    let indexed = ServeSettings { is_indexed: true, ..announcing() };
+    let indexed = with(announcing(), |it| it.server.indexed = true);
     let (site, open) = (Site::new(), Site::with(TestStore::with_news(), indexed));
     for path in ["/", "/recent", "/feeds/news/about", "/feeds/news/items/a", "/feeds/news?as=html"]
     {

@@ -128,8 +128,10 @@ async fn metrics_come_as_open_metrics_to_those_who_ask_for_it() {
 async fn the_entrance_answers_like_all_else() {
     let public_url = "https://feeds.example.org/gate/".to_owned();
     let challenge = true;
-    let site =
-        Arc::new(Site::with(store(), ServeSettings { public_url, challenge, ..announcing() }));
+    let site = Arc::new(Site::with(
+        store(),
+        with(announcing(), |it| (it.public_url, it.server.challenge) = (public_url, challenge)),
+    ));
     let page = site.get_with("/feeds/unknown", &[("accept", "text/html")]).await;
     assert_eq!(page.status(), 401);
     let page = text(page).await;

@@ -56,7 +56,11 @@ pub(super) fn store() -> TestStore {
 }
 
 pub(super) fn announcing() -> ServeSettings {
-    ServeSettings { periods: vec![60, 300], readers: readers(), hub: true, ..settings() }
+    with(settings(), |it| {
+        it.sup.periods = vec![60, 300];
+        (it.websub.hub, it.websub.rsscloud) = (true, false);
+        it.readers = readers();
+    })
 }
 
 pub(super) fn site() -> Site {
@@ -120,7 +124,7 @@ async fn nothing_public_names_a_private_feed() {
 #[tokio::test(start_paused = true)]
 async fn a_private_feed_is_as_unknown_as_one_that_is_none() {
     for challenge in [false, true] {
-        let site = Site::with(store(), ServeSettings { challenge, ..announcing() });
+        let site = Site::with(store(), with(announcing(), |it| it.server.challenge = challenge));
         let conditions = [("if-none-match", "*"), ("accept", "text/html"), ("a-im", "feed")];
         let bob = format!("Basic {}", BASE64.encode(format!("bob:{BOB}").as_bytes()));
         let asks: [&[(&str, &str)]; 4] = [
@@ -397,7 +401,6 @@ async fn a_feed_that_becomes_private_is_gone_at_once() {
     assert!(sup.contains(&radio), "{sup}");
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
     site.store.edit_record("radio", |record| record.private = true);
-    site.room.replace_readers(readers());
     problem(site.get("/feeds/radio").await, 404).await;
     let sup = text(site.get("/sup.json").await).await;
     assert!(!sup.contains(&radio), "{sup}");
@@ -407,36 +410,6 @@ async fn a_feed_that_becomes_private_is_gone_at_once() {
         record.options.sharing.sources = vec![name("radio")];
     });
     problem(site.get("/feeds/still").await, 404).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_revoked_token_ends_what_is_open() {
-    let site = site();
-    let stream = site.get(&format!("/t/{ANN}/events")).await;
-    assert_eq!(stream.status(), 200);
-    let bobs = site.get(&format!("/t/{BOB}/events")).await;
-    let waits = format!("/t/{ANN}/changes?after=3&wait=20");
-    let begun = tokio::time::Instant::now();
-    let revoking = async {
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        site.room.replace_readers(vec![readers().remove(1)]);
-    };
-    let (poll, (), said) = tokio::join!(site.get(&waits), revoking, text(stream));
-    assert_eq!(begun.elapsed(), Duration::from_secs(3));
-    problem(poll, 404).await;
-    assert!(said.starts_with("retry:"), "{said}");
-    problem(site.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
-    // Who keeps the token keeps the stream.
-    site.store.announce(0, &["other-secret", SECRET]);
-    let (mut body, mut said) = (bobs.into_body(), String::new());
-    while !said.contains("event: change") {
-        let frame = body.frame().await.unwrap().unwrap();
-        said.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap()));
-    }
-    assert!(
-        said.contains(&format!("/t/{BOB}/feeds/other-secret")) && !said.contains(SECRET),
-        "{said}"
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -457,6 +430,7 @@ async fn the_hub_knows_a_private_topic_by_its_token_alone() {
     for wrong in [at(&format!("/t/{BOB}")), at("/t/0123456789abcdef0123456789abcdee")] {
         assert!(matches!(exists(&wrong).await, Err(NoHubDocument::Gone(_))), "{wrong}");
     }
-    site.room.replace_readers(Vec::new());
-    assert!(matches!(document(&own).await, Err(NoHubDocument::Gone(_))));
+    let site = site.followed_by(ServeSettings { readers: Vec::new(), ..announcing() });
+    let document = site.room.hub_document(TopicRequest::Document(own)).await;
+    assert!(matches!(document, Err(NoHubDocument::Gone(_))));
 }

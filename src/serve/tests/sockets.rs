@@ -3,7 +3,7 @@
 use super::*;
 use crate::budget::BudgetShares;
 use crate::connections::{ConnectionLimits, shares};
-use crate::listen::{ServeError, serve};
+use crate::listen::{ServeError, SiteHandle, serve};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,9 +29,9 @@ pub(super) async fn serving(
 ) -> (SocketAddr, JoinHandle<Result<(), ServeError>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let room = site.room.clone();
-    let listener = (listener, None, Listener::Everybody);
-    (at, tokio::spawn(serve(listener, room, (limits, shares(1024)))))
+    let (handle, ends) = (SiteHandle::new(&site.room), site.closing.clone());
+    let (listener, shares) = ((listener, Listener::Everybody), |_: &AppState| shares(1024));
+    (at, tokio::spawn(serve(listener, handle, (limits, shares), ends)))
 }
 
 pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
@@ -258,10 +258,10 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     let site = Site::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let room = site.room.clone();
-    let shares = BudgetShares { all: 2, each: 1, site: 1 };
-    let listener = (listener, None, Listener::Everybody);
-    let _server = tokio::spawn(serve(listener, room, (PATIENT, shares)));
+    let handle = SiteHandle::new(&site.room);
+    let shares = |_: &AppState| BudgetShares { all: 2, each: 1, site: 1 };
+    let (listener, ends) = ((listener, Listener::Everybody), site.closing.clone());
+    let _server = tokio::spawn(serve(listener, handle, (PATIENT, shares), ends));
     let ask = |last: u8, path: &'static str| async move {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
@@ -314,7 +314,7 @@ async fn a_trusted_proxy_says_whose_a_request_is() {
     let proxies = vec!["127.0.0.1".parse::<std::net::IpAddr>().unwrap().into()];
     let site = Site::with(
         TestStore::with_news(),
-        ServeSettings { trusted_proxies: proxies, ..settings() },
+        with(settings(), |it| it.server.trusted_proxies = proxies),
     );
     let (at, _server) = serving(&site, PATIENT).await;
     let mut open = Vec::new();

@@ -1,22 +1,13 @@
 //! Subscribing by address where feeds are private: a reader's own are found by the token, and by nothing else.
 
-use super::doubles::name;
+use super::doubles::{SiteAnswer, name};
 use super::private::{ANN, SECRET, announcing, store};
 use super::*;
 use crate::client::Client;
 use crate::readers::WRONG_TOKEN_PAUSE;
-use crate::{
-    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, OriginService,
-    PassError,
-};
-use async_trait::async_trait;
 use data_encoding::BASE64;
-use http::HeaderMap;
 use serde_json::{Value, json as value};
-use std::sync::Mutex;
-use tidegate_config::AllowConfig;
-use tidegate_core::model::{FeedName, FeedRecord};
-use tidegate_net::origin::{PassAnswer, PassRequest, WholeAnswer};
+use tidegate_config::{AllowConfig, PageAudience};
 use tokio::time::Instant;
 use url::Url;
 
@@ -35,88 +26,42 @@ const PLAIN: &str = "http://plain.example/";
 /// A token that opens nothing.
 const WRONG: &str = "fedcba9876543210fedcba9876543210";
 
-/// The site: what it was asked for.
-struct DiarySite {
-    store: Arc<TestStore>,
-    asked: Mutex<Vec<String>>,
-}
-
-impl DiarySite {
-    /// What it was asked for since this was asked last.
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut *self.asked.lock().unwrap())
-    }
-}
-
-#[async_trait]
-impl OriginService for DiarySite {
-    async fn pass(&self, _: PassRequest) -> Result<PassAnswer, PassError> {
-        Err(PassError::Unreachable)
-    }
-
-    async fn make_feed(
-        &self,
-        site: &AdmittedSite,
-        url: &Url,
-        _: FeedTraits,
-        _: Option<WholeAnswer>,
-    ) -> Result<FeedName, NotMade> {
-        let made = FeedRecord::on_demand(name("made"), url.as_str(), site.url.as_str(), at(0));
-        self.store.set_record(&made);
-        Ok(name("made"))
-    }
-
-    async fn read_again(&self, _: &FeedName, _: &Url, _: WholeAnswer) {}
-
-    fn polled_with(&self) -> HeaderMap {
-        HeaderMap::new()
-    }
-
-    async fn discover(&self, _: &AdmittedSite, url: &Url, _: &HeaderRule<'_>) -> FoundAddress {
-        self.asked.lock().unwrap().push(url.to_string());
-        let named =
-            |feed: &str| FoundAddress::Page(vec![(Url::parse(feed).unwrap(), "Diary".to_owned())]);
-        let mut page = url.clone();
-        page.set_query(None);
-        match page.as_str() {
-            PAGE => named(DIARY),
-            MOVED_PAGE => named(MOVED),
-            at if at.starts_with(NOWHERE) => FoundAddress::Nothing,
-            at => FoundAddress::Feed(Box::new(FeedThere {
-                lasting: url.clone(),
-                end: if at == MOVED { Url::parse(OTHER).unwrap() } else { url.clone() },
-                traits: FeedTraits { keeps_ids: true, is_json: false },
-                title: "Diary".to_owned(),
-                answer: WholeAnswer { headers: HeaderMap::new(), body: Default::default() },
-            })),
-        }
-    }
-
-    async fn usual_feed(&self, _: &AdmittedSite) -> Option<(Url, String)> {
-        None
-    }
-
-    async fn announced(&self, _: &Url, _: WholeAnswer) -> Vec<Url> {
-        Vec::new()
-    }
-}
+/// The feed that is made of [`OTHER`].
+const MADE: &str = "diary-example-other-xml";
 
 /// A gateway whose readers may subscribe to the site, of which Ann has a private feed.
-fn gateway(settings: ServeSettings) -> (Site, Arc<DiarySite>) {
-    let store = Arc::new(store());
+fn gateway(settings: ServeSettings) -> (Site, Arc<ScriptedSite>) {
+    let store = store();
     store.edit_record(SECRET, |record| record.url = DIARY.to_owned());
-    let site = Arc::new(DiarySite { store: Arc::clone(&store), asked: Mutex::default() });
+    let page = |feed: &str| {
+        let link = format!(
+            "rel=\"alternate\" type=\"application/rss+xml\" title=\"Diary\" href=\"{feed}\""
+        );
+        SiteAnswer::Text(format!(
+            "<html><head><title>x</title><link {link}></head><body></body></html>"
+        ))
+    };
+    let site = ScriptedSite::new(100, move |url| {
+        match url[..url::Position::AfterPath].as_ref() {
+        PAGE => page(DIARY),
+        MOVED_PAGE => page(MOVED),
+        MOVED => SiteAnswer::Moved(OTHER),
+        at if at.starts_with(NOWHERE) => SiteAnswer::Nothing,
+        _ => SiteAnswer::Text(
+            "<rss version='2.0'><channel><title>Diary</title><link>https://diary.example/</link><description/>\
+             <item><guid>a</guid><title>A</title></item></channel></rss>"
+                .to_owned(),
+        ),
+    }
+    });
     let allowed = |url: &str| AllowConfig {
         url: Url::parse(url).unwrap(),
         idle: Duration::from_secs(30 * 86_400),
         feeds: 3,
     };
-    let origins = OriginSettings {
-        allow: [PAGE, PLAIN].map(allowed).to_vec(),
-        service: Some(Arc::clone(&site) as Arc<dyn OriginService>),
-        ..OriginSettings::default()
-    };
-    (Site::before(store, settings, origins), site)
+    let allow = [PAGE, PLAIN].map(allowed).to_vec();
+    let origins = OriginSettings { allow, ..OriginSettings::default() };
+    (Site::before((store, settings), origins, &site), site)
 }
 
 fn password(token: &str) -> String {
@@ -141,7 +86,7 @@ async fn offers(answer: Response<Body>) -> Value {
 }
 
 fn is_made(site: &Site) -> bool {
-    site.store.record(&name("made")).is_some()
+    site.store.record(&name(MADE)).is_some()
 }
 
 #[tokio::test]
@@ -163,13 +108,13 @@ async fn a_reader_is_given_the_address_of_the_private_feed() {
                 }]);
                 assert_eq!(offers(answer).await, expected, "{method} {path} {typed}");
                 let looks = if typed == PAGE { vec![PAGE.to_owned()] } else { Vec::new() };
-                assert_eq!(site.asked(), looks, "{method} {path} {typed}");
+                assert_eq!(site.looked(), looks, "{method} {path} {typed}");
             }
         }
         // What there is for everybody is found by readers too.
         let answer = gateway.ask(asked("GET", path, OTHER, headers)).await;
         assert_eq!(offers(answer).await[0]["address"], Value::Null);
-        site.asked();
+        site.looked();
     }
     assert!(!is_made(&gateway), "the feed was there");
 }
@@ -195,17 +140,17 @@ async fn for_everybody_else_the_private_feed_is_none() {
             // As of an address of which there is no feed.
             assert_eq!(found, value!([{ "url": url, "title": "Diary", "address": null }]));
         }
-        assert_eq!(site.asked(), [DIARY, OTHER]);
+        assert_eq!(site.looked(), [DIARY, OTHER]);
         let is_slow = begun.elapsed() >= WRONG_TOKEN_PAUSE * 2;
         assert_eq!(is_slow, credentials == Some(&wrong), "{path} {credentials:?}");
     }
     // Nothing is below a token that opens nothing, and nothing is asked for it.
     let unknown = format!("/t/{WRONG}/subscribe");
     problem(gateway.ask(asked("GET", &unknown, DIARY, &[])).await, 404).await;
-    assert!(site.asked().is_empty());
+    assert!(site.looked().is_empty());
     // Whoever subscribes to it gets a feed of his own, which changes nothing for the reader.
     let made = offers(gateway.ask(asked("POST", "/subscribe", DIARY, &[])).await).await;
-    let public = "https://feeds.example.org/feeds/made";
+    let public = "https://feeds.example.org/feeds/diary-example-diary-xml";
     assert_eq!(made[0]["address"], public);
     for (path, address) in [
         ("/subscribe".to_owned(), public.to_owned()),
@@ -226,7 +171,7 @@ async fn for_everybody_else_the_private_feed_is_none() {
 async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
     let wrong = password(WRONG);
     for challenge in [false, true] {
-        let (gateway, site) = gateway(ServeSettings { challenge, ..announcing() });
+        let (gateway, site) = gateway(with(announcing(), |it| it.server.challenge = challenge));
         for (accept, kind) in [("*/*", "application/problem+json"), ("text/html", "text/html")] {
             let begun = Instant::now();
             let headers = [("authorization", wrong.as_str()), ("accept", accept)];
@@ -239,7 +184,7 @@ async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
             assert!(text(refused).await.contains("the password opens nothing"));
             assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
         }
-        assert!(site.asked().is_empty() && !is_made(&gateway));
+        assert!(site.looked().is_empty() && !is_made(&gateway));
         let metrics = text(gateway.get("/metrics").await).await;
         let counted = "requests_total{method=\"POST\",route=\"/subscribe\",status=\"401\"} 2\n";
         assert!(metrics.contains(counted), "{metrics}");
@@ -256,7 +201,7 @@ async fn a_feed_of_a_readers_list_is_below_the_token() {
         let address = format!("https://feeds.example.org{below}/feeds/news");
         assert_eq!(found[0]["address"], address.as_str());
     }
-    assert!(site.asked().is_empty());
+    assert!(site.looked().is_empty());
 }
 
 /// A page below a token has no referrer, so that browsers do not say from where its form comes.
@@ -269,7 +214,11 @@ async fn the_page_works_below_a_token() {
     assert!(page.contains(&format!("method=\"post\" action=\"{path}\"")), "{page}");
     let made = gateway.ask(asked("POST", &path, OTHER, &browser)).await;
     assert_eq!(made.status(), StatusCode::OK);
-    assert!(text(made).await.contains("href=\"https://feeds.example.org/feeds/made\""));
+    assert!(
+        text(made)
+            .await
+            .contains("href=\"https://feeds.example.org/feeds/diary-example-other-xml\"")
+    );
     let own = text(gateway.ask(asked("POST", &path, DIARY, &browser)).await).await;
     let address = format!("https://feeds.example.org/t/{ANN}/feeds/{SECRET}");
     assert!(own.contains(&format!("href=\"{address}\"")), "{own}");
@@ -292,7 +241,8 @@ async fn the_page_works_below_a_token() {
 
 #[tokio::test(start_paused = true)]
 async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
-    let (gateway, site) = gateway(ServeSettings { pages_are_closed: true, ..announcing() });
+    let (gateway, site) =
+        gateway(with(announcing(), |it| it.server.pages = PageAudience::Operators));
     let (ann, wrong) = (password(ANN), password(WRONG));
     for method in ["GET", "POST"] {
         for credentials in [&[][..], &[("authorization", wrong.as_str())][..]] {
@@ -309,7 +259,7 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
         let browser = [("accept", "text/html")];
         let leads = gateway.ask(asked(method, "/subscribe", OTHER, &browser)).await;
         assert_eq!(leads.status(), StatusCode::SEE_OTHER);
-        assert!(site.asked().is_empty() && !is_made(&gateway), "nothing went out");
+        assert!(site.looked().is_empty() && !is_made(&gateway), "nothing went out");
     }
     let below = format!("/t/{ANN}/subscribe");
     let bearer = format!("Bearer {TOKEN}");
@@ -319,16 +269,19 @@ async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
         ("/subscribe", &[("authorization", bearer.as_str())][..]),
     ] {
         offers(gateway.ask(asked("GET", path, OTHER, headers)).await).await;
-        assert_eq!(site.asked(), [OTHER], "{path}");
+        assert_eq!(site.looked(), [OTHER], "{path}");
     }
     // The same where operators have a listener of their own.
     let readers = site_router(gateway.room.clone(), Listener::Readers);
     let ask = |request: Request<Body>| readers.clone().oneshot(request);
     problem(ask(asked("GET", "/subscribe", OTHER, &[])).await.unwrap(), 401).await;
-    assert!(site.asked().is_empty());
+    assert!(site.looked().is_empty());
     offers(ask(asked("GET", &below, OTHER, &[])).await.unwrap()).await;
     // Without readers it is an operator's page.
-    let none = ServeSettings { readers: Vec::new(), pages_are_closed: true, ..announcing() };
+    let none = with(announcing(), |it| {
+        it.readers.clear();
+        it.server.pages = PageAudience::Operators;
+    });
     let (gateway, _) = self::gateway(none);
     let refused = gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await;
     assert!(header(&refused, "www-authenticate").starts_with("Bearer"));
@@ -342,21 +295,21 @@ async fn an_address_that_leads_to_a_known_feed_is_that_feed() {
     for (method, typed, asked_for) in [
         ("GET", fragment.as_str(), &[][..]),
         ("POST", fragment.as_str(), &[][..]),
-        ("GET", MOVED, &[MOVED][..]),
-        ("POST", MOVED, &[MOVED][..]),
-        ("POST", MOVED_PAGE, &[MOVED_PAGE, MOVED][..]),
+        ("GET", MOVED, &[MOVED, OTHER][..]),
+        ("POST", MOVED, &[MOVED, OTHER][..]),
+        ("POST", MOVED_PAGE, &[MOVED_PAGE, MOVED, OTHER][..]),
     ] {
         let found = offers(gateway.ask(asked(method, "/subscribe", typed, &[])).await).await;
         let address = "https://feeds.example.org/feeds/news";
         let expected = value!([{ "url": OTHER, "title": "News", "address": address }]);
         assert_eq!(found, expected, "{method} {typed}");
-        assert_eq!(site.asked(), asked_for, "{method} {typed}");
+        assert_eq!(site.looked(), asked_for, "{method} {typed}");
     }
     // What nobody has is one address with any fragment.
     let typed = format!("{DIARY}#x");
     let found = offers(gateway.ask(asked("GET", "/subscribe", &typed, &[])).await).await;
     assert_eq!(found[0]["url"], DIARY);
-    assert_eq!(site.asked(), [DIARY]);
+    assert_eq!(site.looked(), [DIARY]);
     assert!(!is_made(&gateway));
 }
 
@@ -372,12 +325,12 @@ async fn an_address_without_a_scheme_is_one_of_the_site_that_is_admitted() {
     ] {
         let found = offers(gateway.ask(asked("GET", "/subscribe", typed, &[])).await).await;
         assert_eq!(found[0]["url"], asked_for, "{typed}");
-        assert_eq!(site.asked(), [asked_for], "{typed}");
+        assert_eq!(site.looked(), [asked_for], "{typed}");
     }
     for refused in ["https://plain.example/a.xml", "http://diary.example/other.xml", "else.example"]
     {
         problem(gateway.ask(asked("GET", "/subscribe", refused, &[])).await, 403).await;
-        assert!(site.asked().is_empty(), "{refused}");
+        assert!(site.looked().is_empty(), "{refused}");
     }
 }
 
@@ -387,11 +340,13 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
     let made = offers(gateway.ask(asked("POST", "/subscribe", OTHER, &[])).await).await;
     assert_eq!(made[0]["title"], "Diary");
     // It has no document yet, and the list of feeds no title.
+    let url = "https://diary.example/new.xml";
+    gateway.store.edit_record("new", |record| record.url = url.to_owned());
     let browser = [("accept", "text/html")];
-    let page = text(gateway.ask(asked("GET", "/subscribe", OTHER, &browser)).await).await;
-    assert!(page.contains(&format!("<li>{OTHER}: point your feed reader at")), "{page}");
-    gateway.store.edit_record("made", |record| record.enrolment.title = Some("Ours".to_owned()));
-    let found = offers(gateway.ask(asked("GET", "/subscribe", OTHER, &[])).await).await;
+    let page = text(gateway.ask(asked("GET", "/subscribe", url, &browser)).await).await;
+    assert!(page.contains(&format!("<li>{url}: point your feed reader at")), "{page}");
+    gateway.store.edit_record("new", |record| record.enrolment.title = Some("Ours".to_owned()));
+    let found = offers(gateway.ask(asked("GET", "/subscribe", url, &[])).await).await;
     assert_eq!(found[0]["title"], "Ours");
 }
 
@@ -407,7 +362,7 @@ async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
     for method in ["GET", "POST", "GET"] {
         problem(ask(1, method, NOWHERE).await, 404).await;
     }
-    assert_eq!(site.asked(), [NOWHERE], "what was not found is remembered");
+    assert_eq!(site.looked(), [NOWHERE], "what was not found is remembered");
     let mut refused = 0;
     for number in 0..100 {
         for (last, method) in [(1, "GET"), (2, "POST")] {
@@ -418,13 +373,13 @@ async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
             }
         }
     }
-    let asked_for = site.asked().len();
+    let asked_for = site.looked().len();
     assert!(asked_for <= 30 && asked_for + refused == 200, "{asked_for}");
     // Neither does it help to know what is there.
     for _ in 0..100 {
         ask(3, "GET", OTHER).await;
     }
-    assert!(site.asked().len() <= 20);
+    assert!(site.looked().len() <= 20);
     offers(ask(4, "GET", OTHER).await).await;
 }
 
@@ -441,6 +396,6 @@ async fn the_bookmark_opens_the_page_for_the_site_that_one_is_looking_at() {
     let looking_at = format!("{PAGE}?a=1&b=2");
     let page = gateway.ask(asked("GET", "/subscribe", &looking_at, &[("accept", "text/html")]));
     let page = text(page.await).await;
-    assert_eq!(site.asked(), [looking_at]);
+    assert_eq!(site.looked(), [looking_at]);
     assert!(page.contains(&format!("name=\"url\" value=\"{DIARY}\"")), "{page}");
 }

@@ -109,14 +109,13 @@ fn client(last: u8) -> Client {
 #[tokio::test]
 async fn a_handshake_agrees_on_http_2_and_a_changed_certificate_is_shown() {
     let (files, other) = (Files::new(2040), Files::new(2040));
-    let keys = Arc::new(files.keys());
-    let handshakes = Handshakes::new(Arc::clone(&keys));
+    let (keys, handshakes) = (files.keys(), Handshakes::new());
     let place = connection();
     for (own, foreign) in [(&files, &other), (&other, &files)] {
         for (files, spoken) in [(own, Some(b"h2".to_vec())), (foreign, None)] {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let (accepted, said) = tokio::join!(
-                handshakes.accept(ours, Some(client(1)), &place),
+                handshakes.accept(&keys, ours, Some(client(1)), &place),
                 files.connect(theirs)
             );
             let said = said.and_then(|said| said.get_ref().1.alpn_protocol().map(<[u8]>::to_vec));
@@ -130,12 +129,13 @@ async fn a_handshake_agrees_on_http_2_and_a_changed_certificate_is_shown() {
 async fn who_hangs_in_handshakes_keeps_nobody_else_from_them_and_not_for_long() {
     let files = Files::new(2040);
     let keys = Arc::new(files.keys());
-    let handshakes = Arc::new(Handshakes::new(keys));
+    let handshakes = Arc::new(Handshakes::new());
     let mut hanging = Vec::new();
     for _ in 0..HANDSHAKES_EACH {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (handshakes, place) = (Arc::clone(&handshakes), connection());
-        let task = async move { handshakes.accept(ours, Some(client(1)), &place).await.is_some() };
+        let (keys, handshakes, place) = (Arc::clone(&keys), Arc::clone(&handshakes), connection());
+        let task =
+            async move { handshakes.accept(&keys, ours, Some(client(1)), &place).await.is_some() };
         hanging.push((tokio::spawn(task), theirs));
     }
     tokio::task::yield_now().await;
@@ -144,7 +144,7 @@ async fn who_hangs_in_handshakes_keeps_nobody_else_from_them_and_not_for_long() 
         let place = connection();
         let began = tokio::time::Instant::now();
         let (accepted, said) =
-            tokio::join!(handshakes.accept(ours, from, &place), files.connect(theirs));
+            tokio::join!(handshakes.accept(&keys, ours, from, &place), files.connect(theirs));
         assert!(accepted.is_some() && said.is_some());
         began.elapsed()
     };
@@ -162,13 +162,14 @@ async fn who_hangs_in_handshakes_keeps_nobody_else_from_them_and_not_for_long() 
 #[tokio::test]
 async fn a_connection_that_is_to_end_makes_no_handshake() {
     let files = Files::new(2040);
-    let handshakes = Handshakes::new(Arc::new(files.keys()));
+    let (keys, handshakes) = (files.keys(), Handshakes::new());
     let (ours, _theirs) = tokio::io::duplex(1 << 16);
     let place = connection();
     let ending = async {
         tokio::task::yield_now().await;
         place.end(Ending::Graceful);
     };
-    let (accepted, ()) = tokio::join!(handshakes.accept(ours, Some(client(1)), &place), ending);
+    let (accepted, ()) =
+        tokio::join!(handshakes.accept(&keys, ours, Some(client(1)), &place), ending);
     assert!(accepted.is_none());
 }

@@ -39,7 +39,7 @@ async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
     stage.posts(&posts(1..=5)).await;
     let mut config = stage.config().clone();
     let feed = config.feeds.remove(0);
-    let restart = stage.gateway().reload(&config).await.unwrap();
+    let restart = stage.gateway_mut().reload(&config).await.unwrap();
     assert!(restart.is_empty(), "{restart:?}");
     assert_eq!(stage.status().await["standing"], "paused");
     assert_eq!(stage.reader.visit().await.to_string(), "");
@@ -50,9 +50,10 @@ async fn a_feed_that_leaves_the_configuration_is_paused_and_served() {
     assert_eq!(stage.publisher.requests(), asked);
     // It is in the file again, beside a new one.
     config.feeds.push(feed.clone());
-    let other = tidegate_config::FeedConfig { name: FeedName::new("other").unwrap(), ..feed };
+    let mut other = feed;
+    other.record.name = FeedName::new("other").unwrap();
     config.feeds.push(other);
-    stage.gateway().reload(&config).await.unwrap();
+    stage.gateway_mut().reload(&config).await.unwrap();
     assert_eq!(stage.status().await["standing"], "active");
     assert_eq!(stage.posts(&posts(2..=6)).await.events, "created 1, retired 1");
     let (status, _) = stage.admin("GET", "/feeds/other", None).await;

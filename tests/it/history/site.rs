@@ -7,13 +7,12 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_config::Config;
+use tidegate_config::{Config, DeltaViews};
 use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::{FeedRecord, FeedSource};
-use tidegate_format::render::{Dialect, LinkForms};
 use tidegate_poll::testing::gateway::Publisher;
 use tidegate_poll::testing::idle::IdlePolling;
-use tidegate_serve::{self, AdminToken, Operator, ServeSettings};
+use tidegate_serve::{self, AdminToken, InForce, Operator, ServeSettings};
 use tidegate_store::Select;
 use tower::ServiceExt as _;
 
@@ -111,33 +110,19 @@ fn router(gate: &Gate, clock: &ManualClock) -> Router {
     let (store, clock) = (Arc::clone(&gate.store), Arc::new(clock.clone()) as Arc<dyn Clock>);
     let services = Publisher::new("").services();
     let polling = IdlePolling::new(&store, &clock, services.clone());
-    let polled = (polling.poller, services);
-    let operator = Operator::new(store, clock, polled, Config::default(), PUBLIC.to_owned(), None);
+    let in_force = InForce::new(&Config::default(), PUBLIC, services, None);
+    let operator = Operator::new(store, clock, polling.poller, in_force);
+    let mut config = Config::default();
+    (config.publish.window, config.publish.deltas) = (gate.window, DeltaViews::All);
+    (config.sup.periods, config.websub.hub) = (Vec::new(), false);
+    let access = (AdminToken::new("correct-horse").unwrap(), Vec::new());
+    let settings = ServeSettings::new(&config, PUBLIC.to_owned(), 1024, access);
     tidegate_serve::router(tidegate_serve::ServerConfig {
         operator: Arc::new(operator),
-        settings: ServeSettings {
-            public_url: PUBLIC.to_owned(),
-            admin_token: AdminToken::new("correct-horse").unwrap(),
-            dialect: Dialect::Sse,
-            window: gate.window,
-            history: LinkForms::default(),
-            absolute_urls: false,
-            keep_new_feed_url: false,
-            deltas: tidegate_config::DeltaViews::All,
-            connections: 1024,
-            memory: 128 << 20,
-            trusted_proxies: Vec::new(),
-            periods: Vec::new(),
-            hub: false,
-            cloud: false,
-            keeping: tidegate_serve::Keeping::default(),
-            readers: Vec::new(),
-            challenge: false,
-            pages_are_closed: false,
-            operators_apart: false,
-            is_indexed: false,
-        },
+        settings,
         folder: None,
         origins: Default::default(),
+        tls: None,
+        before: None,
     })
 }

@@ -102,6 +102,11 @@ impl Running {
         self.gateway.take().unwrap().stop().await.unwrap();
     }
 
+    /// Has it take the configuration as it is now.
+    pub async fn reload(&mut self) {
+        self.gateway.as_mut().unwrap().reload(&self.config).await.unwrap();
+    }
+
     pub async fn stop(mut self) {
         self.close().await;
     }

@@ -69,7 +69,7 @@ async fn open(store: Store, clock: Arc<ManualClock>, call: Call) -> Hub {
     let parts = HubConfig {
         store: Arc::new(store),
         clock,
-        hosts: HostQueue::new(1, HostRules::default()),
+        hosts: HostQueue::new(),
         settings: HubSettings::default(),
         calling: Calling {
             callbacks: call.clone(),

@@ -126,6 +126,10 @@ impl Stage {
         self.gateway.as_ref().unwrap()
     }
 
+    pub fn gateway_mut(&mut self) -> &mut Gateway {
+        self.gateway.as_mut().unwrap()
+    }
+
     /// The clock that the gateway goes by.
     pub fn clock(&self) -> ManualClock {
         self.clock.clone()

@@ -35,16 +35,18 @@ impl TakenNames {
         let mut records: HashMap<String, RecordChange> = HashMap::new();
         for feed in &config.feeds {
             let before = stored.remove(&feed.name);
-            let Some(url) = feed.url.as_ref() else { continue };
+            if !feed.has_upstream() {
+                continue;
+            }
             let record = match before {
                 Some(before) if !is_gone(before) => before.clone(),
                 // The next start polls it.
                 _ => FeedRecord {
                     enrolment: before.map(|b| b.enrolment.clone()).unwrap_or_default(),
-                    ..feed.record()
+                    ..feed.record.clone()
                 },
             };
-            records.entry(url.to_string()).or_insert((record, before.cloned()));
+            records.entry(feed.url.clone()).or_insert((record, before.cloned()));
         }
         for record in before.stored.iter().map(Arc::as_ref) {
             if !stored.contains_key(&record.name) {

@@ -1,16 +1,12 @@
-//! The seam to what sends requests and makes feeds.
+//! Sites that the configuration admits, and what is found there.
 
-use super::places::AskedFeeds;
-use async_trait::async_trait;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_config::AllowConfig;
 use tidegate_core::model::{FeedName, ShownAddress};
-use tidegate_net::origin::{
-    NotForEverybody, OriginPlace, OriginSite, PassAnswer, PassRequest, WholeAnswer, spelled_below,
-};
+use tidegate_net::origin::{NotForEverybody, OriginPlace, OriginSite, WholeAnswer, spelled_below};
 use url::Url;
 
 /// A site that the configuration admits, and how many feeds it may get by requests.
@@ -137,52 +133,11 @@ pub enum FoundAddress {
 /// Whether headers are such.
 pub type HeaderRule<'r> = dyn Fn(&HeaderMap) -> bool + Send + Sync + 'r;
 
-/// What sends requests to origins and makes feeds of what they answer.
-#[async_trait]
-pub trait OriginService: Send + Sync + 'static {
-    /// Passes a request on.
-    async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError>;
-
-    /// Makes a feed of an address of an admitted site. `answer`: what its first poll takes; without it the poll
-    /// asks. On return the feed is durable and, where that went well, its first document judged.
-    async fn make_feed(
-        &self,
-        site: &AdmittedSite,
-        url: &Url,
-        traits: FeedTraits,
-        answer: Option<WholeAnswer>,
-    ) -> Result<FeedName, NotMade>;
-
-    /// Has a feed that a request made read what its site answered to another one, since the gateway's own polls fail.
-    async fn read_again(&self, feed: &FeedName, url: &Url, answer: WholeAnswer);
-
-    /// What every poll says of the gateway: how it names itself and what it reads.
-    fn polled_with(&self) -> HeaderMap;
-
-    /// Looks at an address of an admitted site, and asks nothing of any other. `is_read`: whether an answer with these
-    /// headers is read.
-    async fn discover(
-        &self,
-        site: &AdmittedSite,
-        url: &Url,
-        is_read: &HeaderRule<'_>,
-    ) -> FoundAddress;
-
-    /// The feed that is where sites usually have it, with its title.
-    async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)>;
-
-    /// The feeds that a page names; none where it cannot be read.
-    async fn announced(&self, page: &Url, answer: WholeAnswer) -> Vec<Url>;
-}
-
-/// The sites that the gateway stands in front of, and what serves them.
+/// The sites that the gateway stands in front of.
 #[derive(Clone, Default)]
 pub struct OriginSettings {
     pub sites: Vec<Arc<OriginSite>>,
     pub allow: Vec<AllowConfig>,
     /// Feeds with a path of their own.
     pub paths: HashMap<FeedName, String>,
-    /// `None`: there are no sites.
-    pub service: Option<Arc<dyn OriginService>>,
-    pub asked: Arc<AskedFeeds>,
 }
