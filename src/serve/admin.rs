@@ -84,7 +84,6 @@ pub(super) async fn read_detail(
     let (quiet, oldest, life, discarded, events) = looking.await.map_err(|_| StoreError::Closed)?;
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
-    let contested = room.contested.count(name).await?;
     let kept = keeping::count(room, name, state.as_ref()).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
@@ -110,7 +109,7 @@ pub(super) async fn read_detail(
             archive: newest.map(|id| at(&format!("/archive/{id}"))),
         },
         kept: KeptAnswer::new(&kept, known, oldest.as_ref(), &room.settings.load().keeping),
-        feed: FeedAnswer::new(status, record, known, Some(contested), is_private, now),
+        feed: FeedAnswer::new(status, record, known, is_private, now),
         state,
         oldest,
         life,

@@ -5,7 +5,7 @@ use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::{
     AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem,
     Query, ReadQuery, Reply, ServedFeed, SharedState, TypedQuery, Viewer, Work, WorkKind, answers,
-    items, unkept,
+    items, make_on_thread, unkept,
 };
 use axum::body::Bytes;
 use maud::{Markup, html};
@@ -16,7 +16,6 @@ use tidegate_core::model::{
 };
 use tidegate_status::describe;
 use tidegate_status::schema::words;
-use tidegate_store::StoreError;
 use utoipa::{IntoParams, ToSchema};
 
 choices! {
@@ -159,7 +158,7 @@ async fn answered(
     let ask = room.admission.request(client, work, items);
     let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));
     let kind = DocumentKind::Items { query: query.clone(), is_json };
-    let key = DocumentKey { audience, feed: feed.clone(), kind };
+    let key = DocumentKey { audience, feed: Some(feed.clone()), kind };
     let make = || made(Arc::clone(room), feed.clone(), query, is_json);
     Ok(room.documents.get(key, revision, ask, make).await?.text())
 }
@@ -173,8 +172,8 @@ async fn made(
     let snapshot = room.store.snapshot(&feed).await?;
     let asked = query.clone();
     // All of a ledger is looked at, where that keeps nobody waiting.
-    let found = tokio::task::spawn_blocking(move || ItemList::new(snapshot.as_ref(), &asked)).await;
-    let mut list = found.map_err(|_| StoreError::Closed)?;
+    let listing = move || Ok(ItemList::new(snapshot.as_ref(), &asked));
+    let mut list = make_on_thread("the list of items", listing).await?;
     for item in list.items.iter_mut().filter(|item| item.title.as_deref() == Some("")) {
         item.title = Some(items::stand_in_title(&room, &feed, &item.sync_id).await?);
     }

@@ -1,6 +1,6 @@
 //! Everything that answers: feed views, item pages, the dashboard, administration. It reads the store and renders;
-//! it never polls. [`Operator`] has the `Poller`: administration asks it, and so do callbacks of hubs (`hub.rs`), probes,
-//! the dashboard and `origins/making.rs`. `hub.rs` and `webhook.rs` ask the hub. Addresses and headers are those of
+//! it never polls. [`Operator`] has the `Poller`: administration asks it, and so do callbacks of hubs (`hub.rs`), the index
+//! of feeds, probes, the dashboard and `origins/making.rs`. `hub.rs` and `webhook.rs` ask the hub. Addresses and headers are those of
 //! CONTRACT, Addresses.
 
 mod about;
@@ -32,6 +32,7 @@ mod feeds;
 mod forms;
 mod html;
 mod hub;
+mod index;
 mod item_list;
 mod items;
 mod keeping;
@@ -101,7 +102,6 @@ use budget::{Budget, BudgetShares, HeldBudget};
 use bytes::Bytes;
 use client::{Client, Peer, UnnamedProxies};
 use conditional::{LastModified, unkept};
-use conflicts::Contested;
 use connections::Connection;
 use directory::{Directory, Listing};
 use documents::{DocumentKey, DocumentKind, Documents};
@@ -111,6 +111,7 @@ use extract::{
     WholeBody, unknown_item,
 };
 use forms::SentForm;
+use index::{FeedIndex, IndexUpkeep, IndexedFeed};
 use log::ChangeLog;
 use metrics::Metrics;
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
@@ -122,7 +123,7 @@ use rendition::{Renderer, Rendition};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
 use settings::SiteSettings;
-use shared_work::{LastMade, SingleFlight, WorkRequest, make_on_thread};
+use shared_work::{SingleFlight, WorkRequest, make_on_thread};
 use shares::{FairShares, Paces, Rate};
 use spool::Spool;
 use std::path::PathBuf;
@@ -190,16 +191,14 @@ struct AppState {
     documents: Arc<Documents>,
     /// What documents are written with, and where to.
     writing: (Renderer, Arc<Spool>),
-    contested: Contested,
     holdings: keeping::CountedHoldings,
-    overview: dashboard::Overview,
+    index: IndexUpkeep,
     comparisons: Arc<Semaphore>,
     pushes: Semaphore,
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
     pushing: FairShares<String>,
     log: Arc<ChangeLog>,
     sup: SupDocuments,
-    lists: opml::Lists,
     event_streams: EventStreams,
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
@@ -236,8 +235,6 @@ impl AppState {
         ));
         let admission = Arc::new(Admission::new(config.memory));
         let documents = Documents::new(config.memory, Arc::clone(&admission), metrics.clone());
-        let lists = opml::Lists::new(Arc::clone(&admission));
-        let contested = Contested::new(Arc::clone(&store));
         let log = Arc::new(ChangeLog::new(Arc::clone(&store)));
         Arc::new(Self {
             sup: SupDocuments::new(&config.periods),
@@ -258,17 +255,15 @@ impl AppState {
             settings: ArcSwap::from_pointee(reloadable),
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
-            overview: dashboard::Overview::new(Arc::clone(&admission)),
+            index: IndexUpkeep::default(),
             admission,
             documents,
             writing: (renderer, spool),
-            contested,
             holdings: keeping::nothing_counted(),
             comparisons: Arc::new(Semaphore::new(items::COMPARISONS_KIB)),
             pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
             pushing: FairShares::new(1),
             log,
-            lists,
             config,
             metrics,
             closing,

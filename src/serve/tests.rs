@@ -14,6 +14,7 @@ mod folders;
 mod freshness;
 mod golden;
 mod headers;
+mod index;
 mod large;
 mod metrics;
 mod openapi;

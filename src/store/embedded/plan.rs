@@ -71,7 +71,9 @@ pub(super) fn plan(
     change.state.revision = Revision(base.0 + 1);
     lineage::go_on(&mut change, state, mark);
 
-    let mut planner = ChangePlanner { change: &change, before, loaded, writes: Writes::new() };
+    let contested = state.map_or(0, |state| state.contested);
+    let mut planner =
+        ChangePlanner { change: &change, before, loaded, contested, writes: Writes::new() };
     let archived = planner.archives()?;
     planner.frame()?;
     planner.held()?;
@@ -80,7 +82,7 @@ pub(super) fn plan(
     planner.index()?;
     planner.redact_texts()?;
     planner.stubs()?;
-    let mut writes = planner.writes;
+    let ChangePlanner { mut writes, contested, .. } = planner;
     if floor.is_some() && change.tick.is_some() {
         writes.insert((Class::Marks, keys::of_kind(keys::PURGED, &change.feed)), None);
     }
@@ -91,6 +93,7 @@ pub(super) fn plan(
         versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
     });
     change.state.archives.bytes = archived;
+    change.state.contested = contested;
     let write = before.map_or(0, |head| head.write);
     Ok(PlannedCommit {
         writes,
@@ -168,6 +171,8 @@ struct ChangePlanner<'a> {
     change: &'a Change,
     before: Option<&'a StateRecord>,
     loaded: LoadedRecords,
+    /// How many items have conflicts.
+    contested: u32,
     writes: Writes,
 }
 
@@ -326,11 +331,16 @@ impl ChangePlanner<'_> {
             let newest = || feed.newest(item);
             Ok(version.with(version.data.clone().map_or_else(newest, Ok)?))
         });
-        item.conflicts = whole.collect::<Result<_, StoreError>>()?;
+        let whole = whole.collect::<Result<_, StoreError>>()?;
+        let was_contested = !std::mem::replace(&mut item.conflicts, whole).is_empty();
         let key = keys::contested(&feed.name, &item.known.id);
+        self.contested = self.contested.saturating_sub(u32::from(was_contested));
         match versions.is_empty() {
             true => self.remove(Class::Index, key),
-            false => self.set(Class::Index, key),
+            false => {
+                self.contested = self.contested.saturating_add(1);
+                self.set(Class::Index, key);
+            }
         }
         Ok(())
     }
@@ -457,6 +467,7 @@ impl ChangePlanner<'_> {
                 item.ok_or_else(|| feed.records.damaged(Class::Items, &key, "it is missing"))?;
             self.remove(Class::Index, keys::by_tick(&feed.name, item.known.tick, id));
             if !item.conflicts.is_empty() {
+                self.contested = self.contested.saturating_sub(1);
                 self.remove(Class::Index, keys::contested(&feed.name, id));
             }
             for (text, _) in feed.records.sizes(Class::Texts, &key)? {

@@ -5,7 +5,7 @@ use super::transfer::Importer;
 use crate::feed_locks::{FeedLock, FeedLocks};
 use crate::limits::VALUE_LIMIT;
 use crate::record::{IdentityRecord, StateRecord, decode, encode_plain};
-use crate::{Epoch, FeedList, StoreError};
+use crate::{ChangedFeeds, Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -65,6 +65,8 @@ type PublishedFeeds = HashMap<FeedName, Box<Published>>;
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
     feeds: RwLock<PublishedFeeds>,
+    /// The feeds of which another state is shown.
+    pub(super) changed: ChangedFeeds,
     /// Who changes which feed.
     writers: Arc<FeedLocks>,
     /// The gate of what is read over all feeds: records and poll states.
@@ -99,6 +101,7 @@ impl StoreShared {
         let noted = Mutex::new(clock.running());
         Self {
             feeds: RwLock::new(published(heads)),
+            changed: ChangedFeeds::default(),
             writers: Arc::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
@@ -144,6 +147,7 @@ impl StoreShared {
         epoch: Epoch,
     ) {
         *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = published(heads);
+        self.changed.note_all();
         *self.lock_list() = feeds.map(Arc::new);
         self.open_as(identity);
         // The committer may have broken off while it was shut.
@@ -199,6 +203,8 @@ impl StoreShared {
                 feeds.remove(feed);
             }
         }
+        drop(feeds);
+        self.changed.note(feed);
     }
 
     /// The gate of a feed's content, where anything was committed to it.
