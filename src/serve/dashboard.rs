@@ -33,7 +33,7 @@ async fn show<F: Future<Output = Result<Markup, StoreError>> + Send + 'static>(
     make: impl FnOnce(SharedState, Arc<FeedIndex>, Audience) -> F,
 ) -> Result<Markup, Problem> {
     let Viewer { room, audience, client, .. } = viewer;
-    let index = room.index().await?;
+    let index = room.whole_index().await?;
     let revision = Some(Revision(index.revision));
     let cost = u64::try_from(PAGE).unwrap_or(u64::MAX).saturating_mul(ROW);
     let work = Work::of_all(WorkKind::Standing);

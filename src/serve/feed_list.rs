@@ -133,7 +133,7 @@ pub(super) async fn list(
     client: Client,
     TypedQuery(query): TypedQuery<FeedListQuery>,
 ) -> Reply {
-    let (index, now) = (room.index().await?, room.clock.now());
+    let (index, now) = (room.whole_index().await?, room.clock.now());
     let found = index.feeds().filter(|feed| query.admits(feed, now));
     let page = FeedNamePage::cut(found.map(|feed| feed.name().clone()).collect(), &query);
     let cost = cost(&room, &page.names).await?;

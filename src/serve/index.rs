@@ -103,7 +103,15 @@ impl IndexedFeed {
 
     /// What it is called: in the reader's list, by its publisher, else its name here.
     pub(super) fn title(&self) -> String {
-        self.record.shown_title()
+        let label = self.record.shown_label(self.places().first().copied());
+        label.text.unwrap_or_else(|| self.name().to_string())
+    }
+
+    /// Where the reader's list has it, what comes first there first.
+    fn places(&self) -> Vec<&ListPlace> {
+        let mut places: Vec<&ListPlace> = self.record.enrolment.places.iter().collect();
+        places.sort_by(|one, other| one.path().cmp(other.path()));
+        places
     }
 
     /// The upstream's address as it may be shown; empty where it has none.
@@ -122,7 +130,7 @@ impl IndexedFeed {
 
     /// The folders that it is in, as a page shows them; empty for none.
     pub(super) fn folders(&self) -> impl Iterator<Item = String> {
-        self.record.enrolment.places.iter().map(folder_path)
+        self.places().into_iter().map(folder_path)
     }
 
     /// Whether it is there for readers: its addresses do not answer 410.
@@ -240,17 +248,26 @@ struct KeptIndex {
 }
 
 impl AppState {
-    /// All feeds as they stand.
+    /// All feeds as they stand; the polls of other gateways as they were known last.
     pub(super) async fn index(&self) -> Result<Arc<FeedIndex>, Problem> {
         let mut kept = self.index.0.lock().await;
-        let listing = self.directory.listing().await?;
-        kept.keep_up(self, &listing).await?;
+        kept.keep_up(self).await?;
+        Ok(Arc::clone(&kept.index))
+    }
+
+    /// The same, with the polls of other gateways as they stored them, and with what aggregates could not gather.
+    pub(super) async fn whole_index(&self) -> Result<Arc<FeedIndex>, Problem> {
+        let mut kept = self.index.0.lock().await;
+        kept.keep_up(self).await?;
+        kept.read_stored(self).await;
+        kept.gather(self).await?;
         Ok(Arc::clone(&kept.index))
     }
 }
 
 impl KeptIndex {
-    async fn keep_up(&mut self, room: &AppState, listing: &Listing) -> Result<(), Problem> {
+    async fn keep_up(&mut self, room: &AppState) -> Result<(), Problem> {
+        let listing = room.directory.listing().await?;
         // Before anything is read: what changes meanwhile is looked at the next time.
         let (states, changed_states) = room.store.changed_states().after(self.seen.0);
         let (polls, changed_polls) = room.operator.poller.changed().after(self.seen.1);
@@ -259,7 +276,7 @@ impl KeptIndex {
             None => listing.keys().cloned().collect(),
         };
         let is_same_list = Arc::ptr_eq(&self.list, listing.list());
-        let arranged = (!is_same_list).then(|| self.index.arranged(listing));
+        let arranged = (!is_same_list).then(|| self.index.arranged(&listing));
         let index = arranged.as_ref().unwrap_or(&self.index);
         if !is_same_list {
             let is_new = |feed: &&Arc<IndexedFeed>| {
@@ -296,8 +313,7 @@ impl KeptIndex {
         self.take_in(changed);
         self.seen = (states, polls);
         self.stored_until = self.stored_until.filter(|_| !is_unread);
-        self.read_stored(room).await;
-        self.gather(room, listing).await
+        Ok(())
     }
 
     fn take_in(&mut self, changed: Vec<IndexedFeed>) {
@@ -338,7 +354,7 @@ impl KeptIndex {
     }
 
     /// Looks what aggregates could not gather.
-    async fn gather(&mut self, room: &AppState, listing: &Listing) -> Result<(), Problem> {
+    async fn gather(&mut self, room: &AppState) -> Result<(), Problem> {
         let mut changed = Vec::new();
         for name in &self.aggregates {
             let Some(before) = self.index.get(name) else { continue };
@@ -350,7 +366,7 @@ impl KeptIndex {
                 (source.name().clone(), failure_words(*failures, error.as_deref()))
             });
             let failing = failing.collect();
-            let note = room.operator.gathering(name, sharing, listing.list(), &failing).await?;
+            let note = room.operator.gathering(name, sharing, &self.list, &failing).await?;
             let words = explain::ungathered(&note);
             let ungathered = (!words.is_empty()).then(|| words.join("; "));
             if before.ungathered != ungathered {

@@ -13,8 +13,8 @@ fn feed(index: &FeedIndex, feed: &str) -> Arc<IndexedFeed> {
 #[tokio::test]
 async fn a_feed_is_looked_at_again_once_it_has_changed() {
     let site = Site::new();
-    let first = site.room.index().await.unwrap();
-    assert!(Arc::ptr_eq(&first, &site.room.index().await.unwrap()), "nothing has changed");
+    let first = site.room.whole_index().await.unwrap();
+    assert!(Arc::ptr_eq(&first, &site.room.whole_index().await.unwrap()), "nothing has changed");
     let changes: [(&dyn Fn(), _, fn(&IndexedFeed) -> bool); 4] = [
         (&|| site.store.edit("news", |feed| feed.state.living = 99), false, |feed| {
             feed.figures.living == 99
@@ -37,7 +37,7 @@ async fn a_feed_is_looked_at_again_once_it_has_changed() {
     let mut last = first;
     for (change, is_in_list, is_shown) in changes {
         change();
-        let index = site.room.index().await.unwrap();
+        let index = site.room.whole_index().await.unwrap();
         assert!(is_shown(&feed(&index, "news")));
         assert!(Arc::ptr_eq(&feed(&last, "radio"), &feed(&index, "radio")));
         assert!(index.revision > last.revision);
@@ -45,7 +45,7 @@ async fn a_feed_is_looked_at_again_once_it_has_changed() {
         last = index;
     }
     site.store.remove_record(&name("news"));
-    assert!(site.room.index().await.unwrap().get(&name("news")).is_none());
+    assert!(site.room.whole_index().await.unwrap().get(&name("news")).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +56,7 @@ async fn what_another_gateway_stored_of_its_polls_is_believed_for_a_while() {
         site.store.set_poll(&PollState { failures, ..PollState::new(&name(feed), &url) });
     };
     let failures = async |of: &str| {
-        let index = site.room.index().await.unwrap();
+        let index = site.room.whole_index().await.unwrap();
         assert!(!feed(&index, of).is_polled_here);
         feed(&index, of).polling.failures
     };
