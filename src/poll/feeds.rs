@@ -7,6 +7,7 @@ use super::reason::{PlannedPoll, whole_seconds};
 use super::scheduler::feed::LiveFeed;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, PollState, Time};
@@ -14,6 +15,7 @@ use tidegate_status::{
     FeedSummary, FinishedPoll, FinishedProbe, PROBES_KEPT, ParsedNote, PollFailure, PollStatus,
     PollTotals, RejectedPushes,
 };
+use tidegate_store::ChangedFeeds;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -162,7 +164,47 @@ impl FeedPolling {
 }
 
 /// The place of a feed, which the scheduler and the table share.
-pub(super) type FeedCell = Mutex<FeedPolling>;
+pub(super) struct FeedCell {
+    polling: Mutex<FeedPolling>,
+    changed: Arc<ChangedFeeds>,
+}
+
+impl FeedCell {
+    /// Waits until nobody else has the feed.
+    pub(super) fn lock(&self) -> FeedGuard<'_> {
+        FeedGuard { polling: self.polling.lock(), is_changed: false, changed: &self.changed }
+    }
+}
+
+/// A feed that nobody else has. Where it is changed, that is noted when it is let go.
+pub(super) struct FeedGuard<'a> {
+    polling: MutexGuard<'a, FeedPolling>,
+    is_changed: bool,
+    changed: &'a ChangedFeeds,
+}
+
+impl Deref for FeedGuard<'_> {
+    type Target = FeedPolling;
+
+    fn deref(&self) -> &FeedPolling {
+        &self.polling
+    }
+}
+
+impl DerefMut for FeedGuard<'_> {
+    fn deref_mut(&mut self) -> &mut FeedPolling {
+        self.is_changed = true;
+        &mut self.polling
+    }
+}
+
+impl Drop for FeedGuard<'_> {
+    fn drop(&mut self) {
+        if self.is_changed {
+            self.changed.note(&self.polling.record.name);
+        }
+    }
+}
 
 /// How long changed poll states are gathered before they are written together.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
@@ -232,6 +274,8 @@ impl UnsavedFeeds {
 #[derive(Default)]
 pub(super) struct FeedTable {
     feeds: RwLock<BTreeMap<FeedName, Arc<FeedCell>>>,
+    /// The feeds whose polling stands otherwise, those that left included.
+    pub(super) changed: Arc<ChangedFeeds>,
     /// Nobody takes it while he has the lock of a feed.
     unsaved: Mutex<UnsavedFeeds>,
     /// There is more to be written, or it is to be written sooner.
@@ -244,9 +288,11 @@ impl FeedTable {
     /// Takes in a feed, in the place of one of its name.
     pub(super) fn insert(&self, record: Arc<FeedRecord>, memory: Memory) -> Arc<FeedCell> {
         let feed = record.name.clone();
-        let cell = Arc::new(Mutex::new(FeedPolling::new(record, memory)));
-        let old = self.feeds.write().insert(feed, Arc::clone(&cell));
+        let (polling, changed) = (FeedPolling::new(record, memory), Arc::clone(&self.changed));
+        let cell = Arc::new(FeedCell { polling: Mutex::new(polling), changed });
+        let old = self.feeds.write().insert(feed.clone(), Arc::clone(&cell));
         old.iter().for_each(|old| old.lock().pause());
+        self.changed.note(&feed);
         cell
     }
 
@@ -254,6 +300,7 @@ impl FeedTable {
     pub(super) fn remove(&self, feed: &FeedName) {
         let old = self.feeds.write().remove(feed);
         old.iter().for_each(|old| old.lock().pause());
+        self.changed.note(feed);
     }
 
     /// A feed that is polled.

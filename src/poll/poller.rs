@@ -19,7 +19,6 @@ use super::turns::Turns;
 use super::{PollSettings, RoundError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{FeedName, FeedRecord};
@@ -29,7 +28,7 @@ use tidegate_net::fetch::Services;
 use tidegate_status::{
     FeedSummary, PollResponse, PollStatus, PollTotals, PushResult, RejectedPush, WalkOrder,
 };
-use tidegate_store::Store;
+use tidegate_store::{ChangedFeeds, Store};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -356,8 +355,14 @@ impl Poller {
         self.context.table.get(feed).map(|cell| cell.lock().summarize())
     }
 
+    /// The feeds whose polling stands otherwise, or which are polled no more.
+    pub fn changed(&self) -> &ChangedFeeds {
+        &self.context.table.changed
+    }
+
     /// How all feeds' polling stands, in short.
-    pub fn summaries(&self) -> BTreeMap<FeedName, FeedSummary> {
+    #[cfg(test)]
+    pub(crate) fn summaries(&self) -> std::collections::BTreeMap<FeedName, FeedSummary> {
         let all = self.context.table.all().into_iter();
         all.map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
     }

@@ -31,7 +31,7 @@ pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
     let ask = room.admission.request(viewer.client, work, items);
     let (readers, audience) = readers::told_to(room, &viewer.audience, &record).await?;
     let (feed, revision) = (record.name.clone(), state.map(|state| state.revision));
-    let key = DocumentKey { audience, feed, kind: DocumentKind::About };
+    let key = DocumentKey { audience, feed: Some(feed), kind: DocumentKind::About };
     let make = || made(Arc::clone(room), record.clone(), readers);
     let content = room.documents.get(key, revision, ask, make).await?.text();
     let content = html! {
@@ -89,7 +89,7 @@ async fn made(
 
 fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
     let FeedDetail { feed: FeedAnswer { status, conflicts, .. }, events, state, .. } = detail;
-    let contested = conflicts.unwrap_or_default();
+    let contested = *conflicts;
     html! {
         p { (standing(status, state.as_ref())) }
         p { (text(&detail.why_beside_hold)) "." }

@@ -7,23 +7,18 @@ pub(super) use page::{begins, excerpt, is_outline, resolve};
 
 use super::items::{self, CompareBudget, Differences, FieldDifference};
 use super::{
-    AppState, Cache, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem, Query,
+    AppState, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem, Query,
     ReadQuery, Reply, ServedFeed, SharedState, Site, TypedQuery, Viewer, Work, WorkKind,
     WorkRequest, answers, html, item_page, unkept,
 };
-use crate::locked;
 use axum::body::Bytes;
 use maud::{PreEscaped, html};
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tidegate_core::model::{EndpointId, FeedName, Item, Markup, Revision, SyncId, Time, Version};
+use std::sync::Arc;
+use tidegate_core::model::{EndpointId, FeedName, Item, Markup, SyncId, Time, Version};
 use tidegate_core::xml::address::percent_encoded;
 use tidegate_judge::record::local;
 use tidegate_status::schema;
-use tidegate_store::{Store, StoreError};
-use tokio::time::timeout;
 use utoipa::ToSchema;
 
 /// How many items in conflict one answer shows.
@@ -32,11 +27,6 @@ const ITEMS_SHOWN: usize = 20;
 const LOSERS_SHOWN: usize = 12;
 /// How many losing versions one answer compares with their winners.
 const COMPARED: usize = 40;
-/// Of how many feeds it is remembered how many items are in conflict.
-const COUNTED_FEEDS: u64 = 100_000;
-/// How long somebody who looks at all feeds waits at most to hear which of them have items in conflict.
-pub(super) const CONTESTED_WITHIN: Duration = Duration::from_secs(2);
-
 /// In which form conflicts are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ConflictsForm {
@@ -49,62 +39,6 @@ pub(super) struct ConflictsForm {
 
 impl ConflictsForm {
     const JSON: Self = Self { is_json: true, is_signed_in: false, may_decide: false };
-}
-
-/// How many items are in conflict of the feeds that have such.
-pub(super) type ContestedFeeds = Arc<BTreeMap<FeedName, u32>>;
-
-/// How many items of feeds are in conflict.
-pub(super) struct Contested {
-    store: Arc<Store>,
-    counted: Cache<(FeedName, Revision), u32>,
-    /// Of all feeds, as the store told last.
-    last: Mutex<Option<ContestedFeeds>>,
-}
-
-impl Contested {
-    /// Nothing counted yet.
-    pub(super) fn new(store: Arc<Store>) -> Self {
-        let counted = Cache::of(COUNTED_FEEDS);
-        Self { store, counted, last: Mutex::default() }
-    }
-
-    /// How many items are in conflict of all feeds that have such. Where the store does not tell within `limit`, what
-    /// it told last is good enough; `None` where it never did.
-    pub(super) async fn feeds(&self, limit: Duration) -> Option<ContestedFeeds> {
-        match timeout(limit, self.count_all()).await {
-            Ok(Ok(counted)) => {
-                let counted = Arc::new(counted);
-                *locked(&self.last) = Some(Arc::clone(&counted));
-                Some(counted)
-            }
-            failed => {
-                tracing::debug!(?failed, "what is in conflict is told as it was known last");
-                locked(&self.last).clone()
-            }
-        }
-    }
-
-    async fn count_all(&self) -> Result<BTreeMap<FeedName, u32>, StoreError> {
-        let mut counted = BTreeMap::new();
-        for feed in self.store.contested_feeds().await? {
-            let count = self.count(&feed).await?;
-            counted.insert(feed, count);
-        }
-        Ok(counted)
-    }
-
-    /// How many items of a feed are in conflict. They are looked for once for each revision.
-    pub(super) async fn count(&self, feed: &FeedName) -> Result<u32, StoreError> {
-        let Some(state) = self.store.state(feed).await? else { return Ok(0) };
-        let key = (feed.clone(), state.revision);
-        if let Some(counted) = self.counted.get(&key) {
-            return Ok(*counted);
-        }
-        let count = u32::try_from(self.store.contested(feed).await?.len()).unwrap_or(u32::MAX);
-        self.counted.insert(key, count);
-        Ok(count)
-    }
 }
 
 /// Unresolved conflicts: a page, or data with `Accept: application/json`.
@@ -174,13 +108,14 @@ async fn answered(
     (feed, site): (&FeedName, &Arc<Site>),
     (after, form): (Option<SyncId>, ConflictsForm),
 ) -> Result<Bytes, Problem> {
-    let revision = room.store.state(feed).await?.map(|state| state.revision);
-    let shown = u64::from(room.contested.count(feed).await?)
+    let state = room.store.state(feed).await?;
+    let revision = state.as_ref().map(|state| state.revision);
+    let shown = u64::from(state.map_or(0, |state| state.contested))
         .min(u64::try_from(ITEMS_SHOWN).unwrap_or(u64::MAX));
     let work = Work::new(feed, WorkKind::Conflicts);
     let ask = WorkRequest { tells: true, ..room.admission.request(client, work, shown) };
     let kind = DocumentKind::Conflicts { after: after.clone(), form };
-    let key = DocumentKey { audience: site.key(), feed: feed.clone(), kind };
+    let key = DocumentKey { audience: site.key(), feed: Some(feed.clone()), kind };
     let make = || {
         let (room, feed, site) = (Arc::clone(room), feed.clone(), Arc::clone(site));
         async move {

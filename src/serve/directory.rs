@@ -42,11 +42,6 @@ impl Listing {
         &self.feeds
     }
 
-    /// What tells lists apart for as long as they are held.
-    pub(super) fn id(&self) -> usize {
-        Arc::as_ptr(&self.feeds).addr()
-    }
-
     /// The addresses that feeds have beside `/feeds/NAME`.
     pub(super) const fn places(&self) -> &Arc<FeedPlaces> {
         &self.places

@@ -3,9 +3,11 @@
 
 use super::address::ChangeFeedForm;
 use super::conflicts::ConflictsForm;
+use super::dashboard::DashboardQuery;
 use super::delta::Point;
 use super::item_list::ItemListQuery;
 use super::items::{ItemContent, ItemQuery};
+use super::opml::OpmlQuery;
 use super::{
     Admission, AudienceKey, Cache, DocumentForm, Metrics, Problem, ReadPlan, Rendition, ServedFeed,
     SingleFlight, ViewRequest, WorkRequest,
@@ -23,18 +25,19 @@ const TIMES: u64 = 4;
 const PAGE_FRESH: Duration = Duration::from_secs(60);
 const ABOUT_FRESH: Duration = Duration::from_secs(5);
 
-/// What a document is a function of, beside the revision of its feed: whatever changes what a feed shows raises that.
+/// What a document is a function of, beside the revision of its feed: whatever changes what a feed shows raises that. One
+/// over all feeds has none, and the revision of their index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DocumentKey {
     pub(super) audience: AudienceKey,
-    pub(super) feed: FeedName,
+    pub(super) feed: Option<FeedName>,
     pub(super) kind: DocumentKind,
 }
 
 impl ServedFeed {
     /// The key of a document that shows the feed with the addresses that its audience has.
     pub(super) fn key(&self, kind: DocumentKind) -> DocumentKey {
-        DocumentKey { audience: self.site.key(), feed: self.name.clone(), kind }
+        DocumentKey { audience: self.site.key(), feed: Some(self.name.clone()), kind }
     }
 
     /// What its documents are a function of by its upstream's address.
@@ -90,17 +93,30 @@ pub(super) enum DocumentKind {
         after: Option<SyncId>,
         form: ConflictsForm,
     },
+    /// A page of the overview.
+    Overview(DashboardQuery),
+    /// What changed lately in all feeds.
+    Recent,
+    /// All feeds as a list of subscriptions.
+    Subscriptions(OpmlQuery),
 }
 
 impl DocumentKind {
     /// How long it is shown again.
     const fn fresh(&self) -> Option<Duration> {
         match self {
-            Self::View { .. } | Self::Past { .. } | Self::Archive { .. } | Self::Changes(_) => None,
+            Self::View { .. }
+            | Self::Past { .. }
+            | Self::Archive { .. }
+            | Self::Changes(_)
+            | Self::Subscriptions(_) => None,
             Self::About => Some(ABOUT_FRESH),
-            Self::Reading | Self::Items { .. } | Self::Item { .. } | Self::Conflicts { .. } => {
-                Some(PAGE_FRESH)
-            }
+            Self::Reading
+            | Self::Items { .. }
+            | Self::Item { .. }
+            | Self::Conflicts { .. }
+            | Self::Overview(_)
+            | Self::Recent => Some(PAGE_FRESH),
         }
     }
 }
@@ -194,7 +210,7 @@ impl Documents {
 
     /// Lets go of all documents of a feed.
     pub(super) fn forget(&self, feed: &FeedName) {
-        let feed = feed.clone();
+        let feed = Some(feed.clone());
         self.kept.remove_all(move |key| key.feed == feed);
     }
 
@@ -285,7 +301,7 @@ mod tests {
     type Key = (DocumentKey, Option<Revision>);
 
     fn key(feed: &str, revision: u64) -> Key {
-        let (feed, kind) = (FeedName::new(feed).unwrap(), DocumentKind::Reading);
+        let (feed, kind) = (FeedName::new(feed).ok(), DocumentKind::Reading);
         let key = DocumentKey { audience: AudienceKey::Public, feed, kind };
         (key, Some(Revision(revision)))
     }

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::FeedName;
+use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_format::render::ViewKind;
 use tidegate_status::describe;
 use tidegate_status::schema::{self, words};
@@ -247,15 +247,13 @@ describe! {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Change)]
 struct ChangeLine {
-    #[schema(value_type = schema::FeedName)]
-    feed: String,
+    feed: FeedName,
     #[schema(value_type = ChangeKind)]
     kind: &'static str,
     /// The feed's document.
     url: String,
     /// `until` of the feed.
-    #[schema(value_type = schema::Time)]
-    tick: String,
+    tick: Tick,
     sup_id: Option<String>,
     update_id: String,
     revision: u64,
@@ -268,10 +266,10 @@ impl ChangeLine {
     fn new(site: &Site, announced: &LoggedChange) -> Self {
         let feed = &announced.feed;
         Self {
-            feed: feed.to_string(),
+            feed: feed.clone(),
             kind: if announced.versions == 0 { "feed" } else { "items" },
             url: site.view(feed, ViewKind::Reader, site.form(None, None)),
-            tick: announced.tick.to_string(),
+            tick: announced.tick,
             sup_id: site.sup_id(feed).map(|id| id.to_string()),
             update_id: announced.tick.update_id(),
             revision: announced.revision.0,
@@ -289,7 +287,7 @@ pub(super) struct EpochLine {
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = schema::Time, required = false)]
-    at: Option<String>,
+    at: Option<Time>,
     changes: Vec<ChangeLine>,
 }
 
@@ -423,7 +421,7 @@ impl LogFollower {
             self.at = Position::behind(self.log(), sealed.epoch);
             count += changes.len();
             if !changes.is_empty() {
-                let (id, at) = (self.at.to_string(), Some(sealed.at.to_string()));
+                let (id, at) = (self.at.to_string(), Some(sealed.at));
                 lines += &EpochLine { epoch: sealed.epoch.0, id, at, changes }.text();
             }
         }

@@ -2,18 +2,17 @@
 //! overview looks for.
 
 use super::answers::{FeedAnswer, answer};
-use super::conflicts::CONTESTED_WITHIN;
-use super::dashboard::{self, FeedFilter};
+use super::dashboard::FeedFilter;
 use super::paging::{self, NamedChoice as _};
 use super::{
-    API, BadRequest, Client, Problem, Query, ReadQuery, Reply, SharedState, TypedQuery, Work,
-    WorkKind,
+    API, BadRequest, Client, FeedIndex, IndexedFeed, Problem, Query, ReadQuery, Reply, SharedState,
+    TypedQuery, Work, WorkKind,
 };
 use axum::extract::State;
 use http::StatusCode;
 use serde::Serialize;
 use std::sync::Arc;
-use tidegate_core::model::FeedName;
+use tidegate_core::model::{FeedName, Time};
 use tidegate_status::describe;
 use tidegate_status::schema::words;
 use utoipa::{IntoParams, ToSchema};
@@ -65,9 +64,10 @@ impl ReadQuery for FeedListQuery {
 }
 
 impl FeedListQuery {
-    /// Whether feeds have to be looked at to know which are asked for.
-    const fn is_selective(&self) -> bool {
-        self.filter.is_some() || !self.search.is_empty()
+    /// Whether a feed is asked for.
+    fn admits(&self, feed: &IndexedFeed, now: Time) -> bool {
+        self.filter.is_none_or(|filter| filter.admits(feed, now))
+            && feed.text.contains(&self.search)
     }
 
     /// Whether a feed is behind the one that it begins after.
@@ -98,13 +98,16 @@ struct FeedNamePage {
 }
 
 impl FeedNamePage {
-    /// Those of the names, which are in order, that are behind `after`, at most `limit`.
-    fn cut(all: Vec<FeedName>, query: &FeedListQuery) -> Self {
-        let matches = all.len();
-        let mut names: Vec<FeedName> =
-            all.into_iter().filter(|name| query.is_behind(name)).collect();
+    /// The first of the names that are behind `after`, at most `limit`.
+    fn cut(mut names: Vec<FeedName>, query: &FeedListQuery) -> Self {
+        let matches = names.len();
+        names.retain(|name| query.is_behind(name));
         let has_more = names.len() > query.limit;
-        names.truncate(query.limit);
+        if has_more {
+            names.select_nth_unstable(query.limit);
+            names.truncate(query.limit);
+        }
+        names.sort_unstable();
         Self { names, matches, has_more }
     }
 }
@@ -130,14 +133,12 @@ pub(super) async fn list(
     client: Client,
     TypedQuery(query): TypedQuery<FeedListQuery>,
 ) -> Reply {
-    let all = match query.is_selective() {
-        true => dashboard::find(&room, client, &query.search, query.filter).await?,
-        false => room.directory.listing().await?.keys().cloned().collect(),
-    };
-    let page = FeedNamePage::cut(all, &query);
+    let (index, now) = (room.whole_index().await?, room.clock.now());
+    let found = index.feeds().filter(|feed| query.admits(feed, now));
+    let page = FeedNamePage::cut(found.map(|feed| feed.name().clone()).collect(), &query);
     let cost = cost(&room, &page.names).await?;
     let telling = Arc::clone(&room);
-    let listed = async move { listed(&telling, page, &query).await };
+    let listed = async move { listed(&telling, &index, page, &query).await };
     let work = Work::of_all(WorkKind::Standing);
     Ok(answer(StatusCode::OK, &room.admission.run(client, &work, cost, listed).await?))
 }
@@ -160,22 +161,18 @@ async fn cost(room: &SharedState, names: &[FeedName]) -> Result<u64, Problem> {
 
 async fn listed(
     room: &SharedState,
+    index: &FeedIndex,
     page: FeedNamePage,
     query: &FeedListQuery,
 ) -> Result<FeedListAnswer, Problem> {
-    let listing = room.directory.listing().await?;
-    let in_conflict = room.contested.feeds(CONTESTED_WITHIN).await;
     let mut feeds = Vec::with_capacity(page.names.len());
     // One that was purged meanwhile is left out.
     for status in room.operator.statuses(&page.names).await? {
-        let state = room.store.state(&status.name).await?;
-        let contested = in_conflict
-            .as_ref()
-            .map(|counted| counted.get(&status.name).copied().unwrap_or_default());
-        let record = listing.get(&status.name).map(|record| &**record);
-        let is_private = listing.private().contains(&status.name);
-        let now = room.clock.now();
-        feeds.push(FeedAnswer::new(status, record, state.as_ref(), contested, is_private, now));
+        let (state, now) = (room.store.state(&status.name).await?, room.clock.now());
+        let feed = index.get(&status.name);
+        let (record, is_private) =
+            (feed.map(|it| &*it.record), feed.is_some_and(|it| it.is_private));
+        feeds.push(FeedAnswer::new(status, record, state.as_ref(), is_private, now));
     }
     let next = page.names.last().filter(|_| page.has_more);
     let next = next.map(|last| room.site.at(&query.address_after(last)));

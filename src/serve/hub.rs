@@ -142,26 +142,20 @@ describe! {
 #[schema(as = Subscription)]
 pub(super) struct SubscriptionAnswer {
     id: String,
-    #[schema(value_type = schema::FeedName)]
     feed: FeedName,
     topic: String,
     manner: &'static str,
     callback_host: Option<String>,
     #[schema(value_type = SubscriptionState)]
     state: &'static str,
-    #[schema(value_type = Option<schema::Time>)]
     lease_ends: Option<Time>,
-    #[schema(value_type = Option<schema::Time>)]
     since: Option<Time>,
     signed: bool,
-    #[schema(value_type = Option<schema::Time>)]
     told: Option<Tick>,
     deliveries: u64,
-    #[schema(value_type = Option<schema::Time>)]
     last_delivery: Option<Time>,
     failures: u32,
     trouble: Option<String>,
-    #[schema(value_type = Option<schema::Time>)]
     next_attempt: Option<Time>,
     request: Option<RequestAnswer>,
 }
@@ -196,10 +190,8 @@ struct RequestAnswer {
     #[schema(value_type = RequestMode)]
     mode: &'static str,
     reason: Option<String>,
-    #[schema(value_type = schema::Time)]
     asked: Time,
     attempts: u32,
-    #[schema(value_type = schema::Time)]
     next_attempt: Time,
     trouble: Option<String>,
 }

@@ -158,7 +158,7 @@ async fn answered(
     let ask = room.admission.request(client, work, items);
     let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));
     let kind = DocumentKind::Items { query: query.clone(), is_json };
-    let key = DocumentKey { audience, feed: feed.clone(), kind };
+    let key = DocumentKey { audience, feed: Some(feed.clone()), kind };
     let make = || made(Arc::clone(room), feed.clone(), query, is_json);
     Ok(room.documents.get(key, revision, ask, make).await?.text())
 }

@@ -115,7 +115,7 @@ pub(super) async fn item(
     let ask = room.admission.request(viewer.client, work, 1);
     let kind = DocumentKind::Item { id: id.clone(), query: asked, is_json };
     let (audience, feed) = (record.site.key(), record.name.clone());
-    let key = DocumentKey { audience, feed, kind };
+    let key = DocumentKey { audience, feed: Some(feed), kind };
     let make = || make_document(Arc::clone(room), record.clone(), id.clone(), (asked, is_json));
     let document = room.documents.get(key, Some(revision), ask, make).await?;
     let content = match &*document {

@@ -16,8 +16,6 @@ use utoipa::ToSchema;
 /// Ages from here on are said to be for ever: a hundred years.
 const FOR_EVER: Duration = Duration::from_secs(36_525 * 86_400);
 
-}
-
 /// The part of the page about a feed.
 pub(super) fn part(
     (feed, missing): (&FeedName, u32),

@@ -1,6 +1,6 @@
 //! Everything that answers: feed views, item pages, the dashboard, administration. It reads the store and renders;
-//! it never polls. [`Operator`] has the `Poller`: administration asks it, and so do callbacks of hubs (`hub.rs`), probes,
-//! the dashboard and `origins/making.rs`. `hub.rs` and `webhook.rs` ask the hub. Addresses and headers are those of
+//! it never polls. [`Operator`] has the `Poller`: administration asks it, and so do callbacks of hubs (`hub.rs`), the index
+//! of feeds, probes, the dashboard and `origins/making.rs`. `hub.rs` and `webhook.rs` ask the hub. Addresses and headers are those of
 //! CONTRACT, Addresses.
 
 mod about;
@@ -32,6 +32,7 @@ mod feeds;
 mod forms;
 mod html;
 mod hub;
+mod index;
 mod item_list;
 mod items;
 mod keeping;
@@ -96,7 +97,6 @@ use budget::{Budget, BudgetShares, HeldBudget};
 use bytes::Bytes;
 use client::{Client, Peer, Proxies, UnnamedProxies};
 use conditional::{LastModified, unkept};
-use conflicts::Contested;
 use connections::Connection;
 use directory::{Directory, Listing};
 use documents::{DocumentKey, DocumentKind, Documents};
@@ -106,6 +106,7 @@ use extract::{
     WholeBody, unknown_item,
 };
 use forms::SentForm;
+use index::{FeedIndex, IndexUpkeep, IndexedFeed};
 use log::ChangeLog;
 use metrics::Metrics;
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
@@ -116,7 +117,7 @@ use readers::KnownReaders;
 use rendition::{Renderer, Rendition};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
-use shared_work::{LastMade, SingleFlight, WorkRequest, make_on_thread};
+use shared_work::{SingleFlight, WorkRequest, make_on_thread};
 use shares::{FairShares, Paces, Rate};
 use spool::Spool;
 use std::path::PathBuf;
@@ -189,15 +190,13 @@ struct AppState {
     documents: Arc<Documents>,
     /// What documents are written with, and where to.
     writing: (Renderer, Arc<Spool>),
-    contested: Contested,
-    overview: dashboard::Overview,
+    index: Arc<IndexUpkeep>,
     comparisons: Arc<Semaphore>,
     pushes: Arc<Semaphore>,
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
     pushing: Arc<FairShares<String>>,
     log: Arc<ChangeLog>,
     sup: SupDocuments,
-    lists: opml::Lists,
     event_streams: EventStreams,
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
@@ -269,7 +268,6 @@ impl AppState {
             origins: Origins::new(&origins, site.endpoint.as_str(), before.map(|it| &it.origins)),
             readers: KnownReaders::new(config.readers.clone()),
             sessions: Sessions::new(Arc::clone(&clock), &config.admin_token),
-            contested: Contested::new(Arc::clone(&store)),
             store,
             clock,
             operator,
@@ -280,8 +278,7 @@ impl AppState {
             rules,
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
-            overview: dashboard::Overview::new(Arc::clone(&admission)),
-            lists: opml::Lists::new(Arc::clone(&admission)),
+            index: kept(before.map(|before| &before.index), Arc::default),
             admission,
             documents,
             writing: (renderer, spool),

@@ -54,8 +54,6 @@ pub(super) struct Metrics {
     figures: Figures,
     process: Figures,
     registry: Arc<Registry>,
-    /// The turn of who counts feeds: one count is made at a time.
-    pub(super) counting: Arc<tokio::sync::Mutex<()>>,
     /// What handshakes are made with, where there are any.
     keys: Arc<Mutex<Option<Arc<TlsKeys>>>>,
 }
@@ -99,7 +97,6 @@ impl Metrics {
             figures,
             process,
             registry: Arc::new(registry),
-            counting: Arc::default(),
             keys: Arc::default(),
         }
     }

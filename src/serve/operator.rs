@@ -16,6 +16,7 @@ mod standing;
 pub use error::OperatorError;
 pub use export::{LeftOutCredentials, WrittenState, write_state};
 pub use gather::Gathered;
+pub(crate) use gathered::failure_words;
 pub use import::{ExistingFeeds, ImportedList, LIST_LIMIT, ListLine, decide, read_list};
 pub use items::Redacted;
 pub use list_feeds::SeenList;
@@ -25,7 +26,6 @@ pub(crate) use records::{is_filed, refuse_if_filed};
 use super::{AskedFeeds, Cache};
 use notes::NoteBoard;
 use records::{check_shared_feeds, known, taken};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_config::{Config, FeedSettings, Publish};
 use tidegate_core::clock::Clock;
@@ -36,7 +36,7 @@ use tidegate_judge::record as judge;
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::Hub;
 use tidegate_poll::{Poller, RoundError};
-use tidegate_status::{FeedStatus, FeedSummary, ListNote, PollResponse, WalkOrder};
+use tidegate_status::{FeedStatus, ListNote, PollResponse, WalkOrder};
 use tidegate_store::Store;
 use tokio::sync::{Mutex, Semaphore, watch};
 
@@ -85,8 +85,6 @@ pub struct Operator {
     pub lists: NoteBoard<ListNote>,
     /// What waits for a conclusion.
     absent: standing::AbsentItems,
-    /// What other gateways stored.
-    stored: standing::StoredSummaries,
 }
 
 impl Operator {
@@ -111,7 +109,6 @@ impl Operator {
             gathered: NoteBoard::default(),
             lists: NoteBoard::default(),
             absent: standing::AbsentItems::new(),
-            stored: standing::StoredSummaries::default(),
         }
     }
 
@@ -158,14 +155,6 @@ impl Operator {
             _ => "is not polled any more",
         };
         Err(OperatorError::Conflict(format!("the feed {feed} {why}")))
-    }
-
-    /// How the polling of each feed stands, in short.
-    pub async fn summaries(&self) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
-        let feeds = self.store.feed_list().await?;
-        let mut all = self.polling_summaries(&feeds).await?;
-        self.summarize_gathering(&mut all, &feeds).await?;
-        Ok(all)
     }
 
     /// One feed.

@@ -15,25 +15,22 @@ mod write;
 
 use super::conditional::http_date;
 use super::{
-    Admission, AppState, Audience, AudienceKey, Client, LastMade, LastModified, Listing, Problem,
-    Query, ReadQuery, Rendition, SharedState, SingleFlight, TypedQuery, Unchanged, Work, WorkKind,
+    AppState, Audience, Client, DocumentKey, DocumentKind, LastModified, Listing, Problem, Query,
+    ReadQuery, Rendition, SharedState, TypedQuery, Unchanged, Work, WorkKind, WorkRequest,
     make_on_thread,
 };
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
-use tidegate_core::model::{Format, Time};
+use tidegate_core::model::{Format, Revision, Time};
 use tidegate_format::render::{Container, ViewKind};
 use tidegate_store::StoreError;
 use tokio::runtime::Handle;
-use tokio::time::Instant;
 use write::{ListedFeed, until, write};
 
 /// The media type.
 const MEDIA_TYPE: &str = Container::Opml.media_type();
-/// How often a list is in memory while it is packed.
-const TIMES: u64 = 4;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,35 +65,6 @@ fn moment(text: &str) -> Option<Time> {
     Time::parse_rfc3339(text).ok().or_else(|| http_date(text))
 }
 
-/// The lists. Each is made once for all who ask for it at the same time. Those of everybody are shown again for a
-/// while, and collected anew then: nothing counts the changes of all feeds' states (the change log has only those that
-/// made a tick).
-pub(super) struct Lists {
-    /// By what is asked for, and the list of feeds: who just added one takes no part in what was begun before.
-    flights: SingleFlight<(AudienceKey, OpmlQuery, usize), Rendition>,
-    here: EverybodysList,
-    upstream: EverybodysList,
-}
-
-/// A list of everybody.
-#[derive(Default)]
-struct EverybodysList {
-    collected: LastMade<Vec<ListedFeed>>,
-    whole: LastMade<Rendition>,
-}
-
-impl Lists {
-    /// Nothing is made yet.
-    pub(super) fn new(admission: Arc<Admission>) -> Self {
-        let flights = SingleFlight::new(admission);
-        Self { flights, here: EverybodysList::default(), upstream: EverybodysList::default() }
-    }
-
-    const fn of(&self, asked: OpmlQuery) -> &EverybodysList {
-        if asked.upstream { &self.upstream } else { &self.here }
-    }
-}
-
 /// All feeds as a list of subscriptions (OPML).
 #[utoipa::path(get, path = "/subscriptions.opml", operation_id = "subscriptionList", responses(
     (status = 200, description = "The list.", body = String, content_type = "text/x-opml", headers(("ETag"))),
@@ -108,50 +76,40 @@ pub(super) async fn document(
     TypedQuery(asked): TypedQuery<OpmlQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    // Before the list is read: what changes meanwhile makes another one.
+    let revision = Revision(room.index().await?.list_revision);
     let listing = room.directory.listing().await?;
-    if asked.since.is_none()
-        && audience.is_public()
-        && let Some(whole) = room.lists.of(asked).whole.get(listing.list())
-    {
-        return Ok(answer(&whole, &headers));
-    }
     let feeds = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let work = Work::of_all(WorkKind::Subscriptions);
-    let ask = room.admission.request(client, work, feeds);
-    let make = || make(Arc::clone(&room), (Arc::clone(&listing), audience.clone()), asked);
-    let rendition = room.lists.flights.get(&(audience.key(), asked, listing.id()), ask, make).await;
-    Ok(answer(&*rendition?, &headers))
+    let tells = asked == OpmlQuery::ALL && audience.is_public();
+    let ask = WorkRequest { tells, ..room.admission.request(client, work, feeds) };
+    let kind = DocumentKind::Subscriptions(asked);
+    let key = DocumentKey { audience: audience.key(), feed: None, kind };
+    let make = || make(Arc::clone(&room), listing, audience, asked);
+    let list = room.documents.get(key, Some(revision), ask, make).await?;
+    let list = list.encoded().ok_or(StoreError::Closed)?;
+    Ok(list.answer(&headers, Some(LastModified::seen(list.shown, Time::MAX))))
 }
 
 /// Makes a list where that keeps nobody waiting: all feeds are looked at.
 async fn make(
     room: SharedState,
-    (listing, audience): (Arc<Listing>, Audience),
+    listing: Arc<Listing>,
+    audience: Audience,
     asked: OpmlQuery,
-) -> Result<Arc<Rendition>, Problem> {
+) -> Result<Rendition, Problem> {
     let runtime = Handle::current();
     make_on_thread("the list of subscriptions", move || {
-        let (begun, list) = (Instant::now(), room.lists.of(asked));
-        let is_public = audience.is_public();
-        let kept = is_public.then(|| list.collected.get(listing.list())).flatten();
-        let entries = match kept {
-            Some(kept) => kept,
-            None => {
-                // States are in memory, so that nothing is waited for.
-                let entries = collect(&room, (&listing, &audience), asked.upstream);
-                let entries = Arc::new(runtime.block_on(entries)?);
-                if is_public {
-                    list.collected.keep(listing.list(), begun, &entries);
-                }
-                entries
-            }
-        };
-        let made = pack(&room, &audience, &entries, asked)?;
-        if is_public && asked.since.is_none() {
-            // Of the others there are as many as seconds.
-            list.whole.keep(listing.list(), begun, &made);
-        }
-        Ok(made)
+        // States are in memory, so that nothing is waited for.
+        let entries = runtime.block_on(collect(&room, (&listing, &audience), asked.upstream))?;
+        let query = if asked.upstream { "?upstream=1" } else { "" };
+        let whole = audience.site().at(&format!("/subscriptions.opml{query}"));
+        let text = write(&entries, asked, room.store.endpoint(), &whole);
+        let shown = until(&entries).unwrap_or(Time::MIN).min(room.clock.now());
+        Ok(Rendition::build_quickly(text, MEDIA_TYPE, shown)?.with([
+            (header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache")),
+            (header::VARY, HeaderValue::from_static("Accept-Encoding")),
+        ]))
     })
     .await
 }
@@ -192,32 +150,6 @@ async fn collect(
         entries.push(ListedFeed { record: Arc::clone(record), address, site: page, sup });
     }
     Ok(entries)
-}
-
-/// Writes and packs a list. Slow: call it where blocking is allowed.
-fn pack(
-    room: &AppState,
-    audience: &Audience,
-    entries: &[ListedFeed],
-    asked: OpmlQuery,
-) -> Result<Arc<Rendition>, Problem> {
-    let query = if asked.upstream { "?upstream=1" } else { "" };
-    let whole = audience.site().at(&format!("/subscriptions.opml{query}"));
-    let text = write(entries, asked, room.store.endpoint(), &whole);
-    let shown = until(entries).unwrap_or(Time::MIN).min(room.clock.now());
-    if asked == OpmlQuery::ALL && audience.is_public() {
-        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_mul(TIMES);
-        room.admission.took(Work::of_all(WorkKind::Subscriptions), bytes);
-    }
-    let rendition = Rendition::build_quickly(text, MEDIA_TYPE, shown)?.with([
-        (header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache")),
-        (header::VARY, HeaderValue::from_static("Accept-Encoding")),
-    ]);
-    Ok(Arc::new(rendition))
-}
-
-fn answer(rendition: &Rendition, asked: &HeaderMap) -> Response {
-    rendition.answer(asked, Some(LastModified::seen(rendition.shown, Time::MAX)))
 }
 
 #[cfg(test)]

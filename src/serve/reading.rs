@@ -61,7 +61,7 @@ pub(super) async fn page(
     let ask = room.admission.request(client, work, u64::from(state.current));
     let (readers, audience) = readers::told_to(room, viewing, record).await?;
     let (feed, revision) = (record.name.clone(), Some(state.revision));
-    let key = DocumentKey { audience, feed, kind: DocumentKind::Reading };
+    let key = DocumentKey { audience, feed: Some(feed), kind: DocumentKind::Reading };
     let make = || made(Arc::clone(room), record.name.clone());
     let content = room.documents.get(key, revision, ask, make).await?.text();
     let title = record.shown_title();

@@ -6,9 +6,7 @@
 
 use super::auth::demand;
 use super::forms::{OwnForm, wrong_token};
-use super::{
-    AdminToken, AppState, Client, Problem, Query, SharedState, TypedQuery, Viewer, forms, html,
-};
+use super::{AdminToken, AppState, Problem, Query, SharedState, TypedQuery, Viewer, forms, html};
 use axum::extract::State;
 use axum::response::Response;
 use data_encoding::BASE64URL_NOPAD;

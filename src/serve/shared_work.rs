@@ -5,10 +5,8 @@ use super::{Admission, Client, Problem, Work, locked};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
-use tidegate_store::{FeedList, StoreError};
+use tidegate_store::StoreError;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 /// Who asks, for what, and what that may take.
 pub(super) struct WorkRequest {
@@ -153,63 +151,9 @@ pub(super) async fn make_on_thread<T: Send + 'static>(
     made.unwrap_or_else(|error| Err(Problem::not_made(what, error)))
 }
 
-/// How long what was made of all feeds is given again, at least, and as many times as long as it took: whoever asks,
-/// and however often, takes a twentieth of a processor. What took long may have waited for the store.
-const LEAST_AGE: Duration = Duration::from_secs(1);
-const MOST_AGE: Duration = Duration::from_secs(30);
-const AGE: u32 = 20;
-
-/// What was made of all feeds for everybody, until it is old or the list of feeds is another one.
-pub(super) struct LastMade<T>(Mutex<Option<Made<T>>>);
-
-/// The list that something was made of, until when it may be given again, and what was made.
-type Made<T> = (Arc<FeedList>, Instant, Arc<T>);
-
-impl<T> Default for LastMade<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<T> LastMade<T> {
-    /// What was made of this list, where it may be given again.
-    pub(super) fn get(&self, feeds: &Arc<FeedList>) -> Option<Arc<T>> {
-        let last = locked(&self.0);
-        let (of, until, made) = last.as_ref()?;
-        (Arc::ptr_eq(of, feeds) && Instant::now() < *until).then(|| Arc::clone(made))
-    }
-
-    /// Keeps what was made of this list, since `begun`.
-    pub(super) fn keep(&self, feeds: &Arc<FeedList>, begun: Instant, made: &Arc<T>) {
-        let age = begun.elapsed().saturating_mul(AGE).clamp(LEAST_AGE, MOST_AGE);
-        let until = Instant::now() + age;
-        *locked(&self.0) = Some((Arc::clone(feeds), until, Arc::clone(made)));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn what_was_made_of_all_feeds_takes_a_part_of_the_time_and_ends_with_the_list() {
-        let (last, feeds) = (LastMade::default(), Arc::new(FeedList::default()));
-        let other = Arc::new(FeedList::default());
-        for (took, lasts) in [
-            (Duration::ZERO, LEAST_AGE),
-            (LEAST_AGE / 2, LEAST_AGE / 2 * AGE),
-            (60 * LEAST_AGE, MOST_AGE),
-        ] {
-            let begun = Instant::now();
-            tokio::time::advance(took).await;
-            last.keep(&feeds, begun, &Arc::new(took));
-            assert!(last.get(&other).is_none());
-            tokio::time::advance(lasts - Duration::from_millis(1)).await;
-            assert_eq!(last.get(&feeds).as_deref(), Some(&took));
-            tokio::time::advance(Duration::from_millis(1)).await;
-            assert!(last.get(&feeds).is_none());
-        }
-    }
 
     #[test]
     fn a_flight_that_all_have_left_is_not_kept() {

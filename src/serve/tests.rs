@@ -15,6 +15,7 @@ mod freshness;
 mod golden;
 mod handover;
 mod headers;
+mod index;
 mod large;
 mod metrics;
 mod openapi;

@@ -7,6 +7,7 @@ use super::auth::too_many_tokens;
 use super::change_feed::compared_versions;
 use super::hub::SubscriptionAnswer;
 use super::negotiate::Encoding;
+use super::operator::refuse_if_filed;
 use super::problem::ProblemCause;
 use super::query::is_plain;
 use super::rendition::BodyContent;
@@ -20,14 +21,12 @@ use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::sync::Arc;
-use tidegate_core::model::{
-    Event, EventKind, FeedName, FeedRecord, FeedSource, FeedStanding, Tick,
-};
+use tidegate_core::model::{Event, EventKind, FeedName, FeedRecord, FeedStanding, Tick};
 use tidegate_core::websub::{Manner, Secret, webhook};
 use tidegate_format::render::ViewKind;
 use tidegate_poll::hub::{Hub, HubDocument, NoHubDocument, TopicRequest};
+use tidegate_status::describe;
 use tidegate_status::schema::text;
-use tidegate_status::{describe, schema};
 use tidegate_store::{EVENTS_KEPT, KnownGateway, StoreError};
 use url::Url;
 use utoipa::ToSchema;
@@ -145,15 +144,6 @@ async fn found(room: &SharedState, name: FeedName) -> Result<(Hub, Arc<FeedRecor
     Ok((hub.clone(), Arc::clone(record)))
 }
 
-fn refuse_if_filed(record: &FeedRecord) -> Result<(), Problem> {
-    match record.source {
-        FeedSource::Api => Ok(()),
-        FeedSource::File | FeedSource::CommandLine => {
-            Err(OperatorError::ConfiguredByFile(record.name.clone()).into())
-        }
-    }
-}
-
 describe! {
     /// Where changes go.
     WebhookSettings: object("url", text().description(Some("An absolute address, http or https."))).property(
@@ -169,7 +159,6 @@ describe! {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Webhook)]
 struct WebhookAnswer {
-    #[schema(value_type = schema::FeedName)]
     feed: FeedName,
     webhook: Option<SubscriptionAnswer>,
     /// The secret that was made, in this answer alone.
@@ -211,17 +200,13 @@ pub(super) async fn put(
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
     let (url, secret) = read(body)?;
-    let made = match &secret {
-        Some(_) => None,
-        None => Some(random_secret()?),
-    };
-    let Some(signing) = secret.or_else(|| made.clone()) else {
-        return Err(Problem::parameter("secret", "secret is missing"));
-    };
-    hub.set_webhook(&record.name, Some((url, signing))).await?;
-    let secret = made.map(|made| made.reveal().to_owned());
+    let made = if secret.is_none() { Some(random_secret()?) } else { None };
+    let told = made.as_ref().map(|made| made.reveal().to_owned());
+    if let Some(secret) = secret.or(made) {
+        hub.set_webhook(&record.name, Some((url, secret))).await?;
+    }
     let webhook = WebhookAnswer::new(&hub, &record.name);
-    Ok(answer(StatusCode::OK, &WebhookAnswer { secret, ..webhook }))
+    Ok(answer(StatusCode::OK, &WebhookAnswer { secret: told, ..webhook }))
 }
 
 /// Ends the deliveries.

@@ -102,8 +102,6 @@ pub struct FeedSummary {
     pub moved_to: Option<String>,
     /// Whether its hub is not believed, so that it is polled as if there were none.
     pub is_hub_distrusted: bool,
-    /// What an aggregate could not gather; `None` for other feeds.
-    pub gathered: Option<GatherNote>,
 }
 
 impl FeedSummary {

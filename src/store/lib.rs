@@ -6,6 +6,7 @@
 mod applied_origins;
 mod assemble;
 mod boot_time;
+mod changed_feeds;
 mod check;
 mod condition;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::applied_origins::AppliedOrigins;
 pub use self::boot_time::since_boot;
+pub use self::changed_feeds::ChangedFeeds;
 pub use self::condition::{FreeBytes, StoreCondition, StoreStop, TakenBytes};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, FreshStore, compact,

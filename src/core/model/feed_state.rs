@@ -86,6 +86,8 @@ pub struct FeedState {
     pub living: u32,
     /// Tombstones kept.
     pub tombstones: u32,
+    /// Items in conflict. Set by the store on commit.
+    pub contested: u32,
     /// How many items left the ledger.
     pub evictions: Evictions,
     /// How many sync ids were minted in this feed.

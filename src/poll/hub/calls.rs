@@ -230,7 +230,6 @@ mod tests {
     use super::*;
     use crate::host_queue::HostQueue;
     use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
-    use crate::politeness::HostRules;
     use crate::testing::owners::gateway;
     use std::sync::Arc;
     use tidegate_core::clock::ManualClock;

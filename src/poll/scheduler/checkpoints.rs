@@ -145,6 +145,7 @@ async fn take_over_leases(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HostQueue;
     use crate::memory::Memory;
     use crate::testing::double::{JudgeDouble, NOW, name, record, store_of};
     use crate::testing::gateway::Publisher;

@@ -49,6 +49,7 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         current: 1,
         living: 1,
         tombstones: 0,
+        contested: 0,
         evictions: tidegate_core::model::Evictions::default(),
         sync_ids_issued: 1,
         archives: Chain::default(),

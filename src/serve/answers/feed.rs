@@ -34,8 +34,8 @@ pub(crate) struct FeedAnswer {
     listed: Option<Listed>,
     on_demand: Option<MadeFeed>,
     state: Option<StateAnswer>,
-    /// Items with unresolved conflicts; null where the database does not tell.
-    pub(crate) conflicts: Option<u32>,
+    /// Items with unresolved conflicts.
+    pub(crate) conflicts: u32,
     /// Since when its polls fail; null where the last one did not.
     failing_since: Option<Time>,
     /// When its publisher was last read without a failure.
@@ -47,13 +47,11 @@ pub(crate) struct FeedAnswer {
 }
 
 impl FeedAnswer {
-    /// What is known of a feed without its ledger; `record`: as the list of subscriptions has it; `conflicts`: how
-    /// many items are in conflict, where that is known.
+    /// What is known of a feed without its ledger; `record`: as the list of subscriptions has it.
     pub(crate) fn new(
         status: FeedStatus,
         record: Option<&FeedRecord>,
         state: Option<&FeedState>,
-        conflicts: Option<u32>,
         private: bool,
         now: Time,
     ) -> Self {
@@ -66,7 +64,7 @@ impl FeedAnswer {
             listed: record.map(Listed::new),
             on_demand: record.and_then(|record| record.on_demand.as_ref()).map(MadeFeed::from),
             state: state.map(|state| StateAnswer::new(state, status.pending_absences)),
-            conflicts,
+            conflicts: state.map_or(0, |state| state.contested),
             failing_since: status.polling.failing_since(),
             last_read: status.polling.last_read,
             last_error: status.polling.error().map(str::to_owned),

@@ -1,9 +1,9 @@
 //! The dashboard as a page: sums and problems first, then the feeds.
 
-use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals, OverviewFeed};
-use super::{EVENTS_READ, OverviewFeeds};
+use super::list::{DashboardQuery, FeedFilter, FeedOrder, ListPage, ListTotals};
+use super::{EVENTS_READ, IndexedFeed};
 use crate::html::{self, ago, text};
-use crate::paging;
+use crate::{explain, paging};
 use maud::{Markup, html};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,27 +15,29 @@ const PLACES_SHOWN: usize = 4;
 /// How many feeds with problems are named above all others.
 const PROBLEMS_SHOWN: usize = 8;
 
-/// The page within its frame. `events`: of each feed of the list, newest first.
-pub(super) fn content(
-    known: &OverviewFeeds,
+/// The page within its frame. `problems`: the feeds that somebody should look at; `events`: of each feed of the list,
+/// newest first.
+pub(super) fn content<'a>(
+    totals: &ListTotals,
+    problems: impl Iterator<Item = &'a IndexedFeed>,
     query: &DashboardQuery,
     list: &ListPage<'_>,
     events: &[Vec<Event>],
     polls: &PollTotals,
+    now: Time,
 ) -> Markup {
-    let totals = &known.totals;
     html! {
         @if totals.shown_by(FeedFilter::All) == 0 && totals.shown_by(FeedFilter::Gone) == 0 { (none_yet()) } @else {
             (numbers(totals, polls))
             // Who filters has them in the table.
-            @if query.filter == FeedFilter::All && query.page == 1 { (problems(known)) }
+            @if query.filter == FeedFilter::All && query.page == 1 { (needs_a_look(problems, totals, now)) }
             section aria-labelledby="feeds" {
                 h2 #feeds { "Feeds" }
                 (search(query, totals))
                 @if list.feeds.is_empty() {
                     p.empty { "No feed matches. " a href="/" { "Show all feeds" } }
                 } @else {
-                    (table(&list.feeds, events, query.order == FeedOrder::List, known.now))
+                    (table(&list.feeds, events, query.order == FeedOrder::List, now))
                 }
                 (list.place.links("feeds", |number| {
                     DashboardQuery { page: number, ..query.clone() }.address()
@@ -83,18 +85,22 @@ fn numbers(totals: &ListTotals, polls: &PollTotals) -> Markup {
 }
 
 /// Feeds that somebody should look at, each with what is wrong.
-fn problems(known: &OverviewFeeds) -> Markup {
+fn needs_a_look<'a>(
+    feeds: impl Iterator<Item = &'a IndexedFeed>,
+    totals: &ListTotals,
+    now: Time,
+) -> Markup {
     let filter = FeedFilter::Problems;
-    let all = known.totals.shown_by(filter);
+    let all = totals.shown_by(filter);
     let query = DashboardQuery { filter, ..DashboardQuery::default() };
     html! {
         @if all > 0 {
             section.problems aria-labelledby="problems" {
                 h2 #problems { "Needs a look" }
-                ul { @for feed in known.feeds.iter().filter(|feed| filter.admits(feed)).take(PROBLEMS_SHOWN) {
+                ul { @for feed in feeds.take(PROBLEMS_SHOWN) {
                     li {
-                        a href={ "/feeds/" (feed.name) "/about" } { (text(&feed.title)) } " "
-                        (trouble(feed, known.now))
+                        a href={ "/feeds/" (feed.name()) "/about" } { (text(&feed.title())) } " "
+                        (trouble(feed, now))
                     }
                 } }
                 @if all > PROBLEMS_SHOWN {
@@ -106,24 +112,24 @@ fn problems(known: &OverviewFeeds) -> Markup {
 }
 
 /// What is wrong with a feed.
-fn trouble(feed: &OverviewFeed, now: Time) -> Markup {
-    let about = |anchor: &str| format!("/feeds/{}/about{anchor}", feed.name);
+fn trouble(feed: &IndexedFeed, now: Time) -> Markup {
+    let about = |anchor: &str| format!("/feeds/{}/about{anchor}", feed.name());
     html! {
-        @if feed.is_failing {
+        @if feed.is_failing() {
             span.pill.bad { "failing" } span.quiet {
                 " " (feed.polling.failures) " in a row"
                 @if let Some(error) = &feed.polling.error { ": " (text(error)) }
             } " "
         }
-        @if let Some(held) = &feed.held {
+        @if let Some(held) = &feed.figures.held {
             a.pill.warn href=(about("#held")) { "held" } span.quiet { " " (text(held)) } " "
         }
-        @if feed.contested > 0 {
-            a.pill.bad href={ "/feeds/" (feed.name) "/conflicts" } {
-                (feed.contested) " in conflict"
+        @if feed.figures.contested > 0 {
+            a.pill.bad href={ "/feeds/" (feed.name()) "/conflicts" } {
+                (feed.figures.contested) " in conflict"
             } " "
         }
-        @if let Some(gap) = feed.gap {
+        @if let Some(gap) = feed.polling.gaps.lately(now) {
             a.pill.warn href=(about("")) { "items may have been missed" } " "
             span.quiet { (ago(gap, now)) } " "
         }
@@ -143,9 +149,12 @@ fn search(query: &DashboardQuery, totals: &ListTotals) -> Markup {
     paging::search_form("/", &query.search, "Title, name, address, folder", &choices)
 }
 
-fn table(feeds: &[&OverviewFeed], events: &[Vec<Event>], is_by_folder: bool, now: Time) -> Markup {
+fn table(feeds: &[&IndexedFeed], events: &[Vec<Event>], is_by_folder: bool, now: Time) -> Markup {
+    let folders: Vec<String> =
+        feeds.iter().map(|feed| feed.folders().next().unwrap_or_default()).collect();
     // A heading stands before a feed whose folder is another one than that of the feed before.
-    let before = std::iter::once("").chain(feeds.iter().map(|feed| &*feed.folder));
+    let before = std::iter::once("").chain(folders.iter().map(String::as_str));
+    let folders = folders.iter().zip(before);
     html! {
         table.feeds {
             thead { tr {
@@ -153,10 +162,10 @@ fn table(feeds: &[&OverviewFeed], events: &[Vec<Event>], is_by_folder: bool, now
                 th scope="col" { "Changes, 30 days" } th scope="col" { "Last change" }
                 th scope="col" { "Polled" } th.number scope="col" { "Items" }
             } }
-            tbody { @for ((feed, events), before) in feeds.iter().zip(events).zip(before) {
-                @if is_by_folder && feed.folder != before {
+            tbody { @for ((feed, events), (folder, before)) in feeds.iter().zip(events).zip(folders) {
+                @if is_by_folder && folder != before {
                     tr.folder { th.folder colspan="6" scope="colgroup" {
-                        @if feed.folder.is_empty() { "In no folder" } @else { (text(&feed.folder)) }
+                        @if folder.is_empty() { "In no folder" } @else { (text(folder)) }
                     } }
                 }
                 (row(feed, events, now))
@@ -165,49 +174,52 @@ fn table(feeds: &[&OverviewFeed], events: &[Vec<Event>], is_by_folder: bool, now
     }
 }
 
-fn row(feed: &OverviewFeed, events: &[Event], now: Time) -> Markup {
-    let name = &feed.name;
+fn row(feed: &IndexedFeed, events: &[Event], now: Time) -> Markup {
+    let (name, title, address) = (feed.name(), feed.title(), feed.address());
+    let IndexedFeed { record, figures, polling, .. } = feed;
     html! { tr {
         td.feed {
-            (html::monogram(&feed.title))
+            (html::monogram(&title))
             div {
-                a.title href={ "/feeds/" (name) "/about" } { (text(&feed.title)) }
+                a.title href={ "/feeds/" (name) "/about" } { (text(&title)) }
                 div.quiet {
                     a href={ "/feeds/" (name) } { "feed" } " · "
                     a href={ "/feeds/" (name) "/sync" } { "sync" } " · "
                     a href={ "/feeds/" (name) "/complete" } { "complete" }
-                    @if feed.title != name.as_str() { " · " (name) }
+                    @if title != name.as_str() { " · " (name) }
                 }
-                @if let Some(words) = &feed.made { div.quiet { (text(words)) } }
-                @if !feed.address.is_empty() { div.quiet { (text(&feed.address)) } }
-                @if let Some(moved) = &feed.moved_to { div.quiet { "moved to " (text(moved)) } }
-                @for folder in feed.also.iter().take(PLACES_SHOWN) {
+                @if let Some(words) = explain::made(&record.options.sharing, record.has_upstream()) {
+                    div.quiet { (text(&words)) }
+                }
+                @if !address.is_empty() { div.quiet { (text(&address)) } }
+                @if let Some(moved) = feed.moved_to() { div.quiet { "moved to " (text(&moved)) } }
+                @for folder in feed.folders().skip(1).take(PLACES_SHOWN) {
                     div.quiet { "also in "
-                        @if folder.is_empty() { "no folder" } @else { (text(folder)) } }
+                        @if folder.is_empty() { "no folder" } @else { (text(&folder)) } }
                 }
             }
         }
         td.state {
-            @match feed.standing {
-                FeedStanding::Active if !feed.has_problem() => span.pill.good { "active" },
+            @match record.standing {
+                FeedStanding::Active if !feed.has_problem(now) => span.pill.good { "active" },
                 FeedStanding::Active => {},
                 other => span.pill { (other.name()) },
             }
             @if feed.is_private { " " a.pill href={ "/feeds/" (name) "/about" } { "private" } " " }
             (trouble(feed, now))
-            @if let Some(decides) = feed.decides {
+            @if let Some(decides) = figures.decides {
                 div.quiet { a href={ "/feeds/" (name) "/about#missing" } { "something is decided" }
                     " " (ago(decides, now)) }
             }
         }
         td data-label="Changes, 30 days" { (sparkline(events, EVENTS_READ, now)) }
         td data-label="Last change" {
-            @match feed.changed { Some(tick) => (ago(tick.time(), now)), None => span.quiet { "none yet" } }
+            @match figures.changed { Some(tick) => (ago(tick.time(), now)), None => span.quiet { "none yet" } }
         }
         td data-label="Polled" {
-            @match (feed.polling.last_poll, feed.polling.next_poll) {
-                (None, None) if feed.address.is_empty() => span.quiet { "–" },
-                (None, None) if feed.polling.is_elsewhere => span.quiet { "by another gateway" },
+            @match (polling.last_poll, polling.next_poll) {
+                (None, None) if address.is_empty() => span.quiet { "–" },
+                (None, None) if polling.is_elsewhere => span.quiet { "by another gateway" },
                 (None, None) => span.quiet { "never" },
                 (last, next) => {
                     @match last { Some(at) => (ago(at, now)), None => "not yet" }
@@ -216,8 +228,8 @@ fn row(feed: &OverviewFeed, events: &[Event], now: Time) -> Markup {
             }
         }
         td.number data-label="Items" {
-            (feed.current) " current"
-            div.quiet { (feed.living) " kept, " (feed.tombstones) " deleted" }
+            (figures.current) " current"
+            div.quiet { (figures.living) " kept, " (figures.tombstones) " deleted" }
         }
     } }
 }

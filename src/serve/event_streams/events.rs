@@ -6,11 +6,11 @@ use crate::{
     Audience, BadRequest, Client, Connection, Gone, HeldBudget, Problem, Query, SharedState, unkept,
 };
 use axum::Extension;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use futures_util::StreamExt as _;
-use futures_util::stream::{iter, poll_fn};
+use futures_util::stream::{once, unfold};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -18,16 +18,12 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_core::model::Time;
 use tidegate_store::ClosedEpoch;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How often a silent stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a client may take nothing of its stream before it is cut.
-const STALL: Duration = Duration::from_secs(30);
-/// How many pieces wait to be taken.
-const PIECES: usize = 1;
 /// How long a stream lasts; its client comes back and goes on where it was.
 const LIFE: Duration = Duration::from_secs(10 * 60);
 /// How soon a client comes back, in milliseconds.
@@ -93,19 +89,14 @@ pub(crate) async fn events(
             () = sleep(LIFE) => {}
         }
     };
-    let (pieces, mut written) = mpsc::channel(PIECES);
     let (said, sent) = (log.at, Instant::now());
     let stream = EventStream { log, epochs: VecDeque::new(), said, sent, _place: place };
-    tokio::spawn(async move {
-        tokio::select! {
-            Ended = stream.write_to(&pieces) => {}
-            () = pieces.closed() => {}
-        }
+    let pieces = unfold(stream, |mut stream| async move {
+        let piece = stream.next_piece().await?;
+        Some((piece, stream))
     });
-    // Once it is over nothing more is given, not even what waits to be taken.
-    let written = poll_fn(move |context| written.poll_recv(context)).take_until(over);
-    let written = iter([Bytes::from(begin)]).chain(written);
-    Ok(streaming(Body::from_stream(written.map(Ok::<_, Infallible>))))
+    let pieces = once(async { begin }).chain(pieces.take_until(over));
+    Ok(streaming(Body::from_stream(pieces.map(Ok::<_, Infallible>))))
 }
 
 /// Whether an `EventSource` asks for a stream.
@@ -129,19 +120,16 @@ fn streaming(body: Body) -> Response {
     response
 }
 
-/// Why a stream ends.
-struct Ended;
-
 /// A change with its place, as the data of an event.
 #[derive(Debug, Serialize)]
 struct ChangeEvent {
     epoch: u64,
-    at: String,
+    at: Time,
     #[serde(flatten)]
     change: ChangeLine,
 }
 
-/// What writes one stream as its client takes it, and holds its place.
+/// What a stream goes on from. Nothing of it is read before its client takes more.
 struct EventStream {
     log: LogFollower,
     /// Epochs that were read, of which not everything was sent.
@@ -154,50 +142,42 @@ struct EventStream {
 }
 
 impl EventStream {
-    /// Writes until there is nothing to go on with, or its client takes nothing.
-    async fn write_to(mut self, pieces: &mpsc::Sender<Bytes>) -> Ended {
+    /// The next piece, as soon as there is something to say; `None`: the stream ends.
+    async fn next_piece(&mut self) -> Option<String> {
         loop {
-            let piece = match self.write().await {
-                Ok(piece) if piece.is_empty() => continue,
-                Ok(piece) => piece,
-                Err(ended) => return ended,
+            if !self.log.goes_on().await.is_ok_and(|goes_on| goes_on) {
+                return None;
+            }
+            let piece = match self.epochs.front().cloned() {
+                Some(sealed) => self.write_epoch(&sealed).await?,
+                None => self.follow().await?,
             };
-            match timeout(STALL, pieces.send(piece.into())).await {
-                Ok(Ok(())) => self.sent = Instant::now(),
-                Ok(Err(_)) => return Ended,
-                Err(_) => {
-                    tracing::debug!("an event stream whose client took nothing was cut");
-                    return Ended;
-                }
+            if !piece.is_empty() {
+                self.sent = Instant::now();
+                return Some(piece);
             }
         }
     }
 
-    /// What is there to be said now, as soon as there may be something.
-    async fn write(&mut self) -> Result<String, Ended> {
-        if !self.log.goes_on().await.is_ok_and(|goes_on| goes_on) {
-            return Err(Ended);
-        }
-        if let Some(sealed) = self.epochs.front().cloned() {
-            return self.write_epoch(&sealed).await;
-        }
+    /// Reads the epochs that follow, or waits for them; what is to be said meanwhile.
+    async fn follow(&mut self) -> Option<String> {
         match self.log.next().await {
             Ok(epochs) => self.epochs = epochs.into(),
             Err(problem) => return self.reset(&problem),
         }
         if !self.epochs.is_empty() {
-            return Ok(String::new());
+            return Some(String::new());
         }
         tokio::select! {
-            () = self.log.told() => Ok(String::new()),
+            () = self.log.told() => Some(String::new()),
             () = sleep_until(self.sent + HEARTBEAT) => self.heartbeat().await,
-            changed = self.log.newest.changed() => changed.map(|()| String::new()).map_err(|_| Ended),
+            changed = self.log.newest.changed() => changed.ok().map(|()| String::new()),
         }
     }
 
     /// What the client is told of an epoch, or of the rest of it: as much as fits into a piece.
-    async fn write_epoch(&mut self, sealed: &ClosedEpoch) -> Result<String, Ended> {
-        let listing = self.log.room.directory.listing().await.map_err(|_| Ended)?;
+    async fn write_epoch(&mut self, sealed: &ClosedEpoch) -> Option<String> {
+        let listing = self.log.room.directory.listing().await.ok()?;
         let behind = Position::behind(self.log.log(), sealed.epoch);
         let (mut piece, mut said, mut at) = (String::new(), self.said, behind);
         for (place, change) in self.log.wanted(sealed, &listing) {
@@ -208,7 +188,7 @@ impl EventStream {
             let is_last = place + 1 == sealed.changes.len();
             said = if is_last { behind } else { behind.within(place + 1) };
             let change = ChangeLine::new(self.log.audience.site(), change);
-            let single = ChangeEvent { epoch: sealed.epoch.0, at: sealed.at.to_string(), change };
+            let single = ChangeEvent { epoch: sealed.epoch.0, at: sealed.at, change };
             // Texts and numbers always serialise, and JSON of one line is data of one line.
             let data = serde_json::to_string(&single).unwrap_or_default();
             let _ = write!(piece, "event: change\nid: {said}\ndata: {data}\n\n");
@@ -217,16 +197,16 @@ impl EventStream {
         if at == behind {
             self.epochs.pop_front();
         }
-        Ok(piece)
+        Some(piece)
     }
 
     /// Says that what followed the client's id cannot be given, and goes on from the newest. Where that is not known now,
     /// the stream ends: its client comes back where it was.
-    fn reset(&mut self, why: &Problem) -> Result<String, Ended> {
+    fn reset(&mut self, why: &Problem) -> Option<String> {
         if why.status() != StatusCode::GONE {
             let why = why.detail();
             tracing::debug!(why, "an event stream ends that could not read the change log");
-            return Err(Ended);
+            return None;
         }
         let newest = Position::newest(self.log.log());
         let data = serde_json::json!({
@@ -235,22 +215,22 @@ impl EventStream {
             "reason": why.detail(),
         });
         (self.log.at, self.said) = (newest, newest);
-        Ok(format!("event: reset\nid: {newest}\ndata: {data}\n\n"))
+        Some(format!("event: reset\nid: {newest}\ndata: {data}\n\n"))
     }
 
     /// A comment; with an id where other feeds' changes moved the place on, so that a client of a
     /// quiet feed does not come back with one that is too old. Where the database of several gateways cannot be seen,
     /// the stream ends instead: its client goes on at a gateway that sees it.
-    async fn heartbeat(&mut self) -> Result<String, Ended> {
+    async fn heartbeat(&mut self) -> Option<String> {
         if let Err(error) = self.log.room.store.catch_up().await {
             tracing::debug!(%error, "an event stream ends that would not be told of changes");
-            return Err(Ended);
+            return None;
         }
         let mut beat = ": still here\n".to_owned();
         if self.said != self.log.at {
             self.said = self.log.at;
             let _ = writeln!(beat, "id: {}", self.said);
         }
-        Ok(beat + "\n")
+        Some(beat + "\n")
     }
 }

@@ -6,13 +6,14 @@
 //! Linux says so in `/proc`; elsewhere nothing is told.
 
 use super::{ByLabel, ConstHistogram, Figure, Metrics, counter, gauge, whole};
+use crate::IndexedFeed;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use std::fs;
 use std::time::Duration;
-use tidegate_core::model::{FeedRecord, FeedStanding, Time};
-use tidegate_status::{FeedSummary, PollTotals, TicksAhead};
+use tidegate_core::model::{FeedStanding, Time};
+use tidegate_status::{PollTotals, tick_lead};
 use tidegate_store::StoreCondition;
 
 /// Sums over feeds.
@@ -37,12 +38,15 @@ pub(crate) struct FeedCounts {
     pub(super) lag: Duration,
     /// How long ago the feed was read that was read longest ago.
     pub(super) oldest_read: Duration,
+    /// How far the tick is ahead of the clock that is ahead most, where that is much.
+    pub(super) tick_lead: Duration,
 }
 
 impl FeedCounts {
-    /// Adds how a feed stands that is stored: whether a document of it is held, and how many of its items are in
-    /// conflict.
-    pub(crate) fn add_stored(&mut self, record: &FeedRecord, is_held: bool, contested: u32) {
+    /// Adds a feed. How its polling stands counts where this gateway polls it.
+    pub(crate) fn add(&mut self, feed: &IndexedFeed, now: Time) {
+        let IndexedFeed { record, figures, polling, .. } = feed;
+        self.tick_lead = self.tick_lead.max(tick_lead(figures.changed, now).unwrap_or_default());
         match record.standing {
             FeedStanding::Active => self.active += 1,
             FeedStanding::Paused => self.paused += 1,
@@ -51,36 +55,38 @@ impl FeedCounts {
                 return;
             }
         }
-        self.held += usize::from(is_held);
-        self.in_conflict += usize::from(contested > 0);
-        self.items_in_conflict = self.items_in_conflict.saturating_add(contested);
-    }
-
-    /// Adds how the polling of a feed stands that this gateway polls.
-    pub(crate) fn add_polling(&mut self, record: &FeedRecord, summary: &FeedSummary, now: Time) {
-        if record.standing == FeedStanding::Gone {
+        self.held += usize::from(figures.held.is_some());
+        self.in_conflict += usize::from(figures.contested > 0);
+        self.items_in_conflict = self.items_in_conflict.saturating_add(figures.contested);
+        if !feed.is_polled_here {
             return;
         }
-        self.with_gaps += usize::from(summary.gaps.lately(now).is_some());
-        self.in_flight += usize::from(summary.is_in_flight);
+        self.with_gaps += usize::from(polling.gaps.lately(now).is_some());
+        self.in_flight += usize::from(polling.is_in_flight);
         if record.standing != FeedStanding::Active || !record.has_upstream() {
             return;
         }
         self.polled += 1;
-        self.failing += usize::from(summary.is_failing(record));
-        self.stale += usize::from(summary.stale_after.is_some_and(|after| now > after));
-        if let Some(due) = summary.next_poll.filter(|due| *due < now) {
+        self.failing += usize::from(feed.is_failing());
+        self.stale += usize::from(polling.stale_after.is_some_and(|after| now > after));
+        if let Some(due) = polling.next_poll.filter(|due| *due < now) {
             self.waiting += 1;
             self.lag = self.lag.max(now.since(due));
         }
-        let age = summary.read.map(|read| now.since(read));
+        let age = polling.read.map(|read| now.since(read));
         self.oldest_read = self.oldest_read.max(age.unwrap_or_default());
     }
 }
 
 impl Metrics {
-    /// Says how the polling of the feeds that this gateway polls stands.
-    pub(crate) fn polling(&self, counts: &FeedCounts) {
+    /// Says how feeds and their polling stand.
+    pub(crate) fn feeds(&self, counts: &FeedCounts) {
+        let standings = [
+            (FeedStanding::Active, counts.active),
+            (FeedStanding::Paused, counts.paused),
+            (FeedStanding::Gone, counts.gone),
+        ];
+        let standings = standings.map(|(standing, feeds)| (standing.name(), whole(feeds)));
         let figures = vec![
             gauge("feeds_polled", "Feeds that this gateway polls", counts.polled),
             gauge("feeds_failing", "Polled feeds whose last poll failed", counts.failing),
@@ -109,19 +115,6 @@ impl Metrics {
                 counts.oldest_read.as_secs(),
             )
             .of(Unit::Seconds),
-        ];
-        self.figures.set("polling", figures);
-    }
-
-    /// Says how feeds stand in the store, and how far ticks are ahead of the clock.
-    pub(crate) fn stored(&self, counts: &FeedCounts, ahead: &TicksAhead) {
-        let standings = [
-            (FeedStanding::Active, counts.active),
-            (FeedStanding::Paused, counts.paused),
-            (FeedStanding::Gone, counts.gone),
-        ];
-        let standings = standings.map(|(standing, feeds)| (standing.name(), whole(feeds)));
-        let figures = vec![
             Figure::new("feeds", "Feeds by standing", ByLabel("standing", Vec::from(standings))),
             gauge(
                 "feeds_held",
@@ -131,16 +124,9 @@ impl Metrics {
             gauge(
                 "tick_lead",
                 "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour",
-                ahead.lead().as_secs(),
+                counts.tick_lead.as_secs(),
             )
             .of(Unit::Seconds),
-        ];
-        self.figures.set("stored", figures);
-    }
-
-    /// Says which feeds have items in conflict.
-    pub(crate) fn in_conflict(&self, counts: &FeedCounts) {
-        let figures = vec![
             gauge(
                 "feeds_in_conflict",
                 "Feeds with items that have unresolved conflicts",
@@ -148,7 +134,7 @@ impl Metrics {
             ),
             gauge("items_in_conflict", "Items with unresolved conflicts", counts.items_in_conflict),
         ];
-        self.figures.set("conflicts", figures);
+        self.figures.set("feeds", figures);
     }
 
     /// Takes over what the operator's side counted since the start.
@@ -300,8 +286,9 @@ impl Metrics {
 mod tests {
     use super::*;
     use crate::metrics::MetricsFormat;
-    use tidegate_core::model::{FeedName, FeedSource};
-    use tidegate_status::PollGaps;
+    use std::sync::Arc;
+    use tidegate_core::model::{FeedName, FeedRecord, FeedSource};
+    use tidegate_status::{FeedSummary, PollGaps};
 
     const NOW: i64 = 1_795_000_000;
 
@@ -318,10 +305,12 @@ mod tests {
 
     fn counted(feeds: &[(FeedStanding, &str, FeedSummary, (bool, u32))]) -> FeedCounts {
         let mut counts = FeedCounts::default();
-        for (standing, url, summary, more) in feeds {
-            let (record, (is_held, contested)) = (record(*standing, url), *more);
-            counts.add_stored(&record, is_held, contested);
-            counts.add_polling(&record, summary, at(0));
+        for (standing, url, polling, (is_held, contested)) in feeds {
+            let mut feed = IndexedFeed::new(&Arc::new(record(*standing, url)), false);
+            feed.figures.held = is_held.then(|| "empty".into());
+            feed.figures.contested = *contested;
+            (feed.polling, feed.is_polled_here) = (polling.clone(), true);
+            counts.add(&feed, at(0));
         }
         counts
     }

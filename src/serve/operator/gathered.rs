@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedRecord, FeedStanding, Hold, SharingOptions, SyncId};
 use tidegate_judge::record::LeftOut;
-use tidegate_status::{FeedStatus, FeedSummary, GatherNote, SourceTrouble};
+use tidegate_status::{FeedStatus, GatherNote, SourceTrouble};
 use tidegate_store::FeedList;
 
 /// Feeds whose polls fail, and why, in words.
 type FailingFeeds = BTreeMap<FeedName, String>;
 
-fn failure_words(failures: u32, error: Option<&str>) -> String {
+/// Why nothing new comes from a source whose polls fail.
+pub(crate) fn failure_words(failures: u32, error: Option<&str>) -> String {
     format!("its polls fail, {failures} in a row: {}", error.unwrap_or_default())
 }
 
@@ -87,26 +88,6 @@ impl Operator {
         Ok(())
     }
 
-    /// The same in the summaries of all feeds.
-    pub(super) async fn summarize_gathering(
-        &self,
-        all: &mut BTreeMap<FeedName, FeedSummary>,
-        feeds: &FeedList,
-    ) -> Result<(), OperatorError> {
-        let failing = all.iter().filter(|(_, summary)| summary.failures > 0);
-        let failing = failing.map(|(name, summary)| {
-            (name.clone(), failure_words(summary.failures, summary.error.as_deref()))
-        });
-        let failing: FailingFeeds = failing.collect();
-        for (name, record) in
-            feeds.iter().filter(|(_, record)| record.options.sharing.is_aggregate())
-        {
-            let note = self.gathering(name, &record.options.sharing, feeds, &failing).await?;
-            all.entry(name.clone()).or_default().gathered = Some(note);
-        }
-        Ok(())
-    }
-
     /// Which of these feeds fail, and why.
     async fn failing_of(
         &self,
@@ -122,8 +103,8 @@ impl Operator {
         Ok(failing.collect())
     }
 
-    /// What an aggregate could not gather.
-    async fn gathering(
+    /// What an aggregate could not gather. `failing`: which of its sources fail, and why.
+    pub(crate) async fn gathering(
         &self,
         aggregate: &FeedName,
         sharing: &SharingOptions,

@@ -4,7 +4,6 @@ use super::{Operator, OperatorError, list_feeds};
 use crate::Cache;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_core::model::{
     FeedName, FeedOptions, FeedRecord, FeedStanding, FeedState, Hold, LedgerEntry, PollState,
     Revision,
@@ -12,17 +11,6 @@ use tidegate_core::model::{
 use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
 use tidegate_status::{FeedStatus, FeedSummary, HubNote, PollStatus};
 use tidegate_store::FeedList;
-use tokio::sync::Mutex;
-use tokio::time::Instant;
-
-/// Of more feeds of other gateways than this, what was read is believed for [`BELIEVED`].
-const FEW: usize = 1000;
-/// For how long what was read of many feeds is believed.
-const BELIEVED: Duration = Duration::from_secs(10);
-
-/// What was read last of many feeds that other gateways poll, and when.
-#[derive(Default)]
-pub(super) struct StoredSummaries(Mutex<Option<(Instant, BTreeMap<FeedName, FeedSummary>)>>);
 
 impl Operator {
     /// How these feeds stand, in their order. `feeds`: all that there are.
@@ -50,7 +38,7 @@ impl Operator {
             Some((record.name.clone(), self.poller.status(&record.name)?))
         };
         let mut all: BTreeMap<FeedName, PollStatus> = records.iter().filter_map(own).collect();
-        let elsewhere = self.known_elsewhere(records.iter(), |name| all.contains_key(name));
+        let elsewhere = self.known_elsewhere(records, |name| all.contains_key(name));
         let mut stored = self.stored_states(&elsewhere).await?;
         for record in elsewhere {
             if let Some(state) = stored.remove(&record.name) {
@@ -60,21 +48,10 @@ impl Operator {
         Ok(all)
     }
 
-    /// How the polling of all feeds stands, in short, but for what aggregates gather.
-    pub(super) async fn polling_summaries(
-        &self,
-        feeds: &FeedList,
-    ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
-        let mut all = self.poller.summaries();
-        let elsewhere = self.known_elsewhere(feeds.values(), |name| all.contains_key(name));
-        all.extend(self.stored_summaries(&elsewhere, FEW).await?);
-        Ok(all)
-    }
-
     /// Those of these feeds of which another gateway knows how their polling stands, and this one does not.
-    fn known_elsewhere<'a>(
+    fn known_elsewhere(
         &self,
-        records: impl Iterator<Item = &'a Arc<FeedRecord>>,
+        records: &[Arc<FeedRecord>],
         is_known_here: impl Fn(&FeedName) -> bool,
     ) -> Vec<Arc<FeedRecord>> {
         if self.store.gateways().is_none() {
@@ -84,7 +61,7 @@ impl Operator {
             let is_kept = record.has_upstream() && record.standing != FeedStanding::Gone;
             is_kept && !is_known_here(&record.name)
         };
-        records.filter(is_elsewhere).map(Arc::clone).collect()
+        records.iter().filter(is_elsewhere).map(Arc::clone).collect()
     }
 
     /// What is stored of the polling of these feeds, read at once.
@@ -100,31 +77,8 @@ impl Operator {
         Ok(states.into_iter().map(|state| (state.feed.clone(), state)).collect())
     }
 
-    /// The same in short. `few`: of more feeds, what was read lately is not read again.
-    async fn stored_summaries(
-        &self,
-        records: &[Arc<FeedRecord>],
-        few: usize,
-    ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
-        if records.len() <= few {
-            return self.read_summaries(records).await;
-        }
-        // Those that ask meanwhile wait for one reading.
-        let mut last = self.stored.0.lock().await;
-        if let Some((_, read)) = last.as_ref().filter(|(at, _)| at.elapsed() < BELIEVED) {
-            let known = |record: &Arc<FeedRecord>| {
-                Some((record.name.clone(), read.get(&record.name)?.clone()))
-            };
-            if let Some(all) = records.iter().map(known).collect() {
-                return Ok(all);
-            }
-        }
-        let at = Instant::now();
-        let summaries = self.read_summaries(records).await?;
-        Ok(last.insert((at, summaries)).1.clone())
-    }
-
-    async fn read_summaries(
+    /// The same in short, of each of them.
+    pub(crate) async fn stored_summaries(
         &self,
         records: &[Arc<FeedRecord>],
     ) -> Result<BTreeMap<FeedName, FeedSummary>, OperatorError> {
@@ -317,12 +271,11 @@ mod tests {
         let some = two.statuses(&unknown).await.unwrap();
         assert_eq!(some.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["c", "b"]);
 
-        let summaries = two.summaries().await.unwrap();
-        let told = |feed: &str| {
-            let summary = &summaries[&name(feed)];
-            (summary.is_failing(&record(feed)), summary.error.is_some(), summary.is_elsewhere)
-        };
-        assert_eq!((told("a"), told("c")), ((true, true, true), (false, false, false)));
+        let records = ["a", "b"].map(|feed| Arc::new(record(feed)));
+        let stored = two.stored_summaries(&records).await.unwrap();
+        assert_eq!(stored.len(), 2);
+        let summary = &stored[&name("a")];
+        assert!(summary.is_failing(&records[0]) && summary.error.is_some() && summary.is_elsewhere);
         // Each feed is counted by one gateway.
         let own = |of: &Operator| {
             let mut own = vec!["a", "b", "c"];
@@ -330,30 +283,5 @@ mod tests {
             own
         };
         assert_eq!((own(&one), own(&two)), (vec!["a", "b"], vec!["c"]));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_was_read_of_many_feeds_is_believed_for_a_while() {
-        let (_one, two) = two_gateways().await;
-        let service = service(&two);
-        let records = ["a", "b"].map(|feed| Arc::new(record(feed)));
-        let failures = async |records: &[Arc<FeedRecord>]| {
-            let read = service.stored_summaries(records, 0).await.unwrap();
-            assert_eq!(read.len(), records.len());
-            read[&name("a")].failures
-        };
-        let store = |failures| {
-            let state = two.store.poll_state("a").unwrap();
-            two.store.set_poll(&PollState { failures, ..state });
-        };
-        store(7);
-        assert_eq!(failures(&records[..1]).await, 7);
-        store(8);
-        assert_eq!(failures(&records[..1]).await, 7);
-        assert_eq!(failures(&records).await, 8, "of one of them nothing was read");
-        store(9);
-        assert_eq!(failures(&records[..1]).await, 8);
-        tokio::time::advance(BELIEVED).await;
-        assert_eq!(failures(&records).await, 9);
     }
 }

@@ -377,11 +377,11 @@ async fn one_client_has_its_share_of_the_event_streams() {
     assert_eq!(other, "retry: 2000\nid: 2");
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_takes_nothing_is_cut_and_only_so_many_come_in() {
+#[tokio::test]
+async fn only_so_many_event_streams_are_open() {
     let site = site();
-    let free = || site.room.event_streams.open_streams();
-    assert_eq!(free(), 0);
+    let open = || site.room.event_streams.open_streams();
+    assert_eq!(open(), 0);
     let mut readers = Vec::new();
     for number in 0..STREAMS_AT_ONCE {
         let client = u8::try_from(number / 16).unwrap();
@@ -392,16 +392,8 @@ async fn who_takes_nothing_is_cut_and_only_so_many_come_in() {
     let said = full.block().await.unwrap();
     assert!(said.starts_with("retry: 20000\nid: 2\n: 256 event streams are open"), "{said}");
     assert_eq!(full.block().await, None);
-    tokio::time::sleep(Duration::from_secs(29)).await;
-    assert_eq!(free(), STREAMS_AT_ONCE);
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(free(), 0, "each had more to take than waits for it");
-    // What was written before is still there to be taken; then the stream ends.
-    let mut blocks = 0;
-    while readers[0].block().await.is_some() {
-        blocks += 1;
-    }
-    assert!((1..5).contains(&blocks), "{blocks}");
+    readers.pop();
+    assert_eq!(open(), STREAMS_AT_ONCE - 1);
     Reader::new(&site, "/events", "0").await;
 }
 

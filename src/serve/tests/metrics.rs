@@ -1,9 +1,7 @@
 //! `/metrics`: what is counted, that no label names a feed or an address, and its two formats.
 
-use super::doubles::record;
 use super::private::{ANN, SECRET, announcing, store};
 use super::*;
-use tidegate_core::model::FeedStanding;
 
 #[tokio::test]
 async fn metrics_count_by_route_and_never_by_address() {
@@ -42,62 +40,22 @@ async fn metrics_count_by_route_and_never_by_address() {
     assert!(!metrics.contains("BREW"));
 }
 
-/// What is in memory is told all the same, and no scrape waits behind another.
+/// What is told of feeds is in memory.
 #[tokio::test(start_paused = true)]
 async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {
-    let told = async |site: &Site| text(site.get("/metrics").await).await;
-    let active = "tidegate_feeds{standing=\"active\"} 3\n";
     let site = Site::over(TestStore::far());
-    assert!(told(&site).await.contains(active));
+    site.store.feed_list().await.unwrap();
     let _held = site.store.hold_reads().await;
     for feed in ["news", "new", "still"] {
         site.polling.forget(&doubles::name(feed));
     }
     let begun = tokio::time::Instant::now();
-    let scrapes = [told(&site), told(&site), told(&site)];
-    for metrics in futures_util::future::join_all(scrapes).await {
-        metrics.assert_shows(&["tidegate_feeds_polled 1\n", active]);
-    }
+    text(site.get("/metrics").await).await.assert_shows(&[
+        "tidegate_feeds_polled 1\n",
+        "tidegate_feeds{standing=\"active\"} 3\n",
+        "tidegate_feeds_in_conflict 0\n",
+    ]);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-
-    // Which feeds have items in conflict was never told.
-    let early = Site::over(TestStore::far());
-    early.store.feed_list().await.unwrap();
-    let _held = early.store.hold_reads().await;
-    let begun = tokio::time::Instant::now();
-    for metrics in futures_util::future::join_all([told(&early), told(&early), told(&early)]).await
-    {
-        assert!(metrics.contains("tidegate_feeds_polled 3\n"), "{metrics}");
-    }
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    // What is in memory is counted all the same.
-    assert!(told(&early).await.contains(active));
-}
-
-/// A scrape is answered at once; what is counted of the feeds comes with a later one.
-#[tokio::test(start_paused = true)]
-async fn many_feeds_are_counted_while_scrapes_are_answered() {
-    let site = Site::new();
-    for n in 0..10_000 {
-        site.store.set_record(&record(&format!("many-{n}"), FeedStanding::Active));
-    }
-    let active = "tidegate_feeds{standing=\"active\"} ";
-    let told = async || text(site.get("/metrics").await).await;
-    let begun = tokio::time::Instant::now();
-    for _ in 0..2 {
-        let metrics = told().await;
-        assert!(!metrics.contains(active), "{metrics}");
-    }
-    assert!(begun.elapsed() < Duration::from_millis(400), "{:?}", begun.elapsed());
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let counted = told().await;
-    assert!(counted.contains(&format!("{active}10003\n")), "{counted}");
-    // One more is told once all were counted again.
-    site.store.set_record(&record("one-more", FeedStanding::Active));
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(told().await.contains(&format!("{active}10003\n")));
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(told().await.contains(&format!("{active}10004\n")));
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ fn what_is_not_polled_is_not_said_to_be() {
 }
 
 fn feed_json(status: &FeedStatus) -> serde_json::Value {
-    answers::value(&answers::FeedAnswer::new(status.clone(), None, None, Some(0), false, at(0)))
+    answers::value(&answers::FeedAnswer::new(status.clone(), None, None, false, at(0)))
 }
 
 /// What is told of hubs and walks holds no more of a secret address than is shown elsewhere.

@@ -5,6 +5,7 @@ use super::*;
 use crate::admission::{Work, WorkKind};
 use crate::client::Client;
 use tidegate_core::model::FeedStanding;
+use tidegate_status::PollStatus;
 
 fn client(last: u8) -> Client {
     Client::at([192, 0, 2, last].into())
@@ -95,91 +96,46 @@ async fn what_finds_no_turn_in_time_is_told_to_come_back() {
     asked.abort();
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_dashboard_is_made_once_for_all_who_ask_and_goes_on_when_they_leave() {
-    let site = Arc::new(Site::over(TestStore::far()));
-    site.store.feed_list().await.unwrap();
-    // All feeds are looked at for conflicts once each time.
-    let looks = || site.store.reads_of("index");
-    let ask = |number| {
-        let site = Arc::clone(&site);
-        tokio::spawn(async move { site.ask(of(client(number), "/")).await.status() })
-    };
-    let held = site.store.hold_reads().await;
-    let asked: Vec<_> = (0..100).map(ask).collect();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    drop(held);
-    for answer in asked {
-        assert_eq!(answer.await.unwrap(), 200);
-    }
-    assert_eq!(looks(), 1);
-    // What was made of it is shown again as well.
-    let fail = || site.polling.tell(&record("more", FeedStanding::Active), polling());
-    fail();
-    for (path, failed) in [("/", " 1 failed."), ("/?q=news", " 2 failed.")] {
-        let page = text(site.ask(of(client(1), path)).await).await;
-        assert!(page.contains(failed), "{path}");
-    }
-    fail();
-    let page = text(site.ask(of(client(2), "/?q=news")).await).await;
-    assert!(page.contains(" 2 failed."), "it is the page of before");
-    // What everybody sees is shown again for twenty times as long as it took, whatever is looked for in it.
-    tokio::time::sleep(Duration::from_secs(18)).await;
-    for path in ["/", "/?q=news", "/?q=radio&sort=title", "/?show=held&page=2", "/recent"] {
-        assert_eq!(site.ask(of(client(1), path)).await.status(), 200, "{path}");
-    }
-    assert_eq!(looks(), 1);
-    // An operator is told how things are now.
-    let bearer = format!("Bearer {TOKEN}");
-    let operator = site.get_with("/", &[("authorization", &bearer)]).await;
-    assert_eq!((operator.status().as_u16(), looks()), (200, 2));
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let held = site.store.hold_reads().await;
-    for number in 0..50 {
-        let asked = ask(number);
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        asked.abort();
-    }
-    drop(held);
-    assert_eq!(ask(50).await.unwrap(), 200);
-    assert_eq!(looks(), 3);
-    // Another list of feeds is another overview.
+#[tokio::test]
+async fn the_dashboard_is_made_again_once_a_feed_stands_otherwise() {
+    let site = Site::new();
+    // Of each feed that it shows the events are read.
+    let reads = || site.store.take_reads("events").len();
+    let page = async || text(site.ask(of(client(1), "/")).await).await;
+    page().await;
+    assert_eq!(reads(), 3);
+    page().await;
+    assert_eq!(reads(), 0, "it is the page of before");
+    let fails = PollStatus { failures: 17, ..polling() };
+    site.polling.tell(&record("news", FeedStanding::Active), fails);
+    assert!(page().await.contains("17 in a row"));
+    site.store.edit("radio", |feed| feed.state.living = 99);
+    assert!(page().await.contains("99 kept"));
     site.store.set_record(&record("added", FeedStanding::Active));
-    let page = text(site.ask(of(client(1), "/")).await).await;
-    assert!(page.contains("/feeds/added/about") && looks() == 4, "{page}");
-}
-
-/// So much time has passed that what was made of all feeds is made anew.
-async fn later() {
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(3600)).await;
-    tokio::time::resume();
+    assert!(page().await.contains("/feeds/added/about"));
 }
 
 const LIST: &str = "/subscriptions.opml";
 
 #[tokio::test]
-async fn the_list_of_subscriptions_is_made_once_a_second_for_all_who_ask() {
-    let site = Arc::new(Site::new());
-    let asked = (0..100).map(|number| site.ask(of(client(number), LIST)));
-    let answers = futures_util::future::join_all(asked).await;
-    let mut tags: Vec<_> = answers.iter().map(|it| header(it, "etag").to_owned()).collect();
-    tags.dedup();
-    assert_eq!(tags.len(), 1);
+async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
+    let site = Site::new();
+    let list = async || text(site.ask(of(client(1), LIST)).await).await;
+    list().await;
+    // A change that it does not tell of leaves it as it is.
+    site.store.edit("news", |feed| feed.state.living = 99);
+    list().await;
+    assert_eq!(site.room.metrics.misses.get(), 1);
     let address = "https://new.example/";
     site.store.edit("news", |feed| feed.state.site = Some(address.to_owned()));
-    let list = async || text(site.ask(of(client(1), LIST)).await).await;
-    assert!(!list().await.contains(address), "for a second nothing is collected anew");
-    // Who comes later is told how things are then.
-    later().await;
     assert!(list().await.contains(address));
-    // Another list of feeds is another one at once.
     site.store.set_record(&record("added", FeedStanding::Active));
     assert!(list().await.contains("/feeds/added"));
     // An answer of 304 is made of the same.
     let fresh = site.get(LIST).await;
     let tag = header(&fresh, "etag").to_owned();
     assert_eq!(site.get_with(LIST, &[("if-none-match", &tag)]).await.status(), 304);
+    assert_eq!(site.room.metrics.misses.get(), 3);
 }
 
 #[tokio::test(start_paused = true)]

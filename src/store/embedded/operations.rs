@@ -5,8 +5,8 @@ use super::feed::FeedRecords;
 use super::request::WriteScope;
 use super::{open, read};
 use crate::{
-    AppliedOrigins, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways, Holdings,
-    KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StoreCondition,
+    AppliedOrigins, ChangedFeeds, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways,
+    Holdings, KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StoreCondition,
     StoreError, SubscriptionChange, VersionNote, View, condition,
 };
 use std::collections::BTreeSet;
@@ -149,6 +149,11 @@ impl Store {
         self.inner.shared.state(feed)
     }
 
+    /// The feeds of which another state is shown.
+    pub fn changed_states(&self) -> &ChangedFeeds {
+        &self.inner.shared.changed
+    }
+
     /// When something pending in the feed can be decided, of its state; `None` where nothing is. Cheaper
     /// than its state.
     pub async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
@@ -193,11 +198,6 @@ impl Store {
     /// without reading the ledger.
     pub async fn contested(&self, feed: &FeedName) -> Result<Vec<SyncId>, StoreError> {
         self.inner.of_feed(feed, |feed, _| feed.contested()).await
-    }
-
-    /// The feeds that have such items. A store on disk answers with one read of all conflicts there are.
-    pub async fn contested_feeds(&self) -> Result<BTreeSet<FeedName>, StoreError> {
-        self.inner.of_all(read::contested_feeds).await
     }
 
     /// One item with its bytes.

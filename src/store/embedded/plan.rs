@@ -76,10 +76,11 @@ pub(super) fn plan(
     change.state.revision = Revision(base.0 + 1);
     lineage::go_on(&mut change, state, mark);
 
+    let contested = state.map_or(0, |state| state.contested);
     let mut writes = Writes::new();
     let codec = loaded.codec.clone();
     let writer = FeedWriter { codec: &codec, name: &change.feed, writes: &mut writes };
-    let mut planner = ChangePlanner { change: &change, before, frame, loaded, writer };
+    let mut planner = ChangePlanner { change: &change, before, frame, loaded, contested, writer };
     let archived = planner.archives()?;
     planner.frame()?;
     planner.held()?;
@@ -88,6 +89,7 @@ pub(super) fn plan(
     planner.index()?;
     planner.redact_texts()?;
     planner.stubs()?;
+    let contested = planner.contested;
     if floor.is_some() && change.tick.is_some() {
         writes.insert((Class::Marks, purged), None);
     }
@@ -98,6 +100,7 @@ pub(super) fn plan(
         versions: u32::try_from(change.versions.len()).unwrap_or(u32::MAX),
     });
     change.state.archives.bytes = archived;
+    change.state.contested = contested;
     let write = before.map_or(0, |head| head.write);
     Ok(PlannedCommit {
         writes,
@@ -114,6 +117,8 @@ struct ChangePlanner<'a> {
     before: Option<&'a StateRecord>,
     frame: Option<FrameRecord>,
     loaded: LoadedRecords,
+    /// How many items have conflicts.
+    contested: u32,
     writer: FeedWriter<'a>,
 }
 
@@ -252,8 +257,12 @@ impl ChangePlanner<'_> {
             let newest = || self.loaded.newest(item);
             Ok(version.with(version.data.clone().map_or_else(newest, Ok)?))
         });
-        item.conflicts = whole.collect::<Result<_, StoreError>>()?;
-        self.writer.put_contested(&item.known.id, !versions.is_empty());
+        let whole = whole.collect::<Result<_, StoreError>>()?;
+        let was_contested = !std::mem::replace(&mut item.conflicts, whole).is_empty();
+        let is_contested = !versions.is_empty();
+        self.contested = self.contested.saturating_sub(u32::from(was_contested));
+        self.contested = self.contested.saturating_add(u32::from(is_contested));
+        self.writer.put_contested(&item.known.id, is_contested);
         Ok(())
     }
 
@@ -364,6 +373,7 @@ impl ChangePlanner<'_> {
             let item: ItemRecord = self.loaded.expected(Class::Items, keys::item(feed, id))?;
             self.writer.remove(Class::Index, keys::by_tick(feed, item.known.tick, id));
             if !item.conflicts.is_empty() {
+                self.contested = self.contested.saturating_sub(1);
                 self.writer.put_contested(id, false);
             }
             for text in self.loaded.texts_of(id) {

@@ -58,15 +58,6 @@ pub(super) fn floor(records: &Records, feed: &FeedName) -> Result<Option<PurgeMa
     Ok(found.map(|record| record.floor))
 }
 
-/// The feeds whose items have conflicts, those of changes that are not finished included.
-pub(super) fn contested_feeds(records: &Records) -> Result<BTreeSet<FeedName>, StoreError> {
-    let all = records.sizes(Class::Index, keys::CONTESTED)?.into_iter();
-    let feed = |(key, _): (Vec<u8>, u64)| {
-        Ok(records.of_key(Class::Index, &key, keys::split_kind(&key))?.0)
-    };
-    all.map(feed).collect()
-}
-
 /// Closed epochs after `after` up to `newest`, oldest first.
 pub(super) fn epochs_after(
     records: &Records,

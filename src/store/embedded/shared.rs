@@ -6,7 +6,7 @@ use super::transfer::Importer;
 use crate::feed_locks::{FeedLock, FeedLocks};
 use crate::limits::VALUE_LIMIT;
 use crate::record::{IdentityRecord, StateRecord, decode, encode_plain};
-use crate::{Epoch, FeedList, StoreError};
+use crate::{ChangedFeeds, Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,6 +66,8 @@ type PublishedFeeds = HashMap<FeedName, Box<Published>>;
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
     feeds: RwLock<PublishedFeeds>,
+    /// The feeds of which another state is shown.
+    pub(super) changed: ChangedFeeds,
     /// Who changes which feed.
     writers: Arc<FeedLocks>,
     /// The gate of what is read over all feeds: records and poll states.
@@ -95,6 +97,7 @@ impl StoreShared {
         let epoch = found.sealed.0;
         Self {
             feeds: RwLock::new(published(found.committed)),
+            changed: ChangedFeeds::default(),
             writers: Arc::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
@@ -133,6 +136,7 @@ impl StoreShared {
     /// Shows what was found when the store was opened again, or read anew.
     pub(super) fn replace(&self, (identity, found): Opened) {
         *self.feeds.write().unwrap_or_else(PoisonError::into_inner) = published(found.committed);
+        self.changed.note_all();
         *self.lock_list() = Arc::new(found.feeds);
         self.list_writes.store(found.list_writes, Ordering::Release);
         let epoch = found.sealed.0;
@@ -190,6 +194,8 @@ impl StoreShared {
                 feeds.remove(feed);
             }
         }
+        drop(feeds);
+        self.changed.note(feed);
     }
 
     /// The gate of a feed's content, where anything was committed to it.

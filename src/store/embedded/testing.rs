@@ -390,7 +390,9 @@ impl ScriptedStore {
         if !events.is_empty() {
             self.put(Class::Events, keys::numbered(feed, 0), events);
         }
-        self.set_state(feed, state.clone(), None);
+        let contested = items.iter().filter(|it| !it.item.shared.conflicts.is_empty()).count();
+        let contested = u32::try_from(contested).unwrap();
+        self.set_state(feed, FeedState { contested, ..state.clone() }, None);
     }
 
     /// Closes an epoch of the change log; answers its number.

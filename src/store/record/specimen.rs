@@ -216,7 +216,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
             }
         },
     );
-    let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
+    let counts = (any::<[u32; 4]>(), any::<u64>());
     let seen = (seen, any::<u64>());
     let learned = (any::<[u32; 12]>(), noise::any_feed_noise());
     let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
@@ -242,7 +242,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
             (learned, noise),
             hold,
             ripens,
-            (current, living, tombstones, minted),
+            ([current, living, tombstones, contested], minted),
             ((deltas_from, (upstream_until, updates_before, gap, source_since), lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
@@ -283,6 +283,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
                 current,
                 living,
                 tombstones,
+                contested,
                 sync_ids_issued: minted,
                 archives,
                 deltas_from,

@@ -11,7 +11,7 @@ async fn a_hold_of_a_paused_feed_is_released() {
     assert!(stage.posts(&[]).await.held.is_some());
     let mut config = stage.config().clone();
     config.feeds.clear();
-    stage.gateway().reload(&config).await.unwrap();
+    stage.gateway_mut().reload(&config).await.unwrap();
     assert_eq!(stage.status().await["standing"], "paused");
     let release = Some(json!({ "action": "release" }));
     let (status, told) = stage.admin("POST", "/feeds/news/hold", release).await;

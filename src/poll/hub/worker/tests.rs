@@ -3,7 +3,6 @@
 use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
 use super::*;
 use crate::host_queue::HostQueue;
-use crate::politeness::HostRules;
 use crate::testing::owners::{gateway, live};
 use bytes::Bytes;
 use std::sync::Mutex;

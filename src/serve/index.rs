@@ -1,0 +1,379 @@
+//! What is known of each feed wherever many are looked at: pages, lists, searches and counts. One index is kept up by
+//! what changes. Whoever asks for it has those feeds looked at whose record, state or polling is another one since.
+
+use super::operator::failure_words;
+use super::{AppState, Audience, Listing, Problem, explain, shown};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::model::{
+    FeedName, FeedRecord, FeedStanding, FeedState, Format, ListPlace, Tick, Time, listed,
+    shown_text,
+};
+use tidegate_status::FeedSummary;
+use tidegate_store::FeedList;
+use tokio::sync::Mutex;
+use tokio::task::yield_now;
+use tokio::time::{Instant, timeout};
+
+/// After so many feeds others have their turn.
+const LOOKED_AT_IN_A_ROW: usize = 500;
+/// What other gateways stored of their polls is read again after so many times as long as reading it took: it takes a
+/// twentieth of the time at most.
+const STORED_AGE: u32 = 20;
+const STORED_AGE_LEAST: Duration = Duration::from_secs(1);
+const STORED_AGE_MOST: Duration = Duration::from_secs(30);
+/// How long that is waited for; what was read before is good enough then.
+const STORED_WITHIN: Duration = Duration::from_secs(2);
+
+/// A feed as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct IndexedFeed {
+    pub(super) record: Arc<FeedRecord>,
+    /// Whether only readers with a token may read it.
+    pub(super) is_private: bool,
+    /// What is searched, in lower case, each on a line: title, name, address, and the folder that it is in first.
+    pub(super) text: Box<str>,
+    pub(super) figures: StateFigures,
+    /// How its polling stands, as this gateway or another one has it.
+    pub(super) polling: FeedSummary,
+    /// Whether this gateway knows that by itself.
+    pub(super) is_polled_here: bool,
+    /// What an aggregate could not gather, in words.
+    pub(super) ungathered: Option<String>,
+}
+
+/// What the store knows of a feed, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct StateFigures {
+    /// Why a document is held back, if one is.
+    pub(super) held: Option<Box<str>>,
+    /// How many items are in conflict.
+    pub(super) contested: u32,
+    /// When its last versions were taken in.
+    pub(super) changed: Option<Tick>,
+    /// When something that is pending is decided.
+    pub(super) decides: Option<Time>,
+    pub(super) current: u32,
+    pub(super) living: u32,
+    pub(super) tombstones: u32,
+    /// Fingerprint of what the list of subscriptions tells of its document.
+    subscription: u64,
+}
+
+impl From<&FeedState> for StateFigures {
+    fn from(state: &FeedState) -> Self {
+        let mut subscription = DefaultHasher::new();
+        (&state.site, state.format == Format::Opml).hash(&mut subscription);
+        Self {
+            held: state.hold.as_ref().map(|hold| hold.reason.as_str().into()),
+            contested: state.contested,
+            changed: state.tick,
+            decides: state.next_decision_at,
+            current: state.current,
+            living: state.living,
+            tombstones: state.tombstones,
+            subscription: subscription.finish(),
+        }
+    }
+}
+
+impl IndexedFeed {
+    /// A feed of which nothing is known but its record.
+    pub(super) fn new(record: &Arc<FeedRecord>, is_private: bool) -> Self {
+        let mut feed = Self {
+            record: Arc::clone(record),
+            is_private,
+            text: Box::default(),
+            figures: StateFigures::default(),
+            polling: FeedSummary::default(),
+            is_polled_here: false,
+            ungathered: None,
+        };
+        let folder = feed.folders().next().unwrap_or_default();
+        let texts = [&feed.title(), feed.name().as_str(), &feed.address(), &folder];
+        feed.text = texts.join("\n").to_lowercase().into();
+        feed
+    }
+
+    pub(super) fn name(&self) -> &FeedName {
+        &self.record.name
+    }
+
+    /// What it is called: in the reader's list, by its publisher, else its name here.
+    pub(super) fn title(&self) -> String {
+        let label = self.record.shown_label(self.places().first().copied());
+        label.text.unwrap_or_else(|| self.name().to_string())
+    }
+
+    /// Where the reader's list has it, what comes first there first.
+    fn places(&self) -> Vec<&ListPlace> {
+        let mut places: Vec<&ListPlace> = self.record.enrolment.places.iter().collect();
+        places.sort_by(|one, other| one.path().cmp(other.path()));
+        places
+    }
+
+    /// The upstream's address as it may be shown; empty where it has none.
+    pub(super) fn address(&self) -> String {
+        match self.record.has_upstream() {
+            true => self.record.shown().text().to_owned(),
+            false => String::new(),
+        }
+    }
+
+    /// Where permanent redirects lead, as it may be shown.
+    pub(super) fn moved_to(&self) -> Option<String> {
+        let address = self.polling.moved_to.as_ref();
+        address.map(|address| shown(address, self.record.options.secret))
+    }
+
+    /// The folders that it is in, as a page shows them; empty for none.
+    pub(super) fn folders(&self) -> impl Iterator<Item = String> {
+        self.places().into_iter().map(folder_path)
+    }
+
+    /// Whether it is there for readers: its addresses do not answer 410.
+    pub(super) fn is_served(&self) -> bool {
+        self.record.standing != FeedStanding::Gone
+    }
+
+    /// Whether its polls fail.
+    pub(super) fn is_failing(&self) -> bool {
+        self.polling.is_failing(&self.record)
+    }
+
+    /// Whether somebody should look at it.
+    pub(super) fn has_problem(&self, now: Time) -> bool {
+        self.is_failing()
+            || self.figures.held.is_some()
+            || self.figures.contested > 0
+            || self.polling.gaps.lately(now).is_some()
+            || self.polling.is_hub_distrusted
+            || self.ungathered.is_some()
+    }
+
+    /// Whether another gateway may know how its polling stands, and this one does not.
+    fn may_be_polled_elsewhere(&self) -> bool {
+        !self.is_polled_here && self.record.has_upstream() && self.is_served()
+    }
+}
+
+/// The folders around a place, as a page shows them.
+fn folder_path(place: &ListPlace) -> String {
+    let names = place.folders.iter().map(|folder| {
+        let name = folder.label.heading().map(|name| shown_text(name, None));
+        name.unwrap_or_else(|| "(no name)".to_owned())
+    });
+    names.collect::<Vec<_>>().join(" / ")
+}
+
+/// All feeds as they stood when it was asked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FeedIndex {
+    /// In the order of the reader's own list; feeds in no folder of it behind the others, by name.
+    feeds: Vec<Arc<IndexedFeed>>,
+    positions: Arc<HashMap<FeedName, usize>>,
+    /// Another number whenever something in it is another.
+    pub(super) revision: u64,
+    /// The same of what the list of subscriptions tells.
+    pub(super) list_revision: u64,
+}
+
+impl FeedIndex {
+    /// A feed.
+    pub(super) fn get(&self, name: &FeedName) -> Option<&Arc<IndexedFeed>> {
+        self.feeds.get(*self.positions.get(name)?)
+    }
+
+    /// All feeds.
+    pub(super) fn feeds(&self) -> impl Iterator<Item = &IndexedFeed> {
+        self.feeds.iter().map(|feed| &**feed)
+    }
+
+    /// Those that an audience sees.
+    pub(super) fn seen_by(&self, audience: &Audience) -> impl Iterator<Item = &IndexedFeed> {
+        self.feeds().filter(|feed| audience.sees(feed.name(), feed.is_private))
+    }
+
+    /// The same of another list of feeds. Those whose records are the same stay; the others are to be looked at.
+    fn arranged(&self, listing: &Listing) -> Self {
+        let (mut feeds, mut positions) = (Vec::with_capacity(listing.len()), HashMap::new());
+        for (FeedRecord { name, .. }, _) in listed(listing.values().map(|record| &**record)) {
+            // One that is in several folders is there once.
+            let Some(record) = listing.get(name).filter(|_| !positions.contains_key(name)) else {
+                continue;
+            };
+            let is_private = listing.private().contains(name);
+            let is_same = |feed: &&Arc<IndexedFeed>| {
+                Arc::ptr_eq(&feed.record, record) && feed.is_private == is_private
+            };
+            let same = self.get(name).filter(is_same).map(Arc::clone);
+            positions.insert(name.clone(), feeds.len());
+            feeds.push(same.unwrap_or_else(|| Arc::new(IndexedFeed::new(record, is_private))));
+        }
+        let (revision, list_revision) = (self.revision + 1, self.list_revision + 1);
+        Self { feeds, positions: Arc::new(positions), revision, list_revision }
+    }
+
+    /// Takes in how feeds stand now.
+    fn update(&mut self, feeds: Vec<IndexedFeed>) {
+        for feed in feeds {
+            let Some(at) = self.positions.get(feed.name()) else { continue };
+            let Some(before) = self.feeds.get_mut(*at) else { continue };
+            if before.figures.subscription != feed.figures.subscription {
+                self.list_revision += 1;
+            }
+            *before = Arc::new(feed);
+        }
+        self.revision += 1;
+    }
+}
+
+/// The index, and what it is kept up by. One has it kept up at a time; the others wait for that.
+#[derive(Default)]
+pub(super) struct IndexUpkeep(Mutex<KeptIndex>);
+
+#[derive(Default)]
+struct KeptIndex {
+    index: Arc<FeedIndex>,
+    /// The list of feeds that it is of, and those in it that are aggregates.
+    list: Arc<FeedList>,
+    aggregates: Vec<FeedName>,
+    /// The numbers of the newest changes to states and to polling that it has.
+    seen: (u64, u64),
+    /// What other gateways stored of the polls of feeds, and until when that is believed.
+    stored: BTreeMap<FeedName, FeedSummary>,
+    stored_until: Option<Instant>,
+}
+
+impl AppState {
+    /// All feeds as they stand; the polls of other gateways as they were known last.
+    pub(super) async fn index(&self) -> Result<Arc<FeedIndex>, Problem> {
+        let mut kept = self.index.0.lock().await;
+        kept.keep_up(self).await?;
+        Ok(Arc::clone(&kept.index))
+    }
+
+    /// The same, with the polls of other gateways as they stored them, and with what aggregates could not gather.
+    pub(super) async fn whole_index(&self) -> Result<Arc<FeedIndex>, Problem> {
+        let mut kept = self.index.0.lock().await;
+        kept.keep_up(self).await?;
+        kept.read_stored(self).await;
+        kept.gather(self).await?;
+        Ok(Arc::clone(&kept.index))
+    }
+}
+
+impl KeptIndex {
+    async fn keep_up(&mut self, room: &AppState) -> Result<(), Problem> {
+        let listing = room.directory.listing().await?;
+        // Before anything is read: what changes meanwhile is looked at the next time.
+        let (states, changed_states) = room.store.changed_states().after(self.seen.0);
+        let (polls, changed_polls) = room.operator.poller.changed().after(self.seen.1);
+        let mut names = match changed_states.zip(changed_polls) {
+            Some((states, polls)) => [states, polls].concat(),
+            None => listing.keys().cloned().collect(),
+        };
+        let is_same_list = Arc::ptr_eq(&self.list, listing.list());
+        let arranged = (!is_same_list).then(|| self.index.arranged(&listing));
+        let index = arranged.as_ref().unwrap_or(&self.index);
+        if !is_same_list {
+            let is_new = |feed: &&Arc<IndexedFeed>| {
+                self.index.get(feed.name()).is_none_or(|before| !Arc::ptr_eq(before, feed))
+            };
+            names.extend(index.feeds.iter().filter(is_new).map(|feed| feed.name().clone()));
+        }
+        names.sort_unstable();
+        names.dedup();
+        let (mut changed, mut is_unread) = (Vec::new(), false);
+        for (at, name) in names.iter().enumerate() {
+            if at > 0 && at.is_multiple_of(LOOKED_AT_IN_A_ROW) {
+                yield_now().await;
+            }
+            let Some(before) = index.get(name) else { continue };
+            let mut feed = IndexedFeed::clone(before);
+            let state = room.store.state(name).await?;
+            feed.figures = state.as_ref().map(StateFigures::from).unwrap_or_default();
+            let own = room.operator.poller.summary(name);
+            feed.is_polled_here = own.is_some();
+            let known = own.or_else(|| self.stored.get(name).cloned());
+            is_unread |= known.is_none() && feed.may_be_polled_elsewhere();
+            feed.polling = known.unwrap_or_default();
+            if feed != **before {
+                changed.push(feed);
+            }
+        }
+        if let Some(arranged) = arranged {
+            self.index = Arc::new(arranged);
+            self.list = Arc::clone(listing.list());
+            let aggregates = listing.values().filter(|it| it.options.sharing.is_aggregate());
+            self.aggregates = aggregates.map(|record| record.name.clone()).collect();
+        }
+        self.take_in(changed);
+        self.seen = (states, polls);
+        self.stored_until = self.stored_until.filter(|_| !is_unread);
+        Ok(())
+    }
+
+    fn take_in(&mut self, changed: Vec<IndexedFeed>) {
+        if !changed.is_empty() {
+            Arc::make_mut(&mut self.index).update(changed);
+        }
+    }
+
+    /// Reads what other gateways stored of the polls of feeds, unless that was read a moment ago.
+    async fn read_stored(&mut self, room: &AppState) {
+        let begun = Instant::now();
+        let is_believed = self.stored_until.is_some_and(|until| begun < until);
+        if is_believed || room.store.gateways().is_none() {
+            return;
+        }
+        let elsewhere = self.index.feeds().filter(|feed| feed.may_be_polled_elsewhere());
+        let records: Vec<_> = elsewhere.map(|feed| Arc::clone(&feed.record)).collect();
+        match timeout(STORED_WITHIN, room.operator.stored_summaries(&records)).await {
+            Ok(Ok(stored)) => self.stored = stored,
+            failed => {
+                tracing::debug!(?failed, "polls of other gateways are told as they were known last")
+            }
+        }
+        let age = begun.elapsed().saturating_mul(STORED_AGE);
+        self.stored_until = Some(Instant::now() + age.clamp(STORED_AGE_LEAST, STORED_AGE_MOST));
+        let mut changed = Vec::new();
+        for record in records {
+            let (Some(before), Some(polling)) =
+                (self.index.get(&record.name), self.stored.get(&record.name))
+            else {
+                continue;
+            };
+            if before.polling != *polling {
+                changed.push(IndexedFeed { polling: polling.clone(), ..(**before).clone() });
+            }
+        }
+        self.take_in(changed);
+    }
+
+    /// Looks what aggregates could not gather.
+    async fn gather(&mut self, room: &AppState) -> Result<(), Problem> {
+        let mut changed = Vec::new();
+        for name in &self.aggregates {
+            let Some(before) = self.index.get(name) else { continue };
+            let sharing = &before.record.options.sharing;
+            let sources = sharing.sources.iter().filter_map(|source| self.index.get(source));
+            let failing = sources.filter(|source| source.polling.failures > 0);
+            let failing = failing.map(|source| {
+                let FeedSummary { failures, error, .. } = &source.polling;
+                (source.name().clone(), failure_words(*failures, error.as_deref()))
+            });
+            let failing = failing.collect();
+            let note = room.operator.gathering(name, sharing, &self.list, &failing).await?;
+            let words = explain::ungathered(&note);
+            let ungathered = (!words.is_empty()).then(|| words.join("; "));
+            if before.ungathered != ungathered {
+                changed.push(IndexedFeed { ungathered, ..(**before).clone() });
+            }
+        }
+        self.take_in(changed);
+        Ok(())
+    }
+}

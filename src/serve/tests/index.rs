@@ -1,0 +1,74 @@
+//! What is known of all feeds is kept up by what changes.
+
+use super::doubles::{name, polling, record};
+use super::*;
+use crate::{FeedIndex, IndexedFeed};
+use tidegate_core::model::{FeedStanding, PollState};
+use tidegate_status::PollStatus;
+
+fn feed(index: &FeedIndex, feed: &str) -> Arc<IndexedFeed> {
+    Arc::clone(index.get(&name(feed)).unwrap())
+}
+
+#[tokio::test]
+async fn a_feed_is_looked_at_again_once_it_has_changed() {
+    let site = Site::new();
+    let first = site.room.whole_index().await.unwrap();
+    assert!(Arc::ptr_eq(&first, &site.room.whole_index().await.unwrap()), "nothing has changed");
+    let changes: [(&dyn Fn(), _, fn(&IndexedFeed) -> bool); 4] = [
+        (&|| site.store.edit("news", |feed| feed.state.living = 99), false, |feed| {
+            feed.figures.living == 99
+        }),
+        (&|| site.store.edit("news", |feed| feed.state.site = None), true, |feed| {
+            feed.figures.living == 99
+        }),
+        (
+            &|| {
+                let status = PollStatus { failures: 17, ..polling() };
+                site.polling.tell(&record("news", FeedStanding::Active), status);
+            },
+            false,
+            |feed| feed.polling.failures == 17 && feed.is_failing(),
+        ),
+        (&|| site.store.edit_record("news", |record| record.private = true), true, |feed| {
+            feed.is_private && feed.figures.living == 99 && feed.polling.failures == 17
+        }),
+    ];
+    let mut last = first;
+    for (change, is_in_list, is_shown) in changes {
+        change();
+        let index = site.room.whole_index().await.unwrap();
+        assert!(is_shown(&feed(&index, "news")));
+        assert!(Arc::ptr_eq(&feed(&last, "radio"), &feed(&index, "radio")));
+        assert!(index.revision > last.revision);
+        assert_eq!(index.list_revision > last.list_revision, is_in_list);
+        last = index;
+    }
+    site.store.remove_record(&name("news"));
+    assert!(site.room.whole_index().await.unwrap().get(&name("news")).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_gateway_stored_of_its_polls_is_believed_for_a_while() {
+    let site = Site::sharing();
+    let store = |feed: &str, failures| {
+        let url = record(feed, FeedStanding::Active).url;
+        site.store.set_poll(&PollState { failures, ..PollState::new(&name(feed), &url) });
+    };
+    let failures = async |of: &str| {
+        let index = site.room.whole_index().await.unwrap();
+        assert!(!feed(&index, of).is_polled_here);
+        feed(&index, of).polling.failures
+    };
+    site.polling.forget(&name("radio"));
+    store("radio", 7);
+    assert_eq!(failures("radio").await, 7);
+    store("radio", 8);
+    assert_eq!(failures("radio").await, 7);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(failures("radio").await, 8);
+    // Of one that it took over just now nothing was read.
+    store("new", 9);
+    site.polling.forget(&name("new"));
+    assert_eq!(failures("new").await, 9);
+}
