@@ -250,6 +250,7 @@ fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
 mod tests {
     use crate::parse::{self, Limits};
     use tidegate_core::model::{FeedDocument, Field};
+    use tidegate_core::xml::ns::{ATOM, ATOM03};
 
     fn said(fields: &[Field<'_>]) -> Vec<(String, String)> {
         let pairs =
@@ -263,12 +264,30 @@ mod tests {
 
     #[test]
     fn an_entry_of_no_namespace_says_the_same_again() {
-        for root in ["<feed>", "<feed version=\"0.3\">", "<feed xmlns:a=\"urn:a\">"] {
-            let text = format!("{root}<entry><id>i</id><title>t</title></entry></feed>");
+        for (root, namespace) in [
+            ("<feed>", ATOM),
+            ("<feed version=\"0.3\">", ATOM03),
+            ("<feed version=' 0.3 'xmlns=''>", ATOM03),
+            ("<feed xmlns:a=\"urn:a\">", ATOM),
+            ("<feed\nxmlns a='b'>", ATOM),
+        ] {
+            // What says that it stands in none does.
+            let text = format!(
+                "{root}<entry xmlns=''><id>j</id></entry><entry><id>i</id><title>t</title>\
+                 <title xmlns=''>u</title></entry></feed>"
+            );
             let document = read(&text);
-            let entry = &document.entries[0];
-            let again = parse::again(&parse::own(&document, entry)).unwrap();
-            assert_eq!(said(&again), said(entry.fields()), "{root}");
+            assert_eq!(document.entries.len(), 1, "{root}");
+            let why = "the feed stands in no namespace and is taken for Atom";
+            assert_eq!(document.warnings.iter().filter(|w| w.message == why).count(), 1, "{root}");
+            let skeleton = read(&document.skeleton.text);
+            assert!(skeleton.warnings.is_empty(), "{:?}", skeleton.warnings);
+            assert_eq!(skeleton.skeleton, document.skeleton, "{root}");
+            let markup = parse::own(&document, &document.entries[0]);
+            assert_eq!(markup.namespace(), namespace, "{root}");
+            assert_eq!(said(document.entries[0].fields())[2].0, "{}title", "{root}");
+            let again = parse::again(&markup).unwrap();
+            assert_eq!(said(&again), said(document.entries[0].fields()), "{root}");
         }
     }
 

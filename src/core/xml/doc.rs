@@ -136,6 +136,8 @@ pub struct Doc<'a> {
     holes: Vec<Hole>,
     /// The namespaces of [`Ns::Other`], by its number.
     uris: Vec<String>,
+    /// The default namespace that its root was given, which stood in none.
+    given: Option<&'static str>,
     base: Option<Url>,
     base_limit: usize,
     /// Whether characters stand in it that XML forbids.
@@ -157,6 +159,11 @@ impl<'a> Doc<'a> {
     pub fn element(&self, id: NodeId) -> Option<DocElement<'_, 'a>> {
         let node = self.nodes.get(index(id))?;
         Some(DocElement { doc: self, id, node })
+    }
+
+    /// The default namespace that its root was given, where a feed of Atom stood in none.
+    pub const fn given_namespace(&self) -> Option<&'static str> {
+        self.given
     }
 
     /// The canonical spelling of the URI that a declaration binds, where it is written otherwise.
@@ -321,7 +328,7 @@ impl<'t, 'a> DocElement<'t, 'a> {
 
     /// The namespace declarations in scope in it, in order of prefix.
     pub fn scope(self) -> Vec<(String, String)> {
-        content::pairs(self.declarations_in_scope())
+        content::pairs(self.declarations_in_scope(), self.doc.given)
     }
 
     /// The namespace URI that a prefix is bound to in it, in its canonical spelling; empty for the
@@ -333,11 +340,12 @@ impl<'t, 'a> DocElement<'t, 'a> {
         self.declared(prefix).or_else(|| prefix.is_empty().then_some(Cow::Borrowed("")))
     }
 
-    /// The same where the document declares it.
+    /// The same where the document declares it, or its root was given it.
     pub fn declared(self, prefix: &str) -> Option<Cow<'a, str>> {
         let mut declared = self.ancestors().flat_map(Self::declarations);
         let bound = declared.find(|declaration| declaration.declared_prefix() == prefix);
-        bound.map(DocAttribute::declared_uri)
+        let given = || self.doc.given.filter(|_| prefix.is_empty()).map(Cow::Borrowed);
+        bound.map(DocAttribute::declared_uri).or_else(given)
     }
 
     /// The URI of its namespace, in its canonical spelling; empty where it is in none, `None` where

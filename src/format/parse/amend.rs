@@ -283,13 +283,10 @@ pub(super) fn small_document(markup: &Markup) -> Option<String> {
 fn document_around(markup: &Markup, attributes: &str) -> Option<String> {
     let (start, rest) = markup.xml.split_at_checked(markup.slots.attributes)?;
     let own = markup.namespace();
-    let is_bare = own.is_empty();
     // The root bears a prefix of its own where its format has a namespace, so that it binds nothing
-    // that the entry might use. An entry of Atom in no namespace is one in a feed of none alone.
+    // that the entry might use.
     let (root, version, namespace) = match markup.format {
-        Format::Atom03 if is_bare => ("feed", "0.3", None),
-        Format::Atom10 if is_bare => ("feed", "", None),
-        Format::Collection if is_bare => ("collection", "", None),
+        Format::Collection if own.is_empty() => ("collection", "", None),
         Format::Collection => ("around:collection", "", Some(&*own)),
         Format::Atom03 => ("around:feed", "0.3", Some(ATOM03)),
         Format::Atom10 | Format::JsonFeed | Format::Opml => ("around:feed", "", Some(ATOM)),

@@ -23,7 +23,7 @@ pub(super) struct FeedDialect {
 
 impl FeedDialect {
     /// Whether a namespace is one that the format's own elements stand in. RSS is put in this or
-    /// that namespace now and then, and Atom in none.
+    /// that namespace now and then, and so are collections.
     pub fn owns(self, ns: Ns) -> bool {
         if self.is_atom() {
             matches!(ns, Ns::Atom | Ns::Atom03) || ns == self.root
@@ -43,8 +43,6 @@ impl FeedDialect {
             ("feed", Ns::Atom) if is_list(root) => Format::Opml,
             ("feed", Ns::Atom) => Format::Atom10,
             ("feed", Ns::Atom03) => Format::Atom03,
-            ("feed", Ns::None) if version == "0.3" => Format::Atom03,
-            ("feed", Ns::None) => Format::Atom10,
             ("collection", _) => Format::Collection,
             ("rss", _) if version.starts_with('2') => Format::Rss20,
             ("rss", _) => Format::Rss09x,

@@ -112,11 +112,6 @@ fn repairs_of_head(repairs: &[Repair], units: &[Unit]) -> Vec<Repair> {
 impl<'t, 'a> FeedReader<'t, 'a> {
     /// Reads the elements around the entries.
     fn read_head(&mut self, root: DocElement<'t, 'a>, units: &[Unit]) {
-        let dialect = self.source.dialect;
-        if dialect.root == Ns::None && dialect.is_atom() && !dialect.is_collection() {
-            let why = "the feed stands in no namespace and is taken for Atom";
-            self.findings.warn(root.span().start, why);
-        }
         let mut units = units.iter().map(|unit| unit.node).peekable();
         let mut next = root.id;
         while let Some(element) = self.source.doc.element(next) {
@@ -265,7 +260,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
             }
             head.title.get_or_insert_with(|| collection::UNTITLED.to_owned());
         }
-        let is_unlikely = dialect.root == Ns::None && dialect.is_atom() && head.title.is_none();
+        let is_unlikely = doc.given_namespace().is_some() && head.title.is_none();
         let is_missing = !dialect.is_atom() && self.plan.channel.is_none();
         if self.entries.is_empty() && (is_unlikely || is_missing) {
             if let Some((at, reason)) = self.findings.fault {

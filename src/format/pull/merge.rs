@@ -186,7 +186,8 @@ impl MergeOutcome {
                 kept.push(out, &item.kept());
             }
         };
-        let mut edits: Vec<Edit> = declaration(text).into_iter().collect();
+        let edits = declaration(text).into_iter().chain(frame.declaration.clone());
+        let mut edits: Vec<Edit> = edits.collect();
         for ((span, _), number) in frame.items.iter().zip(0..) {
             if let Some((_, item)) = self.changed.get(&number) {
                 let mut with = String::new();

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use tidegate_core::model::{
     Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time,
 };
-use tidegate_core::xml::ns::{ATOM, ATOM03, DC};
+use tidegate_core::xml::ns::{ATOM, DC};
 use tidegate_core::xml::tree::{self, Element};
 use tidegate_core::xml::{self, address};
 
@@ -68,9 +68,7 @@ pub fn skeleton<'a>(
     if !is_current || skeleton.format.family() != family {
         return Cow::Owned(write_skeleton(skeleton, head(skeleton, addresses, family), family));
     }
-    // One in no namespace has entries that are in none.
-    let is_bare = !skeleton.context.namespaces.iter().any(|(_, uri)| uri == ATOM);
-    if !absolute || family == Family::Atom && is_bare {
+    if !absolute {
         return Cow::Borrowed(skeleton);
     }
     let mut root = own_head(skeleton, addresses);
@@ -85,26 +83,14 @@ pub fn skeleton<'a>(
     Cow::Owned(write_skeleton(skeleton, root, family))
 }
 
-/// An entry as a tree; `None` where it cannot be read. Elements of an Atom feed in no namespace are
-/// Atom's.
+/// An entry as a tree; `None` where it cannot be read.
 pub fn read_entry(markup: &Markup) -> Option<Element> {
-    let entry = tree::read(&markup.xml, &markup.context)?;
-    Some(in_atom(entry, markup.format))
+    tree::read(&markup.xml, &markup.context)
 }
 
 /// The same of the document around the entries; without anything where it cannot be read.
 pub fn read_skeleton(skeleton: &Skeleton) -> Element {
-    let root = tree::read(&skeleton.text, &Context::default()).unwrap_or_default();
-    in_atom(root, skeleton.format)
-}
-
-fn in_atom(mut root: Element, format: Format) -> Element {
-    let own = if format == Format::Atom03 { ATOM03 } else { ATOM };
-    let is_atom = format.family() == Family::Atom && format != Format::Collection;
-    if root.namespace.is_empty() && is_atom {
-        tree::move_namespace(&mut root, "", own);
-    }
-    root
+    tree::read(&skeleton.text, &Context::default()).unwrap_or_default()
 }
 
 /// What a skeleton says of its feed, as the feed or channel element of a family, without its

@@ -9,7 +9,6 @@ use tidegate_core::model::{Family, Skeleton, Tick, Time};
 use tidegate_core::sup;
 use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::edits::{Edit, Edits};
-use tidegate_core::xml::ns::ATOM;
 use tidegate_core::xml::{self, push_attribute, tag};
 
 /// What stands around the entries of a document.
@@ -31,7 +30,8 @@ impl Surroundings {
         let mut add = |range, with: String| edits.push(Edit { range, with: with.into() });
 
         let before = text.get(..slots.root_attributes).unwrap_or(text);
-        let own = own_prefix(tag::name_before(before), skeleton);
+        // The prefix of the feed's own elements.
+        let own = tag::prefix_of(tag::name_before(before));
         for range in stylesheets(before) {
             add(range, String::new());
         }
@@ -144,22 +144,6 @@ fn stylesheets(prolog: &str) -> impl Iterator<Item = Range<usize>> {
         let length = prolog.get(start..)?.find("?>")? + "?>".len();
         Some(start..start + length)
     })
-}
-
-/// The prefix, with its colon, of the feed's own elements: the root's, but where an Atom feed binds
-/// that to something else and another to Atom, that other.
-fn own_prefix(root: &str, skeleton: &Skeleton) -> String {
-    let prefix = tag::prefix_of(root);
-    let bound = || skeleton.context.namespaces.iter().filter(|(_, name)| name == ATOM);
-    let is_roots = |bound: &str| bound == prefix.trim_end_matches(':');
-    if skeleton.format.family() == Family::Rss || bound().any(|(bound, _)| is_roots(bound)) {
-        return prefix.to_owned();
-    }
-    match bound().next() {
-        None => prefix.to_owned(),
-        Some((bound, _)) if bound.is_empty() => String::new(),
-        Some((bound, _)) => format!("{bound}:"),
-    }
 }
 
 /// A reference against a base; the reference itself where either cannot be read.

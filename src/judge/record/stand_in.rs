@@ -16,10 +16,11 @@ pub(super) fn nothing(format: Format) -> Markup {
         Format::JsonFeed => 0,
         _ => xml.len() - "/>".len(),
     };
+    let namespace = (xml == "<entry/>").then(|| (String::new(), ATOM.to_owned()));
     Markup {
         format,
         xml: xml.to_owned(),
-        context: Context::default(),
+        context: Context { namespaces: namespace.into_iter().collect(), ..Context::default() },
         slots: Slots { attributes, ..Slots::default() },
         card: Card::default(),
     }

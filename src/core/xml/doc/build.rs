@@ -152,6 +152,7 @@ impl<'a> Builder<'a> {
             attributes: Vec::new(),
             holes: Vec::new(),
             uris: Vec::new(),
+            given: None,
             base: base.cloned(),
             base_limit: limits.base,
             has_forbidden: has_forbidden(text),

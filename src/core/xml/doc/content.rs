@@ -220,7 +220,8 @@ impl<'t, 'a> DocElement<'t, 'a> {
             used.contains(prefix.as_str()) && !declared.contains_key(prefix.as_str())
         });
         let made_up: Vec<(String, String)> = made_up.cloned().collect();
-        let mut namespaces = pairs(declared);
+        let given = self.doc.given.filter(|_| used.contains(""));
+        let mut namespaces = pairs(declared, given);
         namespaces.extend(made_up);
         namespaces.sort_unstable();
         Context {
@@ -267,11 +268,17 @@ impl<'t, 'a> DocElement<'t, 'a> {
     }
 }
 
-/// Declarations as (prefix, URI); an emptied default namespace is none.
-pub(super) fn pairs(declarations: Declarations<'_, '_>) -> Vec<(String, String)> {
+/// Declarations as (prefix, URI); an emptied default namespace is none. `given`: the default
+/// namespace where they have none.
+pub(super) fn pairs(
+    declarations: Declarations<'_, '_>,
+    given: Option<&'static str>,
+) -> Vec<(String, String)> {
+    let given = given.filter(|_| !declarations.contains_key(""));
+    let given = given.map(|uri| (String::new(), uri.to_owned()));
     let bound = declarations.into_iter().filter(|(prefix, _)| *prefix != "xml");
     let pairs = bound.map(|(prefix, bound)| (prefix.to_owned(), bound.declared_uri().into_owned()));
-    pairs.filter(|(_, uri)| !uri.is_empty()).collect()
+    given.into_iter().chain(pairs.filter(|(_, uri)| !uri.is_empty())).collect()
 }
 
 #[cfg(test)]

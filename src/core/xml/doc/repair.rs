@@ -3,7 +3,7 @@
 use super::{Doc, DocElement, NodeId, index};
 use crate::model::{Flaw, Flaws, Warning};
 use crate::xml::edits::Edit;
-use crate::xml::{cut, is_char, ns, reference, trim};
+use crate::xml::{cut, is_char, ns, push_namespace, reference, trim};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -26,6 +26,8 @@ pub enum RepairKind {
     Name,
     /// The canonical spelling of the namespace URI.
     Namespace,
+    /// A declaration of this default namespace.
+    Declaration(&'static str),
     /// The end tag of an element.
     EndTag(NodeId),
 }
@@ -56,6 +58,11 @@ impl Doc<'_> {
                 Cow::Owned(name.unwrap_or_default().to_owned())
             }
             RepairKind::Namespace => Cow::Owned(ns::canonical(written).to_owned()),
+            RepairKind::Declaration(uri) => {
+                let mut declaration = String::new();
+                push_namespace(&mut declaration, "", uri);
+                Cow::Owned(declaration)
+            }
             RepairKind::EndTag(id) => {
                 Cow::Owned(format!("</{}>", self.element(id).map_or("", |e| e.name())))
             }

@@ -5,7 +5,7 @@ use super::attributes::{Broken, TagCursor};
 use super::build::Builder;
 use super::{DocAttributeSpan, DocNode, LimitReached, NodeId, index, offset};
 use crate::model::Flaw;
-use crate::xml::ns::{Ns, is_reserved};
+use crate::xml::ns::{ATOM, ATOM03, Ns, is_reserved};
 use crate::xml::{self, cut, declared_prefix, is_name, split_name};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -95,12 +95,16 @@ impl<'a> Builder<'a> {
         let (repairs, holes) = (self.repairs.len(), self.doc.holes.len());
         let doubts = self.findings.doubts;
         let attributes = self.doc.attributes.len();
+        self.declare_atom(span.start, name, written);
         for (number, attribute) in written.iter().enumerate() {
             let Some(prefix) = declared_prefix(attribute.name) else { continue };
             let mut uri = self.value(&attribute.value);
             let again = written.iter().take(number).any(|other| other.name == attribute.name);
             if again || is_reserved(prefix, &uri) || (uri.is_empty() && !prefix.is_empty()) {
                 self.take_out(attribute, "a namespace declaration that XML forbids is taken out");
+                continue;
+            }
+            if self.open.is_empty() && self.doc.given.is_some() && prefix.is_empty() {
                 continue;
             }
             self.spell(attribute);
@@ -149,6 +153,30 @@ impl<'a> Builder<'a> {
         }
         self.is_rooted = true;
         None
+    }
+
+    /// Declares Atom's namespace in a root that is called like a feed of Atom and stands in none, as
+    /// if it had done so itself.
+    fn declare_atom(&mut self, start: usize, name: &str, written: &[WrittenAttribute<'a>]) {
+        if !self.open.is_empty() || name != "feed" {
+            return;
+        }
+        let attribute = |name: &str| written.iter().find(|attribute| attribute.name == name);
+        let is = |attribute: &WrittenAttribute<'a>, value| {
+            xml::trim(&self.doc.value(attribute.value.clone())) == value
+        };
+        let declared = attribute("xmlns");
+        if declared.is_some_and(|declared| !is(declared, "")) {
+            return;
+        }
+        let is_03 = attribute("version").is_some_and(|version| is(version, "0.3"));
+        let uri = if is_03 { ATOM03 } else { ATOM };
+        let behind_name = start + 1 + name.len();
+        let place = declared.map_or(behind_name..behind_name, WrittenAttribute::span);
+        self.findings.warn(start, "the feed stands in no namespace and is taken for Atom");
+        self.repair(place, RepairKind::Declaration(uri));
+        self.scope.declare("", Cow::Borrowed(uri));
+        self.doc.given = Some(uri);
     }
 
     fn note(&mut self, written: &WrittenAttribute<'a>, ns: u32, is_declaration: bool) {
@@ -235,8 +263,7 @@ impl<'a> Builder<'a> {
     }
 
     fn take_out(&mut self, written: &WrittenAttribute<'a>, why: &'static str) {
-        let quote = usize::from(written.form == Form::Quoted);
-        self.mend(Flaw::Tags, written.start..written.value.end + quote, "", why);
+        self.mend(Flaw::Tags, written.span(), "", why);
     }
 
     /// Repairs what XML does not know in the value of an attribute.
@@ -271,6 +298,13 @@ pub(super) struct WrittenAttribute<'a> {
     pub(super) form: Form,
     /// Whether white space stands before it, as it must.
     pub(super) spaced: bool,
+}
+
+impl WrittenAttribute<'_> {
+    /// From its name to its last quote.
+    fn span(&self) -> Range<usize> {
+        self.start..self.value.end + usize::from(self.form == Form::Quoted)
+    }
 }
 
 /// How the value of an attribute is written.

@@ -137,7 +137,7 @@ pub(super) fn repaired(built: &BuiltDoc<'_>) -> String {
 pub fn check(text: &str) {
     let Ok(built) = read_limited(text) else { return };
     let Some(root) = built.doc.root() else { return };
-    if built.findings.flaws.is_empty() {
+    if built.findings.flaws.is_empty() && built.doc.given.is_none() {
         // Text before the first tag and behind the root is not read.
         let start = text.find('<').unwrap();
         let alone = " ".repeat(start) + cut(text, start..root.span().end);

@@ -7,7 +7,8 @@ use crate::parse::sync_markup::is_sync;
 use std::ops::Range;
 use tidegate_core::model::{Context, Format};
 use tidegate_core::sync_markup::Dialect;
-use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::doc::{BuiltDoc, Doc, DocElement, Repair, RepairKind};
+use tidegate_core::xml::edits::Edit;
 
 /// What stands around the items of a feed, or of a collection as plain XML.
 #[derive(Debug)]
@@ -26,12 +27,14 @@ pub struct FeedFrame {
     pub namespace: String,
     /// What is in scope where the items stand.
     pub context: Context,
+    /// Declares the namespace of its own elements, where the document does not.
+    pub declaration: Option<Edit>,
 }
 
 impl FeedFrame {
     /// Finds what stands around the items of a document.
     pub fn read(text: &str) -> Result<Self, ParseError> {
-        let doc = Doc::read_plain(text)?.doc;
+        let BuiltDoc { doc, repairs, .. } = Doc::read_plain(text)?;
         let nothing =
             || ParseError::NotAFeed { what: "a text without any element".to_owned(), at: 0 };
         let root = doc.root().ok_or_else(nothing)?;
@@ -42,7 +45,10 @@ impl FeedFrame {
             let mut declarations = [root, container].into_iter().flat_map(DocElement::declarations);
             declarations.find_map(|declaration| Dialect::of(&declaration.declared_uri()))
         };
+        let is_declaration = |repair: &&Repair| matches!(repair.kind, RepairKind::Declaration(_));
+        let declaration = repairs.iter().find(is_declaration).copied();
         Ok(Self {
+            declaration: doc.edits(declaration.as_slice(), &[]).pop(),
             is_collection: root.local() == "collection",
             content: container.content(),
             empty_tag: container.is_empty_tag().then(|| container.name().to_owned()),

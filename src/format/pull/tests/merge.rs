@@ -201,6 +201,28 @@ fn faults_name_the_side_and_the_line() {
     }
 }
 
+/// What leaves is in the canonical namespace, and is known when it comes again.
+#[test]
+fn a_feed_in_no_namespace_is_merged_as_atom() {
+    let feed = |declared: &str, ids: &[&str]| {
+        let entry = |id: &&str| format!("<entry>{}<id>urn:{id}</id></entry>", sync(id, 1, "A"));
+        let entries: String = ids.iter().map(entry).collect();
+        format!("<feed{declared} {SSE}><title>t</title>{entries}</feed>")
+    };
+    let atom = " xmlns=\"http://www.w3.org/2005/Atom\"";
+    let roots = ["", " xmlns=''"];
+    for (local, incoming) in
+        roots.iter().flat_map(|bare| [(atom, *bare), (*bare, atom), (*bare, *bare)])
+    {
+        for known in [&[][..], &["i"]] {
+            let incoming = feed(incoming, &["i", "j"]);
+            let merged = printed(&feed(local, known), &incoming).unwrap();
+            assert_eq!(merged.replacen("  ", " ", 1), feed(atom, &["i", "j"]));
+            assert_eq!(printed(&merged, &incoming), Ok(merged));
+        }
+    }
+}
+
 /// One document never mixes dialects (READINGS 1, row 1).
 #[test]
 fn a_local_item_in_another_dialect_is_written_in_the_documents() {

@@ -115,12 +115,14 @@ fn elements_of_the_feed_may_stand_behind_its_entries() {
 }
 
 #[test]
-fn our_elements_are_atom_where_the_root_is_not() {
-    let text = Feed::new(
-        Format::Atom10,
-        "<feed xmlns:at='http://www.w3.org/2005/Atom'><title>T</title></feed>",
-    );
-    assert!(text.reader().contains("<at:updated>2026-11-20T16:20:05Z</at:updated><at:id>"));
-    let text = Feed::new(Format::Atom10, "<feed><title>T</title></feed>");
-    assert!(text.reader().contains("<updated>2026-11-20T16:20:05Z</updated><id>"));
+fn a_feed_in_no_namespace_leaves_in_atoms() {
+    let declared = " xmlns=\"http://www.w3.org/2005/Atom\"";
+    for root in ["", " xmlns=''", " xmlns:at='http://www.w3.org/2005/Atom'"] {
+        let text = format!("<feed{root}><title>T</title><entry><id>urn:1</id></entry></feed>");
+        let text = Feed::new(Format::Atom10, &text).reader();
+        assert!(text.contains("<updated>2026-11-20T16:20:05Z</updated><id>"), "{text}");
+        let tag = text.split("<title>").next().unwrap();
+        assert!(tag.contains(declared) && !tag.contains("xmlns=''"), "{text}");
+        assert_eq!(super::build::read_back(&text).len(), 1, "{text}");
+    }
 }
