@@ -4,7 +4,7 @@ use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
 use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
-use super::politeness::Rank;
+use super::politeness::HostRank;
 use super::polling::{PollContext, rate_pause, unless_it_breaks};
 use super::scheduler::{SLICE, STORE_REST};
 use super::walk;
@@ -122,7 +122,7 @@ async fn step(
     next: &str,
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
-    let slot = cancel.run_until_cancelled(context.hosts.slot(next, Rank::Usual)).await;
+    let slot = cancel.run_until_cancelled(context.hosts.slot(next, HostRank::Usual)).await;
     // Held until the host's answer is known to everybody.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,

@@ -3,7 +3,7 @@
 //! them.
 
 use super::domains::is_public;
-use super::politeness::{HostRules, PoliteHost, Politeness, Rank};
+use super::politeness::{HostRank, HostRules, PoliteHost, Politeness};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -70,7 +70,13 @@ impl HostQueue {
     }
 
     /// Puts a poll in the line of the host of an address, from `begin` on; it leaves when its ticket is dropped.
-    pub fn line_up(&self, feed: FeedName, address: &str, rank: Rank, begin: Instant) -> Arc<()> {
+    pub fn line_up(
+        &self,
+        feed: FeedName,
+        address: &str,
+        rank: HostRank,
+        begin: Instant,
+    ) -> Arc<()> {
         let ticket = Arc::new(());
         let waiter = Waiter::Poll(feed, Arc::downgrade(&ticket));
         self.lines.lock().enqueue(waiter, address, rank, begin);
@@ -78,7 +84,7 @@ impl HostQueue {
     }
 
     /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
-    pub async fn slot(&self, address: &str, rank: Rank) -> Result<HostSlot, Duration> {
+    pub async fn slot(&self, address: &str, rank: HostRank) -> Result<HostSlot, Duration> {
         let (reply, turn) = oneshot::channel();
         self.lines.lock().enqueue(Waiter::Task(reply), address, rank, Instant::now());
         self.changed.notify_one();

@@ -97,7 +97,7 @@ impl PoliteHost {
 
 /// Who goes before whom in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
+pub enum HostRank {
     /// What tells of changes.
     Announcement,
     /// What announcements list.
@@ -114,7 +114,7 @@ struct Waiting<T> {
 }
 
 /// A place in a line: by rank, and who came first.
-type PlaceInLine = (Rank, u64);
+type PlaceInLine = (HostRank, u64);
 
 #[derive(Debug)]
 struct HostLine<T> {
@@ -145,7 +145,7 @@ impl<T> HostLine<T> {
     /// Whose turn it is.
     fn first(&self) -> Option<PlaceInLine> {
         let (first, _) = self.waiting.first_key_value()?;
-        let usual = self.waiting.range((Rank::Usual, 0)..).next();
+        let usual = self.waiting.range((HostRank::Usual, 0)..).next();
         let usual = usual.filter(|_| self.in_a_row >= LISTED_IN_A_ROW);
         Some(usual.map_or(*first, |(place, _)| *place))
     }
@@ -156,7 +156,7 @@ impl<T> HostLine<T> {
             let place = self.first()?;
             let next = self.waiting.remove(&place)?;
             if still_waits(&next.who) {
-                let is_usual = place.0 == Rank::Usual;
+                let is_usual = place.0 == HostRank::Usual;
                 self.in_a_row = if is_usual { 0 } else { self.in_a_row.saturating_add(1) };
                 return Some(next);
             }
@@ -166,8 +166,8 @@ impl<T> HostLine<T> {
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pause = match self.first() {
-            Some((Rank::Announcement | Rank::Listed, _)) => self.host.listed(),
-            Some((Rank::Usual, _)) | None => self.host.pace.spacing,
+            Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed(),
+            Some((HostRank::Usual, _)) | None => self.host.pace.spacing,
         };
         let has_room = self.running < self.host.pace.parallel.max(1);
         let free = self.last.map_or(now, |last| last + pause);
@@ -230,12 +230,12 @@ impl<T> Politeness<T> {
     }
 
     /// Puts somebody in the line of an address's host, behind all of this rank.
-    pub fn enqueue(&mut self, who: T, address: &str, rank: Rank, now: Instant) {
+    pub fn enqueue(&mut self, who: T, address: &str, rank: HostRank, now: Instant) {
         let (address, host) = (address.into(), self.rules.host(address));
         self.put_in_line(Waiting { who, address, host }, rank, now);
     }
 
-    fn put_in_line(&mut self, waiting: Waiting<T>, rank: Rank, now: Instant) {
+    fn put_in_line(&mut self, waiting: Waiting<T>, rank: HostRank, now: Instant) {
         let left = self.pauses.left(&waiting.host, now);
         if left.is_some_and(|left| left > MAX_WAIT_IN_LINE) {
             return self.put_off.push_back(waiting);

@@ -6,7 +6,7 @@
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
-use super::politeness::Rank;
+use super::politeness::HostRank;
 use super::polling::{PollContext, unless_it_breaks};
 use super::schedule::describe_duration;
 use super::scheduler::SLICE;
@@ -112,7 +112,7 @@ async fn ask_and_commit(
     cancel: &CancellationToken,
 ) -> Result<FinishedProbe, RoundError> {
     let (begun, listed) = (context.clock.now(), plan.listed.as_str());
-    let slot = cancel.run_until_cancelled(context.hosts.slot(listed, Rank::Usual)).await;
+    let slot = cancel.run_until_cancelled(context.hosts.slot(listed, HostRank::Usual)).await;
     let slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => return Ok(paused_note(context, left)),

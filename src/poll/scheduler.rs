@@ -17,7 +17,7 @@ use self::rounds::Done;
 use super::PollSettings;
 use super::error::PollError;
 use super::feeds::FeedPolling;
-use super::politeness::Rank;
+use super::politeness::HostRank;
 use super::poller::PollCommand;
 use super::polling::PollContext;
 use super::reason::PlannedPoll;
@@ -200,7 +200,7 @@ impl PollScheduler {
                 let begin = instant + Duration::from_millis(offset);
                 // What is told of is read soon; the same announcement may list a hundred feeds.
                 let is_told_of = feed.live.hearing.told != ToldChange::None;
-                let rank = if is_told_of { Rank::Listed } else { Rank::Usual };
+                let rank = if is_told_of { HostRank::Listed } else { HostRank::Usual };
                 let address = feed.memory.address();
                 feed.live.in_line = Some(hosts.line_up(name.clone(), address, rank, begin));
             });

@@ -4,7 +4,7 @@
 //! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its
 //! host's line.
 
-use super::politeness::Rank;
+use super::politeness::HostRank;
 use super::polling::{BROKE_OFF, PollContext, TaskAside};
 use super::schedule::FLOOR;
 use futures_util::FutureExt as _;
@@ -234,7 +234,7 @@ pub async fn follow(
         // So many at once, so that polls keep their places.
         let Ok(reading) = context.documents.acquire().await else { return };
         let slot =
-            timeout(HOST_WAIT, context.hosts.slot(&reader.address, Rank::Announcement)).await;
+            timeout(HOST_WAIT, context.hosts.slot(&reader.address, HostRank::Announcement)).await;
         let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
             Ok(slot) => slot,
             Err(left) => {

@@ -88,6 +88,14 @@ pub fn read_entry(markup: &Markup) -> Option<Element> {
     tree::read(&markup.xml, &markup.context)
 }
 
+/// The same in words that a feed has: those of an item of a collection are Atom's.
+pub fn read_words(markup: &Markup) -> Option<Element> {
+    match markup.format {
+        Format::Collection => Some(collection::entry(&collection::item(markup)?, None, None)),
+        _ => read_entry(markup),
+    }
+}
+
 /// The same of the document around the entries; without anything where it cannot be read.
 pub fn read_skeleton(skeleton: &Skeleton) -> Element {
     tree::read(&skeleton.text, &Context::default()).unwrap_or_default()

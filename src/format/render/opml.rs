@@ -164,7 +164,7 @@ struct ListPosition {
 fn said(page: &Page<'_>, shown: &ShownVersion<'_>) -> (ListPosition, Element) {
     let data = &shown.version.data;
     let entry = (!shown.version.deleted && data.xml.contains("outline"))
-        .then(|| convert::read_entry(data))
+        .then(|| convert::read_words(data))
         .flatten();
     let own = entry.as_ref().and_then(|entry| Some((entry, entry.find(OUTLINE, "outline")?)));
     let (place, said) = match own {

@@ -36,8 +36,8 @@ fn finish(polite: &mut Politeness<&'static str>, address: &str, now: Instant) {
 #[test]
 fn one_at_a_time_and_a_pause_between() {
     let (mut polite, start) = (lines(10), Instant::now());
-    polite.enqueue("one", A, Rank::Usual, start);
-    polite.enqueue("two", A, Rank::Usual, start);
+    polite.enqueue("one", A, HostRank::Usual, start);
+    polite.enqueue("two", A, HostRank::Usual, start);
     assert_eq!(next(&mut polite, start), Some("one"));
     assert_eq!(next(&mut polite, start + 9 * SECOND), None);
     assert_eq!(polite.wake_at(), None);
@@ -51,7 +51,7 @@ fn one_at_a_time_and_a_pause_between() {
 fn hosts_do_not_wait_for_each_other_but_for_room() {
     let (mut polite, now) = (lines(2), Instant::now());
     for (who, address) in [("a", A), ("b", "https://b.example/"), ("c", "https://c.example/")] {
-        polite.enqueue(who, address, Rank::Usual, now);
+        polite.enqueue(who, address, HostRank::Usual, now);
     }
     assert_eq!(next(&mut polite, now), Some("a"));
     assert_eq!(next(&mut polite, now), Some("b"));
@@ -64,7 +64,7 @@ fn hosts_do_not_wait_for_each_other_but_for_room() {
 fn a_request_out_of_turn_counts_for_the_pause() {
     let (mut polite, now) = (lines(2), Instant::now());
     polite.asked(A, now);
-    polite.enqueue("one", A, Rank::Usual, now);
+    polite.enqueue("one", A, HostRank::Usual, now);
     assert_eq!(next(&mut polite, now), None);
     assert_eq!(next(&mut polite, now + SECOND), Some("one"));
 }
@@ -73,7 +73,7 @@ fn a_request_out_of_turn_counts_for_the_pause() {
 fn who_waits_no_more_costs_nobody_the_turn() {
     let (mut polite, now) = (lines(2), Instant::now());
     for who in ["gone", "gone", "one", "gone"] {
-        polite.enqueue(who, A, Rank::Usual, now);
+        polite.enqueue(who, A, HostRank::Usual, now);
     }
     assert_eq!(next(&mut polite, now), Some("one"));
     finish(&mut polite, A, now);
@@ -86,7 +86,7 @@ fn hosts_that_nobody_waits_for_are_forgotten() {
     let (mut polite, now) = (lines(1), Instant::now());
     for n in 0..1000 {
         let address = format!("https://host{n}.example/");
-        polite.enqueue("x", &address, Rank::Usual, now);
+        polite.enqueue("x", &address, HostRank::Usual, now);
         assert_eq!(next(&mut polite, now), Some("x"));
         finish(&mut polite, &address, now);
     }
@@ -118,8 +118,8 @@ fn names_of_one_registrable_domain_are_one_host() {
     assert_eq!(of("http://93.184.216.34/").name.as_ref(), "93.184.216.34");
     // What waits for one of them waits for all.
     let (mut polite, now) = (lines(9), Instant::now());
-    polite.enqueue("one", "https://a.news.co.uk/", Rank::Usual, now);
-    polite.enqueue("two", "https://b.news.co.uk/", Rank::Usual, now);
+    polite.enqueue("one", "https://a.news.co.uk/", HostRank::Usual, now);
+    polite.enqueue("two", "https://b.news.co.uk/", HostRank::Usual, now);
     assert_eq!(next(&mut polite, now), Some("one"));
     finish(&mut polite, "https://a.news.co.uk/", now);
     assert_eq!(next(&mut polite, now), None);
@@ -130,9 +130,9 @@ fn names_of_one_registrable_domain_are_one_host() {
 fn what_is_listed_goes_first_and_closer() {
     let (mut polite, start) = (lines(9), Instant::now());
     polite.asked(A, start);
-    polite.enqueue("plain", A, Rank::Usual, start);
-    polite.enqueue("one", A, Rank::Listed, start);
-    polite.enqueue("two", A, Rank::Listed, start);
+    polite.enqueue("plain", A, HostRank::Usual, start);
+    polite.enqueue("one", A, HostRank::Listed, start);
+    polite.enqueue("two", A, HostRank::Listed, start);
     assert_eq!(next(&mut polite, start), None);
     assert_eq!(polite.wake_at(), Some(start + LISTED_SPACING));
     let first = start + LISTED_SPACING;
@@ -150,10 +150,10 @@ fn what_is_listed_goes_first_and_closer() {
 fn an_announcement_goes_before_what_announcements_list() {
     let (mut polite, mut now) = (lines(9), Instant::now());
     for who in ["one", "two"] {
-        polite.enqueue(who, A, Rank::Listed, now);
+        polite.enqueue(who, A, HostRank::Listed, now);
     }
     for who in ["document", "another document"] {
-        polite.enqueue(who, A, Rank::Announcement, now);
+        polite.enqueue(who, A, HostRank::Announcement, now);
     }
     polite.reconfigure(9, rules(), now);
     for who in ["document", "another document", "one", "two"] {
@@ -193,7 +193,7 @@ fn an_operator_may_say_how_a_host_is_asked() {
 
     let (mut polite, now) = (Politeness::new(9, rules.clone()), Instant::now());
     for feed in ["one", "two", "three"] {
-        polite.enqueue(feed, "https://feeds.news.co.uk/", Rank::Usual, now);
+        polite.enqueue(feed, "https://feeds.news.co.uk/", HostRank::Usual, now);
     }
     assert_eq!(next(&mut polite, now), Some("one"));
     assert_eq!(next(&mut polite, now), Some("two"));
@@ -219,29 +219,29 @@ fn put_off(polite: &mut Politeness<&'static str>, now: Instant) -> Vec<(&'static
 fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
     let (a, b) = ("https://a.news.co.uk/", "https://b.news.co.uk/");
     let (mut polite, start) = (lines(9), Instant::now());
-    polite.enqueue("first", a, Rank::Usual, start);
+    polite.enqueue("first", a, HostRank::Usual, start);
     assert_eq!(next(&mut polite, start), Some("first"));
-    polite.enqueue("one", a, Rank::Usual, start);
-    polite.enqueue("gone", a, Rank::Usual, start);
-    polite.enqueue("listed", a, Rank::Listed, start);
-    polite.enqueue("other", b, Rank::Usual, start);
+    polite.enqueue("one", a, HostRank::Usual, start);
+    polite.enqueue("gone", a, HostRank::Usual, start);
+    polite.enqueue("listed", a, HostRank::Listed, start);
+    polite.enqueue("other", b, HostRank::Usual, start);
     polite.pause(a, 600 * SECOND, start);
     finish(&mut polite, a, start);
     assert_eq!(put_off(&mut polite, start), [("listed", 600 * SECOND), ("one", 600 * SECOND)]);
     // What comes to it later is put off as well, and the other host of the domain is not.
     let then = start + 20 * SECOND;
-    polite.enqueue("late", a, Rank::Usual, then);
+    polite.enqueue("late", a, HostRank::Usual, then);
     assert_eq!(next_of(&mut polite, then), Some(("late", Err(580 * SECOND))));
     assert_eq!(polite.paused(a, then), Some(580 * SECOND));
     assert_eq!(next(&mut polite, then), Some("other"));
-    polite.enqueue("another", b, Rank::Usual, start + 21 * SECOND);
+    polite.enqueue("another", b, HostRank::Usual, start + 21 * SECOND);
     // A second host of the domain speaks for all of it.
     polite.pause(b, 600 * SECOND, start + 21 * SECOND);
     assert_eq!(put_off(&mut polite, start + 21 * SECOND), [("another", 600 * SECOND)]);
     finish(&mut polite, b, start + 22 * SECOND);
-    polite.enqueue("third", "https://c.news.co.uk/", Rank::Usual, start + 22 * SECOND);
+    polite.enqueue("third", "https://c.news.co.uk/", HostRank::Usual, start + 22 * SECOND);
     assert_eq!(put_off(&mut polite, start + 22 * SECOND), [("third", 599 * SECOND)]);
-    polite.enqueue("one", a, Rank::Usual, start + 622 * SECOND);
+    polite.enqueue("one", a, HostRank::Usual, start + 622 * SECOND);
     assert_eq!(next(&mut polite, start + 622 * SECOND), Some("one"));
     finish(&mut polite, a, start + 623 * SECOND);
     assert_eq!(next(&mut polite, start + 625 * SECOND), None);
@@ -254,7 +254,7 @@ fn a_short_pause_is_waited_for_in_line() {
     let (mut polite, mut now) = (lines(9), Instant::now());
     let minute = 60 * SECOND;
     for feed in ["one", "two", "three"] {
-        polite.enqueue(feed, A, Rank::Usual, now);
+        polite.enqueue(feed, A, HostRank::Usual, now);
     }
     for feed in ["one", "two", "three", "one"] {
         assert_eq!(next(&mut polite, now), Some(feed));
@@ -262,7 +262,7 @@ fn a_short_pause_is_waited_for_in_line() {
         finish(&mut polite, A, now);
         // It comes back before the others had their turn.
         if feed == "one" {
-            polite.enqueue("one", A, Rank::Usual, now);
+            polite.enqueue("one", A, HostRank::Usual, now);
         }
         assert_eq!(next(&mut polite, now + minute - SECOND), None);
         now += minute;
@@ -274,7 +274,7 @@ fn a_short_pause_is_waited_for_in_line() {
 #[test]
 fn calls_have_a_pace_of_their_own() {
     let (mut polite, now) = (lines(1), Instant::now());
-    polite.enqueue("poll", A, Rank::Usual, now);
+    polite.enqueue("poll", A, HostRank::Usual, now);
     let mut reserve = |address, pause| polite.reserve_call(address, pause, now);
     assert_eq!((reserve(A, SECOND), reserve(A, 9 * SECOND)), (Ok(now), Ok(now + SECOND)));
     assert_eq!(
@@ -302,7 +302,7 @@ fn lines_take_another_pace_while_they_wait() {
     let (plain, own) = ("https://news.co.uk/", "https://own.news.co.uk/");
     let mut polite = Politeness::new(9, slow);
     for (feed, address) in [("one", plain), ("two", plain), ("three", plain), ("four", own)] {
-        polite.enqueue(feed, address, Rank::Usual, start);
+        polite.enqueue(feed, address, HostRank::Usual, start);
     }
     assert_eq!(next(&mut polite, start), Some("one"));
     finish(&mut polite, plain, start);
@@ -324,10 +324,10 @@ fn lines_take_another_pace_while_they_wait() {
 #[test]
 fn what_is_always_announced_keeps_nothing_from_its_turn() {
     let (mut polite, mut now) = (lines(9), Instant::now());
-    polite.enqueue("plain", A, Rank::Usual, now);
+    polite.enqueue("plain", A, HostRank::Usual, now);
     let mut listed = 0;
     loop {
-        polite.enqueue("listed", A, Rank::Listed, now);
+        polite.enqueue("listed", A, HostRank::Listed, now);
         now = polite.wake_at().unwrap();
         let who = next(&mut polite, now);
         finish(&mut polite, A, now);

@@ -3,7 +3,7 @@
 
 use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
-use crate::politeness::Rank;
+use crate::politeness::HostRank;
 use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
 use crate::schedule::phase;
 use crate::subscribe::{self, Failed};
@@ -256,7 +256,7 @@ impl PollScheduler {
         let (context, cancel) = (Arc::clone(&self.context), self.context.cancel.clone());
         self.context.spawn(async move {
             let asking = async {
-                if let Ok(_slot) = context.hosts.slot(&hub, Rank::Usual).await {
+                if let Ok(_slot) = context.hosts.slot(&hub, HostRank::Usual).await {
                     // Once: what comes of it changes nothing.
                     let _ = ask(&context, &record, hub, request, context.clock.now()).await;
                 }
@@ -317,7 +317,7 @@ impl Subscriber {
         self.note_change(cancel).await;
         let Some((hub, request)) = request.flatten() else { return };
         let asking = async {
-            let _slot = match self.context.hosts.slot(&hub, Rank::Usual).await {
+            let _slot = match self.context.hosts.slot(&hub, HostRank::Usual).await {
                 Ok(slot) => slot,
                 Err(left) => {
                     let at = self.context.clock.now().plus(left).plus(SLICE);

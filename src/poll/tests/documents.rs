@@ -1,7 +1,7 @@
 //! How many SUP documents are read at once, and whose turn it is.
 
 use super::*;
-use crate::politeness::Rank;
+use crate::politeness::HostRank;
 use crate::polling::PollContext;
 use crate::sup::{READS_AT_ONCE, SharedSource, SupReader, follow};
 use std::sync::Mutex;
@@ -67,7 +67,7 @@ async fn so_many_documents_are_read_at_once_and_the_others_after_them_in_order()
 async fn documents_that_wait_for_their_host_keep_no_others_from_being_read() {
     let (gateway, reads) = reading(Duration::from_secs(1)).await;
     let context = &gateway.poller.context;
-    let held = context.hosts.slot("http://busy.example/", Rank::Usual).await.ok().unwrap();
+    let held = context.hosts.slot("http://busy.example/", HostRank::Usual).await.ok().unwrap();
     let busy: Vec<String> = (0..12).map(|n| format!("http://busy.example/{n}")).collect();
     follows(context, &busy);
     follows(context, &["http://free.example/".to_owned()]);

@@ -2,8 +2,7 @@
 
 use super::author::{self, Person};
 use super::element::{Categories, Category};
-use super::{atom03, json_feed, read_entry};
-use crate::parse::collection;
+use super::{atom03, json_feed, read_words};
 use crate::render::references::{self, Base};
 use tidegate_core::model::{Card, Family, Format, Markup, Time};
 use tidegate_core::xml;
@@ -109,10 +108,7 @@ impl Reading {
         let entry = match markup.format {
             Format::JsonFeed => json_feed::entry(markup, None),
             Format::Atom03 => atom03::entry(markup, None),
-            Format::Collection => {
-                collection::item(markup).map(|i| collection::entry(&i, None, None))
-            }
-            _ => read_entry(markup),
+            _ => read_words(markup),
         };
         let Some(mut entry) = entry else { return card };
         let own = match markup.format.family() {
