@@ -66,7 +66,7 @@ pub(super) fn plan(
     }
     let mut base = change.base;
     let purged = keys::of_kind(keys::PURGED, &change.feed);
-    let floor: Option<FloorRecord> = loaded.record(Class::Marks, purged.clone())?;
+    let floor: Option<FloorRecord> = loaded.record(Class::Marks, &purged)?;
     if let Some(FloorRecord { floor, .. }) = &floor {
         if state.is_none() {
             base = floor.revision;
@@ -182,7 +182,7 @@ impl ChangePlanner<'_> {
             (true, true) => return Ok(end),
         };
         for number in changed {
-            let found = self.loaded.record(Class::Events, keys::numbered(feed, number))?;
+            let found = self.loaded.record(Class::Events, &keys::numbered(feed, number))?;
             let mut events: Vec<Event> = found.unwrap_or_default();
             events.iter_mut().for_each(|event| redact_event(change, event));
             blocks.insert(number, events);
@@ -370,7 +370,7 @@ impl ChangePlanner<'_> {
         for stub in &self.change.evicted {
             let id = &stub.id;
             let feed = &self.change.feed;
-            let item: ItemRecord = self.loaded.expected(Class::Items, keys::item(feed, id))?;
+            let item: ItemRecord = self.loaded.expected(Class::Items, &keys::item(feed, id))?;
             self.writer.remove(Class::Index, keys::by_tick(feed, item.known.tick, id));
             if !item.conflicts.is_empty() {
                 self.contested = self.contested.saturating_sub(1);

@@ -164,9 +164,9 @@ impl FeedFit {
                 return Err(format!("the item {} of the feed {feed} {fault}", known.id));
             }
             ExportRecord::Stub(_, stub) => {
-                if self.items.insert(stub.id.clone(), false).is_some() {
-                    return Err(format!("the item {} of the feed {feed} is in it twice", stub.id));
-                }
+                let is_known = self.items.insert(stub.id.clone(), false).is_some();
+                let twice = || format!("the item {} of the feed {feed} is in it twice", stub.id);
+                return if is_known { Err(twice()) } else { Ok(()) };
             }
             ExportRecord::Archive(_, record) => {
                 let ArchiveRecord { note, blocks } = &**record;

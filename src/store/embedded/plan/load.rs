@@ -209,25 +209,25 @@ impl LoadedRecords {
     pub(super) fn record<T: Record>(
         &self,
         class: Class,
-        key: Vec<u8>,
+        key: &[u8],
     ) -> Result<Option<T>, StoreError> {
-        let value = self.get(class, key.clone())?;
-        value.map(|value| self.codec.decode(class, &key, value)).transpose()
+        let value = self.get(class, key.to_vec())?;
+        value.map(|value| self.codec.decode(class, key, value)).transpose()
     }
 
     /// A record that must be there, as what refers to it is.
-    pub(super) fn expected<T: Record>(&self, class: Class, key: Vec<u8>) -> Result<T, StoreError> {
-        let found = self.record(class, key.clone())?;
-        found.ok_or_else(|| self.codec.damaged(class, &key, "it is missing"))
+    pub(super) fn expected<T: Record>(&self, class: Class, key: &[u8]) -> Result<T, StoreError> {
+        let found = self.record(class, key)?;
+        found.ok_or_else(|| self.codec.damaged(class, key, "it is missing"))
     }
 
     /// The order and the document around the entries.
     pub(super) fn frame(&self) -> Result<Option<FrameRecord>, StoreError> {
-        self.record(Class::Frames, keys::feed(&self.feed))
+        self.record(Class::Frames, &keys::feed(&self.feed))
     }
 
     pub(super) fn item(&self, id: &SyncId) -> Result<Option<ItemRecord>, StoreError> {
-        self.record(Class::Items, keys::item(&self.feed, id))
+        self.record(Class::Items, &keys::item(&self.feed, id))
     }
 
     /// An item with its bytes.
@@ -238,14 +238,14 @@ impl LoadedRecords {
     }
 
     pub(super) fn archive(&self, number: u64) -> Result<Option<ArchiveRecord>, StoreError> {
-        self.record(Class::Archives, keys::numbered(&self.feed, number))
+        self.record(Class::Archives, &keys::numbered(&self.feed, number))
     }
 
     /// The stub of an item that comes back.
     pub(super) fn stub(&self, id: &SyncId) -> Result<LedgerEntry, StoreError> {
         let missing =
             || self.codec.damaged(Class::Stubs, &keys::item(&self.feed, id), "it is missing");
-        self.expected(Class::Stubs, self.stubs.get(id).cloned().ok_or_else(missing)?)
+        self.expected(Class::Stubs, self.stubs.get(id).ok_or_else(missing)?)
     }
 
     /// A version of an item, or bytes that made none.
