@@ -133,11 +133,11 @@ impl PollScheduler {
         match &done.result {
             Err(RoundError::Cancelled) => {
                 waiting.splice(0..0, std::mem::take(&mut running.answers));
-                self.give_up(&name, *running, now);
+                self.give_up(&name, &running, now);
             }
             Err(RoundError::Overtaken) => {
                 answer(std::mem::take(&mut running.answers), &report(&done.result));
-                self.give_up(&name, *running, now.plus(STORE_REST));
+                self.give_up(&name, &running, now.plus(STORE_REST));
             }
             _ => self.conclude(&name, *running, done, now),
         }
@@ -155,7 +155,7 @@ impl PollScheduler {
     }
 
     /// A round came to nothing, and is made again.
-    fn give_up(&mut self, name: &FeedName, running: RunningPoll, again: Time) {
+    fn give_up(&mut self, name: &FeedName, running: &RunningPoll, again: Time) {
         self.with_feed(name, |feed| {
             feed.live.hearing.told = feed.live.hearing.told.max(running.told);
         });
