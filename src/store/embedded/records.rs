@@ -165,11 +165,14 @@ impl Records {
         Ok(found.into_iter().map(|((_, key), size)| (key, size)).collect())
     }
 
-    /// The same of many prefixes.
+    /// The same of many prefixes; of none, nothing is asked.
     pub(super) fn sizes_of(
         &self,
         prefixes: Vec<RecordKey>,
     ) -> Result<Vec<(RecordKey, u64)>, StoreError> {
+        if prefixes.is_empty() {
+            return Ok(Vec::new());
+        }
         let ranges = prefixes.into_iter().map(|(class, key)| (class, beginning_with(&key)));
         self.engine.sizes(&ranges.collect::<Vec<_>>(), usize::MAX)
     }
