@@ -94,7 +94,8 @@ fn past_of(
     retention: &Retention,
 ) -> Result<Vec<Succession<PastThing>>, StoreError> {
     let mut lines: Vec<Succession<PastThing>> = Vec::new();
-    for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
+    for entry in feed.records.sizes(Class::Texts, &keys::feed(&feed.name)) {
+        let (key, size) = entry?;
         let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
         let Some(tick) = tick else { continue };
         let key = PastThing::Version(item.to_vec(), tick);

@@ -158,8 +158,8 @@ fn start(
     pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
     let polls = read::poll_states(records)?.into_iter();
     pieces.extend(polls.map(|one| ExportRecord::Poll(Box::new(one))));
-    let names = records.sizes(Class::States, &[])?.into_iter();
-    let names = names.map(|(key, _)| open::name(records, Class::States, &key));
+    let names = records.sizes(Class::States, &[]);
+    let names = names.map(|entry| open::name(records, Class::States, &entry?.0));
     Ok((pieces, names.collect::<Result<_, _>>()?))
 }
 
