@@ -286,6 +286,29 @@ impl RecordCodec {
         read_fields(&payload).map_err(|error| damaged(&error))
     }
 
+    /// Checks that records can be read of which each but the last is a difference to the next: each with the time that
+    /// it stands under, and its key.
+    pub(super) fn check_differences<T: Record>(
+        &self,
+        class: Class,
+        run: &[(Time, Vec<u8>, Bytes)],
+    ) -> Result<(), StoreError> {
+        let mut newer: Option<(Time, Vec<u8>)> = None;
+        for (at, key, bytes) in run.iter().rev() {
+            let damaged = |error: RecordError| self.damaged(class, key, error);
+            let base = delta::base(bytes).map_err(damaged)?;
+            if let Some(base) = base.filter(|base| newer.as_ref().map(|(at, _)| at) != Some(base)) {
+                let what = format!("what it differs from, {base}, is missing");
+                return Err(self.damaged(class, key, what));
+            }
+            let payload = delta::payload(bytes, newer.as_ref().map(|(_, payload)| &payload[..]));
+            let payload = payload.map_err(damaged)?.into_owned();
+            read_fields::<T>(&payload).map_err(damaged)?;
+            newer = Some((*at, payload));
+        }
+        Ok(())
+    }
+
     /// A record from its bytes.
     pub(super) fn decode<T: Record>(
         &self,
