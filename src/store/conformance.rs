@@ -1,7 +1,7 @@
 //! One suite for every store: what the trait's documentation promises, as tests.
 
 mod admin;
-mod archives;
+pub(crate) mod archives;
 pub(crate) mod carry;
 mod cases;
 mod conflicts;

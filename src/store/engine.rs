@@ -163,6 +163,12 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// entry: whoever calls keeps to a few thousand.
     fn apply(&self, writes: Writes) -> Result<(), StoreError>;
 
+    /// Removes the entries of a range without reading them, where it can; whether it did. Nothing of the range waits to
+    /// be applied, and it is not empty. Not durable yet.
+    fn remove_range(&self, _class: Class, _range: &KeyRange) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
 

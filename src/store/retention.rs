@@ -29,7 +29,6 @@ pub(super) struct Thing<K> {
 
 /// Things of which each took the place of the one before it, oldest first: the versions of an item,
 /// the orders of a feed.
-#[derive(Clone)]
 pub(super) struct Succession<K> {
     pub(super) things: Vec<Thing<K>>,
     /// When the last of them lost its place; `None` where it is in force.
@@ -49,8 +48,8 @@ impl<K> Succession<K> {
 /// What goes: from the old end of each line, what is too old or too much, then the oldest of all
 /// lines while together they take too much. What is in force never goes. At most [`PRUNE_LIMIT`];
 /// says whether there is more.
-pub(super) fn surplus<K>(
-    lines: Vec<Succession<K>>,
+pub(super) fn surplus<K: Copy>(
+    lines: &[Succession<K>],
     retention: &Retention,
     now: Time,
 ) -> (Vec<K>, bool) {
@@ -60,11 +59,9 @@ pub(super) fn surplus<K>(
     let mut rest: Vec<(Time, u64, K)> = Vec::new();
     for line in lines {
         let count = line.things.len();
-        let mut ends: Vec<Option<Time>> =
-            line.things.iter().skip(1).map(|t| Some(t.from)).collect();
-        ends.push(line.ended);
+        let ends = line.things.iter().skip(1).map(|t| Some(t.from)).chain([line.ended]);
         let mut too_old = true;
-        for (at, (thing, ended)) in line.things.into_iter().zip(ends).enumerate() {
+        for (at, (thing, ended)) in line.things.iter().zip(ends).enumerate() {
             total = total.saturating_add(thing.size);
             let Some(ended) = ended else { continue };
             // From the old end only: what is newer may be stored as what this differs from.
@@ -108,8 +105,9 @@ mod tests {
     }
 
     fn gone(retention: Retention, now: i64, lines: &[(char, &[i64])]) -> Vec<(char, i64)> {
-        let lines = lines.iter().map(|(item, times)| line(*item, times, &retention)).collect();
-        let (gone, more) = surplus(lines, &retention, at(now));
+        let lines: Vec<_> =
+            lines.iter().map(|(item, times)| line(*item, times, &retention)).collect();
+        let (gone, more) = surplus(&lines, &retention, at(now));
         assert!(!more);
         gone
     }
@@ -151,7 +149,7 @@ mod tests {
             most: 9,
         };
         let aged = Retention { age: Duration::from_secs(10), ..ALL };
-        assert_eq!(surplus(vec![line], &aged, at(12)).0, [1]);
+        assert_eq!(surplus(&[line], &aged, at(12)).0, [1]);
     }
 
     proptest! {
@@ -172,7 +170,7 @@ mod tests {
                 let things = times.iter().map(|t| Thing { key: (*n, *t), from: at(*t), size: 7 });
                 Succession::of_versions(things.collect(), &retention)
             });
-            let (gone, _) = surplus(lines.collect(), &retention, at(2_000));
+            let (gone, _) = surplus(&lines.collect::<Vec<_>>(), &retention, at(2_000));
             for (n, times) in &made {
                 let of: Vec<i64> = gone.iter().filter(|(m, _)| m == n).map(|(_, t)| *t).collect();
                 prop_assert_eq!(&of[..], &times[..of.len()], "from the old end, in order");

@@ -22,7 +22,7 @@ fn archive_id(text: &str) -> ArchiveId {
 }
 
 /// Seals these items under this id.
-fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
+pub(crate) fn sealing(mut change: Change, id: &str, names: &[&str]) -> Change {
     let chain = &mut change.state.archives;
     let seal = Seal {
         number: chain.next,

@@ -221,7 +221,7 @@ impl Draft {
     }
 
     /// A document around the entries.
-    pub(super) fn around(mut self, text: &str) -> Self {
+    pub(crate) fn around(mut self, text: &str) -> Self {
         self.change.skeleton = Some(skeleton(text));
         self.change.state.updated_at = self.tick.time();
         self

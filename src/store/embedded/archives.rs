@@ -3,10 +3,14 @@
 
 use super::feed::FeedRecords;
 use super::keys;
+use super::records::RecordCodec;
 use crate::StoreError;
 use crate::engine::Class;
 use crate::record::{ArchiveRecord, SegmentRecord};
-use tidegate_core::model::{Archive, ArchiveId, ArchiveNote, ArchivePlace, FeedState, Snapshot};
+use bytes::Bytes;
+use tidegate_core::model::{
+    Archive, ArchiveId, ArchiveNote, ArchivePlace, FeedName, FeedState, Snapshot,
+};
 
 impl FeedRecords {
     /// What is stored of an archive.
@@ -68,13 +72,14 @@ impl FeedRecords {
 
     /// The content of an archive.
     pub(super) fn content(&self, record: &ArchiveRecord) -> Result<Archive, StoreError> {
-        let blocks = self.segments(record).collect::<Result<Vec<_>, _>>()?;
-        let key = keys::numbered(&self.name, record.note.number);
-        if blocks.len() != record.blocks as usize {
-            return Err(self.records.damaged(Class::Segments, &key, "blocks are missing"));
-        }
-        let joined = SegmentRecord::join(blocks);
-        joined.map_err(|error| self.records.damaged(Class::Segments, &key, error))
+        self.records.archive(&self.name, record, &self.stored_segments(record)?)
+    }
+
+    /// The blocks of an archive, as they are stored.
+    pub(super) fn stored_segments(&self, record: &ArchiveRecord) -> Result<Vec<Bytes>, StoreError> {
+        let prefix = keys::numbered(&self.name, record.note.number);
+        let blocks = self.records.entries(Class::Segments, &prefix);
+        blocks.map(|entry| entry.map(|(_, block)| block)).collect()
     }
 
     /// The blocks of an archive.
@@ -84,5 +89,28 @@ impl FeedRecords {
     ) -> impl Iterator<Item = Result<SegmentRecord, StoreError>> {
         let prefix = keys::numbered(&self.name, record.note.number);
         self.records.values(Class::Segments, &prefix)
+    }
+}
+
+impl RecordCodec {
+    /// The content of an archive from its blocks, as they are stored.
+    pub(super) fn archive(
+        &self,
+        feed: &FeedName,
+        record: &ArchiveRecord,
+        blocks: &[Bytes],
+    ) -> Result<Archive, StoreError> {
+        let number = record.note.number;
+        if blocks.len() != record.blocks as usize {
+            let key = keys::numbered(feed, number);
+            return Err(self.damaged(Class::Segments, &key, "blocks are missing"));
+        }
+        let decode = |(block, stored): (u32, &Bytes)| {
+            self.decode(Class::Segments, &keys::segment(feed, number, block), stored)
+        };
+        let blocks =
+            (0_u32..).zip(blocks).map(decode).collect::<Result<Vec<SegmentRecord>, _>>()?;
+        let joined = SegmentRecord::join(blocks);
+        joined.map_err(|error| self.damaged(Class::Segments, &keys::numbered(feed, number), error))
     }
 }

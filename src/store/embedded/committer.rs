@@ -306,22 +306,21 @@ impl Committer {
         Ok(())
     }
 
-    /// Removes a portion of a feed that was forgotten, of so many entries; whether that is all.
+    /// Removes a portion of a feed that was forgotten; whether that is all.
     pub(super) fn sweep(
         &mut self,
         feed: &FeedName,
         floor: &PurgeMark,
-        limit: usize,
     ) -> Result<bool, CommitError> {
         self.group.wrote = true;
-        let swept = purge::sweep(&self.records, feed, floor, limit);
+        let swept = purge::sweep(&self.records, feed, floor);
         Ok(swept.inspect_err(|error| self.fail(error))?)
     }
 
     /// Removes what a large change had noted of itself.
     pub(super) fn forget_redo(&mut self, feed: &FeedName) -> Result<(), CommitError> {
         self.group.wrote = true;
-        while self.records.clear(Class::Marks, &keys::of_kind(keys::REDO, feed), PORTION)? {}
+        while self.records.clear(Class::Marks, &keys::of_kind(keys::REDO, feed))? {}
         Ok(())
     }
 

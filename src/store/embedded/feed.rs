@@ -62,7 +62,12 @@ impl FeedRecords {
     /// Whether the ledger has an index.
     pub(super) fn has_index(&self) -> Result<bool, StoreError> {
         // A long list is not read.
-        Ok(!self.records.sizes(Class::Frames, &keys::unsettled(&self.name))?.is_empty())
+        Ok(self
+            .records
+            .sizes(Class::Frames, &keys::unsettled(&self.name))
+            .next()
+            .transpose()?
+            .is_some())
     }
 
     /// What is stored of an item.
@@ -271,8 +276,8 @@ impl FeedRecords {
     /// The items that have conflicts.
     pub(super) fn contested(&self) -> Result<Vec<SyncId>, StoreError> {
         let prefix = keys::of_kind(keys::CONTESTED, &self.name);
-        let all = self.records.sizes(Class::Index, &prefix)?.into_iter();
-        all.map(|(key, _)| Ok(self.index_item(&key, 0)?.1)).collect()
+        let all = self.records.sizes(Class::Index, &prefix);
+        all.map(|entry| Ok(self.index_item(&entry?.0, 0)?.1)).collect()
     }
 
     /// The stubs whose sync id, native id, former native ids or published id is among these, in the order of

@@ -2,7 +2,6 @@
 
 use super::read::{feeds, last_logged};
 use super::records::{RecordCodec, Records};
-use super::redo::PORTION;
 use super::{keys, purge, redo};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
@@ -128,7 +127,7 @@ pub(crate) fn begin(
     request: OpenRequest,
 ) -> Result<Opened, StoreError> {
     for (feed, FloorRecord { floor, .. }) in found.floors.iter().filter(|(_, it)| it.sweeping) {
-        while !purge::sweep(records, feed, floor, PORTION)? {}
+        while !purge::sweep(records, feed, floor)? {}
     }
     redo::finish_all(records, &mut found)?;
     let reached = found.sealed.0;

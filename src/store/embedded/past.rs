@@ -47,8 +47,9 @@ impl FeedRecords {
 
     /// Since when each frame of the past was in force, and what it takes; oldest first.
     pub(super) fn past_frames(&self) -> Result<Vec<(Time, u64)>, StoreError> {
-        let all = self.records.sizes(Class::Past, &keys::feed(&self.name))?.into_iter();
-        let frame = |(key, size): (Vec<u8>, u64)| {
+        let all = self.records.sizes(Class::Past, &keys::feed(&self.name));
+        let frame = |entry: Result<(Vec<u8>, u64), StoreError>| {
+            let (key, size) = entry?;
             Ok((self.records.of_key(Class::Past, &key, keys::past_since(&key))?, size))
         };
         all.map(frame).collect()
@@ -187,7 +188,8 @@ impl FeedRecords {
         for item in self.items() {
             kept.versions += u64::from(item?.kept);
         }
-        for (key, size) in self.records.sizes(Class::Texts, &keys::feed(&self.name))? {
+        for entry in self.records.sizes(Class::Texts, &keys::feed(&self.name)) {
+            let (key, size) = entry?;
             let (_, version) = self.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
             kept.version_bytes += if version.is_some() { size } else { 0 };
         }

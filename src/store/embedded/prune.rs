@@ -9,27 +9,25 @@ use crate::limits::{LOG_EPOCHS, TRIM_LIMIT};
 use crate::record::{ItemRecord, TextRecord};
 use crate::retention::{Succession, Thing, surplus};
 use crate::{Epoch, Pruned, Retention, StoreError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 use tidegate_core::model::{Tick, Time};
 
 /// Something that may go.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 enum PastThing {
-    /// A version of the item at the key.
-    Version(Vec<u8>, Tick),
+    /// A version of an item: the place of its key in [`FeedPast::items`].
+    Version(usize, Tick),
     Frame(Time),
 }
 
-impl PastThing {
-    /// The key of its item.
-    fn item(&self) -> Option<&[u8]> {
-        match self {
-            Self::Version(item, _) => Some(item),
-            Self::Frame(_) => None,
-        }
-    }
+/// What is kept of the past of a feed; none of it is read.
+struct FeedPast {
+    /// The keys of the items.
+    items: Vec<Vec<u8>>,
+    /// The texts of each item that are of a version, or were, in the order of the keys; then the frames.
+    lines: Vec<Succession<PastThing>>,
 }
 
 /// The writes that take out what `retention` does not keep, and what that comes to.
@@ -38,35 +36,35 @@ pub(super) fn prune(
     retention: &Retention,
     now: Time,
 ) -> Result<(Writes, Pruned), StoreError> {
-    let mut past = past_of(feed, retention)?;
+    let mut past = FeedPast::read(feed, retention)?;
     // Most often nothing goes, whichever of the texts are versions.
-    if surplus(past.clone(), retention, now).0.is_empty() {
+    if surplus(&past.lines, retention, now).0.is_empty() {
         return Ok((Writes::new(), Pruned::default()));
     }
-    leave_bare_texts(&mut past, feed)?;
-    let (gone, more) = surplus(past, retention, now);
+    past.leave_bare_texts(feed)?;
+    let (gone, more) = surplus(&past.lines, retention, now);
     let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
-    let changed: BTreeSet<&[u8]> = gone.iter().filter_map(PastThing::item).collect();
+    let changed: BTreeMap<usize, &Vec<u8>> = gone.iter().filter_map(|it| past.item(*it)).collect();
     let records: Vec<ItemRecord> =
-        feed.records.expect_all(Class::Items, changed.iter().map(|key| key.to_vec()))?;
-    let mut items: BTreeMap<&[u8], ItemRecord> = changed.into_iter().zip(records).collect();
+        feed.records.expect_all(Class::Items, changed.values().copied().cloned())?;
+    let mut items: BTreeMap<usize, ItemRecord> = changed.into_keys().zip(records).collect();
     let mut bytes = 0;
-    for thing in &gone {
+    for thing in gone {
         // Bytes that stay are written anew.
         if bytes >= PORTION_BYTES {
             pruned.more = true;
             break;
         }
         let (item, tick) = match thing {
-            PastThing::Version(item, tick) => (item, *tick),
+            PastThing::Version(item, tick) => (item, tick),
             PastThing::Frame(since) => {
                 pruned.documents += 1;
-                writes.insert((Class::Past, keys::past(&feed.name, *since)), None);
+                writes.insert((Class::Past, keys::past(&feed.name, since)), None);
                 continue;
             }
         };
         pruned.versions += 1;
-        let Some(item) = items.get_mut(&item[..]) else { continue };
+        let Some(item) = items.get_mut(&item) else { continue };
         let key = keys::version(&feed.name, &item.known.id, tick);
         item.kept = item.kept.saturating_sub(1);
         // Its bytes may still be the newest that the item has.
@@ -88,51 +86,55 @@ pub(super) fn prune(
     Ok((writes, pruned))
 }
 
-/// What is kept of the past of a feed: the texts of each item that are of a version, or were, and the frames. None is read.
-fn past_of(
-    feed: &FeedRecords,
-    retention: &Retention,
-) -> Result<Vec<Succession<PastThing>>, StoreError> {
-    let mut lines: Vec<Succession<PastThing>> = Vec::new();
-    for (key, size) in feed.records.sizes(Class::Texts, &keys::feed(&feed.name))? {
-        let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
-        let Some(tick) = tick else { continue };
-        let key = PastThing::Version(item.to_vec(), tick);
-        let thing = Thing { key, from: tick.time(), size };
-        let is_of_item = |line: &&mut Succession<PastThing>| {
-            line.things.last().and_then(|last| last.key.item()) == Some(item)
-        };
-        match lines.last_mut().filter(is_of_item) {
-            Some(line) => line.things.push(thing),
-            None => lines.push(Succession::of_versions(vec![thing], retention)),
-        }
-    }
-    let frames = feed.past_frames()?.into_iter();
-    let frame = |(since, size)| Thing { key: PastThing::Frame(since), from: since, size };
-    let ended = feed.frame()?.map(|present| present.since);
-    lines.push(Succession { things: frames.map(frame).collect(), ended, most: usize::MAX });
-    Ok(lines)
-}
-
-/// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.
-fn leave_bare_texts(
-    past: &mut [Succession<PastThing>],
-    feed: &FeedRecords,
-) -> Result<(), StoreError> {
-    let mut several: Vec<_> = past.iter_mut().filter(|line| line.things.len() > 1).collect();
-    for some in several.chunks_mut(ITEMS_AT_ONCE) {
-        let keys = some.iter().filter_map(|line| line.things.first()?.key.item());
-        let keys: Vec<Vec<u8>> = keys.map(<[u8]>::to_vec).collect();
-        let items: Vec<ItemRecord> = feed.records.expect_all(Class::Items, keys)?;
-        let lines =
-            some.iter_mut().filter(|line| line.things.iter().any(|it| it.key.item().is_some()));
-        for (line, item) in lines.zip(items) {
-            if line.things.len() > item.kept as usize {
-                line.things.retain(|thing| thing.from != item.body.time());
+impl FeedPast {
+    fn read(feed: &FeedRecords, retention: &Retention) -> Result<Self, StoreError> {
+        let mut past = Self { items: Vec::new(), lines: Vec::new() };
+        for entry in feed.records.sizes(Class::Texts, &keys::feed(&feed.name)) {
+            let (key, size) = entry?;
+            let (item, tick) = feed.records.of_key(Class::Texts, &key, keys::split_text(&key))?;
+            let Some(tick) = tick else { continue };
+            if past.items.last().is_none_or(|last| last != item) {
+                past.items.push(item.to_vec());
+                past.lines.push(Succession::of_versions(Vec::new(), retention));
+            }
+            let place = past.items.len().saturating_sub(1);
+            let key = PastThing::Version(place, tick);
+            let thing = Thing { key, from: tick.time(), size };
+            if let Some(line) = past.lines.last_mut() {
+                line.things.push(thing);
             }
         }
+        let frames = feed.past_frames()?.into_iter();
+        let frame = |(since, size)| Thing { key: PastThing::Frame(since), from: since, size };
+        let ended = feed.frame()?.map(|present| present.since);
+        let frames = frames.map(frame).collect();
+        past.lines.push(Succession { things: frames, ended, most: usize::MAX });
+        Ok(past)
     }
-    Ok(())
+
+    /// The item that something is of, and its key.
+    fn item(&self, thing: PastThing) -> Option<(usize, &Vec<u8>)> {
+        match thing {
+            PastThing::Version(item, _) => Some((item, self.items.get(item)?)),
+            PastThing::Frame(_) => None,
+        }
+    }
+
+    /// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.
+    fn leave_bare_texts(&mut self, feed: &FeedRecords) -> Result<(), StoreError> {
+        let lines = self.items.iter().zip(&mut self.lines);
+        let mut several: Vec<_> = lines.filter(|(_, line)| line.things.len() > 1).collect();
+        for some in several.chunks_mut(ITEMS_AT_ONCE) {
+            let keys: Vec<Vec<u8>> = some.iter().map(|(key, _)| key.to_vec()).collect();
+            let items: Vec<ItemRecord> = feed.records.expect_all(Class::Items, keys)?;
+            for ((_, line), item) in some.iter_mut().zip(items) {
+                if line.things.len() > item.kept as usize {
+                    line.things.retain(|thing| thing.from != item.body.time());
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The writes that take epochs that are at least so old out of the log, and how many go.

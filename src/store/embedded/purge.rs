@@ -26,16 +26,15 @@ pub(super) fn forget(
     Ok(writes)
 }
 
-/// Removes a portion of the rest, of at most `limit` entries; whether that is all.
+/// Removes a portion of the rest; whether that is all.
 pub(super) fn sweep(
     records: &Records,
     feed: &FeedName,
     floor: &PurgeMark,
-    limit: usize,
 ) -> Result<bool, StoreError> {
     let redo = [keys::REDO, keys::UNFINISHED].map(|kind| (Class::Marks, keys::of_kind(kind, feed)));
     for (class, prefix) in content(feed).chain(redo) {
-        if records.clear(class, &prefix, limit)? {
+        if records.clear(class, &prefix)? {
             return Ok(false);
         }
     }

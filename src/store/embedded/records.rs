@@ -2,6 +2,7 @@
 //! is said with its place.
 
 use super::keys;
+use super::redo::{PORTION, PORTION_BYTES};
 use crate::StoreError;
 use crate::engine::{self, Class, Engine, KeyOrder, KeyRange, RecordKey, Writes, beginning_with};
 use crate::limits::{CHAIN_LIMIT, VALUE_LIMIT};
@@ -10,9 +11,9 @@ use crate::record::{
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::io;
 use std::ops::{Bound, Deref};
 use std::sync::{Arc, Weak};
+use std::{io, iter};
 use tidegate_core::model::Time;
 
 /// The entries that are read at once at first, and at most.
@@ -155,36 +156,67 @@ impl Records {
         entries.next().transpose()
     }
 
-    /// The keys that begin with `prefix`, in their order, each with how many bytes its value takes.
-    pub(super) fn sizes(
-        &self,
+    /// The keys that begin with `prefix`, in their order, each with how many bytes its value takes. Some are read at a
+    /// time.
+    pub(super) fn sizes<'a>(
+        &'a self,
         class: Class,
         prefix: &[u8],
-    ) -> Result<Vec<(Vec<u8>, u64)>, StoreError> {
-        let found = self.sizes_of(vec![(class, prefix.to_vec())])?;
-        Ok(found.into_iter().map(|((_, key), size)| (key, size)).collect())
+    ) -> impl Iterator<Item = Result<(Vec<u8>, u64), StoreError>> + use<'a> {
+        let (mut range, mut is_over) = (beginning_with(prefix), false);
+        let mut read = Vec::new().into_iter();
+        iter::from_fn(move || {
+            if read.len() == 0 && !is_over {
+                match self.engine.sizes(&[(class, range.clone())], PORTIONS.1) {
+                    Err(error) => {
+                        is_over = true;
+                        return Some(Err(error));
+                    }
+                    Ok(found) => {
+                        is_over = found.len() < PORTIONS.1;
+                        if let Some(((_, last), _)) = found.last() {
+                            range.0 = Bound::Excluded(last.clone());
+                            is_over |= engine::is_empty(&range);
+                        }
+                        read = found.into_iter();
+                    }
+                }
+            }
+            read.next().map(|((_, key), size)| Ok((key, size)))
+        })
     }
 
-    /// The same of many prefixes.
+    /// The same of many prefixes, at once; of none, nothing is asked.
     pub(super) fn sizes_of(
         &self,
         prefixes: Vec<RecordKey>,
     ) -> Result<Vec<(RecordKey, u64)>, StoreError> {
+        if prefixes.is_empty() {
+            return Ok(Vec::new());
+        }
         let ranges = prefixes.into_iter().map(|(class, key)| (class, beginning_with(&key)));
         self.engine.sizes(&ranges.collect::<Vec<_>>(), usize::MAX)
     }
 
-    /// Removes the first entries whose keys begin with `prefix`, at most `limit`; whether there may be more. Not durable
-    /// yet.
-    pub(super) fn clear(
-        &self,
-        class: Class,
-        prefix: &[u8],
-        limit: usize,
-    ) -> Result<bool, StoreError> {
-        let found = self.engine.sizes(&[(class, beginning_with(prefix))], limit)?;
-        let has_more = found.len() >= limit;
-        self.engine.apply(found.into_iter().map(|(key, _)| (key, None)).collect())?;
+    /// Removes a portion of the entries whose keys begin with `prefix`; whether there may be more. A large value is many
+    /// entries of an engine on disk, so its bytes count as well. Not durable yet.
+    pub(super) fn clear(&self, class: Class, prefix: &[u8]) -> Result<bool, StoreError> {
+        let range = beginning_with(prefix);
+        if self.engine.remove_range(class, &range)? {
+            return Ok(false);
+        }
+        let found = self.engine.sizes(&[(class, range)], PORTION)?;
+        let mut has_more = found.len() >= PORTION;
+        let (mut writes, mut bytes) = (Writes::new(), 0_usize);
+        for (key, size) in found {
+            if bytes >= PORTION_BYTES {
+                has_more = true;
+                break;
+            }
+            bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+            writes.insert(key, None);
+        }
+        self.engine.apply(writes)?;
         Ok(has_more)
     }
 
@@ -252,6 +284,29 @@ impl RecordCodec {
             payload = opened.into_owned();
         }
         read_fields(&payload).map_err(|error| damaged(&error))
+    }
+
+    /// Checks that records can be read of which each but the last is a difference to the next: each with the time that
+    /// it stands under, and its key.
+    pub(super) fn check_differences<T: Record>(
+        &self,
+        class: Class,
+        run: &[(Time, Vec<u8>, Bytes)],
+    ) -> Result<(), StoreError> {
+        let mut newer: Option<(Time, Vec<u8>)> = None;
+        for (at, key, bytes) in run.iter().rev() {
+            let damaged = |error: RecordError| self.damaged(class, key, error);
+            let base = delta::base(bytes).map_err(damaged)?;
+            if let Some(base) = base.filter(|base| newer.as_ref().map(|(at, _)| at) != Some(base)) {
+                let what = format!("what it differs from, {base}, is missing");
+                return Err(self.damaged(class, key, what));
+            }
+            let payload = delta::payload(bytes, newer.as_ref().map(|(_, payload)| &payload[..]));
+            let payload = payload.map_err(damaged)?.into_owned();
+            read_fields::<T>(&payload).map_err(damaged)?;
+            newer = Some((*at, payload));
+        }
+        Ok(())
     }
 
     /// A record from its bytes.

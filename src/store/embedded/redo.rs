@@ -19,7 +19,7 @@ const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 10
 /// The entries that one transaction sets or removes, about. So few in unit tests that they see portions.
 pub(super) const PORTION: usize = if cfg!(test) { 7 } else { 1024 };
 /// The bytes of values in a portion, about.
-const PORTION_BYTES: usize = 2 * 1024 * 1024;
+pub(super) const PORTION_BYTES: usize = 2 * 1024 * 1024;
 
 /// What makes a large change certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,7 +147,7 @@ pub(super) fn finish_all(records: &Records, found: &mut Found) -> Result<(), Sto
         records.engine().apply(writes)?;
         found.committed.insert(feed, head);
     }
-    while records.clear(Class::Marks, keys::REDO, PORTION)? {}
+    while records.clear(Class::Marks, keys::REDO)? {}
     Ok(())
 }
 
@@ -199,6 +199,19 @@ mod tests {
         assert_eq!((count(Class::Texts, certain), count(Class::Texts, begun)), (20, 0));
         assert_eq!(records.entries(Class::Log, &[]).count(), 1);
         assert_eq!(records.entries(Class::Marks, &[]).count(), 0);
+    }
+
+    #[test]
+    fn what_is_cleared_goes_in_portions_of_bytes() {
+        let records = Records::of(Arc::new(MemoryEngine::default()));
+        let feed = FeedName::new("news").unwrap();
+        let blob =
+            |n| ((Class::Marks, keys::redo_blob(&feed, n)), Some(vec![0; PORTION_BYTES - 1]));
+        records.engine().apply((0..4).map(blob).collect()).unwrap();
+        for (has_more, left) in [(true, 2), (false, 0)] {
+            assert_eq!(records.clear(Class::Marks, keys::REDO).unwrap(), has_more);
+            assert_eq!(records.entries(Class::Marks, keys::REDO).count(), left);
+        }
     }
 
     /// A large change that was begun before the store was opened again writes nothing any more.

@@ -325,7 +325,7 @@ impl ScriptedStore {
 
     /// This, and nothing else, is what polling remembers.
     pub fn set_polls(&self, states: &[PollState]) {
-        self.records().clear(Class::Polls, &[], usize::MAX).unwrap();
+        while self.records().clear(Class::Polls, &[]).unwrap() {}
         states.iter().for_each(|state| self.set_poll(state));
     }
 
@@ -361,7 +361,7 @@ impl ScriptedStore {
     /// Puts a feed there, in the place of what it was.
     pub fn set_feed(&self, feed: &FeedName, new: &ScriptedFeed) {
         for (class, prefix) in purge::content(feed) {
-            self.records().clear(class, &prefix, usize::MAX).unwrap();
+            while self.records().clear(class, &prefix).unwrap() {}
         }
         let ScriptedFeed { state, skeleton, order, items, events } = new;
         let frame = FrameRecord {

@@ -6,12 +6,14 @@ use super::records::{RecordCodec, Records};
 use super::request::WriteScope;
 use super::{Committer, Store, keys, open, read};
 use crate::engine::{Class, Writes};
+use crate::limits::CHAIN_LIMIT;
 use crate::portable::{ExportRecord, Fit, ImportMessage};
-use crate::record::{FloorRecord, StateRecord};
+use crate::record::{FloorRecord, FrameRecord, Record, StateRecord};
 use crate::{CommitError, Epoch, StoreError};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_core::model::{Event, FeedName, FeedRecord, SyncId};
+use tidegate_core::model::{Event, FeedName, FeedRecord, Markup, SyncId, Tick, Time};
 use tokio::sync::mpsc;
 
 /// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
@@ -29,12 +31,15 @@ impl Store {
     /// Hands over everything that is kept, piece by piece: what stands by itself, then each feed at
     /// one revision ([`ExportRecord`]). Ends early where nobody takes the pieces any more.
     pub async fn export(&self, to: mpsc::Sender<ExportRecord>) -> Result<(), StoreError> {
+        let codec = RecordCodec::clone(&*self.inner.records()?);
+        let mut fit = Fit::default();
         // Known before any feed is read, so that the log is never ahead of one.
         let newest = *self.inner.shared.sealed.borrow();
         let (mut pieces, names) = self.inner.of_all(move |records| start(records, newest)).await?;
         let mut after = Epoch(0);
         while !pieces.is_empty() {
             for piece in pieces {
+                check(&mut fit, &codec, &piece)?;
                 if to.send(piece).await.is_err() {
                     return Ok(());
                 }
@@ -132,6 +137,14 @@ impl Store {
     }
 }
 
+/// Checks that the next piece fits: what whoever takes it in would refuse is damage here.
+fn check(fit: &mut Fit, codec: &RecordCodec, piece: &ExportRecord) -> Result<(), StoreError> {
+    fit.check(piece).map_err(|error| match error {
+        StoreError::Unfit { what } => codec.damage(what),
+        other => other,
+    })
+}
+
 /// Reads what is handed over first, and the feeds that follow. The committer waits meanwhile, where it writes to what is
 /// read over all feeds.
 ///
@@ -158,28 +171,66 @@ fn start(
     pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
     let polls = read::poll_states(records)?.into_iter();
     pieces.extend(polls.map(|one| ExportRecord::Poll(Box::new(one))));
-    let names = records.sizes(Class::States, &[])?.into_iter();
-    let names = names.map(|(key, _)| open::name(records, Class::States, &key));
+    let names = records.sizes(Class::States, &[]);
+    let names = names.map(|entry| open::name(records, Class::States, &entry?.0));
     Ok((pieces, names.collect::<Result<_, _>>()?))
 }
 
+/// Bytes that are handed over as they are stored, oldest first, until those came that they differ from: each is read once,
+/// so that a copy has nothing that cannot be.
+struct Readable<'a> {
+    codec: &'a RecordCodec,
+    class: Class,
+    run: Vec<(Time, Vec<u8>, Bytes)>,
+}
+
+impl<'a> Readable<'a> {
+    const fn new(codec: &'a RecordCodec, class: Class) -> Self {
+        Self { codec, class, run: Vec::new() }
+    }
+
+    /// The next ones: since when they are there, and at which key.
+    fn next<T: Record>(&mut self, since: Time, key: &[u8], bytes: Bytes) -> Result<(), StoreError> {
+        let is_whole = self.codec.is_whole(self.class, key, &bytes)?;
+        self.run.push((since, key.to_vec(), bytes));
+        if is_whole || self.run.len() > CHAIN_LIMIT {
+            self.end::<T>()?;
+        }
+        Ok(())
+    }
+
+    /// Nothing follows.
+    fn end<T: Record>(&mut self) -> Result<(), StoreError> {
+        self.codec.check_differences::<T>(self.class, &std::mem::take(&mut self.run))
+    }
+}
+
 impl FeedRecords {
-    /// Hands the feed over.
+    /// Hands the feed over. What could not be taken in, or read there, is an error.
     fn export(
         &self,
         head: &StateRecord,
         send: &mut dyn FnMut(ExportRecord) -> Result<(), ExportStop>,
     ) -> Result<(), ExportStop> {
         let (records, prefix) = (&self.records, keys::feed(&self.name));
-        let name = || self.name.clone();
+        let (name, mut fit) = (|| self.name.clone(), Fit::default());
+        let send = &mut |piece: ExportRecord| {
+            check(&mut fit, records, &piece)?;
+            send(piece)
+        };
+        let mut frames = Readable::new(records, Class::Past);
         for entry in records.entries(Class::Past, &prefix) {
             let (key, frame) = entry?;
             let since = records.of_key(Class::Past, &key, keys::past_since(&key))?;
+            frames.next::<FrameRecord>(since, &key, frame.clone())?;
             send(ExportRecord::Past(name(), since, Some(frame)))?;
         }
-        if let Some(frame) = self.frame()? {
+        if let Some(stored) = records.get(Class::Frames, &prefix)? {
+            let frame: FrameRecord = records.decode(Class::Frames, &prefix, &stored)?;
+            frames.next::<FrameRecord>(frame.since, &prefix, stored)?;
             send(ExportRecord::Frame(name(), Box::new(frame)))?;
         }
+        frames.end::<FrameRecord>()?;
         let held = self.held()?;
         if !held.is_empty() {
             send(ExportRecord::Held(name(), held))?;
@@ -190,6 +241,7 @@ impl FeedRecords {
             let item = item?;
             let of_item = keys::item(&self.name, &item.known.id);
             send(ExportRecord::Item(name(), Box::new(item)))?;
+            let mut bodies = Readable::new(records, Class::Texts);
             let is_behind = |key: &[u8]| key > &of_item[..] && !key.starts_with(&of_item);
             while let Some(entry) =
                 texts.next_if(|entry| !entry.as_ref().is_ok_and(|(key, _)| is_behind(key)))
@@ -200,8 +252,13 @@ impl FeedRecords {
                 }
                 let (_, tick) = records.of_key(Class::Texts, &key, keys::split_text(&key))?;
                 let text = Box::new(records.decode_text(&key, &text)?);
+                let body = text.body.clone();
                 send(ExportRecord::Text(name(), tick, text))?;
+                if let Some(body) = body {
+                    bodies.next::<Markup>(tick.map_or(Time::MIN, Tick::time), &key, body)?;
+                }
             }
+            bodies.end::<Markup>()?;
         }
         for stub in self.all_stubs() {
             send(ExportRecord::Stub(name(), Box::new(stub?)))?;

@@ -4,7 +4,6 @@
 use super::committer::Committer;
 use super::feed::FeedRecords;
 use super::plan::{LoadedRecords, plan};
-use super::redo::PORTION;
 use super::request::WriteScope;
 use super::{StoreInner, Writer, prune, redo};
 use crate::record::StateRecord;
@@ -167,7 +166,7 @@ impl StoreInner {
                 let records = FeedRecords::new(&committer.records, &feed);
                 let floor = head.map(|head| Committer::purge_mark(&records, &head)).transpose()?;
                 committer.purge(&feed, floor.as_ref())?;
-                floor.map_or(Ok(true), |floor| committer.sweep(&feed, &floor, usize::MAX))
+                floor.map_or(Ok(true), |floor| committer.sweep(&feed, &floor))
             };
             return self.ask(scope, purge).await.map(drop);
         }
@@ -181,7 +180,7 @@ impl StoreInner {
         let mut is_all = floor.is_none();
         while let Some(floor) = floor.filter(|_| !is_all) {
             let name = feed.clone();
-            let sweep = move |committer: &mut Committer| committer.sweep(&name, &floor, PORTION);
+            let sweep = move |committer: &mut Committer| committer.sweep(&name, &floor);
             is_all = self.ask(WriteScope::Feed(feed.clone()), sweep).await?;
         }
         drop(lock);

@@ -1,9 +1,9 @@
 //! PostgreSQL as the store's database: one table of entries, by class and key; within a transaction, or each statement for
 //! itself.
 
-use super::connect::{SqlError, connection, get, in_time, only, query};
+use super::connect::{SqlError, connection, execute, get, in_time, only, query};
 use super::database::Database;
-use super::statements::{FIRST, GET, GET_MANY, LAST, SIZES};
+use super::statements::{FIRST, GET, GET_MANY, LAST, REMOVE_RANGE, SIZES};
 use super::transaction::{MemoryNotes, OpenTransaction, commit};
 use crate::StoreError;
 use crate::engine::{
@@ -189,6 +189,16 @@ impl Engine for PostgresEngine {
     fn apply(&self, writes: Writes) -> Result<(), StoreError> {
         self.opened()?.write(writes);
         Ok(())
+    }
+
+    /// What is applied is sent later.
+    fn remove_range(&self, class: Class, range: &KeyRange) -> Result<bool, StoreError> {
+        self.opened()?;
+        let (class, (from, to)) = (number(class), bounds(range));
+        self.ask("write", move |client| async move {
+            execute(&client, REMOVE_RANGE, &[&class, &from, &to]).await?;
+            Ok(true)
+        })
     }
 
     fn pass(&self) -> Result<(), StoreError> {

@@ -64,6 +64,9 @@ pub(super) const PUT: &str = "INSERT INTO tidegate_entry (class, key, value, sho
 pub(super) const REMOVE: &str = "DELETE FROM tidegate_entry e \
     USING unnest($1::smallint[], $2::bytea[]) AS gone (class, key) \
     WHERE e.class = gone.class AND e.key = gone.key";
+/// Removes a range.
+pub(super) const REMOVE_RANGE: &str =
+    "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND key < $3";
 /// Notes what a transaction did to what gateways have in memory, and what the change log is to say of it.
 pub(super) const NOTE: &str = "INSERT INTO tidegate_change (at, key, logged, shown) \
     SELECT $1, key, logged, shown::jsonb \

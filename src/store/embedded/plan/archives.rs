@@ -21,7 +21,8 @@ impl ChangePlanner<'_> {
             published.extend(living.map(|known| known.published_id.clone()));
         }
         let shown = change.state.updated_at;
-        for (old, mut archive) in archives {
+        for (old, blocks) in archives {
+            let mut archive = self.writer.codec.archive(self.writer.name, &old, &blocks)?;
             for id in &change.redacted {
                 archive.redact(id, shown, &published);
             }

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::RangeInclusive;
 use tidegate_core::model::{
-    Archive, Change, Conflicting, FeedName, Item, LedgerEntry, Markup, NewVersion, SyncId,
+    Change, Conflicting, FeedName, Item, LedgerEntry, Markup, NewVersion, SyncId,
 };
 
 /// The records that a change is planned over, as they are stored.
@@ -26,8 +26,9 @@ pub(in crate::embedded) struct LoadedRecords {
     texts: BTreeSet<Vec<u8>>,
     /// The keys of the stubs of items that come back.
     stubs: HashMap<SyncId, Vec<u8>>,
-    /// The archives that have an item whose text goes.
-    pub(super) archives: Vec<(ArchiveRecord, Archive)>,
+    /// The archives that have an item whose text goes, with their blocks as they are stored: opened, all of them together
+    /// may be much.
+    pub(super) archives: Vec<(ArchiveRecord, Vec<Bytes>)>,
     /// With these: the published ids of the items that live and do not change.
     pub(super) published: HashSet<String>,
 }
@@ -172,10 +173,11 @@ impl LoadedRecords {
             if record.note.dropped {
                 continue;
             }
-            let archive = feed.content(&record)?;
+            let blocks = feed.stored_segments(&record)?;
+            let archive = self.codec.archive(&feed.name, &record, &blocks)?;
             let has = |item: &Item| change.redacted.contains(&item.shared.winner.id);
             if archive.items.iter().any(has) {
-                self.archives.push((record, archive));
+                self.archives.push((record, blocks));
             }
         }
         if self.archives.is_empty() {
