@@ -243,8 +243,11 @@ fn passes(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
+/// What TLS is spoken with; `None` where it is not.
+type Speaking = Option<(Arc<TlsKeys>, Arc<Handshakes>)>;
+
 async fn serve_connection(
-    (stream, tls): (TcpStream, Option<(Arc<TlsKeys>, Arc<Handshakes>)>),
+    (stream, tls): (TcpStream, Speaking),
     (builder, service): (&Builder<TokioExecutor>, SiteService),
 ) {
     // Answers are small and whole; waiting to fill packets would only delay them.

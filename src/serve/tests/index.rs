@@ -10,12 +10,15 @@ fn feed(index: &FeedIndex, feed: &str) -> Arc<IndexedFeed> {
     Arc::clone(index.get(&name(feed)).unwrap())
 }
 
+/// What changes a feed, whether the list of subscriptions tells it, and whether a feed shows it.
+type FeedChange<'a> = (&'a dyn Fn(), bool, fn(&IndexedFeed) -> bool);
+
 #[tokio::test]
 async fn a_feed_is_looked_at_again_once_it_has_changed() {
     let site = Site::new();
     let first = site.room.whole_index().await.unwrap();
     assert!(Arc::ptr_eq(&first, &site.room.whole_index().await.unwrap()), "nothing has changed");
-    let changes: [(&dyn Fn(), _, fn(&IndexedFeed) -> bool); 4] = [
+    let changes: [FeedChange<'_>; 4] = [
         (&|| site.store.edit("news", |feed| feed.state.living = 99), false, |feed| {
             feed.figures.living == 99
         }),
