@@ -382,7 +382,9 @@ impl Subscription {
             CallbackAnswer::Refused(_) if active.has_gone(now) => self.active = None,
             CallbackAnswer::Refused(_) => {
                 active.failures = active.failures.saturating_add(1);
-                let gone = *active.gone.get_or_insert(now);
+                // A clock that was set back counts anew.
+                let gone = active.gone.map_or(now, |gone| gone.min(now));
+                active.gone = Some(gone);
                 active.not_before = Some(gone.plus(GONE_PAUSE));
                 active.trouble = Some(GONE_ONCE.to_owned());
             }
