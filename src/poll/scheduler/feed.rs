@@ -46,7 +46,7 @@ pub(crate) struct LiveFeed {
     /// Asks its hub.
     pub(crate) subscribing: Option<Box<HubTask>>,
     /// When a hub was last asked for the subscription that it had before.
-    pub(crate) hub_asked: Option<Time>,
+    pub(crate) hub_spent: Option<Time>,
 }
 
 /// A poll in flight.
