@@ -124,7 +124,8 @@ pub fn due(subscription: &mut Subscription, now: Time) -> bool {
         return false;
     }
     // A day is all that can be used up: what is more was reckoned by a clock that was ahead.
-    let spent = subscription.spent.map_or(now, |spent| spent.clamp(now, now.plus(DAY)));
+    let spent = subscription.spent.filter(|spent| *spent <= now.plus(DAY));
+    let spent = spent.map_or(now, |spent| spent.max(now));
     let left = now.plus(DAY).since(spent);
     if left < SHARE {
         subscription.standing = Standing::Waiting;

@@ -45,7 +45,7 @@ pub(crate) struct LiveFeed {
     pub(crate) walking: Option<Box<TaskAside>>,
     /// Asks its hub.
     pub(crate) subscribing: Option<Box<HubTask>>,
-    /// When a hub was last asked for the subscription that it had before.
+    /// What the requests for the subscription that it had before have used up.
     pub(crate) hub_spent: Option<Time>,
 }
 
