@@ -99,6 +99,8 @@ pub(super) struct Ledger {
     dirty: HashMap<SubscriptionId, SubscriptionChange>,
     delivered: u64,
     failed: u64,
+    /// When it was last looked what is due.
+    looked: Option<Time>,
 }
 
 impl Ledger {
@@ -270,6 +272,7 @@ impl Ledger {
 
     /// What is due of feeds that this gateway owns: ends leases, and answers whom to call.
     pub(super) fn due(&mut self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
+        self.follow_clock(now);
         let mut due = Vec::new();
         while let Some((_, id)) = self.queue.first().copied().filter(|(time, _)| *time <= now) {
             self.queue.pop_first();
@@ -297,6 +300,11 @@ impl Ledger {
     /// When something is due next.
     pub(super) fn next(&self) -> Option<Time> {
         self.queue.first().map(|(time, _)| *time)
+    }
+
+    /// Whom a subscription calls.
+    pub(super) fn callback(&self, id: SubscriptionId) -> Option<&Url> {
+        self.entries.get(&id).map(|entry| &entry.subscription.callback)
     }
 
     /// What to call a subscription for whose turn it is; nothing where that has passed meanwhile, or another gateway

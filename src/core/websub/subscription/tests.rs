@@ -218,6 +218,20 @@ fn a_clock_that_went_back_delays_nothing_for_long() {
 }
 
 #[test]
+fn a_clock_that_went_back_by_minutes_delays_nothing_either() {
+    let mut subscription = fresh();
+    subscription.ask(wanted(tick(0)), at(600));
+    assert_eq!(subscription.next(tick(0), at(20)).unwrap().0, at(20));
+    subscription.heard(CallbackAnswer::Taken, at(600));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(20), Duty::Deliver)));
+    subscription.pushed(failed(Some(900)), tick(9), at(600));
+    subscription.turned_back(at(1490));
+    assert_eq!(subscription.next(tick(9), at(1490)), Some((at(1500), Duty::Deliver)));
+    subscription.turned_back(at(20));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(50), Duty::Deliver)));
+}
+
+#[test]
 fn gone_twice_is_the_end() {
     let mut subscription = active();
     let gone = |subscription: &mut Subscription, now| {

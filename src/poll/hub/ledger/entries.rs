@@ -99,6 +99,17 @@ impl Ledger {
         Ok(())
     }
 
+    /// Takes note of the time; where the clock was set back, what is due is reckoned anew.
+    pub(super) fn follow_clock(&mut self, now: Time) {
+        if self.looked.replace(now).is_none_or(|before| before <= now) {
+            return;
+        }
+        let ids: Vec<SubscriptionId> = self.entries.keys().copied().collect();
+        for id in ids {
+            self.change(id, now, |entry| entry.subscription.turned_back(now));
+        }
+    }
+
     pub(super) fn insert(
         &mut self,
         subscription: Subscription,

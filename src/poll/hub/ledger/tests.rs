@@ -338,3 +338,11 @@ fn who_lost_a_feed_meanwhile_calls_nobody() {
     bench.ledger.release(id, at(2));
     assert_eq!(bench.ledger.due(at(2), |_| true).len(), 1);
 }
+
+#[test]
+fn a_clock_that_is_set_back_delays_nobody() {
+    let mut bench = Bench::new(HubSettings::default());
+    bench.ask("https://reader.example/a", 9000).unwrap();
+    assert!(bench.ledger.due(at(8999), |_| true).is_empty());
+    assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
+}
