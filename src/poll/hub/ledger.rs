@@ -212,6 +212,11 @@ impl Ledger {
             CallbackAnswer::Taken => self.delivered += 1,
             _ => self.failed += 1,
         }
+        if let Some(of) = self.entries.get(&id).map(|entry| &entry.subscription)
+            && let Some(feed) = self.feeds.get_mut(&of.feed)
+        {
+            feed.put_off.remove(&of.topic);
+        }
         self.change(id, now, |entry| {
             (entry.busy, entry.put_offs) = (false, 0);
             entry.subscription.pushed(answer, tick, now);

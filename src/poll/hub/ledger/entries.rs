@@ -55,6 +55,8 @@ impl SubscriptionEntry {
 pub(super) struct FeedEntry {
     pub(super) ids: HashSet<SubscriptionId>,
     tick: Option<Tick>,
+    /// The topics whose calls could not be made the last time.
+    pub(super) put_off: HashSet<String>,
 }
 
 impl Ledger {
@@ -199,7 +201,7 @@ impl Ledger {
     }
 
     /// Puts off a call that could not be made here, `why`. Nothing is to be written for that. Says whether it is the
-    /// first time in a row.
+    /// first of its topic: the reason holds for all.
     pub(in super::super) fn put_off(
         &mut self,
         id: SubscriptionId,
@@ -209,7 +211,8 @@ impl Ledger {
     ) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         entry.put_offs = entry.put_offs.saturating_add(1);
-        let is_first = entry.put_offs == 1;
+        let feed = self.feeds.get_mut(&entry.subscription.feed);
+        let is_first = feed.is_some_and(|it| it.put_off.insert(entry.subscription.topic.clone()));
         entry.subscription.put_off(duty, now.plus(PUT_OFF.after(entry.put_offs)), why);
         self.release(id, now);
         is_first
