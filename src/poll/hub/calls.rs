@@ -42,6 +42,9 @@ pub(super) enum CallOutcome {
 
 /// Does what a task says.
 pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
+    if !shared.can_call() {
+        return CallOutcome::PutOff(OTHER_CALLS.to_owned());
+    }
     match task.duty {
         Duty::Verify(intent) => CallOutcome::Answered(verify(shared, task, intent).await, None),
         Duty::Expire => CallOutcome::PutOff("its lease has ended".to_owned()),

@@ -1,5 +1,5 @@
 //! The one task that follows the change log, lets what is due be done, and takes over what came of
-//! it. It sleeps in short slices, so that a wall clock that jumps delays little.
+//! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
 
 use super::calls::{self, CallOutcome};
 use super::lanes::{LaneKey, Lanes};
