@@ -343,7 +343,7 @@ fn a_request_that_is_put_off_has_not_failed() {
     let mut it = new(&["https://a.example/"]);
     assert!(due(&mut it, at(0)));
     put_off(&mut it, "its host asked for a pause", at(3600));
-    assert_eq!((it.standing, it.failures), (Standing::Waiting, 0));
+    assert_eq!((it.standing, it.failures, it.spent), (Standing::Waiting, 0, Some(at(0))));
     assert!(describe(&it, at(0)).contains("its host asked for a pause; it is asked again at"));
     assert!(!due(&mut it, at(3599)) && due(&mut it, at(3600)));
 }
