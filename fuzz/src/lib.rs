@@ -92,6 +92,11 @@ pub fn document(data: &[u8]) {
         for range in [&markup.slots.id, &markup.slots.id_element].into_iter().flatten() {
             assert!(markup.xml.get(range.clone()).is_some());
         }
+        assert!(entry.native_id.as_ref().is_none_or(|id| !id.trim().is_empty()));
+    }
+    let slots = &feed.skeleton.slots;
+    for range in [&slots.id, &slots.updated, &slots.version].into_iter().flatten() {
+        assert!(feed.skeleton.text.get(range.clone()).is_some());
     }
     if feed.format != Format::JsonFeed {
         mended(&feed);

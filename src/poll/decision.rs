@@ -116,8 +116,11 @@ async fn decide_until_committed(
             true => None,
             false => Some(wait_to_judge(context, JudgeCost::Usual).await?),
         };
-        let judged = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide)).await?;
-        drop(turn);
+        let judging = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide));
+        let judged = match turn {
+            Some(turn) => context.turns.wait(turn, judging).await?,
+            None => judging.await?,
+        };
         let mut settled = CommitProgress::new(judged, before);
         let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
         if !settled.judged.full {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidegate_core::model::FeedName;
 use tidegate_net::fetch::PauseRequest;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use url::Url;
 
 /// How often subscribers at one host are called within a minute, and how many bytes they are sent: whoever asks decides
@@ -114,25 +114,28 @@ impl HostQueue {
         self.paused.notify_waiters();
     }
 
-    /// Waits until a subscriber may be called. The error is how long its host is still to be left alone.
-    pub async fn wait_to_call(&self, callback: &Url) -> Result<(), Duration> {
-        sleep_until(self.reserve_call(callback, 1, CALLS_A_MINUTE)?).await;
-        Ok(())
+    /// From when on a subscriber may be called.
+    pub fn call_at(&self, callback: &Url) -> Instant {
+        self.reserve_call(callback, 0, CALLS_A_MINUTE)
+    }
+
+    /// A subscriber is called.
+    pub fn note_call(&self, callback: &Url) {
+        self.reserve_call(callback, 1, CALLS_A_MINUTE);
     }
 
     /// A subscriber was sent so many bytes.
     pub fn note_delivery(&self, callback: &Url, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        // A host that asks for a pause gets it by that.
-        let _ = self.reserve_call(callback, bytes, BYTES_A_MINUTE);
+        self.reserve_call(callback, bytes, BYTES_A_MINUTE);
     }
 
-    /// Takes so much of what a host is sent within a minute.
-    fn reserve_call(&self, callback: &Url, share: u64, all: u64) -> Result<Instant, Duration> {
+    /// Takes so much of what a host is sent within a minute; from when on.
+    fn reserve_call(&self, callback: &Url, share: u64, all: u64) -> Instant {
         let (now, minute) = (Instant::now(), 60_000_000);
         // Whom the operator allows by name needs no protection from this hub.
         if !is_public(callback) {
-            return Ok(now);
+            return now;
         }
         let pause = Duration::from_micros(share.saturating_mul(minute) / all);
         self.lines.lock().reserve_call(callback.as_str(), pause, now)

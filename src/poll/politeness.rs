@@ -209,24 +209,16 @@ impl<T> Politeness<T> {
         }
     }
 
-    /// When a subscriber at this address may be called; the next one at its host may be `pause` later. The error is how
-    /// long the host is still to be left alone.
-    pub fn reserve_call(
-        &mut self,
-        address: &str,
-        pause: Duration,
-        now: Instant,
-    ) -> Result<Instant, Duration> {
+    /// When a subscriber at this address may be called; the next one at its host may be `pause` later. What the host
+    /// asked of polls is nothing to that: a subscriber asks for a pause by itself.
+    pub fn reserve_call(&mut self, address: &str, pause: Duration, now: Instant) -> Instant {
         let host = self.rules.host(address);
-        if let Some(left) = self.pauses.left(&host, now) {
-            return Err(left);
-        }
         if self.calls.len() >= MAX_HOSTS {
             self.calls.retain(|_, at| *at > now);
         }
         let at = self.calls.get(&host.name).map_or(now, |at| now.max(*at));
         self.calls.insert(host.name, at + pause);
-        Ok(at)
+        at
     }
 
     /// Puts somebody in the line of an address's host, behind all of this rank.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedRecord, Probing};
 use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
-use tidegate_net::fetch::{Call, CallRequest, MAX_REDIRECTS, PauseRequest};
+use tidegate_net::fetch::{Call, CallRequest, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
 use tokio::time::{Instant, sleep_until};
@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
+/// The most redirects from one page.
+pub const MAX_PAGE_REDIRECTS: usize = 5;
 /// After this time a round asks nothing more.
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
@@ -242,7 +244,7 @@ impl<'a> Asking<'a> {
 
     async fn follow(&mut self, page: &Url, get: bool) -> ProbeEnd {
         let (mut url, mut leads) = (page.clone(), self.way.leads.clone());
-        for _ in 0..=MAX_REDIRECTS {
+        for _ in 0..=MAX_PAGE_REDIRECTS {
             self.requests = self.requests.saturating_add(1);
             let request = CallRequest {
                 method: if get { Method::GET } else { Method::HEAD },
@@ -272,7 +274,7 @@ impl<'a> Asking<'a> {
             url = to;
             url.set_fragment(None);
         }
-        ProbeEnd::Without(format!("it sent more than {MAX_REDIRECTS} redirects"))
+        ProbeEnd::Without(format!("it sent more than {MAX_PAGE_REDIRECTS} redirects"))
     }
 }
 

@@ -8,12 +8,13 @@ use tidegate_core::model::{FeedName, HubSubscription, Interruptions, Subscriptio
 use tidegate_core::websub::subscriber::LEASE_ASKED;
 use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret};
 use tidegate_net::fetch::{
-    Call, CallBody, CallRequest, Called, FetchError, LeadScope, MAX_REDIRECTS, PauseRequest,
-    read_url,
+    Call, CallBody, CallRequest, Called, FetchError, LeadScope, PauseRequest, read_url,
 };
 use tower::ServiceExt as _;
 use url::Url;
 
+/// How often a hub may send on to another one.
+pub const MAX_HUB_REDIRECTS: usize = 3;
 /// The most bytes of the answer of a hub or a callback that are read: more than any challenge, and enough for its
 /// connection to go on.
 pub const ANSWER_LIMIT: usize = 1024;
@@ -84,7 +85,7 @@ pub async fn ask(
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
     let sent = CallBody { headers, body: Bytes::from(request.write()) };
-    for _ in 0..=MAX_REDIRECTS {
+    for _ in 0..=MAX_HUB_REDIRECTS {
         let asked = CallRequest {
             method: Method::POST,
             sent: sent.clone(),
@@ -110,7 +111,7 @@ pub async fn ask(
             }
         }
     }
-    let why = format!("it sent on to another hub more than {MAX_REDIRECTS} times");
+    let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
     Err(Failed::new(why))
 }
 
@@ -195,8 +196,8 @@ mod tests {
         let (result, calls) = asked(|_| answer(308, "", Some("http://other.example/b"))).await;
         assert_eq!((result.is_err(), calls.len()), (true, 1));
         let (result, calls) = asked(|url| answer(307, "", Some(url))).await;
-        assert!(result.unwrap_err().why.contains("more than 8 times"));
-        assert_eq!(calls.len(), MAX_REDIRECTS + 1);
+        assert!(result.unwrap_err().why.contains("more than 3 times"));
+        assert_eq!(calls.len(), MAX_HUB_REDIRECTS + 1);
     }
 
     #[test]

@@ -2,14 +2,20 @@
 //!
 //! Large documents, and documents of large feeds, have a turn of their own, one at a time, from reading
 //! the ledger until the commit: so however many there are, they take the memory of one and stall no
-//! other feed. All others have a few turns.
+//! other feed. All others have a few turns, and one that takes long lends its turn to the next.
 
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_core::model::FeedState;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
 
 /// Documents of usual size that are parsed and judged at the same time.
-pub const MAX_JUDGED_AT_ONCE: usize = 6;
+pub const MAX_JUDGED_AT_ONCE: usize = 4;
+/// Judgements that may go on after they lent their turns to others.
+pub const MAX_OVERDUE: usize = 4;
+/// A judgement that takes longer lends its turn.
+pub const PATIENCE: Duration = Duration::from_secs(2);
 /// A document of more bytes is large.
 pub const LARGE_BYTES: usize = 4 * 1024 * 1024;
 /// A document or a feed of more entries is large.
@@ -71,12 +77,13 @@ fn entries(document: &[u8]) -> usize {
 pub struct Turns {
     usual: Arc<Semaphore>,
     large: Arc<Semaphore>,
+    overdue: Arc<Semaphore>,
 }
 
 impl Default for Turns {
     fn default() -> Self {
         let turns = |count| Arc::new(Semaphore::new(count));
-        Self { usual: turns(MAX_JUDGED_AT_ONCE), large: turns(1) }
+        Self { usual: turns(MAX_JUDGED_AT_ONCE), large: turns(1), overdue: turns(MAX_OVERDUE) }
     }
 }
 
@@ -86,13 +93,38 @@ impl Turns {
         let turns = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
         Arc::clone(turns).acquire_owned().await
     }
+
+    /// Waits for work that is done in a usual turn, which is lent to others after [`PATIENCE`], as far as [`MAX_OVERDUE`]
+    /// allows.
+    pub async fn wait<T>(
+        &self,
+        mut turn: OwnedSemaphorePermit,
+        work: impl Future<Output = T>,
+    ) -> T {
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = sleep(PATIENCE) => {}
+        }
+        if let Ok(place) = Arc::clone(&self.overdue).try_acquire_owned() {
+            turn = place;
+        }
+        let done = work.await;
+        drop(turn);
+        done
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures_util::FutureExt as _;
+    use std::future::pending;
     use tidegate_core::model::{Format, Time};
+    use tokio::time::timeout;
+
+    const LONG: Duration = Duration::from_secs(3600);
 
     #[test]
     fn entries_are_counted_in_every_format() {
@@ -117,6 +149,34 @@ mod tests {
         assert!(is_large_ledger(&state));
         assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", true), JudgeCost::Usual);
         assert_eq!(JudgeCost::estimate(Some(&state), b"<item/>", false), JudgeCost::Large(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn judgements_without_an_end_keep_nobody_from_their_turn() {
+        let turns = Arc::new(Turns::default());
+        for _ in 0..MAX_OVERDUE {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move {
+                let turn = turns.acquire(JudgeCost::Usual).await.unwrap();
+                turns.wait(turn, pending::<()>()).await;
+            });
+        }
+        tokio::task::yield_now().await;
+        for _ in 0..3 {
+            let turn = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
+            let turn = turn.expect("a turn was lent").unwrap();
+            turns.wait(turn, async {}).await;
+        }
+        // But not without a bound.
+        for _ in 0..MAX_JUDGED_AT_ONCE {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move {
+                let turn = turns.acquire(JudgeCost::Usual).await.unwrap();
+                turns.wait(turn, pending::<()>()).await;
+            });
+        }
+        tokio::task::yield_now().await;
+        assert!(timeout(LONG, turns.acquire(JudgeCost::Usual)).await.is_err());
     }
 
     #[test]

@@ -13,6 +13,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The most older documents of one walk.
 pub const MAX_DOCUMENTS: u32 = 5_000;
+/// The most bytes of documents of one walk, decompressed.
+pub const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// The most items that one walk takes in: the complete view lists them all.
 pub const MAX_ITEMS: u32 = 50_000;
 /// The most bytes of items that one walk takes in, for the same reason: well below what is kept of
@@ -25,6 +27,8 @@ pub const PAUSES: u32 = 5;
 /// The pause after failures; the longest, whatever the publisher says.
 const PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
+/// The longest note of what went wrong, in characters.
+const MAX_NOTE: usize = 500;
 /// The parameter by which WordPress numbers its pages.
 const PAGED: &str = "paged";
 
@@ -146,6 +150,7 @@ fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
     }
     let limits = [
         (u64::from(walk.documents), u64::from(MAX_DOCUMENTS), "documents were read"),
+        (walk.bytes, MAX_BYTES, "bytes were read"),
         (u64::from(walk.items), u64::from(MAX_ITEMS), "items were taken in"),
         (walk.taken_bytes, MAX_TAKEN_BYTES, "bytes of items were taken in"),
     ];
@@ -176,7 +181,7 @@ pub fn fail(
         end(walk, WalkStanding::Stopped, &note, now);
         return None;
     }
-    walk.note = Some(error.to_owned());
+    walk.note = Some(bounded(error));
     let doubled = PAUSE.after(walk.failures);
     let pause = match retry {
         Retry::After(pause) => pause,
@@ -189,8 +194,12 @@ pub fn fail(
 /// Ends a walk.
 pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
     walk.standing = standing;
-    walk.note = Some(note.to_owned());
+    walk.note = Some(bounded(note));
     walk.ended = Some(now);
+}
+
+fn bounded(note: &str) -> String {
+    note.chars().take(MAX_NOTE).collect()
 }
 
 /// A walk that is asked for: one that stopped goes on, any other begins anew.
@@ -202,6 +211,7 @@ pub fn asked_for(before: Option<Backfill>, now: Time) -> Backfill {
             failures: 0,
             ended: None,
             documents: if walk.documents >= MAX_DOCUMENTS { 0 } else { walk.documents },
+            bytes: if walk.bytes >= MAX_BYTES { 0 } else { walk.bytes },
             items: if walk.items >= MAX_ITEMS { 0 } else { walk.items },
             taken_bytes: if walk.taken_bytes >= MAX_TAKEN_BYTES { 0 } else { walk.taken_bytes },
             ..walk

@@ -6,6 +6,7 @@ pub mod callback;
 mod cloud;
 mod delivery;
 mod lifecycle;
+mod private;
 mod stage;
 mod webhook;
 

@@ -151,8 +151,8 @@ pub struct HubSubscription {
     pub lease: Option<Lease>,
     /// Requests in a row that led to nothing.
     pub failures: u32,
-    /// When a hub was last asked for the feed.
-    pub asked: Option<Time>,
+    /// Up to when the requests for the feed, of which each takes its share of a day, have used the time up.
+    pub spent: Option<Time>,
     /// Why the last request led to nothing, in words.
     pub note: Option<String>,
     /// Whether the hub is relied on to tell of every change.

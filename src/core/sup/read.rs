@@ -1,7 +1,6 @@
 //! The consumer's side: bytes → a checked updates document (SUP section 3).
 
 use crate::model::{SupId, Time};
-use crate::websub::form::ADDRESS_LIMIT;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -16,6 +15,9 @@ pub const ID_LIMIT: usize = 128;
 
 /// The most periods that a document may offer.
 const PERIODS_LIMIT: usize = 64;
+
+/// The longest address of a document, in bytes.
+const ADDRESS_LIMIT: usize = 4096;
 
 /// One update.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -16,6 +16,8 @@ use crate::model::{
 use crate::pause::GrowingPause;
 use std::time::Duration;
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// The lease that is asked for.
 pub const LEASE_ASKED: Duration = Duration::from_secs(10 * 86_400);
 /// The shortest lease that a hub is believed to mean.
@@ -24,24 +26,28 @@ pub const LEASE_LEAST: Duration = Duration::from_secs(60);
 pub const LEASE_MOST: Duration = Duration::from_secs(30 * 86_400);
 /// How long a hub may take to ask back.
 pub const VERIFY_WAIT: Duration = Duration::from_secs(10 * 60);
-/// The pause after all hubs of a feed have failed; the first is the least between two requests for one feed, but for
-/// those to its other hubs: it may name others each time, or they may want short leases.
-const RETRY: GrowingPause =
-    GrowingPause::doubling(Duration::from_secs(10 * 60), Duration::from_secs(86_400));
+/// The pause after all hubs of a feed have failed.
+const RETRY: GrowingPause = GrowingPause::doubling(Duration::from_secs(10 * 60), DAY);
 /// The pause before the next hub is tried.
 const NEXT_HUB: Duration = Duration::from_secs(5);
 /// How long a hub that has said no is left alone.
 pub const DENIED_PAUSE: Duration = Duration::from_secs(7 * 86_400);
 
-/// A subscription to what was discovered. `asked`: when a hub was last asked for the feed.
+/// The most requests for one feed at once; so many more are made in a day. They count on whatever becomes of its
+/// subscription, or a feed that names other hubs each time, or hubs that say no or want short leases, would have us ask
+/// without end.
+pub const ATTEMPTS_PER_DAY: u32 = 24;
+/// How much of a day a request takes.
+const SHARE: Duration = Duration::from_secs(DAY.as_secs() / ATTEMPTS_PER_DAY as u64);
+
+/// A subscription to what was discovered. `spent`: what requests for the feed before it have used up.
 pub fn begin(
     found: &Discovery,
     keys: SubscriptionKeys,
     callbacks: &str,
-    asked: Option<Time>,
+    spent: Option<Time>,
     now: Time,
 ) -> Subscription {
-    let asked = asked.filter(|at| *at <= now);
     Subscription {
         topic: found.topic.clone(),
         hubs: found.hubs.clone(),
@@ -49,10 +55,10 @@ pub fn begin(
         keys,
         callbacks: callbacks.to_owned(),
         standing: Standing::Waiting,
-        next: asked.map_or(now, |at| now.max(at.plus(RETRY.first))),
+        next: now,
         lease: None,
         failures: 0,
-        asked,
+        spent,
         note: None,
         trust: PushTrust::default(),
         last_push: None,
@@ -63,7 +69,7 @@ pub fn begin(
 /// Moves everything that is to come along with a clock that was set back.
 pub fn set_back(subscription: &mut Subscription, by: Duration) {
     subscription.next = subscription.next.minus(by);
-    subscription.asked = subscription.asked.map(|at| at.minus(by));
+    subscription.spent = subscription.spent.map(|at| at.minus(by));
     subscription.trust.set_back(by);
     subscription.lease = subscription
         .lease
@@ -117,7 +123,18 @@ pub fn due(subscription: &mut Subscription, now: Time) -> bool {
         fail(subscription, &said, None, now);
         return false;
     }
-    subscription.asked = Some(now);
+    // A day is all that can be used up: what is more was reckoned by a clock that was ahead.
+    let spent = subscription.spent.filter(|spent| *spent <= now.plus(DAY));
+    let spent = spent.map_or(now, |spent| spent.max(now));
+    let left = now.plus(DAY).since(spent);
+    if left < SHARE {
+        subscription.standing = Standing::Waiting;
+        subscription.next = now.plus(SHARE - left);
+        subscription.note =
+            Some(format!("it was asked {ATTEMPTS_PER_DAY} times in a day, which is the limit"));
+        return false;
+    }
+    subscription.spent = Some(spent.plus(SHARE));
     subscription.standing = Standing::Asked;
     subscription.next = now.plus(VERIFY_WAIT);
     true
@@ -130,10 +147,11 @@ pub fn sent(subscription: &mut Subscription, now: Time) {
     }
 }
 
-/// Takes in that the request which was due is not sent yet: it is due again at `next`.
+/// Takes in that the request which was due is not sent yet: it is due again at `next`, and counts then.
 pub fn put_off(subscription: &mut Subscription, why: &str, next: Time) {
     if subscription.standing == Standing::Asked {
         subscription.standing = Standing::Waiting;
+        subscription.spent = subscription.spent.map(|spent| spent.minus(SHARE));
         subscription.next = next;
         subscription.note = Some(clipped(why));
     }
@@ -207,7 +225,7 @@ fn hold(subscription: &mut Subscription, seconds: Option<u64>, now: Time) {
     let since = before.map_or(now, |before| before.since);
     subscription.lease = Some(Lease { since, until: now.plus(lease) });
     subscription.standing = Standing::Verified;
-    subscription.next = now.plus((lease / 3 * 2).max(RETRY.first));
+    subscription.next = now.plus(lease / 3 * 2);
     subscription.failures = 0;
     subscription.note = None;
 }
@@ -216,6 +234,10 @@ fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
     let reason = format!("it said no: {reason}");
     subscription.lease = None;
     subscription.trust.awaited = None;
+    // It ends what this hub delivers. Of a request that waits for its time it says nothing: that may be for another hub.
+    if !matches!(subscription.standing, Standing::Asked | Standing::Verified) {
+        return;
+    }
     if subscription.hubs.len() > 1 {
         fail(subscription, &reason, None, now);
         return;

@@ -303,6 +303,25 @@ impl Subscription {
         next
     }
 
+    /// Takes note that the clock was set back: no pause ends later than one that began now, by the
+    /// failures there were.
+    pub fn turned_back(&mut self, now: Time) {
+        let bound = |not_before: &mut Option<Time>, pause: Duration| {
+            let latest = now.plus(pause.min(PAUSE_LIMIT));
+            if not_before.is_some_and(|time| time > latest) {
+                *not_before = Some(latest);
+            }
+        };
+        if let Some(active) = &mut self.active {
+            let pause = DELIVER_AGAIN.after(active.failures);
+            let pause = if active.gone.is_some() { pause.max(GONE_PAUSE) } else { pause };
+            bound(&mut active.not_before, pause);
+        }
+        if let Some(pending) = &mut self.pending {
+            bound(&mut pending.not_before, VERIFY_AGAIN.after(pending.attempts));
+        }
+    }
+
     /// Whether a subscription or a renewal waits to be verified.
     pub fn is_asked_for(&self) -> bool {
         let wanted = self.pending.as_ref().map(|pending| &pending.wanted);
@@ -382,7 +401,9 @@ impl Subscription {
             CallbackAnswer::Refused(_) if active.has_gone(now) => self.active = None,
             CallbackAnswer::Refused(_) => {
                 active.failures = active.failures.saturating_add(1);
-                let gone = *active.gone.get_or_insert(now);
+                // A clock that was set back counts anew.
+                let gone = active.gone.map_or(now, |gone| gone.min(now));
+                active.gone = Some(gone);
                 active.not_before = Some(gone.plus(GONE_PAUSE));
                 active.trouble = Some(GONE_ONCE.to_owned());
             }

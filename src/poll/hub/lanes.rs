@@ -1,6 +1,6 @@
 //! Who is called now: so many at once, and for one client or host no more than its share, so that slow callbacks
 //! hold up nobody else. Pure. How soon a host is called again is for its queue to say
-//! ([`crate::host_queue`]).
+//! ([`crate::host_queue`]); until then it rests here, and holds no call.
 //!
 //! Anybody may ask for the verification of a callback at any host. So each client has a share of the calls, and what
 //! is asked for waits beside deliveries to those who have agreed, not before them.
@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tidegate_core::websub::SubscriptionId;
+use tokio::time::Instant;
 
 /// Calls at once to callbacks that something was delivered to before and whose last call did not fail, and as many to
 /// those that nothing was delivered to yet: strangers name them.
@@ -16,8 +17,9 @@ pub(super) const AT_ONCE: usize = 128;
 pub(super) const AT_ONCE_IN_TROUBLE: usize = 32;
 /// Calls at once to one host.
 pub(super) const AT_ONCE_PER_HOST: usize = 4;
-/// Of them, those to callbacks whose last call failed, or that have agreed to nothing yet.
-pub(super) const AT_ONCE_IN_DOUBT_PER_HOST: usize = AT_ONCE_PER_HOST / 2;
+/// Of them, those to callbacks whose last call failed, and as many to those that have agreed to nothing yet: neither
+/// waits for the others.
+pub(super) const AT_ONCE_IN_DOUBT_PER_HOST: usize = AT_ONCE_PER_HOST / 4;
 
 /// What is known of a callback, by which it shares in the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,8 +35,13 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    const fn is_in_doubt(self) -> bool {
-        matches!(self, Self::Unverified | Self::Troubled)
+    /// The calls in doubt among which it counts.
+    const fn in_doubt(self) -> Option<usize> {
+        match self {
+            Self::Proven | Self::Agreed => None,
+            Self::Unverified => Some(0),
+            Self::Troubled => Some(1),
+        }
     }
 
     /// Its lane, and how many calls that has at once.
@@ -108,7 +115,9 @@ pub(super) struct Lanes {
     lanes: [Lane; 3],
     /// The calls by their hosts, and those of them that are in doubt.
     hosts: Counts,
-    in_doubt: Counts,
+    in_doubt: [Counts; 2],
+    /// The hosts that are not called yet, and from when on they are.
+    resting: HashMap<Arc<str>, Instant>,
 }
 
 impl Lanes {
@@ -123,13 +132,40 @@ impl Lanes {
 
     /// The next whose turn it is; to be given back by [`Lanes::done`]. Those that it goes past keep their turns.
     pub(super) fn next(&mut self) -> Option<LaneTurn> {
-        let Self { lanes, hosts, in_doubt } = self;
-        let turn = lanes.iter_mut().find_map(|lane| lane.next(hosts, in_doubt))?;
+        let Self { lanes, hosts, in_doubt, resting } = self;
+        let may_call = |key: &LaneKey| {
+            let doubts = key.standing.in_doubt().and_then(|kind| in_doubt.get(kind));
+            !resting.contains_key(&key.host)
+                && hosts.of(&key.host) < AT_ONCE_PER_HOST
+                && doubts.is_none_or(|calls| calls.of(&key.host) < AT_ONCE_IN_DOUBT_PER_HOST)
+        };
+        let turn = lanes.iter_mut().find_map(|lane| lane.next(may_call))?;
         hosts.add(&turn.key.host);
-        if turn.key.standing.is_in_doubt() {
-            in_doubt.add(&turn.key.host);
+        let kind = turn.key.standing.in_doubt();
+        if let Some(calls) = kind.and_then(|kind| in_doubt.get_mut(kind)) {
+            calls.add(&turn.key.host);
         }
         Some(turn)
+    }
+
+    /// Takes back a turn whose host may not be called yet: it is the next there, from then on.
+    pub(super) fn put_back(&mut self, LaneTurn { key, id }: LaneTurn, from: Instant) {
+        self.done(&key);
+        self.resting.insert(Arc::clone(&key.host), from);
+        let Some(lane) = self.lanes.get_mut(key.standing.lane().0) else { return };
+        lane.turns.retain(|waiting| *waiting != key);
+        lane.turns.push_front(key.clone());
+        lane.waiting.entry(key).or_default().push_front(id);
+    }
+
+    /// Lets those hosts be called whose time has come.
+    pub(super) fn wake(&mut self, now: Instant) {
+        self.resting.retain(|_, from| *from > now);
+    }
+
+    /// When the next host may be called again that waits for that.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        self.resting.values().min().copied()
     }
 
     /// Those that wait, who do no more.
@@ -141,8 +177,9 @@ impl Lanes {
     /// A call has ended.
     pub(super) fn done(&mut self, LaneKey { owner, host, standing, .. }: &LaneKey) {
         self.hosts.remove(host);
-        if standing.is_in_doubt() {
-            self.in_doubt.remove(host);
+        let kind = standing.in_doubt();
+        if let Some(calls) = kind.and_then(|kind| self.in_doubt.get_mut(kind)) {
+            calls.remove(host);
         }
         if let Some(lane) = self.lanes.get_mut(standing.lane().0) {
             lane.running.remove(owner);
@@ -151,16 +188,11 @@ impl Lanes {
 }
 
 impl Lane {
-    fn next(&mut self, hosts: &Counts, in_doubt: &Counts) -> Option<LaneTurn> {
+    fn next(&mut self, may_call: impl Fn(&LaneKey) -> bool) -> Option<LaneTurn> {
         let (_, at_once) = self.turns.front()?.standing.lane();
         let free = at_once.checked_sub(self.running.all).filter(|free| *free > 0)?;
         // Nobody has more than is still free, so that others find room, however much one asks for.
-        let has_turn = |key: &LaneKey| {
-            self.running.of(&key.owner) < free
-                && hosts.of(&key.host) < AT_ONCE_PER_HOST
-                && (!key.standing.is_in_doubt()
-                    || in_doubt.of(&key.host) < AT_ONCE_IN_DOUBT_PER_HOST)
-        };
+        let has_turn = |key: &LaneKey| self.running.of(&key.owner) < free && may_call(key);
         let key = self.turns.remove(self.turns.iter().position(has_turn)?)?;
         let waiting = self.waiting.get_mut(&key)?;
         let id = waiting.pop_front()?;

@@ -5,7 +5,7 @@ mod entries;
 
 use super::HubSettings;
 use super::lanes::{Counts, LaneTurn};
-use entries::{FeedEntry, SubscriptionEntry};
+use entries::{FOLLOWS, FeedEntry, SubscriptionEntry};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,7 +14,7 @@ use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::websub::cloud::CLOUD_LEASE;
 use tidegate_core::websub::{
     CallbackAnswer, CallbackPurpose, Duty, HubRequest, Intent, Manner, Secret, Subscription,
-    SubscriptionId,
+    SubscriptionId, VERIFICATIONS,
 };
 use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{StoreError, SubscriptionChange};
@@ -99,6 +99,8 @@ pub(super) struct Ledger {
     dirty: HashMap<SubscriptionId, SubscriptionChange>,
     delivered: u64,
     failed: u64,
+    /// When it was last looked what is due.
+    looked: Option<Time>,
 }
 
 impl Ledger {
@@ -137,13 +139,28 @@ impl Ledger {
         };
         let asked = Subscription::new(manner, feed.clone(), topic, callback);
         let id = asked.id();
+        // What is answered about another registration with the cloud counts for this one, where that one does not wait
+        // itself.
+        let is_asking = |other: &SubscriptionId| {
+            *other != id && self.entries.get(other).is_some_and(SubscriptionEntry::is_asking)
+        };
+        let follows =
+            manner == Manner::RssCloud && self.of_cloud(&asked.callback).iter().any(is_asking);
         match self.entries.get(&id).map(|entry| entry.subscription.is_asked_for()) {
             None if is_end => return Err(AskError::Unknown),
             None => self.add(asked, client.map(client_name), now)?,
             Some(true) if is_end => return Err(AskError::Pending),
             Some(_) => {}
         }
-        self.change(id, now, |entry| entry.subscription.ask(wanted, now));
+        self.change(id, now, |entry| {
+            let before = entry.subscription.pending.clone();
+            entry.subscription.ask(wanted, now);
+            let is_new = entry.subscription.pending != before;
+            if let Some(pending) = entry.subscription.pending.as_mut().filter(|_| is_new && follows)
+            {
+                pending.not_before = Some(now.plus(FOLLOWS));
+            }
+        });
         Ok(())
     }
 
@@ -190,12 +207,42 @@ impl Ledger {
     /// Takes what a callback answered to a verification or a denial, unless another request has come since: it says
     /// nothing of that.
     pub(super) fn verified(&mut self, task: &Task, answer: CallbackAnswer, now: Time) {
-        self.change(task.subscription.id(), now, |entry| {
+        let id = task.subscription.id();
+        if task.subscription.manner == Manner::RssCloud {
+            self.share_answer(id, task, &answer, now);
+        }
+        self.change(id, now, |entry| {
             entry.busy = false;
             if entry.subscription.asks_the_same(&task.subscription) {
                 entry.subscription.heard(answer, now);
             }
         });
+    }
+
+    /// One rssCloud answer settles all pending registrations of its callback: one registration may name several feeds,
+    /// and is one question to one reader.
+    fn share_answer(
+        &mut self,
+        id: SubscriptionId,
+        task: &Task,
+        answer: &CallbackAnswer,
+        now: Time,
+    ) {
+        let pending = task.subscription.pending.as_ref();
+        let is_last = pending.is_some_and(|pending| pending.attempts + 1 >= VERIFICATIONS);
+        let answer = match answer {
+            CallbackAnswer::Failed { .. } if !is_last => return,
+            CallbackAnswer::Failed { why, .. } => CallbackAnswer::Refused(why.clone()),
+            answer => answer.clone(),
+        };
+        let all = self.of_cloud(&task.subscription.callback);
+        for other in all.into_iter().filter(|other| *other != id) {
+            self.change(other, now, |entry| {
+                if !entry.busy {
+                    entry.subscription.heard(answer.clone(), now);
+                }
+            });
+        }
     }
 
     /// Takes what a callback answered to a delivery of the change `tick`.
@@ -209,6 +256,11 @@ impl Ledger {
         match answer {
             CallbackAnswer::Taken => self.delivered += 1,
             _ => self.failed += 1,
+        }
+        if let Some(of) = self.entries.get(&id).map(|entry| &entry.subscription)
+            && let Some(feed) = self.feeds.get_mut(&of.feed)
+        {
+            feed.put_off.remove(&of.topic);
         }
         self.change(id, now, |entry| {
             (entry.busy, entry.put_offs) = (false, 0);
@@ -270,6 +322,7 @@ impl Ledger {
 
     /// What is due of feeds that this gateway owns: ends leases, and answers whom to call.
     pub(super) fn due(&mut self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
+        self.follow_clock(now);
         let mut due = Vec::new();
         while let Some((_, id)) = self.queue.first().copied().filter(|(time, _)| *time <= now) {
             self.queue.pop_first();
@@ -297,6 +350,11 @@ impl Ledger {
     /// When something is due next.
     pub(super) fn next(&self) -> Option<Time> {
         self.queue.first().map(|(time, _)| *time)
+    }
+
+    /// Whom a subscription calls.
+    pub(super) fn callback(&self, id: SubscriptionId) -> Option<&Url> {
+        self.entries.get(&id).map(|entry| &entry.subscription.callback)
     }
 
     /// What to call a subscription for whose turn it is; nothing where that has passed meanwhile, or another gateway

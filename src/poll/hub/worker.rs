@@ -110,7 +110,11 @@ impl Worker {
         let now = self.shared.clock.now();
         let next = self.shared.ledger.lock().next().map_or(SLICE, |due| due.since(now));
         // Never nothing: a second that has begun is waited for.
-        next.clamp(SLICE / 4, SLICE)
+        let pause = next.clamp(SLICE / 4, SLICE);
+        match self.lanes.rests_until() {
+            Some(until) => pause.min(until.saturating_duration_since(Instant::now())),
+            None => pause,
+        }
     }
 
     /// Takes note of what has changed since the last look.
@@ -206,6 +210,7 @@ impl Worker {
 
     /// Starts what is due, as far as there is room.
     fn start(&mut self) {
+        self.lanes.wake(Instant::now());
         // What is due stays so, here and at whoever has the store.
         if !self.shared.can_call() {
             return;
@@ -216,11 +221,18 @@ impl Worker {
         let due = self.shared.ledger.lock().due(now, owns);
         due.into_iter().for_each(|turn| self.lanes.push(turn));
         while let Some(turn) = self.lanes.next() {
-            let task = self.shared.ledger.lock().begin(turn.id, now, owns);
-            let Some(task) = task else {
+            let callback = self.shared.ledger.lock().callback(turn.id).cloned();
+            let at = callback.as_ref().map(|callback| self.shared.hosts.call_at(callback));
+            if let Some(at) = at.filter(|at| *at > Instant::now()) {
+                // It holds no call meanwhile, and whether it is still to be called is looked at then.
+                self.lanes.put_back(turn, at);
+                continue;
+            }
+            let Some(task) = self.shared.ledger.lock().begin(turn.id, now, owns) else {
                 self.lanes.done(&turn.key);
                 continue;
             };
+            self.shared.hosts.note_call(&task.subscription.callback);
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
                 let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));

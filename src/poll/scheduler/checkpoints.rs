@@ -22,8 +22,9 @@ pub(super) async fn keep_written(context: Arc<PollContext>) {
         let may_write = context.writing_term().is_some();
         let is_open = may_write && context.store.condition().stop.is_none();
         let due = context.table.unsaved().due().filter(|_| is_open).map(|at| at.max(not_before));
-        if due.is_some_and(|due| due <= now) {
-            if !write_some(&context, false).await {
+        let has_marks = is_open && not_before <= now && context.attempts.has_unwritten();
+        if has_marks || due.is_some_and(|due| due <= now) {
+            if !write_some(&context, true, false).await {
                 // Where several gateways poll, soon: others may wait for it.
                 let is_shared = context.store.gateways().is_some();
                 not_before = Instant::now() + if is_shared { SLICE } else { CHECKPOINT_EVERY };
@@ -45,16 +46,29 @@ pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
             context.table.remember(&name, &cell, Duration::ZERO);
         }
     }
-    if let Some(term) = context.writing_term() {
-        while_sure(context, term, context.attempts.close()).await;
+    context.attempts.close();
+    let is_left = || !context.table.unsaved().is_empty();
+    let mut is_stored = write_some(context, true, true).await;
+    // A mark that cannot be stored keeps nothing else from it.
+    if context.attempts.has_unwritten() {
+        is_stored = write_some(context, false, true).await;
     }
-    while write_some(context, true).await && !context.table.unsaved().is_empty() {}
+    while is_stored && is_left() {
+        is_stored = write_some(context, false, true).await;
+    }
 }
 
-/// Writes some of it, where that is due or `at_once`. Answers whether it is stored.
-async fn write_some(context: &Arc<PollContext>, at_once: bool) -> bool {
+/// Writes some of it, where that is due or `at_once`; `with_marks`: the marks of large documents before it. Answers
+/// whether it is stored.
+async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool) -> bool {
     // What is gathered from now on is not written after a silence.
     let Some(term) = context.writing_term() else { return false };
+    if with_marks && context.attempts.has_unwritten() {
+        let flushed = while_sure(context, term, context.attempts.flush()).await;
+        if flushed != Some(true) {
+            return false;
+        }
+    }
     let mut states = {
         let mut unsaved = context.table.unsaved();
         let is_due = at_once || unsaved.due().is_some_and(|due| due <= Instant::now());

@@ -36,7 +36,7 @@ impl PollScheduler {
             return self.depart(&name, departure, reply);
         }
         let now = self.context.clock.now();
-        if self.lift_mark(&name) {
+        if self.context.attempts.lift(&name) {
             self.schedule(&name, PlannedPoll::new(now, "it was put again"));
         }
         let known = self.with_feed(&name, |feed| {
@@ -69,12 +69,6 @@ impl PollScheduler {
             self.bring_forward(&name);
         }
         let _ = reply.send(());
-    }
-
-    /// Polls a feed again in whose documents the gateway ended. Whether it was stopped for that.
-    fn lift_mark(&self, name: &FeedName) -> bool {
-        let lifted = self.context.attempts.lift(name);
-        lifted.map(|writing| drop(self.context.spawn(writing))).is_some()
     }
 
     /// Polls a new feed right away, wherever it is polled from then on.
@@ -157,7 +151,7 @@ impl PollScheduler {
         let known = known.unwrap_or(Err(PollError::Unknown));
         if known.is_ok() {
             // Only what is polled now is scheduled again by that.
-            self.lift_mark(name);
+            self.context.attempts.lift(name);
         }
         let callers = reply.into_iter().collect();
         match known {

@@ -4,7 +4,6 @@ use super::hub::HubTask;
 use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
 use super::pushes::PushTriggers;
 use super::{CommandReply, PollScheduler, refuse};
-use crate::attempts::Attempts;
 use crate::backfill;
 use crate::domains::is_polled;
 use crate::error::{PollError, RoundError};
@@ -45,8 +44,8 @@ pub(crate) struct LiveFeed {
     pub(crate) walking: Option<Box<TaskAside>>,
     /// Asks its hub.
     pub(crate) subscribing: Option<Box<HubTask>>,
-    /// When a hub was last asked for the subscription that it had before.
-    pub(crate) hub_asked: Option<Time>,
+    /// What the requests for the subscription that it had before have used up.
+    pub(crate) hub_spent: Option<Time>,
 }
 
 /// A poll in flight.
@@ -127,7 +126,10 @@ impl PollScheduler {
         let records = store.feed_list().await?;
         let states = store.poll_states().await?;
         let is_own = |feed: &FeedName| records.get(feed).is_none_or(|record| self.owns(record));
-        self.context.attempts.take_over(Attempts::read(&store, is_own).await?);
+        let mut marks = store.attempts().await?;
+        marks.retain(|mark| is_own(&mark.feed));
+        self.context.attempts.take_over(marks);
+        self.context.attempts.flush().await;
         let now = self.context.clock.now();
         let kept = states.iter().filter_map(|state| state.schedule.as_ref());
         let noted = kept.map(|kept| kept.noted).max();

@@ -102,8 +102,8 @@ impl PollScheduler {
             return;
         };
         self.with_feed(name, |feed| {
-            let asked = feed.live.hub_asked;
-            let subscription = subscriber::begin(found, keys, &reach.callbacks, asked, now);
+            let spent = feed.live.hub_spent;
+            let subscription = subscriber::begin(found, keys, &reach.callbacks, spent, now);
             feed.memory.state.subscription = Some(Box::new(subscription));
         });
     }
@@ -244,7 +244,7 @@ impl PollScheduler {
         let left = self.with_feed(name, |feed| {
             let left = feed.memory.state.subscription.take()?;
             (feed.live.subscribing, feed.disbelieved) = (None, None);
-            feed.live.hub_asked = left.asked;
+            feed.live.hub_spent = left.spent;
             Some((left, Arc::clone(&feed.record)))
         });
         let Some((left, record)) = left.flatten() else { return };

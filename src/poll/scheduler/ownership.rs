@@ -4,7 +4,6 @@
 
 use super::feed::{Departure, ResumeBasis};
 use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE, refuse};
-use crate::attempts::Attempts;
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::memory::Memory;
@@ -154,7 +153,8 @@ async fn compare(
     if !records.is_empty() {
         let names: Vec<FeedName> = records.iter().map(|record| record.name.clone()).collect();
         let mut states = by_feed(store.poll_states_of(&names).await?);
-        marks = Attempts::read(&store, |feed| names.binary_search(feed).is_ok()).await?;
+        marks = store.attempts().await?;
+        marks.retain(|mark| names.binary_search(&mark.feed).is_ok());
         for record in records {
             let state = states.remove(&record.name);
             gained.push(StoredFeed::read(store.as_ref(), record, state).await?);

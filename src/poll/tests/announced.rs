@@ -4,7 +4,7 @@ use super::*;
 use std::sync::Mutex;
 use tidegate_core::model::BodyPrints;
 use tidegate_core::sup::in_header;
-use tidegate_net::fetch::{Fetch, FetchRequest, Fetched, Services};
+use tidegate_net::fetch::{Fetch, FetchAnswer, FetchRequest, Fetched, Services};
 
 const SUP: &str = "http://sup.example/sup.json";
 const LEFT: &str = "its SUP document tells of changes; ";
@@ -163,5 +163,44 @@ async fn a_publisher_that_fails_keeps_its_pause() {
     assert!(*script.asked.lock().unwrap() > asked);
     assert_eq!(gateway.publisher.requests(), polls);
     assert!(gateway.status().next.unwrap().at >= later(5000));
+    gateway.stop().await;
+}
+
+/// Documents of one publisher that come slowly wait for each other in its host's line, and keep no other from being read.
+#[tokio::test(start_paused = true)]
+async fn slow_documents_keep_no_other_from_being_read() {
+    let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));
+    let (feeds, documents) = (Arc::clone(&publisher), Arc::clone(&script));
+    let slow = Arc::new(tokio::sync::Mutex::new(0));
+    let line = Arc::clone(&slow);
+    let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
+        let (publisher, script, line) =
+            (Arc::clone(&feeds), Arc::clone(&documents), Arc::clone(&line));
+        async move {
+            if request.url == SUP {
+                return Ok(script.reply());
+            }
+            if request.url.starts_with("http://slow.example/") {
+                *line.try_lock().expect("one at a time") += 1;
+                let _asked = line.lock().await;
+                tokio::time::sleep(Duration::from_secs(15)).await;
+                return Ok(fetched(&request.url, FetchAnswer::Same));
+            }
+            let document = match request.url.contains("news") {
+                true => format!("{SUP}#news"),
+                false => format!("http://slow.example/{}#x", request.url.len()),
+            };
+            Ok(Fetched { announced: in_header(&document), ..publisher.reply(&request)? })
+        }
+    }));
+    let services = Services { fetch, ..publisher.services() };
+    let mut names: Vec<String> = (1..=20).map(|n| "x".repeat(n)).collect();
+    names.push("news".to_owned());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let gateway = Gateway::with_client(&store_of(&names), &publisher, services).await;
+    gateway.clock.set(later(5));
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    assert!(*slow.lock().await > 20);
+    assert!(*script.asked.lock().unwrap() >= 13, "{:?}", script.asked);
     gateway.stop().await;
 }

@@ -1,7 +1,9 @@
 //! What polling remembers, where the database takes its time to write it.
 
 use super::*;
+use crate::attempts::Attempts;
 use crate::testing::owners::{gateway, live};
+use crate::turns::LARGE_ENTRIES;
 use tidegate_core::model::{Attempt, PollState};
 use tokio::sync::Semaphore;
 
@@ -60,6 +62,25 @@ async fn a_stop_waits_for_what_is_being_stored() {
     gate.add_permits(9);
     stopping.await.unwrap();
     assert_eq!(stored(&store, "a").unwrap().etag.as_deref(), Some("1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_is_being_stored_counts_as_unwritten() {
+    let store = store_of(&["a"]);
+    let (attempts, feed) = (Arc::new(Attempts::new(store.real())), name("a"));
+    attempts.begin(&feed, LARGE_ENTRIES + 1, NOW).await.unwrap().unwrap();
+    attempts.close();
+    let gate = store.hold_notes();
+    let flushing = tokio::spawn({
+        let attempts = Arc::clone(&attempts);
+        async move { attempts.flush().await }
+    });
+    a_while().await;
+    assert!(attempts.has_unwritten());
+    gate.add_permits(1);
+    assert!(flushing.await.unwrap());
+    assert!(!attempts.has_unwritten());
+    assert!(store.stored_attempts().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

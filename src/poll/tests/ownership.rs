@@ -151,7 +151,7 @@ pub(super) fn subscribed(feed: &str) -> (PollState, String) {
         next: later(600),
         lease: None,
         failures: 0,
-        asked: Some(NOW),
+        spent: Some(NOW),
         note: None,
         trust: PushTrust::default(),
         last_push: None,

@@ -109,9 +109,11 @@ fn pages_that_repeat_or_are_empty_are_the_end_and_archives_are_not() {
 
 #[test]
 fn limits_stop_a_walk_and_it_goes_on_when_it_is_asked_to() {
-    for (documents, taken) in [(MAX_DOCUMENTS, 5), (5, MAX_TAKEN_BYTES)] {
+    for (documents, bytes, taken) in
+        [(MAX_DOCUMENTS, 5, 5), (5, MAX_BYTES, 5), (5, 5, MAX_TAKEN_BYTES)]
+    {
         let mut walk = set(ArchiveLayout::Archives, "a");
-        (walk.documents, walk.taken_bytes) = (documents, taken);
+        (walk.documents, walk.bytes, walk.taken_bytes) = (documents, bytes, taken);
         go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((1, 0)), NOW);
         assert_eq!(walk.standing, WalkStanding::Stopped);
         assert!(walk.note.as_ref().unwrap().contains(", the limit is "), "{walk:?}");
@@ -203,4 +205,8 @@ fn what_a_publisher_has_a_say_in_is_bounded() {
     go_on(&mut walk, signpost(&link("prev-archive", &long), &["1"], FEED, None), None, NOW);
     assert_eq!((walk.standing, walk.next.as_deref()), (WalkStanding::Done, None));
     assert!(walk.note.is_some_and(|note| note.contains("the limit is 8192")));
+    let mut walk = Backfill::begin(NOW);
+    fail(&mut walk, &"ä".repeat(2 * MAX_NOTE), (Some(500), Retry::Backoff), NOW);
+    let note = walk.note.unwrap();
+    assert!(note.chars().count() == MAX_NOTE && note.starts_with('ä'), "{}", note.len());
 }

@@ -113,6 +113,20 @@ impl Stage {
         assert_ne!(polled["outcome"], "failed", "{polled}");
     }
 
+    /// Makes a feed private.
+    pub async fn hides(&self, name: &str) {
+        let path = format!("/feeds/{name}");
+        let shown = self.admin("GET", &path, Value::Null).await.1;
+        let put = json!({ "url": shown["url"], "private": true });
+        assert_eq!(self.admin("PUT", &path, put).await.0, 200);
+    }
+
+    /// Reads the configuration again, without its readers.
+    pub async fn revokes(&mut self) {
+        self.gateway.config.readers.clear();
+        self.gateway.reload().await;
+    }
+
     pub async fn delete(&self, name: &str) {
         assert_eq!(self.admin("DELETE", &format!("/feeds/{name}"), Value::Null).await.0, 204);
     }

@@ -218,6 +218,21 @@ fn a_clock_that_went_back_delays_nothing_for_long() {
 }
 
 #[test]
+fn a_clock_that_went_back_by_minutes_delays_nothing_either() {
+    let mut subscription = fresh();
+    subscription.ask(wanted(tick(0)), at(600));
+    assert_eq!(subscription.next(tick(0), at(20)).unwrap().0, at(20));
+    subscription.heard(CallbackAnswer::Taken, at(600));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(20), Duty::Deliver)));
+    subscription.pushed(failed(Some(900)), tick(9), at(600));
+    subscription.turned_back(at(1490));
+    let active = subscription.active.as_ref().unwrap();
+    assert_eq!(active.not_before, Some(at(1500)), "it is as long as it would be");
+    subscription.turned_back(at(20));
+    assert_eq!(subscription.next(tick(9), at(20)), Some((at(50), Duty::Deliver)));
+}
+
+#[test]
 fn gone_twice_is_the_end() {
     let mut subscription = active();
     let gone = |subscription: &mut Subscription, now| {
@@ -235,6 +250,14 @@ fn gone_twice_is_the_end() {
     assert!(subscription.is_over());
     well.pushed(CallbackAnswer::Taken, tick(9), at(310));
     assert_eq!(well.active.as_ref().unwrap().gone, None);
+    subscription = active();
+    gone(&mut subscription, 320);
+    // The clock was set back meanwhile: the pause begins anew.
+    subscription.turned_back(at(100));
+    gone(&mut subscription, 100);
+    assert_eq!(subscription.next(tick(9), at(100)), Some((at(400), Duty::Deliver)));
+    gone(&mut subscription, 400);
+    assert!(subscription.is_over());
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn all_hosts_together_have_a_limit_and_everybody_has_a_turn() {
     }
     assert_eq!(turns, 600);
     let lane_counts = lanes.lanes.iter().map(|lane| &lane.running);
-    for counts in lane_counts.chain([&lanes.hosts, &lanes.in_doubt]) {
+    for counts in lane_counts.chain([&lanes.hosts]).chain(&lanes.in_doubt) {
         assert!(counts.all == 0 && counts.by_name.is_empty(), "{counts:?}");
     }
     let is_idle = |lane: &Lane| lane.waiting.is_empty() && lane.turns.is_empty();
@@ -128,4 +128,35 @@ fn who_asks_for_many_leaves_room_for_the_requests_of_others() {
     let honest = asked("proxy", "reader", 200);
     lanes.push(honest.clone());
     assert!(drain(&mut lanes).contains(&honest));
+}
+
+/// Strangers may ask for any number of verifications at a host where a subscriber is in trouble.
+#[test]
+fn what_strangers_ask_keeps_no_subscriber_in_trouble_from_being_called_again() {
+    let mut lanes = Lanes::default();
+    (0..9).for_each(|number| lanes.push(asked("stranger", "reader", number)));
+    let troubled = turn(None, "reader", 9, Standing::Troubled);
+    lanes.push(troubled.clone());
+    assert!(drain(&mut lanes).contains(&troubled));
+}
+
+#[test]
+fn a_host_that_rests_holds_no_call_and_goes_on_where_it_was() {
+    let (mut lanes, now) = (Lanes::default(), Instant::now());
+    let later = now + std::time::Duration::from_secs(1);
+    for number in 0..3 {
+        lanes.push(turn(None, "paced", number, Standing::Proven));
+    }
+    let first = lanes.next().unwrap();
+    lanes.put_back(first.clone(), later);
+    assert_eq!((lanes.next(), lanes.rests_until()), (None, Some(later)));
+    assert_eq!((lanes.hosts.all, lanes.lanes[0].running.all), (0, 0));
+    let idle = turn(None, "idle", 3, Standing::Proven);
+    lanes.push(idle.clone());
+    assert_eq!(drain(&mut lanes), [idle]);
+    lanes.wake(now);
+    assert_eq!(lanes.next(), None);
+    lanes.wake(later);
+    assert_eq!(lanes.next(), Some(first));
+    assert_eq!((drain(&mut lanes).len(), lanes.rests_until()), (2, None));
 }

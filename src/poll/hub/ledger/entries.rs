@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time};
 use tidegate_core::pause::GrowingPause;
-use tidegate_core::websub::{Duty, Subscription, SubscriptionId};
+use tidegate_core::websub::{Duty, Manner, Subscription, SubscriptionId};
 use tidegate_store::SubscriptionChange;
+use url::Url;
 
 /// The most requests of one host that wait for their first verification.
 pub(super) const UNVERIFIED_PER_HOST: usize = 400;
+/// How long a registration with the cloud waits for the answer about another one of its callback. It
+/// is asked about by itself then.
+pub(super) const FOLLOWS: Duration = Duration::from_secs(3600);
 /// The most requests that do, all hosts together.
 pub(super) const UNVERIFIED: usize = 5000;
 /// How long a call is put off that could not be made here: the reason may last.
@@ -32,6 +36,12 @@ pub(super) struct SubscriptionEntry {
 }
 
 impl SubscriptionEntry {
+    /// Whether its callback is being asked about it, or will be without waiting for what is answered about another one.
+    pub(super) fn is_asking(&self) -> bool {
+        let pending = self.subscription.pending.as_ref();
+        self.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
+    }
+
     /// What waits for its turn now.
     pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
         let of = &self.subscription;
@@ -55,6 +65,8 @@ impl SubscriptionEntry {
 pub(super) struct FeedEntry {
     pub(super) ids: HashSet<SubscriptionId>,
     tick: Option<Tick>,
+    /// The topics whose calls could not be made the last time.
+    pub(super) put_off: HashSet<String>,
 }
 
 impl Ledger {
@@ -97,6 +109,26 @@ impl Ledger {
         self.check_room(&host_name(&new.callback).into(), client.as_ref())?;
         self.insert(new, client, now);
         Ok(())
+    }
+
+    /// The registrations with the cloud of one callback that are asked for.
+    pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
+        let is_one = |entry: &SubscriptionEntry| {
+            let of = &entry.subscription;
+            of.manner == Manner::RssCloud && of.callback == *callback && of.is_asked_for()
+        };
+        self.entries.iter().filter(|(_, entry)| is_one(entry)).map(|(id, _)| *id).collect()
+    }
+
+    /// Takes note of the time; where the clock was set back, what is due is reckoned anew.
+    pub(super) fn follow_clock(&mut self, now: Time) {
+        if self.looked.replace(now).is_none_or(|before| before <= now) {
+            return;
+        }
+        let ids: Vec<SubscriptionId> = self.entries.keys().copied().collect();
+        for id in ids {
+            self.change(id, now, |entry| entry.subscription.turned_back(now));
+        }
     }
 
     pub(super) fn insert(
@@ -188,7 +220,7 @@ impl Ledger {
     }
 
     /// Puts off a call that could not be made here, `why`. Nothing is to be written for that. Says whether it is the
-    /// first time in a row.
+    /// first of its topic: the reason holds for all.
     pub(in super::super) fn put_off(
         &mut self,
         id: SubscriptionId,
@@ -198,7 +230,8 @@ impl Ledger {
     ) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         entry.put_offs = entry.put_offs.saturating_add(1);
-        let is_first = entry.put_offs == 1;
+        let feed = self.feeds.get_mut(&entry.subscription.feed);
+        let is_first = feed.is_some_and(|it| it.put_off.insert(entry.subscription.topic.clone()));
         entry.subscription.put_off(duty, now.plus(PUT_OFF.after(entry.put_offs)), why);
         self.release(id, now);
         is_first

@@ -211,7 +211,9 @@ fn strangers_name_private_addresses_only_where_the_operator_says_so() {
 #[test]
 fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written() {
     let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://a.example/", 0).unwrap();
+    for host in ["a", "b"] {
+        bench.ask(&format!("https://{host}.example/"), 0).unwrap();
+    }
     bench.agree(1);
     bench.ledger.saw(&news(), tick(2), at(2));
     bench.write();
@@ -222,9 +224,9 @@ fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written()
             (tried, said) = (tried + 1, said + usize::from(first));
         }
     }
-    assert_eq!((tried, said, bench.ledger.is_dirty()), (44, 1, false));
-    let [of] = bench.ledger.list(None, 9).try_into().unwrap();
-    assert_eq!(of.active.unwrap().trouble.as_deref(), Some("it is not there"));
+    assert_eq!((tried, said, bench.ledger.is_dirty()), (2 * 44, 1, false));
+    let troubles = bench.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
+    assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
     // Once it is there, it is said anew that it is not.
     let (id, task) = bench.begun(37_000).remove(0);
     bench.ledger.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
@@ -337,4 +339,61 @@ fn who_lost_a_feed_meanwhile_calls_nobody() {
     assert_eq!(bench.ledger.due(at(1), |_| true).len(), 1);
     bench.ledger.release(id, at(2));
     assert_eq!(bench.ledger.due(at(2), |_| true).len(), 1);
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_nobody() {
+    let mut bench = Bench::new(HubSettings::default());
+    bench.ask("https://reader.example/a", 9000).unwrap();
+    assert!(bench.ledger.due(at(8999), |_| true).is_empty());
+    assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
+}
+
+/// A registration with the cloud may name ten feeds, and is one question to one reader.
+#[test]
+fn a_registration_with_the_cloud_is_one_question() {
+    let mut bench = Bench::new(HubSettings::default());
+    let register = |bench: &mut Bench, now| {
+        for n in 0..10 {
+            let of_one = request(Intent::Subscribe, "https://reader.example/told", None);
+            let of_one = HubRequest { topic: format!("{TOPIC}{n}"), ..of_one };
+            let (ledger, manner) = (&mut bench.ledger, Manner::RssCloud);
+            ledger.ask(&news(), manner, of_one, None, tick(0), at(now)).unwrap();
+        }
+    };
+    register(&mut bench, 0);
+    let begun = bench.begun(1);
+    assert_eq!(begun.len(), 1, "one challenge");
+    register(&mut bench, 1);
+    assert_eq!(bench.begun(2).len(), 0, "nor another while it is asked");
+    bench.ledger.verified(&begun[0].1, CallbackAnswer::Taken, at(2));
+    assert_eq!(bench.ledger.count().active, 10);
+    // A registration that is renewed is one question as well, and a no counts for all of it.
+    register(&mut bench, 100);
+    let begun = bench.begun(101);
+    assert_eq!(begun.len(), 1);
+    bench.ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
+    assert_eq!(bench.begun(50_000).len(), 0);
+    // One that cannot be asked is given up as a whole; asked for twice it is asked about as soon.
+    let mut bench = Bench::new(HubSettings::default());
+    register(&mut bench, 0);
+    register(&mut bench, 0);
+    assert_eq!(bench.ledger.next(), Some(at(0)));
+    let mut calls = 0;
+    for now in (0..20_000).step_by(10) {
+        for (_, task) in bench.begun(now) {
+            calls += 1;
+            let failed = CallbackAnswer::Failed { why: "down".to_owned(), after: None };
+            bench.ledger.verified(&task, failed, at(now));
+        }
+    }
+    assert_eq!((calls, bench.ledger.count().pending), (3, 0));
+    // Nobody waits for the answer about one that waits itself.
+    let mut bench = Bench::new(HubSettings::default());
+    register(&mut bench, 0);
+    let (id, task) = bench.begun(1).remove(0);
+    bench.ledger.put_off(id, task.duty, "later", at(1));
+    let late = request(Intent::Subscribe, "https://reader.example/told", None);
+    bench.ledger.ask(&news(), Manner::RssCloud, late, None, tick(0), at(2)).unwrap();
+    assert_eq!(bench.begun(2).len(), 1);
 }

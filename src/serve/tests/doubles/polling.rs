@@ -182,7 +182,7 @@ pub(in crate::tests) fn hub_report(topic: &str) -> HubReport {
         next: at(0),
         lease: None,
         failures: 0,
-        asked: None,
+        spent: None,
         note: None,
         trust: PushTrust::default(),
         last_push: None,

@@ -16,7 +16,7 @@ pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
     (addresses, standing, trust, times, any::<[u32; 2]>(), any::<u64>()).prop_map(
         |(addresses, standing, trust, times, counts, pushes)| {
             let (topic, hubs, token, secret, callbacks, note) = addresses;
-            let (next, asked, lease, last_push) = times;
+            let (next, spent, lease, last_push) = times;
             let [hub, failures] = counts;
             let (awaited, missed, distrusted_until) = trust;
             HubSubscription {
@@ -29,7 +29,7 @@ pub(super) fn any_subscription() -> impl Strategy<Value = HubSubscription> {
                 next,
                 lease: lease.map(|(since, until)| Lease { since, until }),
                 failures,
-                asked,
+                spent,
                 note,
                 trust: PushTrust { awaited, missed, distrusted_until },
                 last_push,
