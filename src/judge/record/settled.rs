@@ -51,7 +51,10 @@ pub fn ledger_query(round: &Observation<'_>, documents: &[&FeedDocument<'_>]) ->
         return query;
     }
     let mut keys: BTreeSet<IndexKey> = said.into_iter().map(same_item::name_key).collect();
-    keys.extend(unmatched.iter().flat_map(|(entry, name)| same_item::entry_keys(entry, name)));
+    let ignore = &round.options.ignore;
+    let of_entry =
+        |(entry, name): &(&Entry<'_>, String)| same_item::entry_keys(entry, name, ignore);
+    keys.extend(unmatched.iter().flat_map(of_entry));
     let is_shared = round.options.sharing.local
         || documents.iter().any(|document| {
             document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some())

@@ -3,7 +3,7 @@
 use super::features::{Bearers, Feature, FeatureIndex, of_entry};
 use super::{Matching, is_made_up};
 use std::collections::HashSet;
-use tidegate_core::model::{Entry, FeedDocument, LedgerEntry, Snapshot};
+use tidegate_core::model::{Entry, FeedDocument, Ignore, LedgerEntry, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that
 /// none bears, and nothing in common with an item that the document does not have. An address or text
@@ -12,6 +12,7 @@ pub(crate) fn unlike(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     matching: &Matching,
+    ignore: &[Ignore],
 ) -> Vec<usize> {
     let fresh = matching.fresh.iter().copied();
     let fresh =
@@ -19,7 +20,7 @@ pub(crate) fn unlike(
     let fresh: Vec<_> = fresh.collect();
     let mut index = FeatureIndex::default();
     for (at, entry, native) in &fresh {
-        index.add_entry(*at, of_entry(entry, native, true), true);
+        index.add_entry(*at, of_entry(entry, native, ignore), true);
     }
     let there: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
     for (at, known) in snapshot.known.iter().enumerate() {
@@ -35,7 +36,7 @@ pub(crate) fn unlike(
     };
     let names: HashSet<&str> = snapshot.known.iter().flat_map(LedgerEntry::names).collect();
     let is_unlike = |(_, entry, native): &(usize, &Entry<'_>, &String)| {
-        let features = of_entry(entry, native, true);
+        let features = of_entry(entry, native, ignore);
         let bearers = |feature| index.bearers.get(feature).is_some_and(|all| tells(feature, all));
         !is_made_up(native) && !names.contains(native.as_str()) && !features.iter().any(bearers)
     };
