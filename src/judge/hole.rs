@@ -325,7 +325,7 @@ mod tests {
         let input = JudgeInput {
             snapshot: &snapshot,
             document: &document,
-            matching: &same_item::matching(&snapshot, &document, &options.without),
+            matching: &same_item::matching(&snapshot, &document, &options),
             options: &options,
             is_changed: &[],
             moved: false,

@@ -31,7 +31,7 @@ pub(crate) use unlike::unlike;
 pub(crate) use wording::{continues, is_reworded, words};
 
 use crate::rules::Rule;
-use tidegate_core::model::{FeedDocument, Snapshot, Without};
+use tidegate_core::model::{FeedDocument, FeedOptions, Snapshot};
 
 /// The kinds of sign by which an entry may be an item, in the order in which they are weighed.
 pub(crate) const RULES: [Rule; 7] =
@@ -62,12 +62,17 @@ pub struct Matching {
     pub missing: Vec<usize>,
 }
 
-/// Matches a document's entries with the ledger. The rules in `without` are passed over.
-pub fn matching(snapshot: &Snapshot, document: &FeedDocument<'_>, without: &Without) -> Matching {
+/// Matches a document's entries with the ledger, but for the rules and the parts of entries that the operator
+/// passes over.
+pub fn matching(
+    snapshot: &Snapshot,
+    document: &FeedDocument<'_>,
+    options: &FeedOptions,
+) -> Matching {
     let names = natives(document);
-    let mut sides = sides::Sides::new(snapshot, document, &names);
+    let mut sides = sides::Sides::new(snapshot, document, &names, &options.ignore);
     same_id::pair_same_ids(&mut sides);
-    pairs::pair_by_signs(&mut sides, without);
+    pairs::pair_by_signs(&mut sides, &options.without);
     let matching = sides.into_matching();
     Matching { names, ..matching }
 }

@@ -172,7 +172,7 @@ async fn judge(
     }
 }
 
-/// Beyond the limit by less than this part of it, items leave when the feed is aged.
+/// Beyond the limit by less than this part of it, items leave with the next commit.
 const SLACK: usize = 100;
 
 /// Lets changes leave the window of a feed, and what is too old its ledger and archives ([`record::age`]). As for a

@@ -7,8 +7,8 @@ use futures_util::future::try_join_all;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{
-    Backfill, BodyPrints, Completeness, FeedDocument, FeedName, LedgerQuery, Markup, Snapshot,
-    SyncId, Time, UpdateHints,
+    Backfill, BodyPrints, Completeness, FeedDocument, FeedName, FoundItems, LedgerQuery, Markup,
+    Snapshot, SyncId, Time, UpdateHints,
 };
 use tidegate_core::websub::HubLinks;
 use tidegate_format::parse::{self, Limits};
@@ -379,7 +379,8 @@ impl LedgerReader {
             Some(pinned) => self.runtime.block_on(pinned.read_more(snapshot, query)),
             None => {
                 let stubs = self.store.stubs(&self.feed, &query.names);
-                Ok(snapshot.with_found(self.runtime.block_on(stubs)?))
+                let items = self.runtime.block_on(stubs)?;
+                Ok(snapshot.with_found(FoundItems { items, oldest_to: None }))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Sealed segments of a feed's change log: the archive documents of Feed History.
 
-use super::{ArchiveId, Item, Skeleton, SyncId, Tick, Time};
+use super::{ArchiveId, Item, LedgerEntry, Skeleton, SyncId, Tick, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -233,6 +233,8 @@ pub struct LedgerQuery {
     pub keys: Vec<IndexKey>,
     /// Those with one of these ids.
     pub ids: Vec<SyncId>,
+    /// So many of those with the earliest ticks.
+    pub oldest: usize,
     /// What left the ledger under one of these names ([`super::LedgerEntry::names`]).
     pub names: Vec<String>,
 }
@@ -245,8 +247,21 @@ impl LedgerQuery {
 
     /// Whether it asks for nothing.
     pub const fn is_empty(&self) -> bool {
-        !self.whole && self.keys.is_empty() && self.ids.is_empty() && self.names.is_empty()
+        !self.whole
+            && self.keys.is_empty()
+            && self.ids.is_empty()
+            && self.oldest == 0
+            && self.names.is_empty()
     }
+}
+
+/// What a query found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FoundItems {
+    /// The items; what left the ledger comes last.
+    pub items: Vec<LedgerEntry>,
+    /// All items with ticks up to this one are among them; `None`: it was not asked for the oldest.
+    pub oldest_to: Option<Tick>,
 }
 
 /// The settled items that a snapshot does not have.
@@ -258,6 +273,8 @@ pub struct SettledItems {
     pub tombstones: u32,
     /// The greatest tick of the ledger that has left the sync view's window.
     pub left_window: Option<Tick>,
+    /// None of them has a tick that is not after this one.
+    pub after: Option<Tick>,
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Doubts, FeedName, FeedState, Format, HeldEntry, History, Markup, Noise, Probe,
-    SettledItems, SyncExtras, SyncId, Tick, Time, Version,
+    ArchiveNote, Doubts, FeedName, FeedState, Format, FoundItems, HeldEntry, History, Markup,
+    Noise, Probe, SettledItems, SyncExtras, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -407,17 +407,20 @@ impl Snapshot {
         self
     }
 
-    /// The same with items that were found; `None` where it has all of them already.
+    /// The same with items that were found; `None` where it has all of them already, and they say nothing of
+    /// others.
     #[must_use]
-    pub fn with_found(&self, found: Vec<LedgerEntry>) -> Option<Self> {
-        if found.iter().all(|item| self.find(&item.id).is_some()) {
+    pub fn with_found(&self, found: FoundItems) -> Option<Self> {
+        let is_there = |item: &LedgerEntry| self.find(&item.id).is_some();
+        if found.oldest_to.is_none() && found.items.iter().all(is_there) {
             return None;
         }
         let mut more = self.clone();
-        let (living, tombstones) = more.add(found.into_iter());
+        let (living, tombstones) = more.add(found.items.into_iter());
         if let Some(settled) = &mut more.settled {
             settled.living = settled.living.saturating_sub(living);
             settled.tombstones = settled.tombstones.saturating_sub(tombstones);
+            settled.after = settled.after.max(found.oldest_to);
         }
         Some(more)
     }

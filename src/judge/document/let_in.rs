@@ -28,7 +28,8 @@ pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usi
         return Vec::new();
     }
     let runs_up = window.direction == Direction::Up;
-    let mut news = same_item::unlike(input.snapshot, document, input.matching);
+    let mut news =
+        same_item::unlike(input.snapshot, document, input.matching, &input.options.ignore);
     if !is_re_keyed && window.dated {
         // By its date it stands where it belongs; what is older than all that stays is backfill.
         let is_older = |at: usize| match runs_up {

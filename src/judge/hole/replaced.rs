@@ -89,7 +89,8 @@ fn has_its_text(case: &HoleCase<'_>, known: &LedgerEntry) -> bool {
     };
     let fresh =
         case.window.input.matching.fresh.iter().take(COMPARED).filter_map(|at| entries.get(*at));
-    let mut texts = fresh.flat_map(telling_texts);
+    let ignore = &case.window.input.options.ignore;
+    let mut texts = fresh.flat_map(|entry| telling_texts(entry, ignore));
     texts.any(|print| is_its_own(&print))
 }
 

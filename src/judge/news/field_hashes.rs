@@ -1,10 +1,10 @@
 //! Fingerprints of an entry's fields, and what differs between two sets of them.
 
 use super::field::{FieldWeight, element_name, is_core_text, weight};
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, without};
 use super::visible::{counted, visible};
 use std::collections::BTreeSet;
-use tidegate_core::model::{Context, Entry, Markup};
+use tidegate_core::model::{Context, Entry, Ignore, Markup};
 use tidegate_core::xml::has_units;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -42,17 +42,26 @@ fn print(xml: &str, context: &Context) -> u64 {
 }
 
 /// The fingerprints of the entry's texts that have so many [`units`](tidegate_core::xml::units) or more, of those in elements that
-/// `is_meant` takes by their path.
+/// `is_meant` takes by their path: of what an operator does not ignore, as [`Fingerprint::prints`] are.
 pub fn text_prints(
     entry: &Entry<'_>,
+    ignore: &[Ignore],
     least: usize,
     is_meant: impl Fn(&str) -> bool,
 ) -> Vec<(u64, u64)> {
     // A character of two units has three bytes or more.
     let long = entry.fields().iter().filter(|f| f.value.len() >= least && is_meant(&f.path));
     long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
-        .map(|f| (f, visible(&f.value)))
-        .map(|(f, text)| (path_print(&f.path), counted(&f.value, &text).unwrap_or(text)))
+        .filter_map(|f| {
+            let covering = || ignore.iter().filter(|ignore| ignore.covers(&f.path));
+            if covering().any(|ignore| ignore.regex().is_none()) {
+                return None;
+            }
+            let text = visible(&f.value);
+            let text = counted(&f.value, &text).unwrap_or(text);
+            let rest = without(&text, covering().filter_map(Ignore::regex));
+            Some((path_print(&f.path), rest.unwrap_or(text)))
+        })
         .filter(|(_, text)| has_units(text, least))
         .map(|(path, text)| (path, xxh3_64(text.as_bytes())))
         .collect()

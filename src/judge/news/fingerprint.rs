@@ -152,7 +152,7 @@ impl Looking<'_> {
 }
 
 /// A text without what some patterns find, closed up; nothing where there is no pattern.
-fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<String> {
+pub(super) fn without<'r>(text: &str, patterns: impl Iterator<Item = &'r Regex>) -> Option<String> {
     let mut rest: Option<String> = None;
     for regex in patterns {
         rest = Some(regex.replace_all(rest.as_deref().unwrap_or(text), "").into_owned());

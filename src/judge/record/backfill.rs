@@ -34,7 +34,7 @@ pub fn backfill(
 ) -> Result<Backfilled, ObservationError> {
     let Some(snapshot) = round.snapshot else { return Ok(Backfilled::default()) };
     // What was redacted stands in older documents as well.
-    let rest = redacted_filter::without(snapshot, document);
+    let rest = redacted_filter::without(round, snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     let names = same_item::natives(document);
     let known = OlderNames::new(&snapshot.known);

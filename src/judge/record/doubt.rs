@@ -88,17 +88,11 @@ impl<'a> DocumentDoubt<'a> {
     /// Doubts shared entries that say something else of what is known, or bear its name under another id.
     fn doubt_shared(&mut self, document: &FeedDocument<'_>, is_own: bool) {
         let Some(snapshot) = self.round.snapshot else { return };
-        let known = snapshot.known.iter();
-        let names = known.flat_map(|known| known.names().chain(known.link.as_deref()));
-        let names: HashSet<&str> = names.collect();
+        let names = known_names(snapshot);
         for entry in &document.entries {
             let Some(said) = entry.shared() else { continue };
             // Garbage in the id of a known item makes another of it; one whose id is garbled bears its link.
-            let is_another = || {
-                names.contains(same_item::native(entry).as_str())
-                    || entry.link.as_deref().is_some_and(|link| names.contains(link))
-                    || is_hurt(document, entry)
-            };
+            let is_another = || bears(&names, entry) || is_hurt(document, entry);
             let known = snapshot.find(said.id());
             if known.map_or_else(is_another, |known| differs(snapshot, known, entry, said)) {
                 self.wait_for_entry(entry, is_own);
@@ -125,8 +119,11 @@ impl<'a> DocumentDoubt<'a> {
         // What comes out of the ruins of a document may be no entry, or a part of one; a byte that was
         // lost may be a letter in another charset, which the second look tells.
         let is_ruin = matches!(document.completeness, Completeness::Salvaged(_));
+        // One that bears a known name or link and still is another may be what a known one became there.
+        let names = known_names(snapshot);
         let may_be_none = |at: &&usize| {
-            is_ruin || document.entries.get(**at).is_some_and(|entry| is_hurt(document, entry))
+            let entry = document.entries.get(**at);
+            is_ruin || entry.is_some_and(|entry| is_hurt(document, entry) || bears(&names, entry))
         };
         let differing = matching.pairs.iter().filter(differs).map(|pair| pair.entry);
         let doubtful = differing.chain(matching.fresh.iter().filter(may_be_none).copied());
@@ -191,6 +188,18 @@ impl<'a> DocumentDoubt<'a> {
     }
 }
 
+/// The names and links that known items bear or bore.
+fn known_names(snapshot: &Snapshot) -> HashSet<&str> {
+    let known = snapshot.known.iter();
+    known.flat_map(|known| known.names().chain(known.link.as_deref())).collect()
+}
+
+/// Whether an entry bears one of these.
+fn bears(names: &HashSet<&str>, entry: &Entry<'_>) -> bool {
+    names.contains(same_item::native(entry).as_str())
+        || entry.link.as_deref().is_some_and(|link| names.contains(link))
+}
+
 /// Whether a merge of what an entry shares may change anything of its item.
 fn differs(snapshot: &Snapshot, known: &LedgerEntry, entry: &Entry<'_>, said: &Incoming) -> bool {
     let conflicts = snapshot.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
@@ -225,4 +234,52 @@ fn print(entry: &Entry<'_>, round: &Observation<'_>) -> u64 {
         }
     }
     hash.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive;
+    use std::time::Duration;
+    use tidegate_core::model::{EndpointId, FeedName, FeedOptions, Format, Time};
+    use tidegate_format::parse::{self, Limits};
+
+    #[test]
+    fn what_bears_a_known_name_or_link_and_is_none_waits_in_an_ill_formed_document() {
+        let now = Time::from_unix(1_767_300_000);
+        let link = Some("https://a.example/1".to_owned());
+        let known = LedgerEntry { link, ..LedgerEntry::left("urn:a") };
+        let mut snapshot = Snapshot::untouched(Format::Rss20, now).with_stubs([known]);
+        snapshot.state.flaws.charset = Some("UTF-8".to_owned());
+        let post = |id: &str, link: &str| {
+            format!(
+                "<item><guid isPermaLink='false'>{id}</guid><title>Fish & chips</title>\
+                 <link>https://a.example/{link}</link></item>"
+            )
+        };
+        let posts = [post("urn:a", "2"), post("urn:b", "1"), post("urn:c", "3")].concat();
+        let text = format!("<rss version='2.0'><channel><title>T</title>{posts}</channel></rss>");
+        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        let round = Observation {
+            feed: &FeedName::new("news").unwrap(),
+            url: "",
+            endpoint: &EndpointId::own("gate").unwrap(),
+            options: &FeedOptions::default(),
+            snapshot: Some(&snapshot),
+            now,
+            aged: now,
+            tombstones: crate::record::TOMBSTONES_KEPT,
+            window: Duration::from_secs(30 * 86_400),
+            versions_per_day: 24,
+            items: crate::record::ITEMS_KEPT,
+            archives: archive::Policy::default(),
+        };
+        let body = BodyPrints { wire: 1, body: 1 };
+        let mut doubt = DocumentDoubt::new(&round, &document, None, body);
+        let names = same_item::natives(&document);
+        let matching = Matching { names, fresh: vec![0, 1, 2], ..Matching::default() };
+        doubt.doubt_plain(&snapshot, &document, &matching);
+        let waits: Vec<bool> = document.entries.iter().map(|entry| doubt.waits(entry)).collect();
+        assert_eq!(waits, [true, true, false]);
+    }
 }

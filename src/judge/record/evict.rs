@@ -48,16 +48,21 @@ impl ChangeDraft<'_> {
 
     /// Where the items stand that are to leave.
     fn surplus(&self, seals: &[Seal]) -> Vec<usize> {
-        // Which are the oldest is told from the whole ledger: maintenance lets those of the others go.
-        let is_part = self.snapshot.settled.is_some();
-        if is_part || self.state.hold.is_some() || self.round.options.sharing.local {
+        if self.state.hold.is_some() || self.round.options.sharing.local {
             return Vec::new();
         }
+        let settled = self.snapshot.settled;
+        let unread = settled.map_or(0, |s| s.living.saturating_add(s.tombstones));
         let all = self.ledger().filter(|known| !known.is_hidden()).count();
+        let all = all.saturating_add(usize::try_from(unread).unwrap_or(usize::MAX));
         let over = all.saturating_sub(self.round.items).min(EVICTED_AT_ONCE);
         let cut = Tick::at(self.round.aged.minus(self.round.tombstones));
         let is_old = |known: &LedgerEntry| {
             matches!(known.standing, ItemStatus::Deleted { .. }) && known.tick < cut
+        };
+        // Of items that were not all read, those leave that are known to be the oldest.
+        let is_among_oldest = |known: &LedgerEntry| {
+            settled.is_none_or(|settled| settled.after.is_some_and(|after| known.tick <= after))
         };
         if over == 0 && !self.snapshot.known.iter().any(is_old) {
             return Vec::new();
@@ -70,6 +75,7 @@ impl ChangeDraft<'_> {
             let goes =
                 matches!(known.standing, ItemStatus::Retired { .. } | ItemStatus::Deleted { .. });
             (is_old(known) || (goes && chain.is_sealed(known.tick)))
+                && is_among_oldest(known)
                 && known.conflicts == 0
                 && known.origin != Origin::Local
                 && known.noise.waiting.is_none()
@@ -130,4 +136,67 @@ fn cut(known: &LedgerEntry) -> History {
     let mut history = known.history.clone();
     sync::truncate(&mut history, 1);
     history
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive;
+    use crate::record::{Observation, ledger_query};
+    use tidegate_core::model::{
+        EndpointId, FeedName, FeedOptions, Format, LedgerQuery, SettledItems, Snapshot, Time,
+    };
+    use tidegate_format::parse::{self, Limits};
+
+    /// What stands in a part of a ledger: so many items in all, and among them one that was deleted long ago.
+    /// `after`: where the items begin that were not read.
+    fn part(living: u32, after: Option<Tick>) -> Snapshot {
+        let since = Time::from_unix(1_767_225_600);
+        let standing = ItemStatus::Deleted { since };
+        let old = LedgerEntry { standing, ..LedgerEntry::left("urn:a") };
+        let settled = SettledItems { living, tombstones: 0, left_window: None, after };
+        let first = Snapshot::untouched(Format::Rss20, since).with_stubs([old]);
+        Snapshot { settled: Some(settled), ..first }
+    }
+
+    fn with_round<T>(snapshot: &Snapshot, look: impl FnOnce(&Observation<'_>) -> T) -> T {
+        let now = Time::from_unix(1_767_225_600 + 200 * 86_400);
+        look(&Observation {
+            feed: &FeedName::new("news").unwrap(),
+            url: "",
+            endpoint: &EndpointId::own("gate").unwrap(),
+            options: &FeedOptions::default(),
+            snapshot: Some(snapshot),
+            now,
+            aged: now,
+            tombstones: TOMBSTONES_KEPT,
+            window: Duration::from_secs(30 * 86_400),
+            versions_per_day: 24,
+            items: 1000,
+            archives: archive::Policy::default(),
+        })
+    }
+
+    #[test]
+    fn of_a_part_of_the_ledger_those_leave_that_are_the_oldest_of_all() {
+        let tick = part(1, None).known[0].tick;
+        let leaves = |after: Option<Tick>| {
+            let snapshot = part(1, after);
+            with_round(&snapshot, |round| ChangeDraft::new(round, &snapshot).surplus(&[]).len())
+        };
+        assert_eq!((leaves(None), leaves(Some(tick))), (0, 1));
+    }
+
+    #[test]
+    fn the_oldest_are_read_where_a_document_brings_more_than_may_stay() {
+        let text = "<rss version='2.0'><channel><title>T</title><item><title>A new post</title>\
+                    <guid isPermaLink='false'>urn:b</guid></item></channel></rss>";
+        let document = parse::document(text, None, &Limits::default()).unwrap();
+        let asks = |living: u32| -> LedgerQuery {
+            let snapshot = part(living, None);
+            with_round(&snapshot, |round| ledger_query(round, &[&document]))
+        };
+        assert_eq!(asks(998).oldest, 0);
+        assert!(asks(999).oldest > 1 && !asks(999).whole);
+    }
 }

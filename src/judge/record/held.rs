@@ -105,7 +105,7 @@ pub(super) fn hold_whole(
     if shares || round.options.sharing.local || !snapshot.known.iter().any(shared) {
         return None;
     }
-    let matching = same_item::matching(snapshot, document, &round.options.without);
+    let matching = same_item::matching(snapshot, document, round.options);
     if !matching.pairs.is_empty() {
         return None;
     }

@@ -27,7 +27,7 @@ pub(super) fn keep(input: &JudgeInput<'_>, draft: &mut ChangeDraft<'_>, news: &[
         kept.retain(|kept| !kept.foreign);
     }
     let document = input.document;
-    let seen = same_item::matching(&ledger(&kept, draft), document, &draft.round.options.without);
+    let seen = same_item::matching(&ledger(&kept, draft), document, draft.round.options);
     for pair in &seen.pairs {
         if let (Some(kept), Some(entry)) =
             (kept.get_mut(pair.known), document.entries.get(pair.entry))
@@ -91,7 +91,7 @@ pub(super) fn released(
     if kept.is_empty() {
         return Vec::new();
     }
-    let there = same_item::matching(&ledger(&kept, draft), document, &draft.round.options.without);
+    let there = same_item::matching(&ledger(&kept, draft), document, draft.round.options);
     let mut at = 0..;
     kept.retain(|_| at.next().is_some_and(|at| there.missing.contains(&at)));
     // What stays is looked at as if it stood below the document, so that an entry whose item is in
@@ -99,7 +99,7 @@ pub(super) fn released(
     let shown = document.entries.len();
     let mut joined = document.clone();
     joined.entries.extend(kept.iter().map(|kept| kept.entry.clone()));
-    let found = same_item::matching(snapshot, &joined, &draft.round.options.without);
+    let found = same_item::matching(snapshot, &joined, draft.round.options);
     let said = |native: &str| document.tombstones.iter().any(|t| t.native_id == native);
     let new = found.fresh.iter().filter_map(|at| {
         let kept = kept.get(at.checked_sub(shown)?)?.clone();

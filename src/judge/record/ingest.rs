@@ -42,12 +42,13 @@ pub fn take_in_shared<'a>(
 ) -> Result<Verdict, ObservationError> {
     let first = Snapshot::untouched(document.format, round.now);
     let snapshot = round.snapshot.unwrap_or(&first);
-    let rest = redacted_filter::without(snapshot, document);
+    let rest = redacted_filter::without(round, snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
     if let Some(verdict) = held::hold_whole(round, snapshot, document, prints) {
         return Ok(verdict);
     }
-    let rest = peers.complete.and_then(|complete| redacted_filter::without(snapshot, complete));
+    let rest =
+        peers.complete.and_then(|complete| redacted_filter::without(round, snapshot, complete));
     let peers = Peers { complete: rest.as_ref().or(peers.complete), ..*peers };
     let doubt = DocumentDoubt::new(round, document, peers.complete, prints);
     judge_shared(round, snapshot, document, &peers, doubt)
@@ -113,7 +114,7 @@ fn judge_plain<'a>(
     merged: MergedPart<'a>,
 ) -> Result<Verdict, ObservationError> {
     let MergedPart { parts, mut draft, mut discard } = merged;
-    let matching = same_item::matching(snapshot, document, &round.options.without);
+    let matching = same_item::matching(snapshot, document, round.options);
     let found = draft.snapshot.size() + matching.fresh.len();
     check_size(found)?;
     let believed = doubt.doubt_plain(snapshot, document, &matching);

@@ -1,10 +1,11 @@
 //! Entries of a document that are redacted items: they are taken out before anything is judged, as
 //! if their publisher did not list them any more.
 
+use super::Observation;
 use crate::{news, same_item};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{FeedDocument, Incoming, LedgerEntry, Markup, Snapshot, Without};
+use tidegate_core::model::{FeedDocument, FeedOptions, Incoming, LedgerEntry, Markup, Snapshot};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::xml::plain_address::plain_link;
 
@@ -19,13 +20,17 @@ pub(super) fn veiled(name: &str) -> String {
 /// host only; or its link, which no other item and no other entry bears; or it repeats such an entry
 /// byte for byte.
 pub(super) fn without<'a>(
+    round: &Observation<'_>,
     snapshot: &Snapshot,
     document: &FeedDocument<'a>,
 ) -> Option<FeedDocument<'a>> {
     if !snapshot.known.iter().any(LedgerEntry::is_redacted) {
         return None;
     }
-    let matching = same_item::matching(snapshot, document, &Without::default());
+    // Rules that are switched off count here.
+    let ignore = round.options.ignore.clone();
+    let options = FeedOptions { ignore, ..FeedOptions::default() };
+    let matching = same_item::matching(snapshot, document, &options);
     let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
     let mut out: HashSet<usize> =
         matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();

@@ -51,7 +51,10 @@ pub fn ledger_query(round: &Observation<'_>, documents: &[&FeedDocument<'_>]) ->
         return query;
     }
     let mut keys: BTreeSet<IndexKey> = said.into_iter().map(same_item::name_key).collect();
-    keys.extend(unmatched.iter().flat_map(|(entry, name)| same_item::entry_keys(entry, name)));
+    let ignore = &round.options.ignore;
+    let of_entry =
+        |(entry, name): &(&Entry<'_>, String)| same_item::entry_keys(entry, name, ignore);
+    keys.extend(unmatched.iter().flat_map(of_entry));
     let is_shared = round.options.sharing.local
         || documents.iter().any(|document| {
             document.sharing.is_some() || document.entries.iter().any(|e| e.sync.is_some())
@@ -64,7 +67,15 @@ pub fn ledger_query(round: &Observation<'_>, documents: &[&FeedDocument<'_>]) ->
     if query.whole {
         return query;
     }
-    LedgerQuery { keys: keys.into_iter().collect(), ids: ids.into_iter().collect(), ..query }
+    let shown = snapshot.known.iter().filter(|known| !known.is_hidden()).count();
+    let unread = snapshot.size() - snapshot.known.len();
+    let over = (shown + unread + unmatched.len()).saturating_sub(round.items);
+    LedgerQuery {
+        keys: keys.into_iter().collect(),
+        ids: ids.into_iter().collect(),
+        oldest: if over == 0 { 0 } else { over.saturating_add(OLDEST_MORE).min(OLDEST_LIMIT) },
+        ..query
+    }
 }
 
 /// The entries, with their names, that are not for certain the one item which bears their name: others of the
@@ -90,6 +101,11 @@ fn count<'n>(names: impl Iterator<Item = &'n str>) -> HashMap<&'n str, usize> {
     }
     bearers
 }
+
+/// Of the oldest items so many more are read than are to leave, for some of them may have to stay.
+const OLDEST_MORE: usize = 32;
+/// The most of the oldest items that are read with a document; maintenance lets the rest leave.
+const OLDEST_LIMIT: usize = 512;
 
 /// How often a document is judged anew at most because of what its verdict turned out to need, before the
 /// whole ledger is read.

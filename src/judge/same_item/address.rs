@@ -1,6 +1,6 @@
 //! The rule `address`.
 
-use super::features::{Feature, of_entry, of_item};
+use super::features::{Feature, of_item, without_texts};
 use super::pairs::{CandidatePair, OWN, SHARED, TELLING};
 use super::signs::AddressSign;
 use crate::rules::Rule;
@@ -20,7 +20,7 @@ const TELLING_WORDS: usize = 3;
 /// sign.
 pub(super) fn weigh(candidate: &CandidatePair<'_>, has_title: bool) -> Option<(AddressSign, u8)> {
     let of_old: HashSet<Feature> = of_item(candidate.old).into_iter().collect();
-    let shared = of_entry(candidate.new, candidate.shown, false).into_iter();
+    let shared = without_texts(candidate.new, candidate.shown).into_iter();
     let weigh = |feature: Feature| {
         let (sign, own) = match &feature {
             Feature::Hostless(_) => (AddressSign::Hostless, TELLING),

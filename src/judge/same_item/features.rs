@@ -2,7 +2,7 @@
 
 use crate::news::{is_a_text, text_prints};
 use std::collections::HashMap;
-use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Time};
+use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
 use tidegate_core::xml::plain_address::{
     day, hostless, numbers, path_without_query, plain_link, slug,
 };
@@ -38,15 +38,18 @@ pub(super) enum Feature {
     Number(String),
 }
 
-/// The features of an entry; its texts only where they are wanted, since they cost the most.
-pub(super) fn of_entry(entry: &Entry<'_>, native: &str, has_texts: bool) -> Vec<Feature> {
+/// The features of an entry.
+pub(super) fn of_entry(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<Feature> {
+    let mut features = without_texts(entry, native);
+    features.extend(entry_texts(entry, ignore).into_iter().map(Feature::Text));
+    features
+}
+
+/// The features of an entry but for its texts, which cost the most.
+pub(super) fn without_texts(entry: &Entry<'_>, native: &str) -> Vec<Feature> {
     let title = entry.title.as_deref().unwrap_or_default();
     let dates = (entry.published, entry.updated);
-    let mut features = of_card(title, native, dates, entry.link.as_deref());
-    if has_texts {
-        features.extend(entry_texts(entry).into_iter().map(Feature::Text));
-    }
-    features
+    of_card(title, native, dates, entry.link.as_deref())
 }
 
 /// The features of an item; of its texts all, however short.
@@ -85,15 +88,15 @@ fn of_card(
 }
 
 /// The texts of an entry that say enough to tell it from others.
-pub(crate) fn telling_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    text_prints(entry, TELLING_TEXT, |_| true)
+pub(crate) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
+    text_prints(entry, ignore, TELLING_TEXT, |_| true)
 }
 
 /// The same, of an entry without a title all that it says itself: shorter notes have no other name.
-pub(super) fn entry_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    let mut texts = telling_texts(entry);
+pub(super) fn entry_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
+    let mut texts = telling_texts(entry, ignore);
     if entry.title.as_deref().unwrap_or_default().trim().is_empty() {
-        texts.extend(note_texts(entry));
+        texts.extend(note_texts(entry, ignore));
         texts.sort_unstable();
         texts.dedup();
     }
@@ -101,13 +104,13 @@ pub(super) fn entry_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
 }
 
 /// The long texts of an entry.
-pub(super) fn long_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    text_prints(entry, LONG_TEXT, |_| true)
+pub(super) fn long_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
+    text_prints(entry, ignore, LONG_TEXT, |_| true)
 }
 
 /// What an entry without a title says itself, which is neither who wrote it nor what it is about.
-pub(super) fn note_texts(entry: &Entry<'_>) -> Vec<(u64, u64)> {
-    text_prints(entry, TELLING_NOTE, is_a_text)
+pub(super) fn note_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
+    text_prints(entry, ignore, TELLING_NOTE, is_a_text)
 }
 
 /// A title as it is compared; nothing where it says too little.

@@ -3,9 +3,9 @@
 //! An entry and an item that share a name, or a feature by which rules of identity know a settled item,
 //! share a key. Not the other way round: a key is a hash, and forms of one address have one key.
 
-use super::features::{Feature, note_texts, of_entry, of_item};
+use super::features::{Feature, note_texts, of_item, without_texts};
 use std::collections::BTreeSet;
-use tidegate_core::model::{Entry, IndexKey, LedgerEntry};
+use tidegate_core::model::{Entry, Ignore, IndexKey, LedgerEntry};
 use tidegate_core::xml::plain_address::hostless;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -37,14 +37,14 @@ pub fn item_keys(known: &LedgerEntry) -> Vec<IndexKey> {
 }
 
 /// The keys of the items that an entry may be, or that may bear what it bears, each once.
-pub fn entry_keys(entry: &Entry<'_>, native: &str) -> Vec<IndexKey> {
+pub fn entry_keys(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<IndexKey> {
     let mut keys = BTreeSet::from([name_key(native)]);
     keys.extend(entry.native_id.as_deref().map(|id| name_key(id.trim())));
-    for feature in of_entry(entry, native, false) {
+    for feature in without_texts(entry, native) {
         keys.extend(feature_key(&feature, false));
     }
     if entry.title.as_deref().unwrap_or_default().trim().is_empty() {
-        let texts = note_texts(entry).into_iter().map(Feature::Text);
+        let texts = note_texts(entry, ignore).into_iter().map(Feature::Text);
         keys.extend(texts.filter_map(|text| feature_key(&text, true)));
     }
     keys.into_iter().collect()
@@ -148,7 +148,7 @@ mod tests {
             let names = natives(&document);
             let (new, old) = (&document.entries[0], &document.entries[1]);
             let known = item(old, std::slice::from_ref(&alias), &published_id);
-            let of_new: HashSet<IndexKey> = entry_keys(new, &names[0]).into_iter().collect();
+            let of_new: HashSet<IndexKey> = entry_keys(new, &names[0], &[]).into_iter().collect();
             let is_found = item_keys(&known).iter().any(|key| of_new.contains(key));
 
             let shown = names[0].as_str();
@@ -159,13 +159,13 @@ mod tests {
                 feature,
                 Feature::Text(_) | Feature::Published(_) | Feature::Updated(_) | Feature::Day(_)
             );
-            let features = of_entry(new, &names[0], false);
+            let features = without_texts(new, &names[0]);
             let shares = features.iter().filter(|f| counts(f)).any(|f| of_old.contains(f));
             let is_untitled = |title: &str| title.trim().is_empty();
             let are_notes = is_untitled(&known.title)
                 && is_untitled(new.title.as_deref().unwrap_or_default());
             let shares_text = are_notes
-                && note_texts(new).into_iter().any(|text| of_old.contains(&Feature::Text(text)));
+                && note_texts(new, &[]).into_iter().any(|text| of_old.contains(&Feature::Text(text)));
             if shares_name || shares || shares_text {
                 prop_assert!(is_found, "{known:?}\n{new:?}");
             }

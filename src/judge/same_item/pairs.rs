@@ -4,7 +4,7 @@
 //! two have in common and by how rare that is among all that is listed; what contradicts takes weight away. A
 //! pair counts where it weighs enough, and more than any other pair of its entry or its item.
 
-use super::features::{Feature, FeatureIndex, of_entry, plain_title};
+use super::features::{Feature, FeatureIndex, of_entry, plain_title, without_texts};
 use super::same_id::pair_group;
 use super::sides::Sides;
 use super::signs::{AddressSign, Basis, Signs};
@@ -91,7 +91,7 @@ impl Groups {
         if groups.features.have_items() {
             for (group, at) in matched {
                 let entry = sides.document.entries.get(at).zip(sides.names.get(at));
-                let features = entry.map(|(entry, native)| of_entry(entry, native, false));
+                let features = entry.map(|(entry, native)| without_texts(entry, native));
                 groups.features.add_entry(group, features.unwrap_or_default(), false);
             }
             groups.add_items(sides, &items, false);
@@ -113,7 +113,7 @@ impl Groups {
             };
             if sides.is_entry_free(at) {
                 self.entries.entry(group).or_default().push(at);
-                self.features.add_entry(group, of_entry(entry, native, true), true);
+                self.features.add_entry(group, of_entry(entry, native, sides.ignore), true);
                 self.titles.1.extend(entry.title.as_deref().and_then(plain_title));
             } else {
                 matched.push((group, at));
@@ -168,7 +168,9 @@ impl Groups {
         let mut texts: HashMap<usize, Texts> = HashMap::new();
         let mut weighed = BTreeMap::new();
         for candidate in candidates.into_iter().filter_map(|pair| self.candidate(sides, pair)) {
-            let texts = texts.entry(candidate.at).or_insert_with(|| Texts::new(candidate.new));
+            let texts = texts
+                .entry(candidate.at)
+                .or_insert_with(|| Texts::new(candidate.new, sides.ignore));
             weighed.extend(candidate.weigh(texts, without).map(|signs| (candidate.pair, signs)));
         }
         weighed

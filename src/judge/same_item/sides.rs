@@ -3,13 +3,15 @@
 use super::signs::Basis;
 use super::{MatchedEntry, Matching};
 use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{FeedDocument, ItemStatus, Snapshot, Time};
+use tidegate_core::model::{FeedDocument, Ignore, ItemStatus, Snapshot, Time};
 
 /// Both sides of a matching while it is made.
 pub(super) struct Sides<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) document: &'a FeedDocument<'a>,
     pub(super) names: &'a [String],
+    /// What the operator ignores.
+    pub(super) ignore: &'a [Ignore],
     entry_pair: Vec<Option<(usize, Basis)>>,
     /// Entries that repeat an earlier one of the document; they are nobody.
     copies: HashSet<usize>,
@@ -37,6 +39,7 @@ impl<'a> Sides<'a> {
         snapshot: &'a Snapshot,
         document: &'a FeedDocument<'a>,
         names: &'a [String],
+        ignore: &'a [Ignore],
     ) -> Self {
         let old: Vec<usize> =
             snapshot.order.iter().filter_map(|id| snapshot.position(id)).collect();
@@ -50,6 +53,7 @@ impl<'a> Sides<'a> {
             snapshot,
             document,
             names,
+            ignore,
             entry_pair: vec![None; document.entries.len()],
             copies: copies(document, names),
             known_pair: vec![None; snapshot.known.len()],

@@ -3,7 +3,7 @@
 use super::features::{Feature, entry_texts, long_texts};
 use super::pairs::{CandidatePair, OWN, TELLING};
 use crate::rules::Rule;
-use tidegate_core::model::Entry;
+use tidegate_core::model::{Entry, Ignore};
 
 pub(super) const RULE: Rule =
     Rule { name: "text", sentence: "a text of 60 units or more (of an entry without a title, 10)" };
@@ -15,8 +15,8 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn new(entry: &Entry<'_>) -> Self {
-        Self { telling: entry_texts(entry), long: long_texts(entry) }
+    pub(super) fn new(entry: &Entry<'_>, ignore: &[Ignore]) -> Self {
+        Self { telling: entry_texts(entry, ignore), long: long_texts(entry, ignore) }
     }
 }
 
@@ -33,4 +33,47 @@ pub(super) fn weigh(candidate: &CandidatePair<'_>, texts: &Texts) -> u8 {
         }
     };
     shared.map(weigh).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::news;
+    use crate::same_item::{entry_keys, item_keys, matching};
+    use tidegate_core::model::{
+        FeedOptions, Format, Ignore, ItemStatus, LedgerEntry, Snapshot, Time,
+    };
+    use tidegate_format::parse::{self, Limits};
+
+    #[test]
+    fn a_text_is_told_by_what_the_operator_does_not_ignore() {
+        let text = |id: &str, views: u32| {
+            let words = "Some words that say what nothing else says. ".repeat(6);
+            format!(
+                "<rss version='2.0'><channel><title>T</title><item>\
+                 <guid isPermaLink='false'>{id}</guid>\
+                 <pubDate>Thu, 01 Jan 2026 00:00:00 GMT</pubDate>\
+                 <description>{words}{views} views</description></item></channel></rss>"
+            )
+        };
+        let (old, new) = (text("urn:a", 1), text("urn:b", 2));
+        let old = parse::document(&old, None, &Limits::default()).unwrap();
+        let new = parse::document(&new, None, &Limits::default()).unwrap();
+        let ignore = vec![Ignore::new("description", Some("[0-9]+ views")).unwrap()];
+        let options = FeedOptions { ignore, ..FeedOptions::default() };
+        let known = LedgerEntry {
+            standing: ItemStatus::Current,
+            prints: news::fingerprint(&old.entries[0], &options.ignore).prints,
+            ..LedgerEntry::left("urn:a")
+        };
+        let keys = item_keys(&known);
+        let finds = |ignore: &[Ignore]| {
+            entry_keys(&new.entries[0], "urn:b", ignore).iter().any(|key| keys.contains(key))
+        };
+        assert!(finds(&options.ignore) && !finds(&[]));
+        let first = Snapshot::untouched(Format::Rss20, Time::from_unix(1_767_300_000));
+        let order = vec![known.id.clone()];
+        let snapshot = Snapshot { known: vec![known], order, ..first };
+        let pairs = |options: &FeedOptions| matching(&snapshot, &new, options).pairs.len();
+        assert_eq!((pairs(&options), pairs(&FeedOptions::default())), (1, 0));
+    }
 }

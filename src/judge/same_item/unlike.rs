@@ -1,9 +1,9 @@
 //! Entries that are no known item by any sign: posts that nobody takes for an old one.
 
-use super::features::{Bearers, Feature, FeatureIndex, of_entry};
+use super::features::{Feature, of_entry, of_item};
 use super::{Matching, is_made_up};
 use std::collections::HashSet;
-use tidegate_core::model::{Entry, FeedDocument, LedgerEntry, Snapshot};
+use tidegate_core::model::{FeedDocument, Ignore, LedgerEntry, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that
 /// none bears, and nothing in common with an item that the document does not have. An address or text
@@ -12,34 +12,45 @@ pub(crate) fn unlike(
     snapshot: &Snapshot,
     document: &FeedDocument<'_>,
     matching: &Matching,
+    ignore: &[Ignore],
 ) -> Vec<usize> {
     let fresh = matching.fresh.iter().copied();
-    let fresh =
-        fresh.filter_map(|at| Some((at, document.entries.get(at)?, matching.names.get(at)?)));
-    let fresh: Vec<_> = fresh.collect();
-    let mut index = FeatureIndex::default();
-    for (at, entry, native) in &fresh {
-        index.add_entry(*at, of_entry(entry, native, true), true);
+    let fresh = fresh.filter_map(|at| {
+        let (entry, native) = (document.entries.get(at)?, matching.names.get(at)?);
+        Some((at, native, of_entry(entry, native, ignore)))
+    });
+    let fresh: Vec<(usize, &String, Vec<Feature>)> = fresh.collect();
+    if fresh.is_empty() {
+        return Vec::new();
     }
+    // What no new entry bears is not kept. However many bear the rest, it tells.
+    let asked: HashSet<&Feature> = fresh.iter().flat_map(|(_, _, features)| features).collect();
     let there: HashSet<usize> = matching.pairs.iter().map(|pair| pair.known).collect();
+    let (mut borne, mut common) = (HashSet::new(), HashSet::new());
     for (at, known) in snapshot.known.iter().enumerate() {
-        index.add_item(at, known, !there.contains(&at));
-    }
-    let tells = |feature: &Feature, bearers: &Bearers| {
-        let mut items = bearers.items.iter().chain(&bearers.deleted);
-        match feature {
-            Feature::Title(_) => items.next().is_some(),
-            _ if is_shareable(feature) && items.clone().any(|at| there.contains(at)) => false,
-            _ => items.any(|at| !there.contains(at)),
+        let is_free = !there.contains(&at);
+        let is_current = known.standing.is_listed();
+        for feature in of_item(known).into_iter().filter(|feature| asked.contains(feature)) {
+            let tells = match &feature {
+                Feature::Title(_) => true,
+                Feature::Published(_) | Feature::Updated(_) | Feature::Day(_) => {
+                    is_free && is_current
+                }
+                _ => is_free,
+            };
+            if tells {
+                borne.insert(feature);
+            } else if is_shareable(&feature) {
+                common.insert(feature);
+            }
         }
-    };
+    }
     let names: HashSet<&str> = snapshot.known.iter().flat_map(LedgerEntry::names).collect();
-    let is_unlike = |(_, entry, native): &(usize, &Entry<'_>, &String)| {
-        let features = of_entry(entry, native, true);
-        let bearers = |feature| index.bearers.get(feature).is_some_and(|all| tells(feature, all));
-        !is_made_up(native) && !names.contains(native.as_str()) && !features.iter().any(bearers)
+    let tells = |feature: &Feature| borne.contains(feature) && !common.contains(feature);
+    let is_unlike = |(_, native, features): &(usize, &String, Vec<Feature>)| {
+        !is_made_up(native) && !names.contains(native.as_str()) && !features.iter().any(tells)
     };
-    fresh.into_iter().filter(is_unlike).map(|(at, ..)| at).collect()
+    fresh.iter().filter(|one| is_unlike(one)).map(|one| one.0).collect()
 }
 
 /// Whether several posts of a feed may bear it.
@@ -52,4 +63,70 @@ const fn is_shareable(feature: &Feature) -> bool {
             | Feature::Name(_)
             | Feature::Number(_)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::news;
+    use crate::same_item::matching;
+    use tidegate_core::model::{FeedOptions, Format, ItemStatus, SyncId, Time};
+    use tidegate_format::parse::{self, Limits};
+
+    /// A document of posts: an id, a title, a link and a text each.
+    fn document(posts: &[[&str; 4]]) -> String {
+        let post = |[id, title, link, text]: &[&str; 4]| {
+            format!(
+                "<item><guid isPermaLink='false'>{id}</guid><title>{title}</title>\
+                 <link>{link}</link><description>{text}</description></item>"
+            )
+        };
+        let posts: String = posts.iter().map(post).collect();
+        format!("<rss version='2.0'><channel><title>T</title>{posts}</channel></rss>")
+    }
+
+    const TEXT: &str =
+        "A text that says so much that nobody ever writes the very same words a second time.";
+
+    /// Which of new posts are unlike the items that old posts became, standing so. All of them stay
+    /// new.
+    fn unlike_old(old: &[[&str; 4]], standing: &ItemStatus, new: &[[&str; 4]]) -> Vec<usize> {
+        let (old, new) = (document(old), document(new));
+        let old = parse::document(&old, None, &Limits::default()).unwrap();
+        let new = parse::document(&new, None, &Limits::default()).unwrap();
+        let known = old.entries.iter().enumerate().map(|(at, entry)| LedgerEntry {
+            id: SyncId::new(&format!("gate.{at}")).unwrap(),
+            standing: standing.clone(),
+            title: entry.title.as_deref().unwrap_or_default().to_owned(),
+            link: entry.link.as_deref().map(str::to_owned),
+            prints: news::fingerprint(entry, &[]).prints,
+            ..LedgerEntry::left(entry.native_id.as_deref().unwrap())
+        });
+        let snapshot =
+            Snapshot::untouched(Format::Rss20, Time::from_unix(1_767_300_000)).with_stubs(known);
+        let matching = matching(&snapshot, &new, &FeedOptions::default());
+        assert_eq!(matching.fresh.len(), new.entries.len(), "{matching:?}");
+        unlike(&snapshot, &new, &matching, &[])
+    }
+
+    #[test]
+    fn the_text_of_what_is_listed_no_more_tells() {
+        let since = Time::from_unix(1_767_225_600);
+        let old = [["urn:a", "Tides", "https://a.example/x/", TEXT]];
+        let again = ["urn:b", "Moons", "https://b.example/y/", TEXT];
+        let other = ["urn:c", "Stars", "https://b.example/z/", "Something else altogether."];
+        for standing in [ItemStatus::Retired { since }, ItemStatus::Deleted { since }] {
+            assert_eq!(unlike_old(&old, &standing, &[again, other]), [1], "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn what_many_bear_tells_as_well() {
+        let ids: Vec<String> = (0..12).map(|id| format!("urn:old:{id}")).collect();
+        let old: Vec<[&str; 4]> =
+            ids.iter().map(|id| [id.as_str(), "Tides", "https://a.example/x/", TEXT]).collect();
+        let since = Time::from_unix(1_767_225_600);
+        let again = ["urn:b", "Moons", "https://b.example/y/", TEXT];
+        assert_eq!(unlike_old(&old, &ItemStatus::Retired { since }, &[again]), [0_usize; 0]);
+    }
 }

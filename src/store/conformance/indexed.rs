@@ -43,7 +43,7 @@ fn names(items: &[LedgerEntry]) -> Vec<String> {
 
 async fn found(store: &Store, query: LedgerQuery) -> Vec<String> {
     let reader = store.pin(&feed("news")).await.unwrap().unwrap();
-    names(&reader.find_items(query).await.unwrap())
+    names(&reader.find_items(query).await.unwrap().items)
 }
 
 fn by_keys(keys: &[u64]) -> LedgerQuery {
@@ -78,8 +78,11 @@ async fn what_is_settled_is_read_where_it_is_asked_for(bench: impl Bench) {
     assert_eq!(found(&store, by_keys(&[9, 7])).await, ["b", "c"]);
     let ids = LedgerQuery { ids: vec![id("c"), id("z")], ..LedgerQuery::default() };
     assert_eq!(found(&store, ids).await, ["c"]);
+    let oldest = LedgerQuery { oldest: 2, ..LedgerQuery::default() };
+    assert_eq!(found(&store, oldest).await.len(), 2);
 
-    let more = part.with_found(store.snapshot(&feed("news")).await.unwrap().unwrap().known);
+    let items = store.snapshot(&feed("news")).await.unwrap().unwrap().known;
+    let more = part.with_found(FoundItems { items, oldest_to: None });
     let more = more.unwrap();
     assert_eq!((more.known.len(), more.size()), (4, 4));
 

@@ -9,8 +9,9 @@ use crate::record::{FrameRecord, ItemRecord};
 use crate::{RemainingItems, Select, StoreError, View, assemble, purge_mark};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::time::Duration;
 use tidegate_core::model::{
-    EndpointId, Event, FeedName, FeedState, HeldEntry, Item, LedgerEntry, LedgerQuery,
+    EndpointId, Event, FeedName, FeedState, FoundItems, HeldEntry, Item, LedgerEntry, LedgerQuery,
     SettledItems, Snapshot, SyncId, Tick,
 };
 
@@ -225,7 +226,7 @@ impl FeedRecords {
         let last = self.records.first(Class::Index, range, KeyOrder::Descending)?;
         let last = last.map(|(key, _)| self.index_item(&key, 1)).transpose()?;
         let left_window = last.and_then(|(tick, _)| tick);
-        let settled = SettledItems { living, tombstones, left_window };
+        let settled = SettledItems { living, tombstones, left_window, after: None };
         let part = self.snapshot_of(state, (order, Some(unsettled)), items)?;
         // Maintenance drops archives, over the whole ledger.
         Ok(Some(Snapshot { settled: Some(settled), ..part }))
@@ -256,8 +257,8 @@ impl FeedRecords {
         })
     }
 
-    /// The items that a query asks for; what left the ledger comes last.
-    pub(super) fn find(&self, query: &LedgerQuery) -> Result<Vec<LedgerEntry>, StoreError> {
+    /// The items that a query asks for.
+    pub(super) fn find(&self, query: &LedgerQuery) -> Result<FoundItems, StoreError> {
         let mut ids: BTreeSet<SyncId> = query.ids.iter().cloned().collect();
         for key in &query.keys {
             let found = self.records.entries(Class::Index, &keys::indexed(&self.name, *key));
@@ -265,12 +266,20 @@ impl FeedRecords {
                 ids.insert(self.index_item(&entry?.0, 1)?.1);
             }
         }
+        let by_tick = keys::of_kind(keys::BY_TICK, &self.name);
+        let mut oldest_to = None;
+        for entry in self.records.entries(Class::Index, &by_tick).take(query.oldest) {
+            let (tick, id) = self.index_item(&entry?.0, 1)?;
+            ids.insert(id);
+            // More items may have the last of them.
+            oldest_to = tick.map(|tick| Tick::at(tick.time().minus(Duration::from_secs(1))));
+        }
         let keys = ids.iter().map(|id| keys::item(&self.name, id));
         let found: Vec<Option<ItemRecord>> = self.records.all(Class::Items, keys)?;
         let mut items: Vec<LedgerEntry> =
             found.into_iter().flatten().map(|item| item.known).collect();
         items.extend(self.stubs(&query.names)?);
-        Ok(items)
+        Ok(FoundItems { items, oldest_to })
     }
 
     /// The items that have conflicts.

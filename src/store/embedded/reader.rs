@@ -7,7 +7,7 @@ use crate::{Select, StoreError, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{
-    FeedName, FeedState, Item, LedgerEntry, LedgerQuery, Snapshot, SyncId, Tick,
+    FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick,
 };
 
 /// Reads a feed at one revision. Once another change was committed, every call answers [`StoreError::Outdated`]: whoever
@@ -112,7 +112,7 @@ impl PinnedFeed {
 
     /// The items that a snapshot without the settled ones lacks, as far as the query asks for them; those
     /// that it has may be among them.
-    pub async fn find_items(&self, query: LedgerQuery) -> Result<Vec<LedgerEntry>, StoreError> {
+    pub async fn find_items(&self, query: LedgerQuery) -> Result<FoundItems, StoreError> {
         let found = self.read(move |feed, _| feed.find(&query).map(Some));
         Ok(found.await?.unwrap_or_default())
     }
