@@ -142,7 +142,7 @@ pub(super) fn subscription() -> HubSubscription {
         next: time(20),
         lease: Some(Lease { since: time(10), until: time(30) }),
         failures: 0,
-        asked: Some(time(10)),
+        spent: Some(time(10)),
         note: None,
         trust: PushTrust::default(),
         last_push: Some(time(12)),
