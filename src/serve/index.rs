@@ -1,7 +1,7 @@
 //! What is known of each feed wherever many are looked at: pages, lists, searches and counts. One index is kept up by
 //! what changes. Whoever asks for it has those feeds looked at whose record, state or polling is another one since.
 
-use super::operator::failure_words;
+use super::operator::{failure_words, source_trouble};
 use super::{AppState, Audience, Listing, Problem, explain, shown};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -47,8 +47,11 @@ pub(super) struct IndexedFeed {
 /// What the store knows of a feed, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct StateFigures {
-    /// Why a document is held back, if one is.
+    /// Whether it was ever read.
+    is_read: bool,
+    /// Why a document is held back, if one is: the evidence, and the rule with it.
     pub(super) held: Option<Box<str>>,
+    held_by: Option<Box<str>>,
     /// How many items are in conflict.
     pub(super) contested: u32,
     /// When its last versions were taken in.
@@ -67,7 +70,9 @@ impl From<&FeedState> for StateFigures {
         let mut subscription = DefaultHasher::new();
         (&state.site, state.format == Format::Opml).hash(&mut subscription);
         Self {
+            is_read: true,
             held: state.hold.as_ref().map(|hold| hold.reason.as_str().into()),
+            held_by: state.hold.as_ref().map(|hold| hold.describe().into()),
             contested: state.contested,
             changed: state.tick,
             decides: state.next_decision_at,
@@ -151,6 +156,13 @@ impl IndexedFeed {
             || self.polling.gaps.lately(now).is_some()
             || self.polling.is_hub_distrusted
             || self.ungathered.is_some()
+    }
+
+    /// Why nothing new comes from it to aggregates, while it is active.
+    fn trouble(&self) -> Option<String> {
+        let FeedSummary { failures, error, .. } = &self.polling;
+        let failing = (*failures > 0).then(|| failure_words(*failures, error.as_deref()));
+        source_trouble(failing, self.figures.is_read.then_some(self.figures.held_by.as_deref()))
     }
 
     /// Whether another gateway may know how its polling stands, and this one does not.
@@ -245,6 +257,8 @@ struct KeptIndex {
     /// What other gateways stored of the polls of feeds, and until when that is believed.
     stored: BTreeMap<FeedName, FeedSummary>,
     stored_until: Option<Instant>,
+    /// The revisions of the index and of the notes at which it was looked what aggregates could not gather.
+    gathered: Option<(u64, u64)>,
 }
 
 impl AppState {
@@ -260,7 +274,7 @@ impl AppState {
         let mut kept = self.index.0.lock().await;
         kept.keep_up(self).await?;
         kept.read_stored(self).await;
-        kept.gather(self).await?;
+        kept.gather(self).await;
         Ok(Arc::clone(&kept.index))
     }
 }
@@ -353,20 +367,26 @@ impl KeptIndex {
         self.take_in(changed);
     }
 
-    /// Looks what aggregates could not gather.
-    async fn gather(&mut self, room: &AppState) -> Result<(), Problem> {
-        let mut changed = Vec::new();
+    /// Looks what aggregates could not gather, unless nothing has changed since.
+    async fn gather(&mut self, room: &AppState) {
+        let notes = room.operator.gathered.revision();
+        if self.gathered == Some((self.index.revision, notes)) {
+            return;
+        }
+        let (mut changed, mut looked_at) = (Vec::new(), 0_usize);
         for name in &self.aggregates {
             let Some(before) = self.index.get(name) else { continue };
             let sharing = &before.record.options.sharing;
-            let sources = sharing.sources.iter().filter_map(|source| self.index.get(source));
-            let failing = sources.filter(|source| source.polling.failures > 0);
-            let failing = failing.map(|source| {
-                let FeedSummary { failures, error, .. } = &source.polling;
-                (source.name().clone(), failure_words(*failures, error.as_deref()))
-            });
-            let failing = failing.collect();
-            let note = room.operator.gathering(name, sharing, &self.list, &failing).await?;
+            looked_at += sharing.sources.len();
+            if looked_at > LOOKED_AT_IN_A_ROW {
+                looked_at = 0;
+                yield_now().await;
+            }
+            let trouble = |source: &FeedName| match self.index.get(source) {
+                Some(source) => source.trouble(),
+                None => source_trouble(None, None),
+            };
+            let note = room.operator.gathering(name, sharing, &self.list, trouble);
             let words = explain::ungathered(&note);
             let ungathered = (!words.is_empty()).then(|| words.join("; "));
             if before.ungathered != ungathered {
@@ -374,6 +394,6 @@ impl KeptIndex {
             }
         }
         self.take_in(changed);
-        Ok(())
+        self.gathered = Some((self.index.revision, notes));
     }
 }
