@@ -102,6 +102,15 @@ pub(super) enum DocumentKind {
 }
 
 impl DocumentKind {
+    /// Whether it is kept at all: what somebody makes up himself is of no use to others, and would take their place.
+    fn is_kept(&self) -> bool {
+        match self {
+            Self::Overview(query) => !query.is_search(),
+            Self::Subscriptions(query) => query.is_whole(),
+            _ => true,
+        }
+    }
+
     /// How long it is shown again.
     const fn fresh(&self) -> Option<Duration> {
         match self {
@@ -227,6 +236,9 @@ impl Documents {
         (key, revision): (DocumentKey, Option<Revision>),
         document: &Arc<ServedDocument>,
     ) {
+        if !key.kind.is_kept() {
+            return;
+        }
         let before = self.kept.get(&key);
         if revision.is_some() && before.as_ref().is_some_and(|kept| kept.revision > revision) {
             return;
