@@ -196,7 +196,7 @@ struct AppState {
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
     pushing: Arc<FairShares<String>>,
     log: Arc<ChangeLog>,
-    sup: SupDocuments,
+    sup: Arc<SupDocuments>,
     event_streams: EventStreams,
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
@@ -252,6 +252,10 @@ impl AppState {
         let spool = kept(spool, || Arc::new(Spool::new(folder, Arc::clone(&store))));
         let log = before.map(|before| &before.log);
         let log = kept(log, || Arc::new(ChangeLog::new(Arc::clone(&store))));
+        let announces_alike = |it: &&Self| {
+            (&it.config.sup, &it.config.public_url) == (&config.sup, &config.public_url)
+        };
+        let sup = before.filter(announces_alike).map(|before| &before.sup);
         let semaphore = |permits| move || Arc::new(Semaphore::new(permits));
         let comparisons = before.map(|before| &before.comparisons);
         let pushes = before.map(|before| &before.pushes);
@@ -259,7 +263,7 @@ impl AppState {
         let file_bodies = before.map(|before| &before.file_bodies);
         let event_streams = before.map(|before| &before.event_streams);
         Arc::new(Self {
-            sup: SupDocuments::new(&config.sup.periods),
+            sup: kept(sup, || Arc::new(SupDocuments::new(&config.sup.periods))),
             event_streams: EventStreams::new(config.connections, event_streams),
             bodies: observe::body_budget(config.server.memory, before.map(|before| &before.bodies)),
             file_bodies: kept(file_bodies, observe::file_budget),
