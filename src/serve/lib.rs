@@ -107,6 +107,7 @@ use extract::{
 };
 use forms::SentForm;
 use index::{FeedIndex, IndexUpkeep, IndexedFeed};
+use keeping::CountedHoldings;
 use log::ChangeLog;
 use metrics::Metrics;
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
@@ -192,6 +193,7 @@ struct AppState {
     writing: (Renderer, Arc<Spool>),
     index: Arc<IndexUpkeep>,
     comparisons: Arc<Semaphore>,
+    holdings: CountedHoldings,
     pushes: Arc<Semaphore>,
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
     pushing: Arc<FairShares<String>>,
@@ -286,6 +288,7 @@ impl AppState {
             admission,
             documents,
             writing: (renderer, spool),
+            holdings: kept(before.map(|before| &before.holdings), keeping::nothing_counted),
             comparisons: kept(comparisons, semaphore(items::COMPARED_AT_ONCE)),
             pushes: kept(pushes, semaphore(hub::PUSHES_AT_ONCE)),
             pushing: kept(pushing, || Arc::new(FairShares::new(1))),
