@@ -272,7 +272,7 @@ impl AppState {
             directory,
             asked,
             origins: Origins::new(&origins, site.endpoint.as_str(), before.map(|it| &it.origins)),
-            readers: KnownReaders::new(config.readers.clone()),
+            readers: KnownReaders::new(config.readers.clone(), before.map(|it| &it.readers)),
             sessions: Sessions::new(Arc::clone(&clock), &config.admin_token),
             store,
             clock,
