@@ -115,7 +115,7 @@ mod tests {
     fn given(urls: &[&str]) -> Config {
         let feeds = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
         let mut config = Config::default();
-        Overrides { feeds, ..Overrides::default() }.add_feeds(&mut config);
+        Overrides { feeds, ..Overrides::default() }.complete(&mut config);
         config
     }
 

@@ -155,7 +155,7 @@ pub fn load(
         None => Default::default(),
     };
     let mut checked = check_with(&file, &text, &variables.below(overrides))?;
-    overrides.add_feeds(&mut checked.config);
+    overrides.complete(&mut checked.config);
     Ok(checked)
 }
 

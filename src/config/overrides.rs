@@ -35,8 +35,11 @@ impl Overrides {
         settings.into_iter().filter_map(|(key, option, said)| Some((key, (option, said?))))
     }
 
-    /// Adds its feeds to those of the file.
-    pub fn add_feeds(&self, config: &mut Config) {
+    /// Adds its feeds to those of the file, and names the data folder as it is: that may be no text.
+    pub fn complete(&self, config: &mut Config) {
+        if let Some(data) = &self.data {
+            config.store.path.clone_from(data);
+        }
         for url in &self.feeds {
             add(config, url);
         }
@@ -80,7 +83,7 @@ url = "https://example.org/news"
     fn over_file(overrides: &Overrides) -> Checked {
         let variables = Variables::default().below(overrides);
         let mut checked = check_with("f", FILE, &variables).unwrap();
-        overrides.add_feeds(&mut checked.config);
+        overrides.complete(&mut checked.config);
         checked
     }
 
@@ -110,6 +113,15 @@ url = "https://example.org/news"
         let same = Overrides { listen, ..Overrides::default() };
         let faults = check_with("f", file, &Variables::default().below(&same)).unwrap_err();
         assert!(faults.to_string().starts_with("f:2: server.admin_listen: is that of listen"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_data_folder_may_have_any_name() {
+        use std::os::unix::ffi::OsStringExt;
+        let data = PathBuf::from(std::ffi::OsString::from_vec(b"caf\xe9".to_vec()));
+        let overrides = Overrides { data: Some(data.clone()), ..Overrides::default() };
+        assert_eq!(over_file(&overrides).config.store.path, data);
     }
 
     #[test]

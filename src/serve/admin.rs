@@ -6,7 +6,7 @@ use super::answers::{
     UnseenChange, answer, object, optional,
 };
 use super::conditional::add;
-use super::keeping::{Discarded, KeptAnswer};
+use super::keeping::{self, Discarded, KeptAnswer};
 use super::life::FeedLife;
 use super::openapi::ActedOn;
 use super::operator::Redacted;
@@ -83,7 +83,7 @@ pub(super) async fn read_detail(
     let (quiet, oldest, life, discarded, events) = looking.await?;
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
-    let kept = room.store.holdings(name).await?;
+    let kept = keeping::count(room, name, state.as_ref()).await?;
     let is_private = listing.private().contains(name);
     let at = |view: &str| room.site.at(&format!("/feeds/{name}{view}"));
     let known = state.as_ref();

@@ -73,6 +73,8 @@ pub(super) async fn page(viewer: Viewer, TypedQuery(query): TypedQuery<Dashboard
             (gateways(&condition.gateways, room.log.newest()))
         }
         (page)
+        // Not with what is kept: a reload may change it.
+        @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     };
     Ok(viewer.page("Overview", &content))
 }
@@ -142,7 +144,6 @@ async fn overview(
     Ok(html! {
         @if !totals.ahead.is_empty() { p.bad { (totals.ahead) "." } }
         (table::content(&totals, problems, query, &list, &events, &polls, now))
-        @if room.origins.admits_any() { (bookmarklet(&room.site.at(subscribe::PATH))) }
     })
 }
 

@@ -21,9 +21,9 @@ use tokio::time::Instant;
 /// How often a document is in memory while it is made: what is read, what is written, what is compressed.
 const TIMES: u64 = 4;
 /// How long a page is shown again, unless its feed changes: it says how long ago things were, and what it tells of
-/// may go without a new revision. That about a feed tells of its polls too.
+/// may go without a new revision. One that tells of polls, or of what happens now, is for a moment.
 const PAGE_FRESH: Duration = Duration::from_secs(60);
-const ABOUT_FRESH: Duration = Duration::from_secs(5);
+const GLANCE_FRESH: Duration = Duration::from_secs(5);
 
 /// What a document is a function of, beside the revision of its feed: whatever changes what a feed shows raises that. One
 /// over all feeds has none, and the revision of their index.
@@ -102,6 +102,15 @@ pub(super) enum DocumentKind {
 }
 
 impl DocumentKind {
+    /// Whether it is kept at all: what somebody makes up himself is of no use to others, and would take their place.
+    fn is_kept(&self) -> bool {
+        match self {
+            Self::Overview(query) => !query.is_search(),
+            Self::Subscriptions(query) => query.is_whole(),
+            _ => true,
+        }
+    }
+
     /// How long it is shown again.
     const fn fresh(&self) -> Option<Duration> {
         match self {
@@ -110,13 +119,10 @@ impl DocumentKind {
             | Self::Archive { .. }
             | Self::Changes(_)
             | Self::Subscriptions(_) => None,
-            Self::About => Some(ABOUT_FRESH),
-            Self::Reading
-            | Self::Items { .. }
-            | Self::Item { .. }
-            | Self::Conflicts { .. }
-            | Self::Overview(_)
-            | Self::Recent => Some(PAGE_FRESH),
+            Self::About | Self::Overview(_) | Self::Recent => Some(GLANCE_FRESH),
+            Self::Reading | Self::Items { .. } | Self::Item { .. } | Self::Conflicts { .. } => {
+                Some(PAGE_FRESH)
+            }
         }
     }
 }
@@ -227,6 +233,9 @@ impl Documents {
         (key, revision): (DocumentKey, Option<Revision>),
         document: &Arc<ServedDocument>,
     ) {
+        if !key.kind.is_kept() {
+            return;
+        }
         let before = self.kept.get(&key);
         if revision.is_some() && before.as_ref().is_some_and(|kept| kept.revision > revision) {
             return;
@@ -344,6 +353,25 @@ mod tests {
         assert!(is_kept(&documents, &key("a", 9)));
         documents.forget(&FeedName::new("a").unwrap());
         assert!(!is_kept(&documents, &key("a", 9)));
+    }
+
+    #[tokio::test]
+    async fn what_somebody_made_up_takes_the_place_of_nothing() {
+        use crate::ReadQuery as _;
+        let documents = documents(1024);
+        let overview = |query: &str| DocumentKind::Overview(DashboardQuery::read(query).unwrap());
+        let list = |query: &str| DocumentKind::Subscriptions(OpmlQuery::read(query).unwrap());
+        for (kind, is_one) in [
+            (overview("show=failing"), true),
+            (overview("q=x"), false),
+            (list("upstream=1"), true),
+            (list("since=2026-01-01T00:00:00Z"), false),
+        ] {
+            let key = (DocumentKey { kind, ..key("a", 1).0 }, Some(Revision(1)));
+            let make = async { Ok("x".to_owned()) };
+            assert_eq!(length(&documents, key.clone(), request(1, 1), make).await.unwrap(), 1);
+            assert_eq!(is_kept(&documents, &key), is_one, "{key:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! What is known of each feed wherever many are looked at: pages, lists, searches and counts. One index is kept up by
 //! what changes. Whoever asks for it has those feeds looked at whose record, state or polling is another one since.
 
-use super::operator::failure_words;
+use super::operator::{failure_words, source_trouble};
 use super::{AppState, Audience, Listing, Problem, explain, shown};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,8 +47,11 @@ pub(super) struct IndexedFeed {
 /// What the store knows of a feed, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct StateFigures {
-    /// Why a document is held back, if one is.
+    /// Whether it was ever read.
+    is_read: bool,
+    /// Why a document is held back, if one is: the evidence, and the rule with it.
     pub(super) held: Option<Box<str>>,
+    held_by: Option<Box<str>>,
     /// How many items are in conflict.
     pub(super) contested: u32,
     /// When its last versions were taken in.
@@ -67,7 +70,9 @@ impl From<&FeedState> for StateFigures {
         let mut subscription = DefaultHasher::new();
         (&state.site, state.format == Format::Opml).hash(&mut subscription);
         Self {
+            is_read: true,
             held: state.hold.as_ref().map(|hold| hold.reason.as_str().into()),
+            held_by: state.hold.as_ref().map(|hold| hold.describe().into()),
             contested: state.contested,
             changed: state.tick,
             decides: state.next_decision_at,
@@ -153,6 +158,13 @@ impl IndexedFeed {
             || self.ungathered.is_some()
     }
 
+    /// Why nothing new comes from it to aggregates, while it is active.
+    fn trouble(&self) -> Option<String> {
+        let FeedSummary { failures, error, .. } = &self.polling;
+        let failing = (*failures > 0).then(|| failure_words(*failures, error.as_deref()));
+        source_trouble(failing, self.figures.is_read.then_some(self.figures.held_by.as_deref()))
+    }
+
     /// Whether another gateway may know how its polling stands, and this one does not.
     fn may_be_polled_elsewhere(&self) -> bool {
         !self.is_polled_here && self.record.has_upstream() && self.is_served()
@@ -230,9 +242,14 @@ impl FeedIndex {
     }
 }
 
-/// The index, and what it is kept up by. One has it kept up at a time; the others wait for that.
+/// The index, and what it is kept up by.
 #[derive(Default)]
-pub(super) struct IndexUpkeep(Mutex<KeptIndex>);
+pub(super) struct IndexUpkeep {
+    /// One has it kept up at a time; the others wait for that.
+    kept: Mutex<KeptIndex>,
+    /// One reads at a time what other gateways stored. Who needs nothing of that waits for nobody.
+    reading: Mutex<()>,
+}
 
 #[derive(Default)]
 struct KeptIndex {
@@ -240,80 +257,112 @@ struct KeptIndex {
     /// The list of feeds that it is of, and those in it that are aggregates.
     list: Arc<FeedList>,
     aggregates: Vec<FeedName>,
-    /// The numbers of the newest changes to states and to polling that it has.
+    /// The numbers of the newest changes to states and to polling that are noted here.
     seen: (u64, u64),
+    /// The feeds that are to be looked at, by those changes: who goes away meanwhile leaves the rest to the next.
+    due: BTreeSet<FeedName>,
     /// What other gateways stored of the polls of feeds, and until when that is believed.
     stored: BTreeMap<FeedName, FeedSummary>,
     stored_until: Option<Instant>,
+    /// Whether that is missing of a feed that another gateway may poll.
+    is_unread: bool,
+    /// The revisions of the index and of the notes at which it was looked what aggregates could not gather.
+    gathered: Option<(u64, u64)>,
 }
 
 impl AppState {
     /// All feeds as they stand; the polls of other gateways as they were known last.
     pub(super) async fn index(&self) -> Result<Arc<FeedIndex>, Problem> {
-        let mut kept = self.index.0.lock().await;
+        let mut kept = self.index.kept.lock().await;
         kept.keep_up(self).await?;
         Ok(Arc::clone(&kept.index))
     }
 
     /// The same, with the polls of other gateways as they stored them, and with what aggregates could not gather.
     pub(super) async fn whole_index(&self) -> Result<Arc<FeedIndex>, Problem> {
-        let mut kept = self.index.0.lock().await;
+        let _reading = self.index.reading.lock().await;
+        let mut kept = self.index.kept.lock().await;
         kept.keep_up(self).await?;
-        kept.read_stored(self).await;
-        kept.gather(self).await?;
+        if self.store.gateways().is_some()
+            && let Some(records) = kept.unread()
+        {
+            drop(kept);
+            let begun = Instant::now();
+            let read = timeout(STORED_WITHIN, self.operator.stored_summaries(&records)).await;
+            kept = self.index.kept.lock().await;
+            match read {
+                Ok(Ok(stored)) => kept.stored = stored,
+                failed => tracing::debug!(
+                    ?failed,
+                    "polls of other gateways are told as they were known last"
+                ),
+            }
+            kept.take_in_stored(records, begun);
+            kept.keep_up(self).await?;
+        }
+        kept.gather(self).await;
         Ok(Arc::clone(&kept.index))
     }
 }
 
 impl KeptIndex {
+    /// Looks at what has changed. What was looked at is taken in in portions.
     async fn keep_up(&mut self, room: &AppState) -> Result<(), Problem> {
         let listing = room.directory.listing().await?;
         // Before anything is read: what changes meanwhile is looked at the next time.
         let (states, changed_states) = room.store.changed_states().after(self.seen.0);
         let (polls, changed_polls) = room.operator.poller.changed().after(self.seen.1);
-        let mut names = match changed_states.zip(changed_polls) {
-            Some((states, polls)) => [states, polls].concat(),
-            None => listing.keys().cloned().collect(),
-        };
-        let is_same_list = Arc::ptr_eq(&self.list, listing.list());
-        let arranged = (!is_same_list).then(|| self.index.arranged(&listing));
-        let index = arranged.as_ref().unwrap_or(&self.index);
-        if !is_same_list {
+        match changed_states.zip(changed_polls) {
+            Some((states, polls)) => self.due.extend(states.into_iter().chain(polls)),
+            None => self.due.extend(listing.keys().cloned()),
+        }
+        self.seen = (states, polls);
+        if !Arc::ptr_eq(&self.list, listing.list()) {
+            let arranged = self.index.arranged(&listing);
             let is_new = |feed: &&Arc<IndexedFeed>| {
                 self.index.get(feed.name()).is_none_or(|before| !Arc::ptr_eq(before, feed))
             };
-            names.extend(index.feeds.iter().filter(is_new).map(|feed| feed.name().clone()));
-        }
-        names.sort_unstable();
-        names.dedup();
-        let (mut changed, mut is_unread) = (Vec::new(), false);
-        for (at, name) in names.iter().enumerate() {
-            if at > 0 && at.is_multiple_of(LOOKED_AT_IN_A_ROW) {
-                yield_now().await;
-            }
-            let Some(before) = index.get(name) else { continue };
-            let mut feed = IndexedFeed::clone(before);
-            let state = room.store.state(name).await?;
-            feed.figures = state.as_ref().map(StateFigures::from).unwrap_or_default();
-            let own = room.operator.poller.summary(name);
-            feed.is_polled_here = own.is_some();
-            let known = own.or_else(|| self.stored.get(name).cloned());
-            is_unread |= known.is_none() && feed.may_be_polled_elsewhere();
-            feed.polling = known.unwrap_or_default();
-            if feed != **before {
-                changed.push(feed);
-            }
-        }
-        if let Some(arranged) = arranged {
+            let new = arranged.feeds.iter().filter(is_new);
+            self.due.extend(new.map(|feed| feed.name().clone()));
             self.index = Arc::new(arranged);
             self.list = Arc::clone(listing.list());
             let aggregates = listing.values().filter(|it| it.options.sharing.is_aggregate());
             self.aggregates = aggregates.map(|record| record.name.clone()).collect();
         }
-        self.take_in(changed);
-        self.seen = (states, polls);
-        self.stored_until = self.stored_until.filter(|_| !is_unread);
+        while !self.due.is_empty() {
+            let portion: Vec<FeedName> =
+                self.due.iter().take(LOOKED_AT_IN_A_ROW).cloned().collect();
+            let mut changed = Vec::new();
+            for name in &portion {
+                changed.extend(self.look_at(name, room).await?);
+            }
+            for name in &portion {
+                self.due.remove(name);
+            }
+            self.take_in(changed);
+            if !self.due.is_empty() {
+                yield_now().await;
+            }
+        }
         Ok(())
+    }
+
+    /// A feed as it stands now, where that is another than before.
+    async fn look_at(
+        &mut self,
+        name: &FeedName,
+        room: &AppState,
+    ) -> Result<Option<IndexedFeed>, Problem> {
+        let Some(before) = self.index.get(name) else { return Ok(None) };
+        let mut feed = IndexedFeed::clone(before);
+        let state = room.store.state(name).await?;
+        feed.figures = state.as_ref().map(StateFigures::from).unwrap_or_default();
+        let own = room.operator.poller.summary(name);
+        feed.is_polled_here = own.is_some();
+        let known = own.or_else(|| self.stored.get(name).cloned());
+        self.is_unread |= known.is_none() && feed.may_be_polled_elsewhere();
+        feed.polling = known.unwrap_or_default();
+        Ok((feed != **before).then_some(feed))
     }
 
     fn take_in(&mut self, changed: Vec<IndexedFeed>) {
@@ -322,21 +371,19 @@ impl KeptIndex {
         }
     }
 
-    /// Reads what other gateways stored of the polls of feeds, unless that was read a moment ago.
-    async fn read_stored(&mut self, room: &AppState) {
-        let begun = Instant::now();
-        let is_believed = self.stored_until.is_some_and(|until| begun < until);
-        if is_believed || room.store.gateways().is_none() {
-            return;
+    /// The feeds of which it is to be read what other gateways stored of their polls; `None`: that was read a moment ago.
+    fn unread(&mut self) -> Option<Vec<Arc<FeedRecord>>> {
+        let is_believed = self.stored_until.is_some_and(|until| Instant::now() < until);
+        if is_believed && !self.is_unread {
+            return None;
         }
+        self.is_unread = false;
         let elsewhere = self.index.feeds().filter(|feed| feed.may_be_polled_elsewhere());
-        let records: Vec<_> = elsewhere.map(|feed| Arc::clone(&feed.record)).collect();
-        match timeout(STORED_WITHIN, room.operator.stored_summaries(&records)).await {
-            Ok(Ok(stored)) => self.stored = stored,
-            failed => {
-                tracing::debug!(?failed, "polls of other gateways are told as they were known last")
-            }
-        }
+        Some(elsewhere.map(|feed| Arc::clone(&feed.record)).collect())
+    }
+
+    /// Takes in what is known now of these feeds, which was begun to be read then.
+    fn take_in_stored(&mut self, records: Vec<Arc<FeedRecord>>, begun: Instant) {
         let age = begun.elapsed().saturating_mul(STORED_AGE);
         self.stored_until = Some(Instant::now() + age.clamp(STORED_AGE_LEAST, STORED_AGE_MOST));
         let mut changed = Vec::new();
@@ -346,27 +393,34 @@ impl KeptIndex {
             else {
                 continue;
             };
-            if before.polling != *polling {
+            // It may be polled here meanwhile.
+            if before.may_be_polled_elsewhere() && before.polling != *polling {
                 changed.push(IndexedFeed { polling: polling.clone(), ..(**before).clone() });
             }
         }
         self.take_in(changed);
     }
 
-    /// Looks what aggregates could not gather.
-    async fn gather(&mut self, room: &AppState) -> Result<(), Problem> {
-        let mut changed = Vec::new();
+    /// Looks what aggregates could not gather, unless nothing has changed since.
+    async fn gather(&mut self, room: &AppState) {
+        let notes = room.operator.gathered.revision();
+        if self.gathered == Some((self.index.revision, notes)) {
+            return;
+        }
+        let (mut changed, mut looked_at) = (Vec::new(), 0_usize);
         for name in &self.aggregates {
             let Some(before) = self.index.get(name) else { continue };
             let sharing = &before.record.options.sharing;
-            let sources = sharing.sources.iter().filter_map(|source| self.index.get(source));
-            let failing = sources.filter(|source| source.polling.failures > 0);
-            let failing = failing.map(|source| {
-                let FeedSummary { failures, error, .. } = &source.polling;
-                (source.name().clone(), failure_words(*failures, error.as_deref()))
-            });
-            let failing = failing.collect();
-            let note = room.operator.gathering(name, sharing, &self.list, &failing).await?;
+            looked_at += sharing.sources.len();
+            if looked_at > LOOKED_AT_IN_A_ROW {
+                looked_at = 0;
+                yield_now().await;
+            }
+            let trouble = |source: &FeedName| match self.index.get(source) {
+                Some(source) => source.trouble(),
+                None => source_trouble(None, None),
+            };
+            let note = room.operator.gathering(name, sharing, &self.list, trouble);
             let words = explain::ungathered(&note);
             let ungathered = (!words.is_empty()).then(|| words.join("; "));
             if before.ungathered != ungathered {
@@ -374,6 +428,6 @@ impl KeptIndex {
             }
         }
         self.take_in(changed);
-        Ok(())
+        self.gathered = Some((self.index.revision, notes));
     }
 }

@@ -2,19 +2,50 @@
 
 use super::answers::{Interval, duration, retired};
 use super::html::{self, moment};
+use super::{AppState, Cache};
 use maud::{Markup, html};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Publish;
 use tidegate_core::model::{
-    ArchiveNote, FeedName, FeedState, ItemStatus, LedgerEntry, Snapshot, SyncId, Time, counted,
-    shown_size,
+    ArchiveNote, FeedName, FeedState, ItemStatus, LedgerEntry, Revision, Snapshot, SyncId, Time,
+    counted, shown_size,
 };
-use tidegate_store::Holdings;
+use tidegate_store::{Holdings, StoreError};
 use utoipa::ToSchema;
 
 /// Ages from here on are said to be for ever: a hundred years.
 const FOR_EVER: Duration = Duration::from_secs(36_525 * 86_400);
+
+/// How long what was counted of a feed is shown, unless the feed changes: to count it all is looked
+/// at, and anybody may ask.
+const COUNTED_FRESH: Duration = Duration::from_secs(60);
+/// Of how many feeds it is remembered.
+const COUNTED_FEEDS: u64 = 1024;
+
+/// What was counted of feeds, each in a state.
+pub(super) type CountedHoldings = Cache<(FeedName, Revision), Holdings>;
+
+/// Nothing counted yet.
+pub(super) fn nothing_counted() -> CountedHoldings {
+    Cache::lasting(COUNTED_FEEDS, COUNTED_FRESH)
+}
+
+/// What is kept of a feed in this state.
+pub(super) async fn count(
+    room: &AppState,
+    feed: &FeedName,
+    state: Option<&FeedState>,
+) -> Result<Arc<Holdings>, StoreError> {
+    let key = state.map(|state| (feed.clone(), state.revision));
+    if let Some(counted) = key.as_ref().and_then(|key| room.holdings.get(key)) {
+        return Ok(counted);
+    }
+    let counted = Arc::new(room.store.holdings(feed).await?);
+    key.into_iter().for_each(|key| room.holdings.insert(key, Arc::clone(&counted)));
+    Ok(counted)
+}
 
 /// The part of the page about a feed.
 pub(super) fn part(

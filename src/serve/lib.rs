@@ -107,6 +107,7 @@ use extract::{
 };
 use forms::SentForm;
 use index::{FeedIndex, IndexUpkeep, IndexedFeed};
+use keeping::CountedHoldings;
 use log::ChangeLog;
 use metrics::Metrics;
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
@@ -192,11 +193,12 @@ struct AppState {
     writing: (Renderer, Arc<Spool>),
     index: Arc<IndexUpkeep>,
     comparisons: Arc<Semaphore>,
+    holdings: CountedHoldings,
     pushes: Arc<Semaphore>,
     /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
     pushing: Arc<FairShares<String>>,
     log: Arc<ChangeLog>,
-    sup: SupDocuments,
+    sup: Arc<SupDocuments>,
     event_streams: EventStreams,
     bodies: Arc<Budget>,
     file_bodies: Arc<Budget>,
@@ -252,6 +254,10 @@ impl AppState {
         let spool = kept(spool, || Arc::new(Spool::new(folder, Arc::clone(&store))));
         let log = before.map(|before| &before.log);
         let log = kept(log, || Arc::new(ChangeLog::new(Arc::clone(&store))));
+        let announces_alike = |it: &&Self| {
+            (&it.config.sup, &it.config.public_url) == (&config.sup, &config.public_url)
+        };
+        let sup = before.filter(announces_alike).map(|before| &before.sup);
         let semaphore = |permits| move || Arc::new(Semaphore::new(permits));
         let comparisons = before.map(|before| &before.comparisons);
         let pushes = before.map(|before| &before.pushes);
@@ -259,14 +265,14 @@ impl AppState {
         let file_bodies = before.map(|before| &before.file_bodies);
         let event_streams = before.map(|before| &before.event_streams);
         Arc::new(Self {
-            sup: SupDocuments::new(&config.sup.periods),
+            sup: kept(sup, || Arc::new(SupDocuments::new(&config.sup.periods))),
             event_streams: EventStreams::new(config.connections, event_streams),
             bodies: observe::body_budget(config.server.memory, before.map(|before| &before.bodies)),
             file_bodies: kept(file_bodies, observe::file_budget),
             directory,
             asked,
             origins: Origins::new(&origins, site.endpoint.as_str(), before.map(|it| &it.origins)),
-            readers: KnownReaders::new(config.readers.clone()),
+            readers: KnownReaders::new(config.readers.clone(), before.map(|it| &it.readers)),
             sessions: Sessions::new(Arc::clone(&clock), &config.admin_token),
             store,
             clock,
@@ -282,6 +288,7 @@ impl AppState {
             admission,
             documents,
             writing: (renderer, spool),
+            holdings: kept(before.map(|before| &before.holdings), keeping::nothing_counted),
             comparisons: kept(comparisons, semaphore(items::COMPARED_AT_ONCE)),
             pushes: kept(pushes, semaphore(hub::PUSHES_AT_ONCE)),
             pushing: kept(pushing, || Arc::new(FairShares::new(1))),

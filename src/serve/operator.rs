@@ -16,7 +16,7 @@ mod standing;
 pub use error::OperatorError;
 pub use export::{LeftOutCredentials, WrittenState, write_state};
 pub use gather::Gathered;
-pub(crate) use gathered::failure_words;
+pub(crate) use gathered::{failure_words, source_trouble};
 pub use import::{ExistingFeeds, ImportedList, LIST_LIMIT, ListLine, decide, read_list};
 pub use items::Redacted;
 pub use list_feeds::SeenList;

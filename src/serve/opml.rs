@@ -44,6 +44,11 @@ pub(super) struct OpmlQuery {
 impl OpmlQuery {
     /// The list that has every feed, which no other is longer than.
     const ALL: Self = Self { upstream: false, since: None };
+
+    /// Whether nothing is left out that did not change lately.
+    pub(super) const fn is_whole(self) -> bool {
+        self.since.is_none()
+    }
 }
 
 impl ReadQuery for OpmlQuery {

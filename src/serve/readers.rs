@@ -118,12 +118,16 @@ pub(super) struct KnownReaders {
 }
 
 impl KnownReaders {
-    /// These.
-    pub(super) fn new(readers: Vec<ReaderAccess>) -> Self {
+    /// These. Whoever may read the same as `before` is the same reader, and has the same documents.
+    pub(super) fn new(readers: Vec<ReaderAccess>, before: Option<&Self>) -> Self {
         let keys = || readers.iter().map(|access| access.key);
         let hashes = keys().map(|key| key.hash).collect();
         let lengths = keys().map(|key| key.length).collect();
-        let all = readers.into_iter().map(|access| Arc::new(KnownReader::new(access))).collect();
+        let same = |access: &ReaderAccess| {
+            before?.all.iter().find(|reader| reader.access == *access).map(Arc::clone)
+        };
+        let reader = |access| same(&access).unwrap_or_else(|| Arc::new(KnownReader::new(access)));
+        let all = readers.into_iter().map(reader).collect();
         Self { all, hashes, lengths, held_back: Budget::new(HELD_BACK, Duration::MAX) }
     }
 
@@ -303,10 +307,23 @@ mod tests {
         ReaderAccess { name, key, feeds, all_private: false }
     }
 
+    fn known(readers: Vec<ReaderAccess>) -> KnownReaders {
+        KnownReaders::new(readers, None)
+    }
+
+    #[test]
+    fn who_may_read_the_same_as_before_is_the_same_reader() {
+        let before = known(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
+        let now = vec![access("bob", "other", &["a"]), access("ann", TOKEN, &["a"])];
+        let now = KnownReaders::new(now, Some(&before));
+        let mark = |readers: &KnownReaders, token: &str| readers.find(token).unwrap().mark;
+        assert_eq!(mark(&before, TOKEN), mark(&now, TOKEN));
+        assert_ne!(mark(&before, "other"), mark(&now, "other"));
+    }
+
     #[test]
     fn a_token_finds_its_reader_and_nothing_shows_it() {
-        let readers =
-            KnownReaders::new(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
+        let readers = known(vec![access("ann", TOKEN, &["a"]), access("bob", "other", &[])]);
         let ann = readers.find(TOKEN).unwrap();
         let name = |text: &str| FeedName::new(text).unwrap();
         assert_eq!(ann.name(), "ann");
@@ -318,14 +335,14 @@ mod tests {
             KnownReader::new(ReaderAccess { all_private: true, ..access("all", "x", &["b"]) });
         assert!(all.opens(&name("a"), true) && all.opens(&name("b"), false));
         assert!(!all.opens(&name("a"), false), "what is public is not its own");
-        assert!(KnownReaders::new(Vec::new()).is_empty());
+        assert!(known(Vec::new()).is_empty());
     }
 
     #[test]
     fn a_token_is_masked_however_it_is_spelled() {
         const OTHER: &str = "Qf7bcdefghijklmnopqrs-tuv_w";
-        let known = [TOKEN, OTHER].map(|token| access("ann", token, &[]));
-        let readers = KnownReaders::new(known.to_vec());
+        let both = [TOKEN, OTHER].map(|token| access("ann", token, &[]));
+        let readers = known(both.to_vec());
         let encoded = |token: &str| token.bytes().map(|b| format!("%{b:02x}")).collect::<String>();
         for token in [TOKEN, OTHER] {
             for (path, shown) in [
@@ -343,12 +360,12 @@ mod tests {
         }
         let others = [format!("/feeds/{}", TOKEN.replace('f', "e")), "/feeds/news".to_owned()];
         assert!(others.iter().all(|path| readers.mask(path) == *path));
-        assert_eq!(KnownReaders::new(Vec::new()).mask("/feeds/x"), "/feeds/x");
+        assert_eq!(known(Vec::new()).mask("/feeds/x"), "/feeds/x");
     }
 
     #[tokio::test(start_paused = true)]
     async fn guesses_are_slow() {
-        let readers = Arc::new(KnownReaders::new(vec![access("ann", TOKEN, &[])]));
+        let readers = Arc::new(known(vec![access("ann", TOKEN, &[])]));
         let client = Client::at([192, 0, 2, 1].into());
         let begun = tokio::time::Instant::now();
         let held: Vec<_> = (0..WRONG_TOKENS_AT_ONCE)
@@ -370,7 +387,7 @@ mod tests {
     #[test]
     fn a_private_feed_says_for_whom_it_is() {
         let feed = FeedName::new("diary").unwrap();
-        let said = |readers: Vec<ReaderAccess>| KnownReaders::new(readers).of_private(&feed).about;
+        let said = |readers: Vec<ReaderAccess>| known(readers).of_private(&feed).about;
         assert_eq!(said(Vec::new()), "no reader may see it yet");
         let all = ReaderAccess { all_private: true, ..access("all", "x", &[]) };
         let some = vec![access("ann", TOKEN, &["diary"]), access("bob", "y", &["b"]), all];

@@ -1,11 +1,11 @@
 //! Which feeds have changed lately, for whoever keeps up something that follows from all of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidegate_core::model::FeedName;
 
 /// How many feeds are remembered. Who is further behind looks at all feeds.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 65_536;
 
 /// The feeds that have changed lately, each with the number of its last change.
 #[derive(Debug, Default)]
@@ -17,18 +17,26 @@ struct NumberedChanges {
     /// Up to this number changes are forgotten.
     forgotten: u64,
     feeds: HashMap<FeedName, u64>,
+    /// The same by number, so that who is little behind is told fast.
+    numbers: BTreeMap<u64, FeedName>,
 }
 
 impl ChangedFeeds {
     /// Notes that a feed has changed. What it is now can be read already.
     pub fn note(&self, feed: &FeedName) {
         let mut all = self.lock();
-        if all.feeds.len() >= REMEMBERED {
-            all.forget();
-        }
         all.newest += 1;
         let newest = all.newest;
-        all.feeds.insert(feed.clone(), newest);
+        if let Some(before) = all.feeds.insert(feed.clone(), newest) {
+            all.numbers.remove(&before);
+        }
+        all.numbers.insert(newest, feed.clone());
+        if all.feeds.len() > REMEMBERED
+            && let Some((oldest, feed)) = all.numbers.pop_first()
+        {
+            all.forgotten = oldest;
+            all.feeds.remove(&feed);
+        }
     }
 
     /// Notes that any feed may have changed.
@@ -44,8 +52,8 @@ impl ChangedFeeds {
         if seen < all.forgotten {
             return (all.newest, None);
         }
-        let later = all.feeds.iter().filter(|(_, number)| **number > seen);
-        (all.newest, Some(later.map(|(feed, _)| feed.clone()).collect()))
+        let later = all.numbers.range(seen.saturating_add(1)..);
+        (all.newest, Some(later.map(|(_, feed)| feed.clone()).collect()))
     }
 
     fn lock(&self) -> MutexGuard<'_, NumberedChanges> {
@@ -57,6 +65,7 @@ impl NumberedChanges {
     fn forget(&mut self) {
         self.forgotten = self.newest;
         self.feeds.clear();
+        self.numbers.clear();
     }
 }
 

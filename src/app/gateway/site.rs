@@ -141,12 +141,16 @@ pub(super) struct RunningSite {
     /// Ends what belongs to this configuration alone.
     closing: CancellationToken,
     hub: Option<RunningHub>,
+    /// Comes when the hub has ended that ran last with a configuration before.
+    hub_before: Option<CancellationToken>,
 }
 
 /// The hub, which may run with one configuration after the other.
 struct RunningHub {
     hub: Hub,
     ends: CancellationToken,
+    /// Comes when it has ended.
+    ended: CancellationToken,
     task: JoinHandle<()>,
 }
 
@@ -181,6 +185,10 @@ impl PreparedSite {
             _ if !config.websub.hub => None,
             Some(running) => Some(running.hub.clone()),
             None => {
+                // Two would deliver twice, and write over each other.
+                if let Some(ended) = site.and_then(|site| site.hub_before.as_ref()) {
+                    ended.cancelled().await;
+                }
                 let parts = HubConfig {
                     store: Arc::clone(&ground.store),
                     clock: Arc::clone(&ground.unhurried),
@@ -253,6 +261,10 @@ impl PreparedSite {
         if let Some(tls) = self.tls {
             tokio::spawn(tls.watch(Arc::clone(&ground.outside.clock), closing.clone()));
         }
+        let hub_before = before.as_ref().and_then(|before| match &before.hub {
+            Some(running) => Some(running.ended.clone()),
+            None => before.hub_before.clone(),
+        });
         let running = before.and_then(|before| before.hub.take_if(|_| self.hub.is_some()));
         let hub = match running {
             Some(running) => {
@@ -263,15 +275,19 @@ impl PreparedSite {
             None => self.hub.map(|hub| RunningHub::start(hub, handle.topics())),
         };
         let Self { origin, address, admin_token, .. } = self;
-        RunningSite { origin, address, sockets, admin_token, handle, closing, hub }
+        RunningSite { origin, address, sockets, admin_token, handle, closing, hub, hub_before }
     }
 }
 
 impl RunningHub {
     fn start(hub: Hub, topics: Topics) -> Self {
-        let ends = CancellationToken::new();
-        let task = tokio::spawn(hub.clone().run(topics, ends.clone()));
-        Self { hub, ends, task }
+        let (ends, ended) = (CancellationToken::new(), CancellationToken::new());
+        let (run, told) = (hub.clone().run(topics, ends.clone()), ended.clone().drop_guard());
+        let task = tokio::spawn(async move {
+            let _told = told;
+            run.await;
+        });
+        Self { hub, ends, ended, task }
     }
 }
 

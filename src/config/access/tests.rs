@@ -80,7 +80,7 @@ fn credentials_in_an_address_become_secrets_however_it_is_given() {
     let feeds = urls.map(|who| Url::parse(&BARE.replace("//", &format!("//{who}"))).unwrap());
     let overrides = Overrides { feeds: feeds.to_vec(), ..Overrides::default() };
     let mut config = Config::default();
-    overrides.add_feeds(&mut config);
+    overrides.complete(&mut config);
     let one = |password| (BARE.to_owned(), login(password));
     assert_eq!(shown(&config), [one("one"), one("two")]);
     assert_ne!(config.feeds[0].name, config.feeds[1].name);

@@ -35,6 +35,11 @@ impl ReadQuery for DashboardQuery {
 }
 
 impl DashboardQuery {
+    /// Whether somebody searches for words.
+    pub(crate) const fn is_search(&self) -> bool {
+        !self.search.is_empty()
+    }
+
     /// The address of the dashboard that shows this.
     pub(super) fn address(&self) -> String {
         let (show, sort) = (paging::unusual(self.filter), paging::unusual(self.order));

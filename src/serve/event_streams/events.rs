@@ -3,7 +3,8 @@
 use super::{ChangeLine, LogFollower, LogParams, QUERY_LIMIT, enter, wait};
 use crate::log::Position;
 use crate::{
-    Audience, BadRequest, Client, Connection, Gone, HeldBudget, Problem, Query, SharedState, unkept,
+    Audience, BadRequest, Client, Connection, Gone, HeldBudget, Problem, Query, SharedState,
+    locked, unkept,
 };
 use axum::Extension;
 use axum::body::Body;
@@ -16,14 +17,18 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tidegate_core::model::Time;
 use tidegate_store::ClosedEpoch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 /// How often a silent stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client may take nothing of its stream before its place is another's.
+const STALL: Duration = Duration::from_secs(30);
 /// How long a stream lasts; its client comes back and goes on where it was.
 const LIFE: Duration = Duration::from_secs(10 * 60);
 /// How soon a client comes back, in milliseconds.
@@ -82,21 +87,53 @@ pub(crate) async fn events(
     };
     // The client knows where it is from the first line on, should nothing happen at all.
     let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
-    let followed = log.clone();
+    let (followed, ended) = (log.clone(), CancellationToken::new());
+    let (said, sent) = (log.at, Instant::now());
+    let (given, place) = (watch::Sender::new(Some(sent)), Arc::new(Mutex::new(Some(place))));
+    let timed = keep_time(Arc::downgrade(&place), given.subscribe(), ended.clone());
+    tokio::spawn(timed);
     let over = async move {
         tokio::select! {
             () = followed.end() => {}
-            () = sleep(LIFE) => {}
+            () = ended.cancelled() => {}
         }
     };
-    let (said, sent) = (log.at, Instant::now());
-    let stream = EventStream { log, epochs: VecDeque::new(), said, sent, _place: place };
+    let stream = EventStream { log, epochs: VecDeque::new(), said, sent, given, _place: place };
     let pieces = unfold(stream, |mut stream| async move {
+        stream.given.send_replace(None);
         let piece = stream.next_piece().await?;
+        stream.given.send_replace(Some(stream.sent));
         Some((piece, stream))
     });
     let pieces = once(async { begin }).chain(pieces.take_until(over));
     Ok(streaming(Body::from_stream(pieces.map(Ok::<_, Infallible>))))
+}
+
+/// Ends a stream after its life, or where nobody takes more of it, and lets go of its place then: the stream itself is
+/// with the connection for as long as that may last. `given`: since when a piece of it waits to be taken.
+async fn keep_time(
+    place: Weak<Mutex<Option<HeldBudget>>>,
+    mut given: watch::Receiver<Option<Instant>>,
+    ended: CancellationToken,
+) {
+    let life = Instant::now() + LIFE;
+    loop {
+        let waits = *given.borrow_and_update();
+        let end = waits.map_or(life, |since| life.min(since + STALL));
+        tokio::select! {
+            changed = given.changed() => {
+                // The stream has gone, and its place with it.
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = sleep_until(end) => break,
+        }
+    }
+    if let Some(place) = place.upgrade() {
+        locked(&place).take();
+    }
+    ended.cancel();
 }
 
 /// Whether an `EventSource` asks for a stream.
@@ -138,7 +175,9 @@ struct EventStream {
     said: Position,
     /// When something was last sent.
     sent: Instant,
-    _place: HeldBudget,
+    /// Since when a piece waits to be taken, if one does.
+    given: watch::Sender<Option<Instant>>,
+    _place: Arc<Mutex<Option<HeldBudget>>>,
 }
 
 impl EventStream {

@@ -9,8 +9,17 @@ use tidegate_judge::record::LeftOut;
 use tidegate_status::{FeedStatus, GatherNote, SourceTrouble};
 use tidegate_store::FeedList;
 
-/// Feeds whose polls fail, and why, in words.
-type FailingFeeds = BTreeMap<FeedName, String>;
+/// Why nothing new comes from an active source, in words, where that is so; `held`: why a document of it is held, `None`
+/// of a source that was never read.
+pub(crate) fn source_trouble(
+    failing: Option<String>,
+    held: Option<Option<&str>>,
+) -> Option<String> {
+    failing.or_else(|| match held {
+        None => Some("it has nothing yet".to_owned()),
+        Some(held) => held.map(|why| format!("a document of it is held: {why}")),
+    })
+}
 
 /// Why nothing new comes from a source whose polls fail.
 pub(crate) fn failure_words(failures: u32, error: Option<&str>) -> String {
@@ -18,7 +27,7 @@ pub(crate) fn failure_words(failures: u32, error: Option<&str>) -> String {
 }
 
 /// What was noted of an aggregate.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Noted {
     /// The newest last.
     left_out: Vec<LeftOut>,
@@ -80,72 +89,63 @@ impl Operator {
         }
         let aggregates = all.iter().filter(|status| status.options.sharing.is_aggregate());
         let sources = aggregates.flat_map(|status| &status.options.sharing.sources).collect();
-        let failing = self.failing_of(sources, feeds).await?;
+        let troubles = self.troubles_of(sources, feeds).await?;
         for status in all.iter_mut().filter(|status| status.options.sharing.is_aggregate()) {
-            let sharing = &status.options.sharing;
-            status.gathered = Some(self.gathering(&status.name, sharing, feeds, &failing).await?);
+            let trouble = |source: &FeedName| troubles.get(source).cloned();
+            status.gathered =
+                Some(self.gathering(&status.name, &status.options.sharing, feeds, trouble));
         }
         Ok(())
     }
 
-    /// Which of these feeds fail, and why.
-    async fn failing_of(
+    /// Why nothing new comes from those of these feeds of which that is so, should they be active.
+    async fn troubles_of(
         &self,
         names: BTreeSet<&FeedName>,
         feeds: &FeedList,
-    ) -> Result<FailingFeeds, OperatorError> {
-        let records = names.into_iter().filter_map(|name| feeds.get(name).cloned());
+    ) -> Result<BTreeMap<FeedName, String>, OperatorError> {
+        let records = names.iter().filter_map(|name| feeds.get(*name).cloned());
         let records: Vec<Arc<FeedRecord>> = records.collect();
-        let failing = self.polling_of(&records).await?.into_iter().filter_map(|(name, polling)| {
-            let words = failure_words(polling.failures, polling.error());
-            (polling.failures > 0).then_some((name, words))
-        });
-        Ok(failing.collect())
+        let polling = self.polling_of(&records).await?.into_iter();
+        let mut failing: BTreeMap<FeedName, String> = polling
+            .filter(|(_, polling)| polling.failures > 0)
+            .map(|(name, polling)| (name, failure_words(polling.failures, polling.error())))
+            .collect();
+        let mut troubles = BTreeMap::new();
+        for name in names {
+            let state = self.store.state(name).await?;
+            let held = state.map(|state| state.hold.as_ref().map(Hold::describe));
+            let held = held.as_ref().map(Option::as_deref);
+            let trouble = source_trouble(failing.remove(name), held);
+            troubles.extend(trouble.map(|why| (name.clone(), why)));
+        }
+        Ok(troubles)
     }
 
-    /// What an aggregate could not gather. `failing`: which of its sources fail, and why.
-    pub(crate) async fn gathering(
+    /// What an aggregate could not gather. `trouble`: why nothing new comes from an active source.
+    pub(crate) fn gathering(
         &self,
         aggregate: &FeedName,
         sharing: &SharingOptions,
         feeds: &FeedList,
-        failing: &FailingFeeds,
-    ) -> Result<GatherNote, OperatorError> {
+        trouble: impl Fn(&FeedName) -> Option<String>,
+    ) -> GatherNote {
         let mut note = self.gathered.note(aggregate);
         for source in &sharing.sources {
-            let record = feeds.get(source).map(Arc::as_ref);
-            let Some(why) = self.trouble(source, record, failing).await? else { continue };
+            let why = match feeds.get(source).map(|record| record.standing) {
+                None | Some(FeedStanding::Gone) => {
+                    Some("there is no such feed any more".to_owned())
+                }
+                Some(FeedStanding::Paused) => Some("it is paused".to_owned()),
+                Some(FeedStanding::Active) => trouble(source),
+            };
+            let Some(why) = why else { continue };
             note.troubled += 1;
             if note.troubles.len() < GatherNote::LIMIT {
                 note.troubles.push(SourceTrouble { source: source.clone(), why });
             }
         }
-        Ok(note)
-    }
-
-    /// Why nothing new comes from a source, where that is so.
-    async fn trouble(
-        &self,
-        source: &FeedName,
-        record: Option<&FeedRecord>,
-        failing: &FailingFeeds,
-    ) -> Result<Option<String>, OperatorError> {
-        let why = match record.map(|record| record.standing) {
-            None | Some(FeedStanding::Gone) => "there is no such feed any more".to_owned(),
-            Some(FeedStanding::Paused) => "it is paused".to_owned(),
-            Some(FeedStanding::Active) => {
-                match (failing.get(source), self.store.state(source).await?) {
-                    (Some(why), _) => why.clone(),
-                    (None, None) => "it has nothing yet".to_owned(),
-                    (None, Some(state)) => {
-                        let held =
-                            |hold: &Hold| format!("a document of it is held: {}", hold.describe());
-                        return Ok(state.hold.as_ref().map(held));
-                    }
-                }
-            }
-        };
-        Ok(Some(why))
+        note
     }
 }
 

@@ -6,22 +6,45 @@ use tidegate_core::model::FeedName;
 
 /// A note for each of some feeds.
 #[derive(Debug, Default)]
-pub struct NoteBoard<N>(RwLock<HashMap<FeedName, N>>);
+pub struct NoteBoard<N>(RwLock<Notes<N>>);
 
-impl<N: Clone + Default> NoteBoard<N> {
+#[derive(Debug, Default)]
+struct Notes<N> {
+    all: HashMap<FeedName, N>,
+    /// Another number whenever a note is another.
+    revision: u64,
+}
+
+impl<N: Clone + Default + PartialEq> NoteBoard<N> {
     /// Changes the note of a feed.
     pub(super) fn change<T>(&self, name: &FeedName, how: impl FnOnce(&mut N) -> T) -> T {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        how(all.entry(name.clone()).or_default())
+        let mut notes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let note = notes.all.entry(name.clone()).or_default();
+        let before = note.clone();
+        let told = how(note);
+        if *note != before {
+            notes.revision += 1;
+        }
+        told
     }
 
     /// The note of a feed.
     pub(super) fn get(&self, name: &FeedName) -> Option<N> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).all.get(name).cloned()
+    }
+
+    /// Another number whenever a note is another.
+    pub(crate) fn revision(&self) -> u64 {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).revision
     }
 
     /// Forgets the notes of other feeds than these.
     pub fn retain(&self, is_kept: impl Fn(&FeedName) -> bool) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|name, _| is_kept(name));
+        let mut notes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = notes.all.len();
+        notes.all.retain(|name, _| is_kept(name));
+        if notes.all.len() != before {
+            notes.revision += 1;
+        }
     }
 }

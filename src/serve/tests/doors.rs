@@ -397,6 +397,26 @@ async fn only_so_many_event_streams_are_open() {
     Reader::new(&site, "/events", "0").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_takes_nothing_loses_the_place() {
+    let site = site();
+    let open = || site.room.event_streams.open_streams();
+    let mut idle = Reader::new(&site, "/events", "0").await;
+    let mut taking = Reader::new(&site, "/events", "0").await;
+    assert_eq!(idle.event().await, "change 1 news");
+    let takes = async { while taking.block().await.is_some() {} };
+    let watches = async {
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert_eq!(open(), 2);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(open(), 1, "more waits for the one than it takes");
+        while idle.block().await.is_some() {}
+    };
+    let begun = tokio::time::Instant::now();
+    tokio::join!(takes, watches);
+    assert_eq!((open(), begun.elapsed().as_secs()), (0, 600), "and no stream lasts for ever");
+}
+
 #[tokio::test]
 async fn nothing_more_comes_of_a_stream_that_is_over() {
     let site = site();

@@ -3,6 +3,7 @@
 use super::doubles::{name, polling, record};
 use super::*;
 use crate::{FeedIndex, IndexedFeed};
+use futures_util::FutureExt as _;
 use tidegate_core::model::{FeedStanding, PollState};
 use tidegate_status::PollStatus;
 
@@ -49,6 +50,16 @@ async fn a_feed_is_looked_at_again_once_it_has_changed() {
     }
     site.store.remove_record(&name("news"));
     assert!(site.room.whole_index().await.unwrap().get(&name("news")).is_none());
+}
+
+#[tokio::test]
+async fn what_was_looked_at_is_kept_though_who_asked_left() {
+    let site = Site::new();
+    (0..1200).for_each(|n| site.store.set_record(&record(&format!("f{n}"), FeedStanding::Active)));
+    // Each asks once and goes away where more has to be looked at than in one go.
+    let found = (0..9).find_map(|turn| Some((turn, site.room.index().now_or_never()?.unwrap())));
+    let (turn, index) = found.expect("somebody has the rest looked at");
+    assert!(turn > 0 && index.get(&name("f1199")).is_some());
 }
 
 #[tokio::test(start_paused = true)]
