@@ -140,6 +140,9 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
     }
 }
 
+/// A target and its seeds.
+type Target = (fn(&[u8]), Vec<Vec<u8>>);
+
 #[test]
 fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
     let feeds = || files("tests/fixtures/feeds");
@@ -155,7 +158,7 @@ fn what_reads_bytes_from_outside_holds_on_seeds_and_on_mutations_of_them() {
     ];
     let mut texts = feeds();
     texts.extend(short.map(|text| text.as_bytes().to_vec()));
-    let targets: [(fn(&[u8]), Vec<Vec<u8>>); 10] = [
+    let targets: [Target; 10] = [
         (targets::document, feeds()),
         (targets::document, files("tests/fixtures/merge")),
         (targets::merge, pairs()),
