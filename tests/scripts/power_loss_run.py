@@ -170,8 +170,9 @@ class Unpacker:
     def __init__(self):
         self.library = ctypes.CDLL("libzstd.so.1")
         self.library.ZSTD_createDStream.restype = ctypes.c_void_p
-        for name in ("ZSTD_decompressStream", "ZSTD_DCtx_setParameter"):
+        for name in ("ZSTD_decompressStream", "ZSTD_DCtx_setParameter", "ZSTD_decompress", "ZSTD_findFrameCompressedSize"):
             getattr(self.library, name).restype = ctypes.c_size_t
+        self.library.ZSTD_getFrameContentSize.restype = ctypes.c_ulonglong
 
     class Buffer(ctypes.Structure):
         _fields_ = [("bytes", ctypes.c_void_p), ("size", ctypes.c_size_t), ("at", ctypes.c_size_t)]
@@ -192,7 +193,27 @@ class Unpacker:
         self.library.ZSTD_freeDStream(stream)
         return bytes(whole)
 
+    def unpack_texts(self, whole):
+        """The texts that stand in it packed each by itself. A difference to another text opens with that alone, and is
+        left out."""
+        source = ctypes.create_string_buffer(whole, len(whole))
+        at = whole.find(FRAME)
+        while at >= 0:
+            begin, step = ctypes.c_void_p(ctypes.addressof(source) + at), len(FRAME)
+            packed = self.library.ZSTD_findFrameCompressedSize(begin, ctypes.c_size_t(len(whole) - at))
+            size = self.library.ZSTD_getFrameContentSize(begin, ctypes.c_size_t(len(whole) - at))
+            if not self.library.ZSTD_isError(ctypes.c_size_t(packed)) and size <= LONGEST_TEXT:
+                room = ctypes.create_string_buffer(max(1, size))
+                done = self.library.ZSTD_decompress(room, ctypes.c_size_t(size), begin, ctypes.c_size_t(packed))
+                if not self.library.ZSTD_isError(ctypes.c_size_t(done)):
+                    step = packed
+                    yield room.raw[:done]
+            at = whole.find(FRAME, at + step)
 
+
+# What each frame of zstd begins with, and the longest text that is looked at, in bytes.
+FRAME = b"\x28\xb5\x2f\xfd"
+LONGEST_TEXT = 64 << 20
 # What a file begins with before its stream.
 MAGIC = b"tidegate export\n"
 
@@ -207,8 +228,10 @@ def exported(program, data, file):
     if done.returncode:
         return "it does not open: " + (done.stderr.strip().splitlines() or ["?"])[-1]
     found = {}
-    whole = Unpacker().unpack(file.read_bytes()[len(MAGIC):])
-    for feed, entry, edition, digest, text in CONTENT.findall(whole):
+    unpacker = Unpacker()
+    whole = unpacker.unpack(file.read_bytes()[len(MAGIC):])
+    texts = b"\n".join([whole, *unpacker.unpack_texts(whole)])
+    for feed, entry, edition, digest, text in CONTENT.findall(texts):
         if hashlib.md5(text).hexdigest().encode() != digest:
             return f"torn: entry {int(entry)} of feed {int(feed)}"
         key = int(feed), int(entry)
