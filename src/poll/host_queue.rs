@@ -157,7 +157,7 @@ impl HostQueue {
         }
     }
 
-    /// See [`Politeness::asked`].
+    /// See `Politeness::asked`.
     pub fn asked(&self, address: &str) {
         self.lines.lock().asked(address, Instant::now());
     }
