@@ -56,10 +56,10 @@ pub(super) fn plan(
     let frame = loaded.frame()?;
     let order = frame.as_ref().map_or(&[][..], |frame| &frame.order);
     check::check(&change, state, order, |id| {
-        loaded.contains(Class::Items, keys::item(&change.feed, id))
+        loaded.contains(Class::Items, &keys::item(&change.feed, id))
     })?;
     for seal in &change.seals {
-        if loaded.contains(Class::Index, keys::archive_id(&change.feed, &seal.id))? {
+        if loaded.contains(Class::Index, &keys::archive_id(&change.feed, &seal.id))? {
             let what = "it gives an archive an id that another has".to_owned();
             return Err(check::invalid(&change, what));
         }
@@ -145,7 +145,7 @@ impl ChangePlanner<'_> {
         };
         let (codec, key) = (self.writer.codec, keys::feed(feed));
         let encoded = codec.encoded(&new, what)?;
-        if let Some((old, whole)) = old.zip(self.loaded.get(Class::Frames, key.clone())?) {
+        if let Some((old, whole)) = old.zip(self.loaded.get(Class::Frames, &key)?) {
             let past = match new.run {
                 0 => whole.to_vec(),
                 _ => codec.difference(whole, new.since, &encoded, what)?,

@@ -194,8 +194,8 @@ impl LoadedRecords {
     }
 
     /// The bytes of a record; an error where it was not read.
-    pub(super) fn get(&self, class: Class, key: Vec<u8>) -> Result<Option<&Bytes>, StoreError> {
-        let key = (class, key);
+    pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<&Bytes>, StoreError> {
+        let key = (class, key.to_vec());
         let unread = || {
             let source = io::Error::other(format!("{} was not read", keys::shown(&key.1)));
             StoreError::Io { doing: "plan a change", source }
@@ -204,7 +204,7 @@ impl LoadedRecords {
     }
 
     /// Whether there is a record.
-    pub(super) fn contains(&self, class: Class, key: Vec<u8>) -> Result<bool, StoreError> {
+    pub(super) fn contains(&self, class: Class, key: &[u8]) -> Result<bool, StoreError> {
         Ok(self.get(class, key)?.is_some())
     }
 
@@ -213,7 +213,7 @@ impl LoadedRecords {
         class: Class,
         key: &[u8],
     ) -> Result<Option<T>, StoreError> {
-        let value = self.get(class, key.to_vec())?;
+        let value = self.get(class, key)?;
         value.map(|value| self.codec.decode(class, key, value)).transpose()
     }
 
@@ -252,7 +252,7 @@ impl LoadedRecords {
 
     /// A version of an item, or bytes that made none.
     pub(super) fn text(&self, key: &[u8]) -> Result<Option<TextRecord>, StoreError> {
-        let value = self.get(Class::Texts, key.to_vec())?;
+        let value = self.get(Class::Texts, key)?;
         value.map(|value| self.codec.decode_text(key, value)).transpose()
     }
 
