@@ -28,8 +28,7 @@ fn listed(day: u32) -> Vec<Post> {
 }
 
 async fn publish(gate: &mut Gate, posts: Vec<Post>) -> tidegate_judge::record::Verdict {
-    gate.later(24);
-    gate.posts(&posts).await
+    gate.later(24).posts(&posts).await
 }
 
 /// The stub of the post of a day, where it left.
@@ -88,8 +87,7 @@ async fn what_left_comes_back_as_itself() {
     let before = gate.store_state().await;
     let mut posts = listed(30);
     posts.push(post(2));
-    let verdict = publish(&mut gate, posts.clone()).await;
-    assert_eq!(kinds(&verdict), [EventKind::Returned]);
+    assert_eq!(kinds(&publish(&mut gate, posts.clone()).await), [EventKind::Returned]);
     let known = gate.known(&left.published_id).await;
     assert_eq!((&known.id, known.standing), (&left.id, ItemStatus::Current));
     assert_eq!(known.updates.value(), left.updates.value() + 1);
@@ -127,8 +125,7 @@ async fn what_left_comes_back_under_an_id_that_it_had_before() {
     let left = stub(&gate, 5).await.unwrap();
     let mut posts = listed(30);
     posts.push(post(5));
-    let verdict = publish(&mut gate, posts).await;
-    assert_eq!(kinds(&verdict), [EventKind::Rekeyed, EventKind::Returned]);
+    assert_eq!(kinds(&publish(&mut gate, posts).await), [EventKind::Rekeyed, EventKind::Returned]);
     assert_eq!(gate.known(&left.published_id).await.id, left.id);
 }
 
@@ -181,8 +178,7 @@ async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
     assert!(left.standing.left_alive());
     // Nothing has to make place for it.
     gate.items += 1;
-    gate.later(24);
-    let verdict = gate.take(&saying(&listed(40), [3])).await;
+    let verdict = gate.later(24).take(&saying(&listed(40), [3])).await;
     assert_eq!(kinds(&verdict), [EventKind::Deleted]);
     assert!(verdict.events()[0].reason.contains("says that it was deleted"));
     assert_eq!(stub(&gate, 3).await, None);
@@ -206,12 +202,10 @@ async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
 
     // It stays one, however long that is said, and leaves as tombstones do.
     for day in 41..=45 {
-        gate.later(24);
-        let verdict = gate.take(&saying(&listed(day), [3])).await;
+        let verdict = gate.later(24).take(&saying(&listed(day), [3])).await;
         assert!(!kinds(&verdict).contains(&EventKind::Deleted));
     }
-    gate.later(24 * 200);
-    gate.age().await;
+    gate.later(24 * 200).age().await;
     let again = stub(&gate, 3).await.unwrap();
     assert!(!again.standing.left_alive());
     assert_eq!((&again.id, again.updates, again.tick), (&left.id, known.updates, known.tick));
@@ -224,8 +218,7 @@ async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
 async fn what_left_and_was_deleted_can_be_there_again() {
     let mut gate = after(40).await;
     let left = stub(&gate, 3).await.unwrap();
-    gate.later(24);
-    gate.take(&saying(&listed(40), [3])).await;
+    gate.later(24).take(&saying(&listed(40), [3])).await;
     let mut posts = listed(40);
     posts.push(post(3));
     assert_eq!(kinds(&publish(&mut gate, posts.clone()).await), [EventKind::Undeleted]);
@@ -271,8 +264,7 @@ async fn what_left_is_not_deleted_by_a_document_that_is_held() {
     let mut gate = after(40).await;
     let left = stub(&gate, 3).await;
     let few = saying(&listed(40)[..1], [3]);
-    gate.later(24);
-    let verdict = gate.take(&few).await;
+    let verdict = gate.later(24).take(&few).await;
     assert!(verdict.held.is_some_and(|why| why.starts_with("shrunken")));
     assert_eq!(stub(&gate, 3).await, left);
     gate.decide(Decision::Release).await;
@@ -315,8 +307,7 @@ async fn the_text_of_what_left_can_be_redacted() {
 async fn what_was_there_before_the_limit_leaves_without_a_poll() {
     let mut gate = after(KEPT as u32).await;
     gate.items = 10;
-    gate.later(24);
-    assert!(gate.age().await.change.is_some());
+    assert!(gate.later(24).age().await.change.is_some());
     assert_eq!(gate.snapshot().await.known.len(), 10);
     assert!(gate.age().await.change.is_none());
 }

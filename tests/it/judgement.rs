@@ -1,17 +1,12 @@
 //! What the gateway makes of what publishers do, scenario by scenario.
 
 mod backfill;
-mod came;
 mod deleted_by_operator;
 mod heads;
 mod held;
-mod holes;
 mod ill_formed;
-mod moved;
 mod probe;
-mod rivals;
 mod schemes;
-mod series;
 mod signs;
 mod stories;
 use crate::support;
@@ -25,43 +20,37 @@ pub fn days(range: std::ops::RangeInclusive<u32>) -> Vec<Post> {
 }
 
 #[tokio::test]
-async fn http_to_https_is_no_news_to_readers() {
+async fn a_source_with_a_window_of_its_own_deletes_nothing_however_the_others_slide() {
+    let of = |site: &str, day: u32| {
+        let link = format!("http://{site}.example/{day}");
+        let title = format!("What {site} says on day {day}");
+        Post { id: link.clone(), link, title, ..post(day) }
+    };
+    let merged = |mut posts: Vec<Post>| {
+        posts.sort_by_key(|p| std::cmp::Reverse((p.day, p.link.clone())));
+        posts
+    };
+    let blog = |today: u32| (today - 9..=today).map(|day| of("blog", day)).collect::<Vec<_>>();
     let mut gate = Gate::new().await;
-    let old = days(1..=8);
-    gate.posts(&old).await;
-    let before = gate.reader().await;
-    let moved: Vec<Post> = old
-        .iter()
-        .map(|p| Post {
-            id: p.id.replace("http://", "https://"),
-            link: p.link.replace("http://", "https://"),
-            ..p.clone()
-        })
-        .collect();
-    gate.later(1);
-    let held = gate.posts(&moved).await;
-    assert!(held.held.is_some(), "a migration is held until it is confirmed");
-    assert_eq!(kinds(&held), []);
-    for _ in 0..4 {
-        gate.later(1);
-        gate.posts(&moved).await;
+    for today in 40..61_u32 {
+        let weekly = (0..=today).rev().filter(|day| day % 7 == 0).take(2);
+        let posts = [blog(today), weekly.map(|day| of("podcast", day)).collect()].concat();
+        let events = kinds(&gate.posts(&merged(posts)).await);
+        assert!(!events.contains(&Deleted), "day {today}: {events:?}");
+        gate.later(24);
     }
-    let events = gate.store_events().await;
-    assert_eq!(events.iter().filter(|e| **e == Rekeyed).count(), 8);
-    assert_eq!(events.iter().filter(|e| **e == Created).count(), 8);
-    assert!(!events.contains(&Deleted) && !events.contains(&Updated));
-    assert_eq!(gate.reader().await, before, "the published ids stay");
-}
-
-#[tokio::test]
-async fn entries_that_share_an_id_are_told_apart_whichever_comes_first() {
+    // A source that is dropped was not deleted.
     let mut gate = Gate::new().await;
-    let twin = |day: u32| Post { id: "same".into(), ..post(day) };
-    gate.posts(&[twin(2), twin(1)]).await;
-    gate.later(1);
-    let verdict = gate.posts(&[twin(3), twin(2), twin(1)]).await;
-    assert_eq!(kinds(&verdict), [Created]);
-    assert_eq!(verdict.events()[0].title, "The story of day 3");
+    let both = merged([blog(60), [59, 57, 55].map(|day| of("wiki", day)).to_vec()].concat());
+    for posts in [both.clone(), both, merged(blog(60))] {
+        gate.posts(&posts).await;
+        gate.later(24);
+    }
+    for _ in 0..4 {
+        gate.same().await;
+        gate.later(12);
+    }
+    assert!(!gate.store_events().await.contains(&Deleted));
 }
 
 /// Since when each item is shown as it is: (title, render revision), in the reader's order.

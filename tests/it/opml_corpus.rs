@@ -11,7 +11,7 @@ use std::process::Command;
 use support::Gate;
 use tidegate_format::parse::opml::{OutlineKind, OutlineList, read};
 use tidegate_format::parse::{Limits, characters};
-use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_format::render::{self, Addresses, Dialect, Page, ViewKind};
 use tidegate_store::Select;
 
 /// The fewest lists, and the fewest of them that are ill-formed.
@@ -107,19 +107,9 @@ fn said(list: &OutlineList) -> Vec<(usize, BTreeMap<String, String>)> {
 #[tokio::test]
 async fn every_list_comes_through() {
     let Some(lists) = lists() else { return };
-    let address = |view: &str| format!("https://gate.example/feeds/news{view}");
     let addresses = Addresses {
-        keeps_new_feed_url: false,
-        reader: address(""),
-        sync: address("/sync"),
-        complete: address("/complete"),
         upstream: "https://publisher.example/list.opml".to_owned(),
-        via: None,
-        sup: None,
-        hub: None,
-        absolute: false,
-        aggregated: Vec::new(),
-        cloud: None,
+        ..support::addresses("https://gate.example/feeds/news")
     };
     let mut outlines = 0;
     for path in &lists {
@@ -134,19 +124,9 @@ async fn every_list_comes_through() {
         gate.take(&text).await;
         let view = gate.store.view(&gate.feed, Select::Current).await.unwrap().unwrap();
         let told = render::document(&Page {
-            container: Container::of(view.state.format),
-            window: None,
             kind: ViewKind::Reader,
             dialect: Dialect::Sse091,
-            addresses: &addresses,
-            state: &view.state,
-            skeleton: &view.skeleton,
-            items: &view.items,
-            deleted: &[],
-            history: &HistoryPlace::default(),
-            since: None,
-            until: None,
-            expires: None,
+            ..support::page(&view, &addresses)
         });
         let again = read(&told).unwrap();
         assert!(again.problems.is_empty() && again.is_whole, "{name}: {:?}", again.problems);

@@ -45,8 +45,7 @@ async fn what_lived_becomes_a_tombstone_and_does_not_come_back() {
     posts[3].title = "Another secret".to_owned();
     gate.posts(&posts).await;
     assert!(everything(&gate).await.contains("secret"));
-    gate.later(1);
-    let (id, done) = gate.redact("Another secret").await;
+    let (id, done) = gate.later(1).redact("Another secret").await;
     let Redaction::Commit(verdict) = done else { panic!("{done:?}") };
     assert_eq!(kinds(&verdict), [EventKind::Deleted]);
     assert_eq!(verdict.events()[0].reason, "by court order");
@@ -136,11 +135,10 @@ async fn an_item_without_an_id_is_kept_out_by_its_title_which_is_not_kept() {
         format!("<rss version='2.0'><channel><title>T</title>{items}</channel></rss>")
     };
     gate.take(&rss(&["One", "The secret title", "Three", "Four"])).await;
-    gate.later(1);
-    gate.redact("The secret title").await;
+    gate.later(1).redact("The secret title").await;
     assert!(!everything(&gate).await.contains("secret"), "{}", everything(&gate).await);
-    gate.later(1);
-    let verdict = gate.take(&rss(&["New", "One", "The secret title", "Three", "Four"])).await;
+    let verdict =
+        gate.later(1).take(&rss(&["New", "One", "The secret title", "Three", "Four"])).await;
     assert_eq!(kinds(&verdict), [EventKind::Created]);
     let titles: Vec<_> = gate.reader().await.into_iter().map(|(_, title)| title).collect();
     assert_eq!(titles, ["New", "One", "Three", "Four"]);
@@ -155,12 +153,10 @@ async fn a_shared_link_keeps_nobody_out() {
         post.link = SITE.to_owned();
     }
     gate.take(&atom(SITE, &posts)).await;
-    gate.later(1);
-    gate.redact(&posts[2].title).await;
+    gate.later(1).redact(&posts[2].title).await;
     gate.later(1);
     posts.insert(0, Post { link: SITE.to_owned(), ..post(9) });
-    let verdict = gate.posts(&posts).await;
-    assert_eq!(kinds(&verdict), [EventKind::Created]);
+    assert_eq!(kinds(&gate.posts(&posts).await), [EventKind::Created]);
     assert_eq!(gate.reader().await.len(), 8);
     let past = gate.store.past(&gate.feed, PastSelect::Current, gate.now).await.unwrap();
     assert!(matches!(past, Some(Past::Then(view)) if view.items.len() == 8));
@@ -185,8 +181,7 @@ async fn what_was_redacted_is_not_walked_into_again() {
             if is_nameless { nameless(text, &secret) } else { text }
         };
         gate.take(&text(&posts)).await;
-        gate.later(1);
-        gate.redact("A secret").await;
+        gate.later(1).redact("A secret").await;
         assert!(!everything(&gate).await.contains("secret"));
         let mut older: Vec<Post> = (10..=12).rev().map(post).collect();
         let https = Post { id: secret.id.replace("http:", "https:"), ..secret.clone() };
@@ -220,8 +215,7 @@ async fn posts_of_other_sites_with_a_like_id_are_not_kept_out() {
                 posts.insert(0, other.clone());
             }
             gate.posts(&posts).await;
-            gate.later(1);
-            gate.redact(&post(5).title).await;
+            gate.later(1).redact(&post(5).title).await;
             gate.later(1);
             if !is_known_before {
                 posts.insert(0, other.clone());
@@ -249,8 +243,7 @@ async fn a_redacted_post_does_not_come_back_under_another_query() {
     let secret = |query| Post { id: address(query), link: address(query), ..secret.clone() };
     posts[3] = secret(1);
     gate.posts(&posts).await;
-    gate.later(1);
-    gate.redact("A secret").await;
+    gate.later(1).redact("A secret").await;
     assert!(!everything(&gate).await.contains("secret"));
     let older: Vec<Post> = (10..=12).rev().map(post).chain([secret(2)]).collect();
     let backfilled = gate.backfill(&atom(SITE, &older), &[]).await;

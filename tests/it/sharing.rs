@@ -53,8 +53,8 @@ async fn ids_and_histories_stay_the_publishers() {
 async fn newer_bytes_of_a_version_are_served_without_one() {
     let mut gate = Gate::new().await;
     gate.take(&shared(&[entry("a", "A", 1, &[(1, "REO", 1)])])).await;
-    gate.later(1);
-    let verdict = gate.take(&shared(&[entry("a", "A with a counter", 1, &[(1, "REO", 1)])])).await;
+    let verdict =
+        gate.later(1).take(&shared(&[entry("a", "A with a counter", 1, &[(1, "REO", 1)])])).await;
     assert_eq!(kinds(&verdict), []);
     let change = verdict.change.unwrap();
     assert!(change.versions.is_empty() && change.latest.len() == 1 && change.tick.is_none());
@@ -69,15 +69,13 @@ async fn tombstones_are_honoured_and_taken_back() {
     gate.later(1);
     let gone = sync("x.b", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
     let b = Shared { sync: gone, ..entry("b", "B", 2, &[]) };
-    let verdict = gate.take(&shared(&[b, a.clone()])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Deleted]);
+    assert_eq!(kinds(&gate.take(&shared(&[b, a.clone()])).await), [EventKind::Deleted]);
     assert_eq!(titles(&gate.reader().await), ["A"]);
     let b = item(&gate, "x.b").await;
     assert!(b.shared.winner.deleted && b.shared.winner.history.len() == 2);
     gate.later(1);
     let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
-    let verdict = gate.take(&shared(&[back, a])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Undeleted]);
+    assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [EventKind::Undeleted]);
     assert_eq!(titles(&gate.reader().await), ["B again", "A"]);
 }
 
@@ -140,8 +138,7 @@ async fn where_the_creator_wants_no_conflicts_none_are_kept() {
         ..entry("a", text, 2, &[])
     };
     gate.take(&shared(&[with("ours", "GPM", 10)])).await;
-    gate.later(1);
-    gate.take(&shared(&[with("theirs", "JEO", 20)])).await;
+    gate.later(1).take(&shared(&[with("theirs", "JEO", 20)])).await;
     let a = item(&gate, "x.a").await;
     assert_eq!((a.shared.winner.data.card.title.as_str(), a.shared.conflicts.len()), ("theirs", 0));
     assert_eq!(a.shared.winner.noconflicts, Some(true));
@@ -155,8 +152,7 @@ async fn plain_entries_beside_shared_ones_are_compared() {
     let both = |text: &str| document("", &[plain("p", text), a.clone(), plain("q", "Q")]);
     gate.take(&both("P")).await;
     assert_eq!(titles(&gate.reader().await), ["P", "A", "Q"]);
-    gate.later(1);
-    let verdict = gate.take(&both("P, edited")).await;
+    let verdict = gate.later(1).take(&both("P, edited")).await;
     assert_eq!(kinds(&verdict), [EventKind::Updated]);
     assert!(verdict.events()[0].reason.starts_with("changed: title"));
     let snapshot = gate.snapshot().await;
@@ -165,16 +161,14 @@ async fn plain_entries_beside_shared_ones_are_compared() {
     assert_eq!(origins["urn:a"], Origin::Upstream);
     assert_eq!(origins["urn:p"], Origin::Observed);
     // A shared item that is gone is no deletion, and no hole for the plain ones.
-    gate.later(1);
-    let verdict = gate.take(&document("", &[plain("p", "P, edited"), plain("q", "Q")])).await;
+    let verdict =
+        gate.later(1).take(&document("", &[plain("p", "P, edited"), plain("q", "Q")])).await;
     assert_eq!(kinds(&verdict), [EventKind::Retired]);
     for _ in 0..40 {
         gate.later(6);
         assert_eq!(kinds(&gate.same().await), []);
     }
-    gate.later(1);
-    let verdict = gate.take(&both("P, edited")).await;
-    assert_eq!(kinds(&verdict), [EventKind::Returned]);
+    assert_eq!(kinds(&gate.later(1).take(&both("P, edited")).await), [EventKind::Returned]);
     assert_eq!(titles(&gate.reader().await), ["P, edited", "A", "Q"]);
 }
 
@@ -211,8 +205,7 @@ async fn a_publisher_that_begins_to_share_loses_no_reader() {
 async fn a_publisher_that_shares_no_more_is_compared() {
     let mut gate = Gate::new().await;
     gate.take(&shared(&[entry("a", "A", 4, &[(4, "REO", 1)])])).await;
-    gate.later(1);
-    let verdict = gate.take(&document("", &[plain("a", "A, edited")])).await;
+    let verdict = gate.later(1).take(&document("", &[plain("a", "A, edited")])).await;
     assert_eq!(kinds(&verdict), [EventKind::Updated]);
     let a = item(&gate, "x.a").await;
     let expected = [(5, "gate.example".to_owned()), (4, "REO".to_owned())];

@@ -77,7 +77,7 @@ async fn row(kind: &str) {
     for gateway in all {
         assert_eq!(items(gateway).await, origin, "{}", gateway.address());
         let readers = reader(gateway).await;
-        assert!(!readers.contains(&post(3).id.unwrap()) && readers.len() == 6, "{readers:?}");
+        assert!(!readers.contains(&post(3).id) && readers.len() == 6, "{readers:?}");
     }
     // What is at rest stays so: no version, no write.
     let before = states(&all).await;

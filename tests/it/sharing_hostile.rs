@@ -111,13 +111,11 @@ async fn another_feed_and_an_empty_one_are_held() {
     ] {
         let mut gate = Gate::new().await;
         gate.take(&document("", &posts(0..20))).await;
-        gate.later(1);
-        let held = gate.take(&text).await.held;
+        let held = gate.later(1).take(&text).await.held;
         assert!(held.is_some());
         assert_eq!(gate.reader().await.len(), 20);
-        gate.later(1);
         // It is over with the first document that shares again.
-        let verdict = gate.take(&document("", &posts(0..21))).await;
+        let verdict = gate.later(1).take(&document("", &posts(0..21))).await;
         assert!(verdict.held.is_none() && kinds(&verdict).len() == 1, "{verdict:?}");
         assert_eq!(gate.store_state().await.hold, None);
         assert_eq!(gate.reader().await.len(), 21);
@@ -199,8 +197,7 @@ async fn what_is_not_believed_is_plain() {
     assert!(known.iter().all(|known| known.origin == Origin::Observed));
     assert!(known.iter().all(|known| known.id.as_str() != "gate.example.abc"));
     gate.later(1);
-    let verdict = with(&mut gate, &text, None, Some(&nobody)).await;
-    assert_eq!(kinds(&verdict), []);
+    assert_eq!(kinds(&with(&mut gate, &text, None, Some(&nobody)).await), []);
 }
 
 fn name(text: &str) -> FeedName {
@@ -368,8 +365,7 @@ async fn what_a_restore_lost_is_counted() {
     posts.insert(0, support::post(6));
     let late = Post { day: 500, ..support::post(7) };
     posts.insert(0, late);
-    gate.later(1);
-    gate.posts(&posts).await;
+    gate.later(1).posts(&posts).await;
     let updates = |known: tidegate_core::model::LedgerEntry| {
         assert_eq!(known.history.topmost().sequence, known.updates);
         known.updates.value()
@@ -380,7 +376,6 @@ async fn what_a_restore_lost_is_counted() {
     assert_eq!(updates(gate.known(&posts[0].id).await), 1, "it was published since");
     assert_eq!(updates(gate.known(&posts[3].id).await), 1, "nothing changed");
     posts[2].text = "A third story".to_owned();
-    gate.later(1);
-    gate.posts(&posts).await;
+    gate.later(1).posts(&posts).await;
     assert_eq!(updates(gate.known(&posts[2].id).await), 1 + lost + 2, "once is enough");
 }

@@ -24,22 +24,17 @@ async fn a_zombie_of_a_peer_stays_gone() {
     let gone = sync("x.b", 2, " deleted=\"true\"", &[(2, "JEO", 5), (1, "REO", 1)], "");
     let gone = Shared { sync: gone, ..entry("b", "B", 2, &[]) };
     gate.take(&shared(&[a.clone(), living.clone()])).await;
-    gate.later(1);
-    let verdict = gate.take(&shared(&[gone.clone(), a.clone()])).await;
+    let verdict = gate.later(1).take(&shared(&[gone.clone(), a.clone()])).await;
     assert_eq!(kinds(&verdict), [EventKind::Deleted]);
 
     gate.tombstones = 31 * DAY;
-    gate.later(24 * 30);
-    gate.age().await;
+    gate.later(24 * 30).age().await;
     assert_eq!(gate.store_state().await.tombstones, 1, "not yet");
-    gate.later(24 * 2);
-    gate.age().await;
+    gate.later(24 * 2).age().await;
     assert_eq!(gate.store_state().await.tombstones, 0);
     let id = SyncId::new("x.b").unwrap();
     for version in [living, gone] {
-        gate.later(1);
-        let verdict = gate.take(&shared(&[version, a.clone()])).await;
-        assert_eq!(kinds(&verdict), []);
+        assert_eq!(kinds(&gate.later(1).take(&shared(&[version, a.clone()])).await), []);
         assert_eq!(titles(&gate.reader().await), ["A"]);
         assert_eq!(gate.store.known(&gate.feed, &id).await.unwrap(), None);
         assert_eq!((gate.store_state().await.tombstones, stubs(&gate, "x.b").await), (0, 1));
@@ -47,8 +42,7 @@ async fn a_zombie_of_a_peer_stays_gone() {
     // What was made with knowledge of the deletion is no zombie.
     gate.later(1);
     let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
-    let verdict = gate.take(&shared(&[back, a])).await;
-    assert_eq!(kinds(&verdict), [EventKind::Undeleted]);
+    assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [EventKind::Undeleted]);
     assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
 }
 
@@ -64,8 +58,7 @@ async fn what_was_purged_comes_back_as_itself() {
     let fewer: Vec<Post> = (1..=8).rev().filter(|day| *day != 4).map(post).collect();
     assert_eq!(kinds(&gate.posts(&fewer).await), [EventKind::Deleted]);
     gate.tombstones = 31 * DAY;
-    gate.later(24 * 40);
-    gate.age().await;
+    gate.later(24 * 40).age().await;
     assert_eq!((gate.store_state().await.tombstones, stubs(&gate, &post(4).id).await), (0, 1));
     gate.later(24);
     assert_eq!(kinds(&gate.posts(&posts).await), [EventKind::Undeleted]);
@@ -80,8 +73,7 @@ async fn after_many(gate: &mut Gate) -> Vec<Shared> {
     let all: Vec<Shared> =
         names.iter().map(|name| entry(name, name, 1, &[(1, "REO", 1)])).collect();
     for newest in 1..all.len() {
-        gate.later(24);
-        gate.take(&shared(&[all[newest].clone(), all[newest - 1].clone()])).await;
+        gate.later(24).take(&shared(&[all[newest].clone(), all[newest - 1].clone()])).await;
     }
     all
 }

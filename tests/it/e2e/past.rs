@@ -23,7 +23,7 @@ async fn item(stage: &Stage, id: &str) -> Value {
 
 /// The sync id of a post's item.
 async fn id_of(stage: &Stage, post: &Post) -> String {
-    let id = post.id.as_deref().unwrap();
+    let id = post.id.as_str();
     let name = tidegate_core::model::FeedName::new(FEED).unwrap();
     let snapshot = stage.gateway().store().snapshot(&name).await.unwrap().unwrap();
     snapshot.known.iter().find(|known| known.native_shown == id).unwrap().id.to_string()
@@ -47,7 +47,7 @@ async fn versions_can_be_read_and_compared() {
         let described = item(&stage, &id).await;
         assert_eq!(described["updates"], 2, "{described}");
         assert_eq!(described["standing"], "current");
-        assert_eq!(described["native_id"], all[2].id.clone().unwrap());
+        assert_eq!(described["native_id"], all[2].id);
         let bytes = described["versions"][0]["bytes"].as_str().unwrap();
         assert_eq!(bytes, format!("{PUBLIC}/feeds/{FEED}/items/{id}?version=2"));
         let answer = stage.net.get(bytes).send().await.unwrap();

@@ -3,12 +3,12 @@
 
 use super::form::Form;
 use super::plain;
-use crate::support::{self, addresses};
+use crate::support::{self, addresses, page};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{BodyPrints, Completeness, Count, SyncId, Tick, Time, Update};
 use tidegate_format::parse::{self, Limits};
-use tidegate_format::render::{self, HistoryPlace, Page, ViewKind};
+use tidegate_format::render::{self, Page, ViewKind};
 use tidegate_judge::record::local::{self, Act, Acted, CheckedEntry, EntryFields};
 use tidegate_judge::record::{self, Issued, Peers, Verdict};
 use tidegate_store::Select;
@@ -94,20 +94,14 @@ impl Gate {
         let since = since.map(|since| Tick::at(Time::parse_rfc3339(since).unwrap()));
         let select = since.map_or(Select::All, Select::After);
         let view = self.inner.store.view(&self.inner.feed, select).await.unwrap()?;
+        let addresses = addresses(&format!("https://{}/feeds/list", self.name));
         Some(render::document(&Page {
             kind: if since.is_some() { ViewKind::Sync } else { ViewKind::Complete },
             container: form.container,
             dialect: form.dialect,
-            addresses: &addresses(&format!("https://{}/feeds/list", self.name)),
-            state: &view.state,
-            skeleton: &view.skeleton,
-            items: &view.items,
-            deleted: &[],
-            history: &HistoryPlace::default(),
             since: since.or(view.state.window_start),
             until: view.state.tick,
-            expires: None,
-            window: None,
+            ..page(&view, &addresses)
         }))
     }
 

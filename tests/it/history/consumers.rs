@@ -44,7 +44,7 @@ impl Historian {
         let mut newer: Option<(String, String)> = None;
         while let Some(address) = previous.take().filter(|p| Some(p) != self.last.as_ref()) {
             assert!(unread.len() < ARCHIVES_LIMIT);
-            let (status, _, text) = site.ask(&address, &[]).await;
+            let (status, _, text) = site.ask(&address).await;
             if status != 200 {
                 assert_eq!(status, 410, "{address}: {text}");
                 self.missing.push(address);

@@ -1,6 +1,6 @@
 //! A publisher that does what publishers do, in Atom or RSS.
 
-use crate::support::{HOUR, Post, SITE, START, post};
+use crate::support::{HOUR, Post, SITE, START, post, rss};
 use tidegate_core::model::Time;
 
 /// Something that a publisher does between two polls.
@@ -136,22 +136,4 @@ fn words(number: u32) -> String {
     let digits = number.to_string();
     let words = digits.bytes().map(|digit| WORDS[usize::from(digit - b'0')]);
     words.collect::<Vec<_>>().join(" and ")
-}
-
-/// A document in RSS.
-pub fn rss(posts: &[Post]) -> String {
-    let mut xml = format!(
-        "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\
-         <description>All of it</description>"
-    );
-    for p in posts {
-        let date = Time::from_unix(START + i64::from(p.day) * 24 * HOUR).rfc822();
-        xml.push_str(&format!(
-            "<item><guid isPermaLink=\"false\">{}</guid><title>{}</title><link>{}</link>\
-             <pubDate>{date}</pubDate><description>&lt;p&gt;{}&lt;/p&gt;</description>{}</item>",
-            p.id, p.title, p.link, p.text, p.extra
-        ));
-    }
-    xml.push_str("</channel></rss>");
-    xml
 }

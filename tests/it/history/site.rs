@@ -2,7 +2,7 @@
 
 use crate::support::Gate;
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use std::collections::BTreeMap;
@@ -57,28 +57,19 @@ impl Site {
     }
 
     /// What the gateway answers: the status, the headers, the body.
-    pub async fn ask(&self, address: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, String) {
-        let (status, headers, body) = self.bytes(address, headers).await;
-        (status, headers, String::from_utf8(body.to_vec()).unwrap())
-    }
-
-    /// The same with the body as it is sent.
-    pub async fn bytes(&self, address: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, Bytes) {
+    pub async fn ask(&self, address: &str) -> (u16, HeaderMap, String) {
         self.clock.set(self.gate.now);
         let path = address.strip_prefix(PUBLIC).unwrap_or_else(|| panic!("{address} is foreign"));
-        let mut request = Request::builder().uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Body::empty()).unwrap();
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
         let answer = self.router.clone().oneshot(request).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        (status, headers, answer.into_body().collect().await.unwrap().to_bytes())
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, headers, String::from_utf8(body.to_vec()).unwrap())
     }
 
     /// A document that must be there.
     pub async fn text(&self, address: &str) -> String {
-        let (status, _, text) = self.ask(address, &[]).await;
+        let (status, _, text) = self.ask(address).await;
         assert_eq!(status, 200, "{address}: {text}");
         text
     }

@@ -15,8 +15,7 @@ async fn older_items_are_retired_and_sealed_and_never_shown() {
     let mut gate = Gate::new().await;
     gate.posts(&days(8..=12)).await;
     let (before, reader) = (gate.store_state().await, gate.reader().await);
-    gate.later(1);
-    let older = gate.backfill(&atom(SITE, &days(3..=8)), &[]).await;
+    let older = gate.later(1).backfill(&atom(SITE, &days(3..=8)), &[]).await;
     assert_eq!((older.taken, older.known), (5, 1));
     assert_eq!(kinds(&older.verdict), [Backfilled; 5]);
     let change = older.verdict.change.unwrap();
@@ -51,9 +50,8 @@ async fn nothing_is_concluded_about_what_is_known() {
     gate.posts(&days(1..=12)).await;
     let all = days(3..=14);
     gate.posts(&all).await;
-    gate.later(1);
     // One is missing, and it is not known yet whether it was deleted.
-    gate.posts(&all.iter().filter(|p| p.day != 8).cloned().collect::<Vec<_>>()).await;
+    gate.later(1).posts(&all.iter().filter(|p| p.day != 8).cloned().collect::<Vec<_>>()).await;
     let before = (gate.store_state().await, gate.items(Select::All).await);
     let mut older = days(1..=14);
     for post in &mut older {
@@ -75,8 +73,7 @@ async fn nothing_is_concluded_about_what_is_known() {
     }
     assert_eq!((gate.store_state().await, gate.items(Select::All).await), before);
     // Its absence goes on being judged.
-    gate.later(13);
-    gate.same().await;
+    gate.later(13).same().await;
     gate.later(13);
     assert_eq!(kinds(&gate.same().await), [Deleted]);
 }

@@ -21,8 +21,7 @@ async fn id_of(gate: &Gate, day: u32) -> SyncId {
 async fn what_went_with_others_is_deleted_and_comes_again() {
     let mut gate = Gate::new().await;
     gate.posts(&window()).await;
-    gate.later(1);
-    gate.posts(&without(&[4, 7, 10])).await;
+    gate.later(1).posts(&without(&[4, 7, 10])).await;
     gate.later(2);
     assert_eq!(kinds(&gate.same().await), [Retired; 3]);
     let retired = gate.wall();
@@ -39,9 +38,7 @@ async fn what_went_with_others_is_deleted_and_comes_again() {
 
     gate.later(1);
     assert_eq!(kinds(&gate.same().await), []);
-    gate.later(1);
-    let verdict = gate.posts(&without(&[10])).await;
-    assert_eq!(kinds(&verdict), [Undeleted, Returned]);
+    assert_eq!(kinds(&gate.later(1).posts(&without(&[10])).await), [Undeleted, Returned]);
     let known = gate.known(&post(7).id).await;
     assert!(known.id == id && !known.is_deleted() && known.updates.value() == 3, "{known:?}");
 }
@@ -52,8 +49,7 @@ async fn what_waits_is_deleted_at_once() {
     // The wall clock is ahead of the running time, by which absences age.
     gate.lead = 5 * HOUR;
     gate.posts(&window()).await;
-    gate.later(1);
-    gate.posts(&without(&[7])).await;
+    gate.later(1).posts(&without(&[7])).await;
     let since = gate.wall();
     gate.later(2);
     let id = id_of(&gate, 7).await;
@@ -87,8 +83,7 @@ async fn what_is_listed_unknown_or_made_elsewhere_is_not_deleted() {
     let mut gate = Gate::new().await;
     let (a, b) = (entry("a", "A", 1, &[(1, "REO", 1)]), entry("b", "B", 1, &[(1, "REO", 1)]));
     gate.take(&shared(&[a.clone(), b])).await;
-    gate.later(1);
-    gate.take(&shared(&[a])).await;
+    gate.later(1).take(&shared(&[a])).await;
     let shared = SyncId::new("x.b").unwrap();
     assert_eq!(gate.delete_missing(&shared).await, Err(DeletionError::NotObserved));
 }

@@ -64,10 +64,8 @@ async fn a_head_is_told_no_more_often_than_a_day_may_have() {
     gate.take(&feed("<title>One</title>")).await;
     assert!(tick(&mut gate, "<title>Two words</title>").await);
     assert!(!tick(&mut gate, "<title>Three other words</title>").await);
-    gate.later(1);
-    assert_eq!(gate.same().await.change, None);
-    gate.later(24);
-    let verdict = gate.same().await;
+    assert_eq!(gate.later(1).same().await.change, None);
+    let verdict = gate.later(24).same().await;
     assert!(verdict.change.unwrap().tick.is_some());
     assert_eq!(gate.same().await.change, None);
 }

@@ -43,15 +43,13 @@ async fn waits(good: &str, damage: fn(&str, &str) -> Vec<u8>, marks: [&str; 4]) 
     assert_eq!(kinds(&gate.take(good).await), [Created; 3]);
     let before = shown(&gate).await;
     for mark in marks {
-        gate.later(1);
-        let verdict = gate.take_bytes(&damage(good, mark)).await;
+        let verdict = gate.later(1).take_bytes(&damage(good, mark)).await;
         assert_eq!(kinds(&verdict), [], "{mark}");
         assert!(verdict.doubt.is_some() && verdict.look_again.is_some(), "{mark}");
         assert_eq!(verdict.change.and_then(|change| change.tick), None, "{mark}");
         assert_eq!(shown(&gate).await, before, "{mark}");
     }
-    gate.later(1);
-    let verdict = gate.take(good).await;
+    let verdict = gate.later(1).take(good).await;
     assert_eq!((kinds(&verdict), verdict.doubt), (vec![], None));
     assert_eq!(shown(&gate).await, before);
 }
@@ -75,8 +73,7 @@ async fn a_second_look_believes_what_is_still_there() {
     let verdict = gate.take_bytes(&bad).await;
     assert_eq!(kinds(&verdict), []);
     assert!(verdict.look_again.is_some());
-    gate.later(1);
-    let verdict = gate.take_bytes(&bad).await;
+    let verdict = gate.later(1).take_bytes(&bad).await;
     assert_eq!((kinds(&verdict), verdict.doubt), (vec![Updated], None));
     // It stays UTF-8: no other item became another.
     assert!(shown(&gate).await.iter().all(|xml| xml.contains("Größe")));

@@ -61,10 +61,8 @@ async fn answers_count_for_nothing_where_they_come_too_late_or_deletions_are_off
 #[tokio::test]
 async fn what_was_seen_before_the_answer_still_counts() {
     let mut gate = with_a_hole().await;
-    gate.later(6);
-    gate.same().await;
-    gate.later(6);
-    gate.same().await;
+    gate.later(6).same().await;
+    gate.later(6).same().await;
     answer(&mut gate, 503).await;
     let snapshot = gate.store.snapshot(&gate.feed).await.unwrap().unwrap();
     let absence = snapshot.known.iter().find_map(|known| known.absence.clone()).unwrap();
@@ -145,8 +143,7 @@ async fn two_questions_a_day_are_asked_by_default() {
             // A site that says nothing plain.
             answer(&mut gate, 403).await;
         }
-        gate.later(1);
-        gate.same().await;
+        gate.later(1).same().await;
     }
     assert_eq!(asked, [(0, 2), (24, 2)]);
 }

@@ -1,17 +1,17 @@
 //! Stories of plain posts: what a publisher lists hour by hour, and what the gateway says of it. `stories.txt`
-//! and `held_stories.txt` have them, and the first says how they are written. Each comes out alike in Atom and in RSS,
-//! and whatever the wall clock does.
+//! and the files beside it have them, and the first says how they are written. Each comes out alike in Atom and in RSS,
+//! where it does not name one of them, and whatever the wall clock does.
 
 use super::probe::answer;
-use crate::history::publisher::rss;
-use crate::support::{Gate, Post, SITE, atom, kinds, post};
+use crate::support::{Gate, Post, SITE, atom, kinds, post, rss};
 use std::collections::BTreeMap;
 use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing};
-use tidegate_judge::record::Verdict;
+use tidegate_judge::record::{Redaction, Verdict};
 use tidegate_store::Select;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/judgement/");
-const STORIES: [&str; 2] = ["stories.txt", "held_stories.txt"];
+const STORIES: [&str; 4] =
+    ["stories.txt", "held_stories.txt", "identity_stories.txt", "hole_stories.txt"];
 const YEAR: i64 = 365 * 86_400;
 /// How far the wall clock is ahead at each poll; beyond the last one it stays.
 const LEADS: [&[i64]; 5] = [
@@ -35,13 +35,65 @@ fn without_dates(mut text: String) -> String {
     text
 }
 
+/// What a publisher writes in the posts of some days, by a line `let DAYS FIELD VALUE`.
+struct Wording {
+    days: String,
+    field: String,
+    value: String,
+}
+
+impl Wording {
+    fn read(line: &str) -> Self {
+        let mut parts = line.splitn(3, ' ').map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        Self { days: next(), field: next(), value: next() }
+    }
+
+    fn is_of(&self, number: u32) -> bool {
+        let day = |text: &str| text.parse::<u32>().unwrap_or_else(|_| panic!("let {text}"));
+        match (self.days.as_str(), self.days.split_once("..")) {
+            ("odd", _) => number % 2 == 1,
+            ("even", _) => number.is_multiple_of(2),
+            (_, Some((from, to))) => (day(from)..=day(to)).contains(&number),
+            (one, None) => day(one) == number,
+        }
+    }
+
+    /// The value for a day: `{n}` is its number, `{n-9}` nine less.
+    fn of(&self, number: u32) -> String {
+        let Some((before, rest)) = self.value.split_once("{n") else { return self.value.clone() };
+        let (offset, behind) = rest.split_once('}').unwrap();
+        let offset: i64 = if offset.is_empty() { 0 } else { offset.parse().unwrap() };
+        format!("{before}{}{behind}", i64::from(number) + offset)
+    }
+}
+
+/// The post of a day in the words that are in force.
+fn worded(number: u32, wordings: &[Wording]) -> Post {
+    let mut new = post(number);
+    for wording in wordings.iter().filter(|wording| wording.is_of(number)) {
+        let value = wording.of(number);
+        match wording.field.as_str() {
+            "id" => new.id = value,
+            "link" => new.link = value,
+            "address" => (new.id, new.link) = (value.clone(), value),
+            "title" => new.title = value,
+            "text" => new.text = value,
+            "extra" => new.extra = value,
+            "" => new = post(number),
+            other => panic!("let {other}"),
+        }
+    }
+    new
+}
+
 /// The posts of a document's words.
-fn posts(words: &[&str]) -> Vec<Post> {
-    let mut posts: Vec<Post> = Vec::new();
+fn posts(words: &[&str], wordings: &[Wording]) -> Vec<Post> {
+    let mut posts: Vec<(u32, Post)> = Vec::new();
     for word in words.iter().filter(|word| **word != "empty") {
         let number = |text: &str| text.parse::<u32>().unwrap_or_else(|_| panic!("{word}"));
         if let Some(without) = word.strip_prefix('-') {
-            posts.retain(|post| post.day != number(without));
+            posts.retain(|(day, _)| *day != number(without));
             continue;
         }
         let end = word.find(['\'', '~', '@', '=', '#']).unwrap_or(word.len());
@@ -50,7 +102,8 @@ fn posts(words: &[&str]) -> Vec<Post> {
         let (from, to) = (number(from), number(to));
         let days: Vec<u32> =
             if from < to { (from..=to).collect() } else { (to..=from).rev().collect() };
-        for mut new in days.into_iter().map(post) {
+        for day in days {
+            let mut new = worded(day, wordings);
             match how.split_at(how.len().min(1)) {
                 ("\'", _) => new.text = format!("A new template. {}", new.text),
                 ("~", _) => new.link = post(1).link,
@@ -59,10 +112,40 @@ fn posts(words: &[&str]) -> Vec<Post> {
                 ("#", views) => new.title = format!("{} ({views} views)", new.title),
                 _ => {}
             }
-            posts.push(new);
+            posts.push((day, new));
         }
     }
-    posts
+    posts.into_iter().map(|(_, post)| post).collect()
+}
+
+/// The text of a document's words: `gone DAYS` are said to be deleted, of what is `cut` there is the first half.
+fn document(words: &[&str], wordings: &[Wording], write: fn(&[Post]) -> String) -> String {
+    let (words, is_cut) = match words {
+        [words @ .., "cut"] => (words, true),
+        words => (words, false),
+    };
+    let (words, is_undated) = match words {
+        ["undated", words @ ..] => (words, true),
+        words => (words, false),
+    };
+    let mut parts = words.split(|word| *word == "gone");
+    let mut text = write(&posts(parts.next().unwrap(), wordings));
+    if is_undated {
+        text = without_dates(text);
+    }
+    for post in parts.next().map(|gone| posts(gone, wordings)).unwrap_or_default() {
+        let said = format!(
+            "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" ref=\"{}\" \
+             when=\"2026-02-01T00:00:00Z\"/></feed>",
+            post.id
+        );
+        text = text.replace("</feed>", &said);
+    }
+    if is_cut {
+        let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(half.unwrap());
+    }
+    text
 }
 
 /// The words of the window that is `by` days further on.
@@ -88,34 +171,40 @@ enum Act {
     Decide(Decision),
     /// Missing items' own addresses answer so.
     Answer(u16),
+    /// An operator takes the text of the post with this title away, or says that it was deleted.
+    Redact(String),
+    Delete(String),
+    /// Time alone does its work.
+    Age,
 }
 
 /// What a line of a story says: the hours before each act, and the acts.
-fn acts(line: &str, write: fn(&[Post]) -> String) -> (i64, Vec<Act>) {
+fn acts(line: &str, wordings: &[Wording], write: fn(&[Post]) -> String) -> (i64, Vec<Act>) {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let hours = words[0].strip_prefix('+').map(|hours| hours.parse().unwrap());
     words.drain(..usize::from(hours.is_some()));
     let times = words.last().and_then(|word| word.strip_prefix('x')?.parse::<usize>().ok());
     words.truncate(words.len() - usize::from(times.is_some()));
-    let document = |words: &[&str]| match words {
-        ["undated", words @ ..] => without_dates(write(&posts(words))),
-        words => write(&posts(words)),
-    };
+    let title = |day: &str| worded(day.parse().unwrap(), wordings).title;
     let acts = match words.as_slice() {
         ["same"] => vec![Act::Same],
-        ["older", words @ ..] => vec![Act::Older(document(words))],
+        ["older", words @ ..] => vec![Act::Older(document(words, wordings, write))],
         ["url", url] => vec![Act::Url((*url).to_owned())],
         ["release"] => vec![Act::Decide(Decision::Release)],
         ["drop"] => vec![Act::Decide(Decision::Drop)],
         ["answer", code] => vec![Act::Answer(code.parse().unwrap())],
+        ["redact", day] => vec![Act::Redact(title(day))],
+        ["delete", day] => vec![Act::Delete(title(day))],
+        ["age"] => vec![Act::Age],
         [window @ .., way @ ("slides" | "grows"), count] => {
             let step = |by| {
                 let words = moved(window, by, *way == "grows");
-                Act::Document(document(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                Act::Document(document(&words, wordings, write))
             };
             (0..=count.parse().unwrap()).map(step).collect()
         }
-        words => vec![Act::Document(document(words))],
+        words => vec![Act::Document(document(words, wordings, write))],
     };
     let acts = std::iter::repeat_n(acts, times.unwrap_or(1)).flatten().collect();
     (hours.unwrap_or(0), acts)
@@ -128,6 +217,16 @@ async fn perform(gate: &mut Gate, act: &Act) -> Option<Verdict> {
         Act::Same => Some(gate.same().await),
         Act::Older(text) => Some(gate.backfill(text, &[]).await.verdict),
         Act::Answer(code) => Some(answer(gate, *code).await),
+        Act::Age => Some(gate.age().await),
+        Act::Redact(title) => match gate.redact(title).await.1 {
+            Redaction::Commit(verdict) => Some(*verdict),
+            _ => None,
+        },
+        Act::Delete(title) => {
+            let known = gate.snapshot().await.known;
+            let id = known.into_iter().find(|known| known.title == *title).unwrap().id;
+            gate.delete_missing(&id).await.unwrap()
+        }
         Act::Url(url) => {
             gate.url.clone_from(url);
             None
@@ -144,6 +243,7 @@ fn set(gate: &mut Gate, key: &str, value: &str) {
         ("complete", _) => gate.options.complete = true,
         ("probe", _) => gate.options.probe = Probing::All,
         ("versions", number) => gate.versions_per_day = number.parse().unwrap(),
+        ("items", number) => gate.items = number.parse().unwrap(),
         ("deletions", "safe") => gate.options.deletions = Deletions::Safe,
         ("deletions", "eager") => gate.options.deletions = Deletions::Eager,
         ("deletions", "off") => gate.options.deletions = Deletions::Off,
@@ -173,10 +273,12 @@ fn check_events(counts: &BTreeMap<EventKind, usize>, expected: &[&str], what: &s
 }
 
 /// Versions have a tick, and nothing else has; a deletion in safe mode says since when the item was gone.
-fn check_tick(gate: &Gate, verdict: &Verdict, what: &str) {
+fn check_tick(gate: &Gate, verdict: &Verdict, act: &Act, what: &str) {
     let Some(change) = &verdict.change else { return };
+    let is_document = matches!(act, Act::Document(text) if !text.contains("<at:deleted-entry"));
+    let is_judged = is_document || matches!(act, Act::Same | Act::Answer(_));
     let deleted = verdict.events().iter().filter(|event| event.kind == EventKind::Deleted);
-    for event in deleted.filter(|_| gate.options.deletions == Deletions::Safe) {
+    for event in deleted.filter(|_| is_judged && gate.options.deletions == Deletions::Safe) {
         // The answer of a page may come in the same moment.
         let is_before =
             |since| since < gate.now || since == gate.now && gate.options.probe == Probing::All;
@@ -189,16 +291,37 @@ fn check_tick(gate: &Gate, verdict: &Verdict, what: &str) {
     assert!(change.tick.is_none() || !kinds(verdict).iter().all(is_quiet), "{what}: {change:?}");
 }
 
-/// Whether a line came out as it is written; `holds`: what was said of each act since the last line that was checked.
-async fn check(
-    gate: &Gate,
-    expected: &str,
-    counts: &BTreeMap<EventKind, usize>,
-    holds: &[Option<String>],
-    what: &str,
-) {
+/// What was said since the last line that was checked: events, their reasons, and of each act whether the document is
+/// held or doubted.
+#[derive(Default)]
+struct Said {
+    counts: BTreeMap<EventKind, usize>,
+    reasons: Vec<String>,
+    holds: Vec<Option<String>>,
+    is_doubted: bool,
+}
+
+impl Said {
+    fn note(&mut self, verdict: &Verdict) {
+        for event in verdict.events() {
+            *self.counts.entry(event.kind).or_insert(0) += 1;
+            self.reasons.push(event.reason.clone());
+        }
+        self.holds.push(verdict.held.clone());
+        self.is_doubted = verdict.doubt.is_some();
+    }
+}
+
+/// The published ids of the reader view.
+async fn shown_ids(gate: &Gate) -> Vec<String> {
+    gate.reader().await.into_iter().map(|(id, _)| id).collect()
+}
+
+/// Whether a line came out as it is written; `ids`: of the reader view when the last line was checked.
+async fn check(gate: &Gate, expected: &str, told: &Said, ids: &[String], what: &str) {
+    let holds = &told.holds;
     let (last, earlier) =
-        holds.split_last().map_or((None, holds), |(last, rest)| (last.as_deref(), rest));
+        holds.split_last().map_or((None, holds.as_slice()), |(last, rest)| (last.as_deref(), rest));
     let (mut events, mut says_held, mut was_held) = (Vec::new(), false, false);
     for said in expected.split(',').map(str::trim).filter(|said| !said.is_empty()) {
         if let Some(reason) = said.strip_prefix("held") {
@@ -208,6 +331,13 @@ async fn check(
             was_held = true;
             let mut earlier = earlier.iter().flatten();
             assert!(earlier.any(|held| held.contains(reason.trim())), "{what}: {holds:?}");
+        } else if let Some(words) = said.strip_prefix("said ") {
+            let is_said = told.reasons.iter().any(|reason| reason.contains(words));
+            assert!(is_said, "{what}: {:?}", told.reasons);
+        } else if said == "doubted" {
+            assert!(told.is_doubted, "{what}");
+        } else if said == "same ids" {
+            assert_eq!(shown_ids(gate).await, ids, "{what}");
         } else if let Some((shown, all)) = said.split_once(" shown of ") {
             let found = (gate.reader().await.len(), gate.items(Select::All).await.len());
             assert_eq!(found, (shown.parse().unwrap(), all.parse().unwrap()), "{what}");
@@ -219,73 +349,96 @@ async fn check(
     }
     assert_eq!(last.is_some(), says_held, "{what}: {holds:?}");
     assert!(says_held || was_held || earlier.iter().all(Option::is_none), "{what}: {holds:?}");
-    check_events(counts, &events, what);
+    check_events(&told.counts, &events, what);
 }
 
 /// What came of an act: events, whether the document is held, and in how many seconds another look can decide.
 type Step = (Vec<EventKind>, bool, Option<i64>);
 
+/// A story: its title, what is set of the feed, each setting with a value, and its lines.
+struct Story<'s> {
+    title: &'s str,
+    settings: Vec<(&'s str, &'s str)>,
+    lines: &'s [&'s str],
+}
+
 /// Tells a story whose lines are to come out as they are written.
-async fn tell(
-    (title, lines): (&str, &[&str]),
-    (key, value): (&str, &str),
-    write: fn(&[Post]) -> String,
-    leads: &[i64],
-) -> Vec<Step> {
+async fn tell(story: &Story<'_>, write: fn(&[Post]) -> String, leads: &[i64]) -> Vec<Step> {
+    let Story { title, settings, lines } = story;
     let mut gate = Gate::new().await;
-    if !key.is_empty() {
+    for (key, value) in settings {
         set(&mut gate, key, value);
     }
-    let (mut steps, mut counts, mut holds) = (Vec::new(), BTreeMap::new(), Vec::new());
-    for line in lines {
-        let what = format!("{title}, with {key} {value}, by {leads:?}: {line}");
-        let (told, expected) = match line.strip_prefix("url ") {
+    let (mut steps, mut told) = (Vec::new(), Said::default());
+    let (mut wordings, mut ids) = (Vec::new(), Vec::new());
+    for line in *lines {
+        if let Some(wording) = line.strip_prefix("let ") {
+            wordings.push(Wording::read(wording));
+            continue;
+        }
+        let what = format!("{title}, with {settings:?}, by {leads:?}: {line}");
+        let (said, expected) = match line.strip_prefix("url ") {
             Some(_) => (*line, None),
-            None => line.split_once(':').map_or((*line, None), |(told, said)| (told, Some(said))),
+            None => line.split_once(':').map_or((*line, None), |(said, rest)| (said, Some(rest))),
         };
-        let (hours, acts) = acts(told, write);
+        let (hours, acts) = acts(said, &wordings, write);
         for act in &acts {
             gate.later(hours);
             gate.lead = leads.get(steps.len()).or(leads.last()).copied().unwrap_or_default();
             let Some(verdict) = perform(&mut gate, act).await else { continue };
-            check_tick(&gate, &verdict, &what);
-            for kind in kinds(&verdict) {
-                *counts.entry(kind).or_insert(0) += 1;
-            }
+            check_tick(&gate, &verdict, act, &what);
             let soon = verdict.look_again.map(|at| at.unix() - gate.wall().unix());
             steps.push((kinds(&verdict), verdict.held.is_some(), soon));
-            holds.push(verdict.held);
+            told.note(&verdict);
         }
         if let Some(expected) = expected {
-            check(&gate, expected, &counts, &holds, &what).await;
-            (counts, holds) = (BTreeMap::new(), Vec::new());
+            check(&gate, expected, &told, &ids, &what).await;
+            (told, ids) = (Said::default(), shown_ids(&gate).await);
         }
     }
     steps
 }
 
+/// Tells a story as it is written, for each value of its settings.
+async fn tell_all(title: &str, lines: &[&str]) {
+    let head = lines.iter().take_while(|line| line.starts_with("with ") || line.starts_with("in "));
+    let head: Vec<&str> = head.copied().collect();
+    let lines = &lines[head.len()..];
+    let set: Vec<(&str, Vec<&str>)> = head
+        .iter()
+        .filter_map(|line| line.strip_prefix("with "))
+        .map(|said| said.split_once(' ').unwrap_or((said, "")))
+        .map(|(key, values)| (key, values.split(' ').collect()))
+        .collect();
+    let in_atom = |posts: &[Post]| atom(SITE, posts);
+    for turn in 0..set.iter().map(|(_, values)| values.len()).max().unwrap_or(1) {
+        let value = |values: &[&'_ str]| -> usize { turn.min(values.len() - 1) };
+        let settings = set.iter().map(|(key, values)| (*key, values[value(values)])).collect();
+        let story = Story { title, settings, lines };
+        if !head.contains(&"in rss") {
+            let right = tell(&story, in_atom, &[]).await;
+            for leads in LEADS {
+                let steps = tell(&story, in_atom, leads).await;
+                assert_eq!(steps, right, "{title}, with {:?}, by {leads:?}", story.settings);
+            }
+        }
+        if !head.contains(&"in atom") {
+            tell(&story, rss, &[]).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn each_story_of_plain_posts_comes_out_as_it_is_written() {
     let stories = STORIES.map(|file| std::fs::read_to_string(format!("{FOLDER}{file}")).unwrap());
-    let stories = stories.iter().flat_map(|file| file.split("\n== ").skip(1));
-    let stories: Vec<&str> = stories.collect();
-    assert!(stories.len() > 70, "{}", stories.len());
-    let in_atom = |posts: &[Post]| atom(SITE, posts);
+    let stories: Vec<&str> = stories.iter().flat_map(|file| file.split("\n== ").skip(1)).collect();
+    assert!(stories.len() > 110, "{}", stories.len());
+    let only = std::env::var("TIDEGATE_STORY").unwrap_or_default();
     for story in stories {
         let (title, lines) = story.split_once('\n').unwrap();
         let lines: Vec<&str> = lines.lines().filter(|line| !line.is_empty()).collect();
-        let (key, values) = match lines[0].strip_prefix("with ") {
-            Some(said) => said.split_once(' ').unwrap_or((said, "")),
-            None => ("", ""),
-        };
-        let story = (title, &lines[usize::from(!key.is_empty())..]);
-        for value in values.split(' ') {
-            let right = tell(story, (key, value), in_atom, &[]).await;
-            for leads in LEADS {
-                let steps = tell(story, (key, value), in_atom, leads).await;
-                assert_eq!(steps, right, "{title}, with {key} {value}, by {leads:?}");
-            }
-            tell(story, (key, value), rss, &[]).await;
+        if title.contains(&only) {
+            tell_all(title, &lines).await;
         }
     }
 }

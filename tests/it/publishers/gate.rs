@@ -1,17 +1,16 @@
 //! The gateway's core in front of the publisher, polled as the gateway polls.
 
+use crate::support;
 use futures_util::FutureExt;
-use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{
-    BodyPrints, Change, Completeness, EndpointId, FeedDocument, FeedName, FeedOptions, FeedState,
-    IndexUpdate, Item, LedgerEntry, ReindexedItem, Snapshot, Tick, Time, VERSIONS_PER_DAY, Without,
+    BodyPrints, Change, Completeness, FeedDocument, IndexUpdate, Item, LedgerEntry, ReindexedItem,
+    Snapshot, Tick, Time, Without,
 };
 use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::{self, Observation, Verdict};
 use tidegate_judge::same_item;
-use tidegate_store::{Select, Store};
+use tidegate_store::Select;
 use xxhash_rust::xxh3::xxh3_128;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -20,9 +19,7 @@ const LOOKS_MOST: usize = 5;
 
 /// One feed in a store in memory.
 pub struct Gate {
-    store: Store,
-    feed: FeedName,
-    options: FeedOptions,
+    inner: support::Gate,
     same: u32,
     /// The document that was taken in last and is not held; whether it was full.
     last: Option<(u128, bool)>,
@@ -48,60 +45,33 @@ fn without() -> Without {
 
 impl Gate {
     pub fn new() -> Self {
-        let clock = Arc::new(ManualClock::at(Time::from_unix(0)));
-        let store =
-            Store::in_memory(Some(EndpointId::own("gate.example").unwrap()), clock).unwrap();
-        Self {
-            store,
-            feed: FeedName::new("news").unwrap(),
-            options: FeedOptions { without: without(), ..FeedOptions::default() },
-            same: 0,
-            last: None,
-        }
+        let mut inner = ready(support::Gate::new());
+        inner.options.without = without();
+        inner.url.clear();
+        Self { inner, same: 0, last: None }
     }
 
     pub fn snapshot(&self) -> Option<Snapshot> {
-        ready(self.store.snapshot(&self.feed)).unwrap()
-    }
-
-    pub fn state(&self) -> Option<FeedState> {
-        ready(self.store.state(&self.feed)).unwrap()
+        ready(self.inner.store.snapshot(&self.inner.feed)).unwrap()
     }
 
     /// The items of the reader view.
     pub fn reader(&self) -> Vec<Item> {
-        let view = ready(self.store.view(&self.feed, Select::Current)).unwrap();
+        let view = ready(self.inner.store.view(&self.inner.feed, Select::Current)).unwrap();
         view.map(|view| view.items).unwrap_or_default()
-    }
-
-    fn round<'a>(&'a self, snapshot: Option<&'a Snapshot>, now: Time) -> Observation<'a> {
-        Observation {
-            feed: &self.feed,
-            url: "",
-            endpoint: self.store.endpoint(),
-            options: &self.options,
-            snapshot,
-            now,
-            aged: now,
-            tombstones: tidegate_judge::record::TOMBSTONES_KEPT,
-            window: 30 * DAY,
-            versions_per_day: VERSIONS_PER_DAY,
-            items: tidegate_judge::record::ITEMS_KEPT,
-            archives: tidegate_judge::archive::Policy::default(),
-        }
     }
 
     /// What is decided over the items that are not settled, and those that the document asks for. Of the
     /// whole ledger the same must be decided.
     fn decided(
         &self,
-        now: Time,
         document: Option<&FeedDocument<'_>>,
         decide: impl Fn(&Observation<'_>) -> Verdict,
     ) -> Verdict {
         let whole = self.snapshot();
-        let mut verdict = decide(&self.round(whole.as_ref(), now));
-        let Some(reader) = ready(self.store.pin(&self.feed)).unwrap() else {
+        let gate = &self.inner;
+        let mut verdict = gate.with_round(whole.as_ref(), &decide);
+        let Some(reader) = ready(gate.store.pin(&gate.feed)).unwrap() else {
             // All items have keys from the beginning, however few there are.
             if let Some(change) = &mut verdict.change {
                 let keys = |known: &LedgerEntry| ReindexedItem {
@@ -117,17 +87,20 @@ impl Gate {
             }
             return verdict;
         };
-        let cutoff = Tick::at(now.minus(30 * DAY));
+        let cutoff = Tick::at(gate.now.minus(30 * DAY));
         let mut snapshot = ready(reader.unsettled(cutoff)).unwrap().unwrap();
         let read = |snapshot: &Snapshot, wanted| ready(reader.read_more(snapshot, wanted)).unwrap();
         if let Some(document) = document {
-            let wanted = record::ledger_query(&self.round(Some(&snapshot), now), &[document]);
+            let wanted =
+                gate.with_round(Some(&snapshot), |round| record::ledger_query(round, &[document]));
             snapshot = read(&snapshot, wanted).unwrap_or(snapshot);
         }
         for looks in 1..=LOOKS_MOST {
-            let round = self.round(Some(&snapshot), now);
-            let of_part = decide(&round);
-            let wanted = record::wanted_after(&round, &of_part, looks);
+            let (of_part, wanted) = gate.with_round(Some(&snapshot), |round| {
+                let of_part = decide(round);
+                let wanted = record::wanted_after(round, &of_part, looks);
+                (of_part, wanted)
+            });
             if let Some(more) = read(&snapshot, wanted) {
                 snapshot = more;
                 continue;
@@ -140,24 +113,23 @@ impl Gate {
 
     fn decide(
         &mut self,
-        now: Time,
         document: Option<&FeedDocument<'_>>,
         decide: impl Fn(&Observation<'_>) -> Verdict,
     ) -> Seen {
-        let mut verdict = self.decided(now, document, decide);
-        let change = verdict.change.take();
-        if let Some(change) = change.clone() {
-            ready(self.store.commit(change)).unwrap();
+        let verdict = self.decided(document, decide);
+        ready(self.inner.commit(&verdict));
+        if verdict.change.is_some() {
             self.same = 0;
         }
-        Seen { change, held: verdict.held, taken: None }
+        Seen { change: verdict.change, held: verdict.held, taken: None }
     }
 
     /// A poll that finds these bytes.
     pub fn poll(&mut self, bytes: &[u8], now: Time) -> Option<Seen> {
+        self.inner.now = now;
         let body = xxh3_128(bytes);
         if let Some((_, full)) = self.last.filter(|(last, _)| *last == body) {
-            return full.then(|| self.again(now)).flatten();
+            return full.then(|| self.again()).flatten();
         }
         let limits = Limits::default();
         let unread = Seen { change: None, held: None, taken: None };
@@ -168,17 +140,18 @@ impl Gate {
         let completeness = document.completeness.clone();
         let prints = BodyPrints { wire: body, body };
         let take_in = |round: &Observation<'_>| record::take_in(round, &document, prints).unwrap();
-        let seen = self.decide(now, Some(&document), take_in);
+        let seen = self.decide(Some(&document), take_in);
         let full = completeness == Completeness::Full;
         self.last = seen.held.is_none().then_some((body, full));
         Some(Seen { taken: Some(completeness), ..seen })
     }
 
     /// A poll that finds the document unchanged; as in the gateway only what is ripe is looked at.
-    fn again(&mut self, now: Time) -> Option<Seen> {
+    fn again(&mut self) -> Option<Seen> {
         self.same += 1;
-        let ripe = self.state()?.next_decision_at.is_some_and(|at| at <= now);
-        let same = self.same;
-        ripe.then(|| self.decide(now, None, |round| record::look_again(round, same).unwrap()))
+        let (now, same) = (self.inner.now, self.same);
+        let state = ready(self.inner.store.state(&self.inner.feed)).unwrap()?;
+        let ripe = state.next_decision_at.is_some_and(|at| at <= now);
+        ripe.then(|| self.decide(None, |round| record::look_again(round, same).unwrap()))
     }
 }

@@ -45,12 +45,10 @@ async fn a_publisher_that_keeps_no_updates_brings_no_conflicts() {
     let a = item(&gate, "x.a").await;
     assert_eq!((a.shared.winner.data.card.title.as_str(), a.sse091), ("at once", Some(true)));
     assert_eq!(a.shared.conflicts[0].data.card.title, "B");
-    gate.later(1);
-    let again = gate.take(&feed_091(&item_091(5, "at once", "", &[("A", 9)]))).await;
+    let again = gate.later(1).take(&feed_091(&item_091(5, "at once", "", &[("A", 9)]))).await;
     assert_eq!(kinds(&again), []);
     // An update that knows the winner ends it.
-    gate.later(1);
-    gate.take(&feed_091(&item_091(6, "both", "", &[("B", 20), ("A", 9)]))).await;
+    gate.later(1).take(&feed_091(&item_091(6, "both", "", &[("B", 20), ("A", 9)]))).await;
     let a = item(&gate, "x.a").await;
     assert_eq!((a.shared.conflicts.len(), a.sse091), (0, Some(false)));
 }
@@ -64,8 +62,7 @@ async fn what_was_made_here_is_edited_by_0_91() {
     let id = gate.known("urn:a").await.id.to_string();
     gate.later(1);
     let edited = item_091(2, "theirs", "", &[("JEO", 2)]).replace("x.a", &id);
-    let verdict = gate.take(&feed_091(&edited)).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
+    assert_eq!(kinds(&gate.take(&feed_091(&edited)).await), [EventKind::Updated]);
     let a = item(&gate, &id).await;
     assert_eq!((a.shared.conflicts.len(), a.sse091), (0, Some(false)));
 }
@@ -75,11 +72,9 @@ async fn what_was_made_here_is_edited_by_0_91() {
 async fn an_item_that_came_by_1_0_is_merged_by_1_0() {
     let mut gate = Gate::new().await;
     gate.take(&feed_091(&item_091(1, "one", "", &[("A", 1)]))).await;
-    gate.later(1);
-    gate.take(&shared(&[entry("a", "two", 2, &[(2, "B", 2), (1, "A", 1)])])).await;
+    gate.later(1).take(&shared(&[entry("a", "two", 2, &[(2, "B", 2), (1, "A", 1)])])).await;
     assert_eq!(item(&gate, "x.a").await.sse091, None);
-    gate.later(1);
-    gate.take(&feed_091(&item_091(3, "three", "", &[("A", 3)]))).await;
+    gate.later(1).take(&feed_091(&item_091(3, "three", "", &[("A", 3)]))).await;
     let a = item(&gate, "x.a").await;
     assert_eq!((a.shared.winner.data.card.title.as_str(), a.shared.conflicts.len()), ("three", 1));
 }
@@ -91,8 +86,7 @@ async fn a_conflict_without_details_is_a_mark() {
     let marked = " conflict=\"true\"";
     gate.take(&feed_091(&item_091(2, "marked", marked, &[("A", 2)]))).await;
     assert_eq!(item(&gate, "x.a").await.sse091, Some(true));
-    gate.later(1);
-    gate.take(&feed_091(&item_091(3, "resolved", "", &[("A", 3), ("A", 2)]))).await;
+    gate.later(1).take(&feed_091(&item_091(3, "resolved", "", &[("A", 3), ("A", 2)]))).await;
     assert_eq!(item(&gate, "x.a").await.sse091, Some(false));
     // A mark alone is news.
     gate.later(1);
@@ -164,11 +158,8 @@ async fn extensions_of_sync_stay_with_the_item() {
     let extras = item(&gate, "x.a").await.extras.unwrap();
     assert_eq!(extras.sync.attributes, [(None, "later".to_owned(), "1".to_owned())]);
     assert_eq!(extras.sync.elements, "<ext xmlns=\"urn:e\"/>");
-    gate.later(1);
-    let verdict = gate.take(&with(" later=\"2\"", "A", 1)).await;
-    assert_eq!(kinds(&verdict), [], "no version");
+    assert_eq!(kinds(&gate.later(1).take(&with(" later=\"2\"", "A", 1)).await), [], "no version");
     assert_eq!(item(&gate, "x.a").await.extras.unwrap().sync.attributes[0].2, "2");
-    gate.later(1);
-    gate.take(&with("", "A2", 2)).await;
+    gate.later(1).take(&with("", "A2", 2)).await;
     assert!(item(&gate, "x.a").await.extras.unwrap().sync.attributes.is_empty());
 }

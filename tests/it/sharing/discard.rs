@@ -80,8 +80,7 @@ async fn what_the_complete_feed_does_not_list_leaves_all_views() {
         assert_eq!(has, is_there, "{at}");
     }
     // Nothing more comes of it.
-    let verdict = missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await;
-    assert_eq!(kinds(&verdict), []);
+    assert_eq!(kinds(&missed(&mut gate, "s9", &["a", "b", "c", "d", "e"]).await), []);
     assert_eq!(gate.store_state().await.window_start, after.window_start);
 }
 
@@ -212,8 +211,7 @@ async fn one_that_lists_little_is_held_first() {
     let mut gate = following().await;
     missed(&mut gate, "s9", &["a"]).await;
     gate.decide(tidegate_core::model::Decision::Release).await;
-    let verdict = missed(&mut gate, "s9", &["a"]).await;
-    assert_eq!(kinds(&verdict), [EventKind::Discarded; 5]);
+    assert_eq!(kinds(&missed(&mut gate, "s9", &["a"]).await), [EventKind::Discarded; 5]);
 }
 
 /// What comes back is what its publisher says of it then, under the ids that it had.

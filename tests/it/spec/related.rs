@@ -1,7 +1,7 @@
 //! `sx:related` as the gateway writes it (SSE 1.0 section 2.3; READINGS 1, row 30).
 
-use super::support::{Gate, post};
-use tidegate_format::render::{self, Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
+use super::support::{Gate, addresses, page, post};
+use tidegate_format::render::{self, Addresses, Container, Dialect, Page, ViewKind};
 use tidegate_store::Select;
 use url::Url;
 
@@ -23,17 +23,8 @@ async fn links_to_related_feeds_are_absolute() {
     gate.posts(&[post(1), post(2)]).await;
     let view = gate.store.view(&gate.feed, Select::All).await.unwrap().unwrap();
     let addresses = Addresses {
-        keeps_new_feed_url: false,
-        reader: "https://gate.example/feeds/news".into(),
-        sync: "https://gate.example/feeds/news/sync".into(),
-        complete: "https://gate.example/feeds/news/complete".into(),
-        upstream: gate.url.clone(),
-        via: None,
-        sup: None,
-        hub: None,
-        absolute: false,
         aggregated: vec![("Other".into(), "https://gate.example/feeds/other/sync".into())],
-        cloud: None,
+        ..addresses("https://gate.example/feeds/news")
     };
     for container in [Container::Atom, Container::Rss, Container::Pox, Container::Json] {
         for dialect in [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091] {
@@ -41,16 +32,9 @@ async fn links_to_related_feeds_are_absolute() {
                 kind: ViewKind::Sync,
                 container,
                 dialect,
-                addresses: &addresses,
-                state: &view.state,
-                skeleton: &view.skeleton,
-                items: &view.items,
-                deleted: &[],
-                history: &HistoryPlace::default(),
                 since: view.state.tick,
                 until: view.state.tick,
-                expires: None,
-                window: None,
+                ..page(&view, &addresses)
             });
             let links = links(&text, container);
             let wanted = [&addresses.complete, &addresses.aggregated[0].1];

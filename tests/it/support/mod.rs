@@ -3,13 +3,16 @@
 pub mod document;
 pub mod gateways;
 pub mod nodes;
+mod post;
 pub mod process;
 pub mod publisher;
 pub mod shared_items;
 pub mod sharing;
 
+pub use post::{HOUR, Post, SITE, START, atom, post, rss};
+
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{
@@ -17,58 +20,12 @@ use tidegate_core::model::{
     Snapshot, SyncId, Time, VERSIONS_PER_DAY,
 };
 use tidegate_format::parse::{self, Limits};
-use tidegate_format::render::Addresses;
+use tidegate_format::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
 use tidegate_store::portable::{self, ExportRecord, ImportMessage};
-use tidegate_store::{Select, Store};
+use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
-
-/// 2026-01-01T00:00:00Z.
-pub const START: i64 = 1_767_225_600;
-pub const HOUR: i64 = 3600;
-
-/// An item as its publisher writes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Post {
-    pub id: String,
-    pub title: String,
-    pub link: String,
-    pub day: u32,
-    pub text: String,
-    pub extra: String,
-}
-
-/// A post of the given day; days run on from the start of 2026.
-pub fn post(day: u32) -> Post {
-    Post {
-        id: format!("http://publisher.example/2026/entry-of-day-{day}"),
-        title: format!("The story of day {day}"),
-        link: format!("http://publisher.example/2026/entry-of-day-{day}"),
-        day,
-        text: format!(
-            "What happened on day {day}, told at such length that it is a text of its own."
-        ),
-        extra: String::new(),
-    }
-}
-
-pub fn atom(site: &str, posts: &[Post]) -> String {
-    let mut xml = format!(
-        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>{site}</id>\
-         <link href=\"{site}\"/><updated>2026-01-01T00:00:00Z</updated>"
-    );
-    for p in posts {
-        let date = Time::from_unix(START + i64::from(p.day) * 24 * HOUR);
-        xml.push_str(&format!(
-            "<entry><id>{}</id><title>{}</title><link href=\"{}\"/><published>{date}</published>\
-             <updated>{date}</updated><content type=\"html\">&lt;p&gt;{}&lt;/p&gt;</content>{}</entry>",
-            p.id, p.title, p.link, p.text, p.extra
-        ));
-    }
-    xml.push_str("</feed>");
-    xml
-}
 
 /// What of `all` a landing tries: one in `every`. `.ci/long properties` sets `TIDEGATE_ALL` and tries each.
 pub fn sample<T>(all: impl IntoIterator<Item = T>, every: usize) -> Vec<T> {
@@ -91,8 +48,6 @@ impl Dice {
     }
 }
 
-pub const SITE: &str = "http://publisher.example/";
-
 /// The addresses of a feed's views.
 pub fn addresses(feed: &str) -> Addresses {
     Addresses {
@@ -107,6 +62,26 @@ pub fn addresses(feed: &str) -> Addresses {
         absolute: false,
         aggregated: Vec::new(),
         cloud: None,
+    }
+}
+
+/// Everything of a view, as its publisher writes it, without bounds.
+pub fn page<'a>(view: &'a View, addresses: &'a Addresses) -> Page<'a> {
+    static ALONE: LazyLock<HistoryPlace> = LazyLock::new(HistoryPlace::default);
+    Page {
+        kind: ViewKind::Complete,
+        container: Container::of(view.state.format),
+        dialect: Dialect::Sse,
+        addresses,
+        state: &view.state,
+        skeleton: &view.skeleton,
+        items: &view.items,
+        deleted: &[],
+        history: &ALONE,
+        since: None,
+        until: None,
+        expires: None,
+        window: None,
     }
 }
 
@@ -157,8 +132,10 @@ impl Gate {
         }
     }
 
-    pub fn later(&mut self, hours: i64) {
+    /// Lets time pass before what comes next.
+    pub fn later(&mut self, hours: i64) -> &mut Self {
         self.now = self.now.plus(Duration::from_secs((hours * HOUR).unsigned_abs()));
+        self
     }
 
     /// What the wall clock shows.

@@ -1,13 +1,13 @@
 //! Views in every container and dialect, read back: the same items, histories and words.
 
 use super::{Compared, page_addresses};
-use crate::support::shared_items;
+use crate::support::{page, shared_items};
 use tidegate_core::model::{Markup, Shared, Version};
 use tidegate_core::xml;
 use tidegate_core::xml::html::plain_text;
 use tidegate_core::xml::ns::ATOM;
 use tidegate_format::parse::{self, Limits};
-use tidegate_format::render::{self, Container, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_format::render::{self, Container, Dialect, Page};
 use tidegate_store::View;
 use url::Url;
 
@@ -99,19 +99,12 @@ pub fn compare(window: &View, all: &mut Compared) {
     let own = Container::of(window.state.format);
     let rendered = |container, dialect| {
         render::document(&Page {
-            kind: ViewKind::Complete,
             container,
             dialect,
-            addresses: &addresses,
-            state: &window.state,
-            skeleton: &window.skeleton,
             items,
-            deleted: &[],
-            history: &HistoryPlace::default(),
             since: window.state.window_start,
             until: window.state.tick,
-            expires: None,
-            window: None,
+            ..page(window, &addresses)
         })
     };
     let wanted: Vec<_> = items.iter().map(|item| bare(&item.shared.winner)).collect();

@@ -16,7 +16,7 @@ use tidegate_core::model::{
     Time, VERSIONS_PER_DAY,
 };
 use tidegate_format::parse::{self, Limits};
-use tidegate_format::render::{self, Addresses, Dialect, HistoryPlace, Page, ViewKind};
+use tidegate_format::render::{self, Addresses, Page, ViewKind};
 use tidegate_replay::{self as replay, DocumentOutcome, DocumentReport, ReplayTarget, Series};
 use tidegate_store::{Select, Store, View};
 
@@ -207,19 +207,11 @@ fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion], upstream: &str) -
     let addresses = Addresses { upstream: upstream.to_owned(), ..page_addresses() };
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
-        container: render::Container::of(view.state.format),
-        window: None,
         kind,
-        dialect: Dialect::Sse,
-        addresses: &addresses,
-        state: &view.state,
-        skeleton: &view.skeleton,
-        items: &view.items,
         deleted,
-        history: &HistoryPlace::default(),
         since: view.state.window_start.filter(|_| sync),
         until: view.state.tick.filter(|_| sync),
-        expires: None,
+        ..support::page(view, &addresses)
     })
 }
 

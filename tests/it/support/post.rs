@@ -1,0 +1,82 @@
+//! What a publisher writes, in Atom or RSS.
+
+use tidegate_core::model::Time;
+
+/// 2026-01-01T00:00:00Z.
+pub const START: i64 = 1_767_225_600;
+pub const HOUR: i64 = 3600;
+
+/// The publisher's site.
+pub const SITE: &str = "http://publisher.example/";
+
+/// An item as its publisher writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Post {
+    pub id: String,
+    pub title: String,
+    pub link: String,
+    pub day: u32,
+    pub text: String,
+    pub extra: String,
+}
+
+impl Post {
+    /// The same post with another text.
+    pub fn edited(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.text);
+        self
+    }
+
+    pub fn date(&self) -> Time {
+        Time::from_unix(START + i64::from(self.day) * 24 * HOUR)
+    }
+}
+
+/// A post of the given day; days run on from the start of 2026.
+pub fn post(day: u32) -> Post {
+    Post {
+        id: format!("http://publisher.example/2026/entry-of-day-{day}"),
+        title: format!("The story of day {day}"),
+        link: format!("http://publisher.example/2026/entry-of-day-{day}"),
+        day,
+        text: format!(
+            "What happened on day {day}, told at such length that it is a text of its own."
+        ),
+        extra: String::new(),
+    }
+}
+
+pub fn atom(site: &str, posts: &[Post]) -> String {
+    let mut xml = format!(
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>{site}</id>\
+         <link href=\"{site}\"/><updated>2026-01-01T00:00:00Z</updated>"
+    );
+    for p in posts {
+        let date = p.date();
+        xml.push_str(&format!(
+            "<entry><id>{}</id><title>{}</title><link href=\"{}\"/><published>{date}</published>\
+             <updated>{date}</updated><content type=\"html\">&lt;p&gt;{}&lt;/p&gt;</content>{}</entry>",
+            p.id, p.title, p.link, p.text, p.extra
+        ));
+    }
+    xml.push_str("</feed>");
+    xml
+}
+
+/// A document in RSS.
+pub fn rss(posts: &[Post]) -> String {
+    let mut xml = format!(
+        "<rss version=\"2.0\"><channel><title>News</title><link>{SITE}</link>\
+         <description>All of it</description>"
+    );
+    for p in posts {
+        let date = p.date().rfc822();
+        xml.push_str(&format!(
+            "<item><guid isPermaLink=\"false\">{}</guid><title>{}</title><link>{}</link>\
+             <pubDate>{date}</pubDate><description>&lt;p&gt;{}&lt;/p&gt;</description>{}</item>",
+            p.id, p.title, p.link, p.text, p.extra
+        ));
+    }
+    xml.push_str("</channel></rss>");
+    xml
+}
