@@ -114,6 +114,11 @@ fn mended(feed: &FeedDocument<'_>) {
     let again = parse::document(&text, None, &Limits::default()).unwrap();
     assert_eq!(again.completeness, Completeness::Full);
     assert_eq!(again.entries.len(), feed.entries.len());
+    for (one, other) in again.entries.iter().zip(&feed.entries) {
+        assert_eq!((&one.markup, one.fields()), (&other.markup, other.fields()));
+        assert_eq!(one.native_id, other.native_id);
+    }
+    assert_eq!(again.skeleton.text, feed.skeleton.text);
 }
 
 /// Nothing in memory has to be waited for.

@@ -9,13 +9,10 @@
 mod access;
 mod aging;
 mod announced;
-mod api;
 mod backfill;
-mod deltas;
 mod formats;
 mod hub;
 mod incarnations;
-mod local;
 mod moves;
 mod past;
 mod probes;

@@ -1,13 +1,148 @@
 //! Every kind of secret that an operator can give, and a walk over everything that the gateway says to
 //! everybody and to the operator: no page, document, answer, log, metric or export shows one in clear.
 
-use crate::private::{ANN, Gate, NAME, publisher, reader, with_form};
-use crate::support::process::TOKEN;
+use crate::support::gateways::Paper;
+use crate::support::process::{Process, TOKEN};
+use crate::support::{self, post};
+use reqwest::Client;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::process::Stdio;
 use std::time::Duration;
 
 /// Stands in every secret.
 const HUSH: &str = "hush-41c7";
+/// The token of a reader.
+const ANN: &str = "0123456789abcdef0123456789abcdef";
+/// The name of the private feed; nothing else has these words.
+const NAME: &str = "zebra-diary";
+/// The most addresses that a walk may find.
+const WALK_LIMIT: usize = 3_000;
+
+struct Gate {
+    /// It ends with this.
+    _process: Process,
+    folder: tempfile::TempDir,
+    public: String,
+    client: Client,
+}
+
+fn document(title: &str) -> String {
+    let posts: Vec<_> = (1..=3).map(post).collect();
+    let text = support::atom("https://publisher.example/", &posts);
+    let head = text.find("<title>").unwrap();
+    let end = text.find("</title>").unwrap();
+    format!("{}<title>{title}{}", &text[..head], &text[end..])
+}
+
+async fn publisher(title: &str) -> String {
+    Paper::start("application/atom+xml", &document(title)).await.url
+}
+
+fn configuration(urls: [&str; 2], readers: &str) -> String {
+    let [open, closed] = urls;
+    format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\npath = \"data\"\n\
+         [polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
+         [websub]\nprivate_callbacks = true\n[[feed]]\nname = \"open\"\nurl = \"{open}\"\n\
+         [[feed]]\nname = \"{NAME}\"\nurl = \"{closed}\"\nprivate = true\n{readers}"
+    )
+}
+
+pub fn reader(token: &str) -> String {
+    format!("[[reader]]\nname = \"ann\"\ntoken = \"{token}\"\nfeeds = [\"{NAME}\", \"open\"]\n")
+}
+
+fn write(folder: &Path, text: &str) {
+    std::fs::write(folder.join("t.toml"), text).unwrap();
+}
+
+impl Gate {
+    /// Signs in as the operator, and answers the cookie.
+    async fn sign_in(&self) -> String {
+        let form = self.client.post(format!("{}/session", self.public));
+        let form = form.header("origin", &self.public);
+        let signed = with_form(form, &[("token", TOKEN), ("to", "/")]).send().await.unwrap();
+        let cookie = signed.headers()["set-cookie"].to_str().unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    /// Starts a gateway, which logs everything.
+    async fn start(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.toml"), text).unwrap();
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let environment = [("TIDEGATE_LOG", OsStr::new("debug"))];
+        let arguments = ["-c", "t.toml"].map(OsStr::new);
+        let process =
+            Process::start_in(folder.path(), &arguments, &environment, Stdio::from(log)).await;
+        for feed in ["open", NAME] {
+            process.poll(feed).await;
+        }
+        let (public, client) = (process.address.clone(), process.client.clone());
+        Self { _process: process, folder, public, client }
+    }
+
+    /// Asks what it knows of and whatever that leads to; `ask` answers what is said at a path.
+    async fn walk(
+        &self,
+        mut known: Vec<String>,
+        mut ask: impl AsyncFnMut(&str) -> Vec<String>,
+    ) -> usize {
+        let mut at = 0;
+        while let Some(path) = known.get(at).cloned() {
+            at += 1;
+            assert!(at < WALK_LIMIT, "the walk has an end: {known:?}");
+            for said in ask(&path).await {
+                for found in addresses(&said, &self.public) {
+                    let found = found.split('#').next().unwrap_or_default().to_owned();
+                    if found.starts_with('/') && found != "/events" && !known.contains(&found) {
+                        known.push(found);
+                    }
+                }
+            }
+        }
+        at
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+}
+
+/// A form, as a browser sends it.
+fn with_form<K: AsRef<str>, V: AsRef<str>>(
+    request: reqwest::RequestBuilder,
+    pairs: &[(K, V)],
+) -> reqwest::RequestBuilder {
+    let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    request.header("content-type", "application/x-www-form-urlencoded").body(body)
+}
+
+/// The addresses of this gateway that a text names, as paths.
+fn addresses(text: &str, base: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (start, skip) in [(base, base.len()), (" href=\"/", 7), (" href='/", 7)] {
+        for (at, _) in text.match_indices(start) {
+            let rest = &text[at + skip..];
+            let end = rest.find(['"', '\'', '<', '>', ' ', ')', '\\', ';']).unwrap_or(rest.len());
+            found.push(rest[..end].replace("&amp;", "&"));
+        }
+    }
+    found
+}
+
+fn document(title: &str) -> String {
+    let posts: Vec<_> = (1..=3).map(post).collect();
+    let text = support::atom("https://publisher.example/", &posts);
+    let head = text.find("<title>").unwrap();
+    let end = text.find("</title>").unwrap();
+    format!("{}<title>{title}{}", &text[..head], &text[end..])
+}
+
+async fn publisher(title: &str) -> String {
+    Paper::start("application/atom+xml", &document(title)).await.url
+}
 
 /// What has none of the words; `path` says whose it is.
 fn assert_quiet(path: &str, said: &str) {
@@ -20,7 +155,8 @@ fn assert_quiet(path: &str, said: &str) {
 
 /// Two feeds of the file with every kind of secret, and one behind a proxy that is not there.
 fn configuration(open: &str, closed: &str, hook: &str) -> String {
-    let readers = reader(ANN);
+    let readers =
+        format!("[[reader]]\nname = \"ann\"\ntoken = \"{ANN}\"\nfeeds = [\"{NAME}\", \"open\"]\n");
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\npath = \"data\"\n\
          [polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
@@ -129,6 +265,9 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
             let is_own = is_operator && path.starts_with("/api/");
             let said = if is_own { said.replace(&format!("?key={HUSH}"), "") } else { said };
             assert_quiet(path, &said);
+            // Whoever is not told of a private feed does not learn of it.
+            let is_named = is_operator || path.contains(NAME);
+            assert!(is_named || !said.contains(NAME), "{path} names a private feed");
             let session = cookie.split('=').nth(1).unwrap();
             assert!(!said.contains(session), "{path} says who is signed in");
             all.push(said);

@@ -117,23 +117,6 @@ async fn a_restart_keeps_the_subscription() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_private_hub_is_refused() {
-    let hub = Hub::start().await;
-    let polling = "[polling]\nallow_private = [\"127.0.0.1:{port}\"]\nhost_spacing = \"0s\"\n\
-         min_interval = \"365d\"\nmax_interval = \"365d\"\n";
-    let mut stage = Stage::with(Format::Atom10, "", polling).await;
-    publishes(&stage, &[&hub], &posts(1..=5));
-    stage.poll().await;
-    let said = until(&stage, |hub| {
-        hub["words"].as_str().is_some_and(|words| words.contains("loopback address"))
-    })
-    .await;
-    assert_eq!(said["state"], "waiting");
-    assert_eq!(hub.requests(), 0);
-    stage.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hub_that_is_not_named_any_more_is_left() {
     let hub = Hub::start().await;
     let (mut stage, request) = subscribed(&hub, "").await;

@@ -1,13 +1,11 @@
 //! A gateway that is carried elsewhere: what a copy says to clients that are ahead of it.
 
-use crate::e2e::support::{FEED, Format, Stage, Subscriber, on_disk, posts};
-use crate::support::gateways;
+use crate::e2e::support::{FEED, Format, Stage, Subscriber, described, on_disk, posts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate::app::{ConfigSource, export, import};
 use tidegate_config::Overrides;
-use tidegate_core::model::FeedName;
 
 const SITE: &str = "http://gateway.example";
 
@@ -45,7 +43,11 @@ async fn changes(stage: &Stage, after: &str) -> (u16, Vec<String>) {
     let status = answer.status().as_u16();
     let text = answer.text().await.unwrap();
     let lines = text.lines().filter(|_| status == 200);
-    let lines = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let lines = lines.map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        described::check_named("ChangeLine", &line);
+        line
+    });
     let kinds = lines.flat_map(|line| line["changes"].as_array().unwrap().clone());
     (status, kinds.map(|change| change["kind"].as_str().unwrap().to_owned()).collect())
 }
@@ -74,12 +76,6 @@ async fn tag(stage: &Stage) -> String {
 async fn delta(stage: &Stage, tag: &str) -> u16 {
     let asked = stage.net.get(&format!("{SITE}/feeds/{FEED}")).header("a-im", "feed");
     asked.header("if-none-match", tag).send().await.unwrap().status().as_u16()
-}
-
-/// Waits until the SUP document of the last five minutes lists this update.
-async fn announced(stage: &Stage, until: &str) {
-    let (update, address) = (until.replace(':', "-"), format!("{SITE}/sup.json?seconds=300"));
-    gateways::until(until, async || stage.net.text(&address).await.contains(&update)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,26 +121,5 @@ async fn who_is_ahead_of_a_copy_is_reset() {
     let mut newcomer = Subscriber::new(&stage.net, FEED, true);
     newcomer.consume().await;
     assert_eq!(follower.known(), newcomer.known());
-    stage.stop().await;
-}
-
-/// A consumer of SUP documents hears of every feed that begins anew, also of one that never changes.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sup_documents_list_the_feeds_of_a_copy() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Rss20, "", &on_disk(folder.path())).await;
-    stage.posts(&posts(1..=4)).await;
-    stage.restart_after(|| write(folder.path())).await;
-    stage.later(Duration::from_secs(3600));
-    let clock = stage.clock();
-    stage
-        .restart_after(|| {
-            std::fs::remove_dir_all(folder.path().join("data")).unwrap();
-            bring_in(clock, folder.path());
-        })
-        .await;
-    let until =
-        stage.gateway().store().state(&FeedName::new(FEED).unwrap()).await.unwrap().unwrap().tick;
-    announced(&stage, &until.unwrap().to_string()).await;
     stage.stop().await;
 }

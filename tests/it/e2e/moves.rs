@@ -1,6 +1,6 @@
 //! Holds that operators decide about, and what is missing until it is decided.
 
-use crate::e2e::support::{Format, Post, Stage, on_disk, post, posts};
+use crate::e2e::support::{Format, Stage, posts};
 use serde_json::json;
 
 /// The decision is stored, though no poll follows.
@@ -17,35 +17,6 @@ async fn a_hold_of_a_paused_feed_is_released() {
     let (status, told) = stage.admin("POST", "/feeds/news/hold", release).await;
     assert_eq!((status, &told["hold"]["decision"]), (200, &json!("release")), "{told}");
     stage.stop().await;
-}
-
-/// Posts of which those after the eighth wait for the end of a hold: their address is that of the first,
-/// which is missing.
-fn doubtful(days: std::ops::RangeInclusive<u32>) -> Vec<Post> {
-    let mut posts = posts(days);
-    for p in posts.iter_mut().filter(|p| p.day > 8) {
-        p.link = post(1).link;
-    }
-    posts
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_seen_while_held_outlives_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Atom10, "", &on_disk(folder.path())).await;
-    stage.posts(&posts(1..=8)).await;
-    stage.hours(1);
-    assert!(stage.posts(&doubtful(8..=10)).await.held.is_some());
-    stage.restart().await;
-    let mut next = doubtful(8..=10);
-    next.retain(|p| p.day != 9);
-    assert!(stage.posts(&next).await.held.is_some());
-    let release = Some(json!({ "action": "release" }));
-    let (code, status) = stage.admin("POST", "/feeds/news/hold", release).await;
-    assert_eq!((code, &status["hold"]), (200, &json!(null)), "{status}");
-    stage.poll().await;
-    assert!(stage.subscriber.living().contains(&"Post 9".to_owned()));
-    stage.end().await;
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Missing items whose own addresses are asked.
 
-use crate::e2e::support::{Answer, Format, Post, Stage, Step, on_disk, posts};
-use serde_json::Value;
+use crate::e2e::support::{Answer, Format, Post, Stage, Step, posts};
 
 const ASKING: &str = "probe = true";
 
@@ -47,13 +46,6 @@ async fn reason(stage: &Stage) -> String {
     stage.status().await["events"][0]["reason"].as_str().unwrap().to_owned()
 }
 
-/// What the gateway says of the only missing item.
-async fn missing(stage: &Stage) -> Value {
-    let status = stage.status().await;
-    assert_eq!(status["pending"].as_array().unwrap().len(), 1, "{status}");
-    status["pending"][0].clone()
-}
-
 /// A feed with credentials is asked for with them, and its pages without.
 #[tokio::test]
 async fn pages_get_no_credentials() {
@@ -89,51 +81,5 @@ async fn a_page_that_is_gone_confirms_a_deletion_at_once() {
     // It comes back as what it was.
     let all = linked(&stage, 1..=8, &[]);
     assert_eq!(stage.posts(&all).await.events, "undeleted 1");
-    stage.end().await;
-}
-
-#[tokio::test]
-async fn a_page_that_leads_inside_meets_the_guard() {
-    let feed = "probe = true\nurl = \"http://localhost:{port}/feed\"";
-    let polling = "[polling]\nallow_private = [\"localhost:{port}\"]\nhost_spacing = \"0s\"\n\
-                   min_interval = \"365d\"\nmax_interval = \"365d\"\n";
-    let mut stage = Stage::with(Format::Rss20, feed, polling).await;
-    has_pages(&stage, 1..=8);
-    let local = |days: &[u32]| -> Vec<Post> {
-        let posts = linked(&stage, 1..=8, days).into_iter();
-        posts.map(|p| Post { link: p.link.replace("127.0.0.1", "localhost"), ..p }).collect()
-    };
-    let (all, most) = (local(&[]), local(&[5]));
-    stage.posts(&all).await;
-    stage.hours(1);
-    // Port 80 of this machine is nobody's feed; only the one that is listed may be asked.
-    stage.publisher.set(&page(5), Answer::redirect(302, "http://localhost/admin"));
-    assert_eq!(stage.posts(&most).await.events, "");
-    let item = missing(&stage).await;
-    let silence = item["probe"]["silence"].as_str().unwrap();
-    assert!(silence.contains("localhost has a loopback address"), "{silence}");
-    stage.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_does_not_ask_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage::with(Format::Rss20, ASKING, &on_disk(folder.path())).await;
-    has_pages(&stage, 1..=8);
-    let (all, most) = (linked(&stage, 1..=8, &[]), linked(&stage, 1..=8, &[5]));
-    stage.posts(&all).await;
-    stage.hours(1);
-    stage.posts(&most).await;
-    let asked = stage.publisher.pages_asked();
-    assert_eq!(asked.len(), 3, "{asked:?}");
-    let before = missing(&stage).await;
-    stage.restart().await;
-    stage.poll().await;
-    assert_eq!(missing(&stage).await["probe"], before["probe"]);
-    assert_eq!(stage.publisher.pages_asked(), asked);
-    // And what it said then still counts.
-    let events: Vec<_> = stage.polls(5, 6).await.into_iter().map(|s| s.events).collect();
-    assert_eq!(events.concat(), "retired 1");
-    assert!(!stage.subscriber.item("Post 5").1);
     stage.end().await;
 }

@@ -1,6 +1,6 @@
 //! Restarts, configuration and administration.
 
-use crate::e2e::support::{Answer, FEED, Format, Stage, Subscriber, on_disk, post, posts};
+use crate::e2e::support::{Answer, FEED, Format, Stage, Subscriber, on_disk, posts};
 use serde_json::json;
 use tidegate_core::model::FeedName;
 
@@ -122,40 +122,4 @@ async fn a_feed_that_was_purged_begins_anew_and_its_subscribers_notice() {
     assert_eq!(subscriber.resets, 1);
     assert_eq!(subscriber.living(), ["Post 4", "Post 5", "Post 6"]);
     stage.stop().await;
-}
-
-/// How much of a publisher's restlessness makes versions is the operator's to say.
-#[tokio::test]
-async fn the_cap_on_versions_and_what_is_ignored_are_as_configured() {
-    let ignore = "ignore = [\"category\", { field = \"description\", pattern = \"Read by .*\" }]\n";
-    let tables = "[publish]\nversions_per_day = 2\n";
-    let mut stage = Stage::with(Format::Rss20, ignore, tables).await;
-    stage.compares_payloads = false;
-    let mut all = posts(1..=5);
-    let mut told = Vec::new();
-    let edits = [
-        ("", "few"),
-        ("", "many"),
-        ("", "all"),
-        ("1", "all"),
-        ("2", "all"),
-        ("3", "all"),
-        ("4", "all"),
-    ];
-    for (edit, who) in edits {
-        all[0] = post(5).edited(&format!("What came to pass. {edit} Read by {who}"));
-        all[0].extra = format!("<category>{who}</category>");
-        told.push(stage.posts(&all).await.events);
-        if who == "many" {
-            let status = stage.status().await;
-            let why = status["why"].as_str().unwrap();
-            assert!(why.contains("1 rewritten in nothing that a reader would see"), "{why}");
-            assert_eq!(status["no_news"].as_array().unwrap().len(), 1, "{status}");
-        }
-        stage.hours(1);
-    }
-    // The third is told once as a change without a version.
-    assert_eq!(told, ["created 5", "", "", "updated 1", "updated 1", "updated 1", ""]);
-    assert_eq!(stage.subscriber.item("Post 5").0, 3);
-    stage.end().await;
 }
