@@ -4,7 +4,7 @@
 use crate::support::gateways::{self, Paper};
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::HashSet;
-use tidegate_core::model::{Decision, Deletions, EventKind, ItemStatus, SyncId};
+use tidegate_core::model::{Deletions, EventKind, ItemStatus, SyncId};
 use tidegate_store::Select;
 
 /// Items that the publisher lists at a time.
@@ -106,29 +106,6 @@ async fn what_left_comes_back_as_itself() {
     assert_eq!((again.id, again.updates.value()), (left.id, left.updates.value() + 1));
 }
 
-#[tokio::test]
-async fn what_left_comes_back_under_an_id_that_it_had_before() {
-    let mut gate = Gate::new().await;
-    gate.items = KEPT;
-    for day in LISTED..=30 {
-        // The first post gets another id after a while, and has slid off when it would leave.
-        let posts = listed(day).into_iter().map(|post| match post.day {
-            5 if day > 7 => Post { id: "urn:renamed".to_owned(), ..post },
-            _ => post,
-        });
-        publish(&mut gate, posts.collect()).await;
-    }
-    for name in ["urn:renamed", &post(5).id] {
-        let found = gate.store.stubs(&gate.feed, &[name.to_owned()]).await.unwrap();
-        assert_eq!(found.len(), 1, "{name}");
-    }
-    let left = stub(&gate, 5).await.unwrap();
-    let mut posts = listed(30);
-    posts.push(post(5));
-    assert_eq!(kinds(&publish(&mut gate, posts).await), [EventKind::Rekeyed, EventKind::Returned]);
-    assert_eq!(gate.known(&left.published_id).await.id, left.id);
-}
-
 /// A publisher who withdraws everything that slides off leaves no more than one who forgets it.
 #[tokio::test]
 async fn tombstones_leave_where_nothing_else_may() {
@@ -160,14 +137,6 @@ async fn no_sync_id_is_given_out_twice() {
     }
     assert_eq!(ids.len(), 50);
     assert_eq!(gate.store_state().await.sync_ids_issued, 50);
-}
-
-#[tokio::test]
-async fn an_older_document_brings_nothing_back_that_left() {
-    let mut gate = after(40).await;
-    let taken = gate.backfill(&atom(SITE, &[post(3)]), &[]).await;
-    assert_eq!((taken.taken, taken.known), (0, 1));
-    assert!(stub(&gate, 3).await.is_some());
 }
 
 /// Subscribers have what only archives have here: they learn that it was deleted.
@@ -215,66 +184,6 @@ async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
 }
 
 #[tokio::test]
-async fn what_left_and_was_deleted_can_be_there_again() {
-    let mut gate = after(40).await;
-    let left = stub(&gate, 3).await.unwrap();
-    gate.later(24).take(&saying(&listed(40), [3])).await;
-    let mut posts = listed(40);
-    posts.push(post(3));
-    assert_eq!(kinds(&publish(&mut gate, posts.clone()).await), [EventKind::Undeleted]);
-    let known = gate.known(&left.published_id).await;
-    assert_eq!((&known.id, &known.title), (&left.id, &post(3).title));
-    assert_eq!((known.standing, known.updates.value()), (ItemStatus::Current, 3));
-    assert_eq!(gate.reader().await.last().unwrap().1, "The story of day 3");
-    // What it says is known again: the next change is told as one of what changed.
-    posts[5].text = "It was another story altogether, as it turned out.".to_owned();
-    let verdict = publish(&mut gate, posts).await;
-    assert_eq!(kinds(&verdict), [EventKind::Updated]);
-    assert_eq!(verdict.events()[0].reason, "changed: content");
-}
-
-/// An entry that is there is there, whatever else the document says of it.
-#[tokio::test]
-async fn a_document_that_lists_what_it_says_was_deleted_brings_it_back() {
-    let mut gate = after(40).await;
-    let left = stub(&gate, 3).await.unwrap();
-    let mut posts = listed(40);
-    posts.push(post(3));
-    gate.later(24);
-    assert_eq!(kinds(&gate.take(&saying(&posts, [3])).await), [EventKind::Returned]);
-    assert_eq!(gate.known(&left.published_id).await.standing, ItemStatus::Current);
-}
-
-#[tokio::test]
-async fn what_left_is_not_deleted_where_nothing_is_or_by_a_part_of_a_document() {
-    let whole = saying(&listed(40), [3]);
-    let part = whole.replace("</feed>", "<entry><id>");
-    for (deletions, text) in [(Deletions::Off, whole), (Deletions::default(), part)] {
-        let mut gate = after(40).await;
-        let left = stub(&gate, 3).await;
-        gate.options.deletions = deletions;
-        gate.later(24);
-        assert_eq!(kinds(&gate.take(&text).await), []);
-        assert_eq!(stub(&gate, 3).await, left);
-    }
-}
-
-#[tokio::test]
-async fn what_left_is_not_deleted_by_a_document_that_is_held() {
-    let mut gate = after(40).await;
-    let left = stub(&gate, 3).await;
-    let few = saying(&listed(40)[..1], [3]);
-    let verdict = gate.later(24).take(&few).await;
-    assert!(verdict.held.is_some_and(|why| why.starts_with("shrunken")));
-    assert_eq!(stub(&gate, 3).await, left);
-    gate.decide(Decision::Release).await;
-    gate.later(1);
-    let events = kinds(&gate.take(&few).await);
-    assert_eq!(events.iter().filter(|kind| **kind == EventKind::Deleted).count(), 1, "{events:?}");
-    assert_eq!(stub(&gate, 3).await, None);
-}
-
-#[tokio::test]
 async fn the_operator_deletes_what_left() {
     let mut gate = after(40).await;
     let left = stub(&gate, 1).await.unwrap();
@@ -301,15 +210,6 @@ async fn the_text_of_what_left_can_be_redacted() {
     let mut posts = listed(40);
     posts.push(post(3));
     assert_eq!(kinds(&publish(&mut gate, posts).await), []);
-}
-
-#[tokio::test]
-async fn what_was_there_before_the_limit_leaves_without_a_poll() {
-    let mut gate = after(KEPT as u32).await;
-    gate.items = 10;
-    assert!(gate.later(24).age().await.change.is_some());
-    assert_eq!(gate.snapshot().await.known.len(), 10);
-    assert!(gate.age().await.change.is_none());
 }
 
 /// Over HTTP: a publisher whose documents turn over wholly brings more than the feed keeps.

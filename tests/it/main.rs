@@ -34,7 +34,6 @@ mod parse_formats;
 mod parse_hostile;
 mod publishers;
 mod pull;
-mod redaction;
 mod secrets;
 mod sharing;
 mod sharing_chain;

@@ -2,7 +2,7 @@
 //! where a peer still has it.
 
 use crate::support::sharing::*;
-use crate::support::{Gate, Post, kinds, post};
+use crate::support::{Gate, kinds};
 use std::time::Duration;
 use tidegate_core::model::{EventKind, ItemStatus, LedgerEntry, SyncId};
 use tidegate_format::parse::{self, Limits};
@@ -44,26 +44,6 @@ async fn a_zombie_of_a_peer_stays_gone() {
     let back = entry("b", "B again", 3, &[(3, "JEO", 9), (2, "JEO", 5), (1, "REO", 1)]);
     assert_eq!(kinds(&gate.take(&shared(&[back, a])).await), [EventKind::Undeleted]);
     assert_eq!(item(&gate, "x.b").await.shared.winner.updates.value(), 3);
-}
-
-/// What a publisher lists again long after it was deleted comes back as itself.
-#[tokio::test]
-async fn what_was_purged_comes_back_as_itself() {
-    let mut gate = Gate::new().await;
-    gate.options.deletions = tidegate_core::model::Deletions::Eager;
-    let posts: Vec<Post> = (1..=8).rev().map(post).collect();
-    gate.posts(&posts).await;
-    let id = gate.known(&post(4).id).await.id;
-    gate.later(24);
-    let fewer: Vec<Post> = (1..=8).rev().filter(|day| *day != 4).map(post).collect();
-    assert_eq!(kinds(&gate.posts(&fewer).await), [EventKind::Deleted]);
-    gate.tombstones = 31 * DAY;
-    gate.later(24 * 40).age().await;
-    assert_eq!((gate.store_state().await.tombstones, stubs(&gate, &post(4).id).await), (0, 1));
-    gate.later(24);
-    assert_eq!(kinds(&gate.posts(&posts).await), [EventKind::Undeleted]);
-    let known = gate.known(&post(4).id).await;
-    assert_eq!((known.id, known.updates.value()), (id, 3));
 }
 
 /// A feed that shares a list of two of its items at a time, and keeps three: the items that left.

@@ -6,7 +6,6 @@ Disk and memory must not follow the number of items that ever were, and the comp
 What leaves, who was away and what comes back are `tests/it/evicted.rs`. Exit status 1 where that is not so.
 """
 
-import argparse
 import pathlib
 import subprocess
 import sys
@@ -40,14 +39,8 @@ def size(folder):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--total", type=int, default=300_000)
-    arguments.add_argument("--items", type=int, default=20_000)
-    arguments.add_argument("--listed", type=int, default=5_000)
     # The engine frees what was replaced on disk in the background, as between two polls.
-    arguments.add_argument("--pause", type=float, default=10)
-    given = arguments.parse_args()
+    given = stage.given("bin", total=300_000, items=20_000, listed=5_000, pause=10.0)
 
     site, faults = stage.Site(), []
     settings = (

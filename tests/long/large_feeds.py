@@ -6,7 +6,6 @@ The gateway must stay alive, keep to its memory and let go of it, and serve a sm
 Exit status 1 where it does not.
 """
 
-import argparse
 import asyncio
 import pathlib
 import sys
@@ -27,11 +26,7 @@ CHANGED = 3
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--feeds", type=int, default=10)
-    arguments.add_argument("--minutes", type=float, default=15)
-    given = arguments.parse_args()
+    given = stage.given("bin", feeds=10, minutes=15.0)
 
     site, faults = stage.Site(), []
     names = [f"large-{n}" for n in range(given.feeds)]

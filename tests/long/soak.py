@@ -6,7 +6,6 @@ Each feed changes once a minute: an entry comes, the oldest goes, one is edited.
 reader was not served, or where resident memory ends above the limit.
 """
 
-import argparse
 import asyncio
 import pathlib
 import random
@@ -88,12 +87,7 @@ async def soak(given, site, gateway, names, faults, seen):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--feeds", type=int, default=200)
-    arguments.add_argument("--clients", type=int, default=50)
-    arguments.add_argument("--minutes", type=float, default=60)
-    given = arguments.parse_args()
+    given = stage.given("bin", feeds=200, clients=50, minutes=60.0)
 
     site, faults, seen = stage.Site(), [], []
     names = [f"feed-{n}" for n in range(given.feeds)]

@@ -4,11 +4,10 @@ they are called and answer. Standard library only. The programs beside it import
     PROGRAM --bin PATH/TO/tidegate --browser PATH/TO/chromium --out FOLDER
 """
 
-import argparse
 import pathlib
 
 import stage
-from stage import TOKEN, WAIT, status  # noqa: F401  for the programs beside it
+from stage import TOKEN, WAIT, given, status  # noqa: F401  for the programs beside it
 
 # Written by whatever hostile markup runs.
 MARK = "hostile-ran"
@@ -51,12 +50,3 @@ class Gateway(stage.Gateway):
 
     def poll(self):
         return super().poll("harbour")
-
-
-def given():
-    """What the program was called with."""
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--browser", required=True)
-    arguments.add_argument("--out", required=True, type=pathlib.Path)
-    return arguments.parse_args()

@@ -17,7 +17,6 @@ in there are found, and how long after the fact deletions come out, in hours of 
 Exit status 1 where a bound of BOUNDS is missed.
 """
 
-import argparse
 import collections
 import datetime
 import importlib.util
@@ -25,6 +24,8 @@ import json
 import os
 import subprocess
 import sys
+
+import stage
 
 # The lines to hold: figure, whether it must be at least or at most the bound, the bound.
 BOUNDS = (
@@ -170,12 +171,7 @@ def percent(part, whole):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--corpus", required=True)
-    arguments.add_argument("--score", required=True)
-    arguments.add_argument("--injected")
-    given = arguments.parse_args()
+    given = stage.given("bin", "corpus", "score", injected=None)
 
     figures = official(given.score, given.bin, given.corpus)
     score = load(given.score)

@@ -7,7 +7,6 @@ line of a `text` block of commands. Lines that begin with `cargo` or start a gat
 ended after seconds. What an installed gateway is told runs in installed_run.py.
 """
 
-import argparse
 import os
 import pathlib
 import re
@@ -179,9 +178,7 @@ def publish(gateway, site, folder):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--bin", required=True)
-    program = str(pathlib.Path(arguments.parse_args().bin).resolve())
+    program = str(stage.given("bin").bin)
     count = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

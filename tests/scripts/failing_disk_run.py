@@ -1,6 +1,5 @@
 """Watches a gateway while its disk fills or fails. See failing_disk.sh."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -292,15 +291,7 @@ def filling(program, disk):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--disk")
-    parser.add_argument("--faults", default="write,sync,lose")
-    options = parser.parse_args()
-    if not pathlib.Path(options.bin).exists():
-        sys.exit(f"there is no {options.bin}; build it, or name another with TIDEGATE_BIN")
+    options = stage.given("bin", "shim", "work", disk=None, faults="write,sync,lose")
     jobs = [lambda: failing(
         options.bin, folder, pathlib.Path(options.shim), options.faults.split(",")
     )]

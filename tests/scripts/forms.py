@@ -374,7 +374,7 @@ def walk(gateway, browser, origin, out, look):
 
 
 def main():
-    call = given()
+    call = given("bin", "browser", "out")
     free_the_pipe()
     origin = Publisher.open()
     feed = 'local = true\ntitle = "Notices of the harbour"\n'

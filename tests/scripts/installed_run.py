@@ -6,7 +6,6 @@ its own user. Needs root, and mount and network namespaces of its own (`unshare 
 What it writes to lies in memory, in the place of the machine's own folders.
 """
 
-import argparse
 import contextlib
 import fcntl
 import os
@@ -160,9 +159,7 @@ def check(token):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--bin", required=True)
-    program = str(pathlib.Path(arguments.parse_args().bin).resolve())
+    program = str(stage.given("bin").bin)
     bring_up_loopback()
     in_memory("/etc", keeps=True)
     UNIT.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,5 @@
 """Compares what a running gateway tells on /metrics with the alerts, the dashboard and their documentation."""
 
-import argparse
 import contextlib
 import json
 import pathlib
@@ -176,10 +175,7 @@ def of_document(metrics, document):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", required=True)
-    parser.add_argument("--promtool", required=True)
-    given = parser.parse_args()
+    given = stage.given("bin", "promtool")
     document = DOCUMENT.read_text()
     metrics, faults = of_running_gateway(given.bin, given.promtool)
     names = told(metrics)

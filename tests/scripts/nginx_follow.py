@@ -5,7 +5,6 @@
 Exit status 1 where a change is missed, or the site is told another address than the client's.
 """
 
-import argparse
 import json
 import pathlib
 import random
@@ -148,11 +147,7 @@ def pass_on(given, folder):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--nginx", required=True)
-    arguments.add_argument("--rounds", type=int, default=15)
-    given = arguments.parse_args()
+    given = stage.given("bin", "nginx", rounds=15)
     faults = []
     for look in (follow_sup, pass_on):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,5 @@
 """Runs schemathesis against a gateway in front of a small publisher."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -80,10 +79,7 @@ def narrowed(document, ids):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    parser.add_argument("--phases", default="examples,coverage,fuzzing", help="what schemathesis does")
-    options = parser.parse_args()
+    options = stage.given("bin", phases="examples,coverage,fuzzing")
     site = stage.Site()
     with tempfile.TemporaryDirectory() as folder:
         host = site.base.removeprefix("http://")

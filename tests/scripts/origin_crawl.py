@@ -5,7 +5,6 @@
 Exit status 1 where something is not as it should be.
 """
 
-import argparse
 import gzip
 import json
 import pathlib
@@ -230,11 +229,8 @@ def run(given, folder):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--nginx", required=True)
     with tempfile.TemporaryDirectory() as folder:
-        return stage.status(list(run(arguments.parse_args(), pathlib.Path(folder))))
+        return stage.status(list(run(stage.given("bin", "nginx"), pathlib.Path(folder))))
 
 
 sys.exit(main())

@@ -7,7 +7,6 @@ the user and with the settings of deploy/Dockerfile, and the image is not too la
 Needs the rights of root, and openssl. Exit status 1 with what is wrong.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -142,10 +141,7 @@ def served(image, known, unknown, faults):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("--bin", "--folder"):
-        arguments.add_argument(name, required=True, type=pathlib.Path)
-    given = arguments.parse_args()
+    given = stage.given("bin", "folder")
     faults = []
     image = Image(given.folder, given.bin.resolve())
     if image.size > LIMIT:

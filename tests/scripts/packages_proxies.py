@@ -6,7 +6,6 @@ is, and let events through as they come.
 An empty path leaves that proxy out.
 """
 
-import argparse
 import http.client
 import pathlib
 import ssl
@@ -101,10 +100,7 @@ def check(name, start, program, folder, given):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("--bin", "--nginx", "--caddy"):
-        arguments.add_argument(name, required=True)
-    given = arguments.parse_args()
+    given = stage.given("bin", "nginx", "caddy")
     faults, tried = [], []
     with tempfile.TemporaryDirectory() as folder:
         for name, start, program in [

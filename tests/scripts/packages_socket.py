@@ -4,7 +4,6 @@ restart, and says no to what it cannot use.
     packages_socket.py --bin PATH/TO/tidegate
 """
 
-import argparse
 import os
 import pathlib
 import socket
@@ -29,9 +28,7 @@ def ask(port):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--bin", required=True)
-    program = str(pathlib.Path(arguments.parse_args().bin).resolve())
+    program = str(stage.given("bin").bin)
     for name in [name for name in os.environ if name.startswith("TIDEGATE_")]:
         del os.environ[name]
     with tempfile.TemporaryDirectory() as folder:

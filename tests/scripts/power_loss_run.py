@@ -1,7 +1,6 @@
 """Loads a gateway, makes images of what a loss of power at some moment may leave, and opens each with the program. See
 power_loss.sh."""
 
-import argparse
 import concurrent.futures
 import ctypes
 import hashlib
@@ -366,18 +365,10 @@ def one_load(options, name, is_swallowed=False):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    parser.add_argument("--shim", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--loads", default="small")
-    parser.add_argument("--kinds", default="unsynced,random")
-    parser.add_argument("--images", type=int, default=12, help="of each kind under each load")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--swallowed", action="store_true", help="the control: syncs are swallowed, and it must be noticed")
-    options = parser.parse_args()
-    if not pathlib.Path(options.bin).exists():
-        sys.exit(f"there is no {options.bin}; build it, or name another with TIDEGATE_BIN")
+    # Images are of each kind under each load. The control swallows syncs, which must be noticed.
+    options = stage.given(
+        "bin", "shim", "work", loads="small", kinds="unsynced,random", images=12, seed=1, swallowed=False,
+    )
     loads = options.loads.split(",")
     try:
         if options.swallowed:

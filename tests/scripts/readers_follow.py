@@ -7,7 +7,6 @@ round showed must be there, once: behind the gateway none may be missing, and no
 than where the reader follows the publisher itself. Exit status 1 where that does not hold.
 """
 
-import argparse
 import collections
 import email
 import email.policy
@@ -220,13 +219,9 @@ def compare(name, feed, direct, behind):
 
 
 def main():
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--bin", required=True)
-    arguments.add_argument("--rounds", type=int, default=30)
-    arguments.add_argument("--keep", type=pathlib.Path, help="where what readers keep is left")
-    given = arguments.parse_args()
+    given = stage.given("bin", rounds=30, keep=None)
 
-    root = given.keep or pathlib.Path(tempfile.mkdtemp())
+    root = pathlib.Path(given.keep or tempfile.mkdtemp())
     feeds = [Feed("atom", 14), Feed("rss", 41)]
     site = stage.Site()
 

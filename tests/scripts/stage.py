@@ -1,6 +1,7 @@
 """What the scripts that watch a running gateway have in common: a publisher that serves what it is
 given, and the gateway in front of it. Standard library only."""
 
+import argparse
 import contextlib
 import hashlib
 import http.server
@@ -19,6 +20,22 @@ import urllib.request
 TOKEN = "a-token-for-the-scripts"
 # How long anything may take, in seconds.
 WAIT = 60
+
+
+def given(*needed, **usual):
+    """What the script was called with: options that it needs, `bin` among them, and others with their usual values. Paths
+    are whole."""
+    arguments = argparse.ArgumentParser()
+    for name in needed:
+        is_path = name in ("bin", "shim", "work", "disk", "out", "folder")
+        arguments.add_argument(f"--{name}", required=True, type=lambda it, at=is_path: pathlib.Path(it).resolve() if at else it)
+    for name, value in usual.items():
+        how = {"action": "store_true"} if value is False else {"type": type(value or ""), "default": value}
+        arguments.add_argument(f"--{name}", **how)
+    call = arguments.parse_args()
+    if not call.bin.exists():
+        sys.exit(f"there is no {call.bin}; build it, or name another with TIDEGATE_BIN")
+    return call
 
 
 def free_port(address="127.0.0.1"):

@@ -18,32 +18,6 @@ async fn id_of(gate: &Gate, day: u32) -> SyncId {
 }
 
 #[tokio::test]
-async fn what_went_with_others_is_deleted_and_comes_again() {
-    let mut gate = Gate::new().await;
-    gate.posts(&window()).await;
-    gate.later(1).posts(&without(&[4, 7, 10])).await;
-    gate.later(2);
-    assert_eq!(kinds(&gate.same().await), [Retired; 3]);
-    let retired = gate.wall();
-    gate.later(1);
-    let (id, before) = (id_of(&gate, 7).await, gate.store_state().await);
-    let verdict = gate.delete_missing(&id).await.unwrap().unwrap();
-    assert_eq!(kinds(&verdict), [Deleted]);
-    let event = &verdict.events()[0];
-    assert_eq!(event.reason, format!("deleted by the operator: it is retired since {retired}"));
-    let after = gate.store_state().await;
-    assert!(event.tick == after.tick && after.tick > before.tick, "{:?}", after.tick);
-    assert_eq!((after.tombstones, after.living, after.current), (1, 11, 9));
-    assert_eq!(gate.delete_missing(&id).await, Ok(None), "nothing is done twice");
-
-    gate.later(1);
-    assert_eq!(kinds(&gate.same().await), []);
-    assert_eq!(kinds(&gate.later(1).posts(&without(&[10])).await), [Undeleted, Returned]);
-    let known = gate.known(&post(7).id).await;
-    assert!(known.id == id && !known.is_deleted() && known.updates.value() == 3, "{known:?}");
-}
-
-#[tokio::test]
 async fn what_waits_is_deleted_at_once() {
     let mut gate = Gate::new().await;
     // The wall clock is ahead of the running time, by which absences age.

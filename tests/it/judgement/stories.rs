@@ -5,13 +5,19 @@
 use super::probe::answer;
 use crate::support::{Gate, Post, SITE, atom, kinds, post, rss};
 use std::collections::BTreeMap;
-use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing};
+use std::time::Duration;
+use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing, Time};
 use tidegate_judge::record::{Redaction, Verdict};
-use tidegate_store::Select;
+use tidegate_store::{PastSelect, Select};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/judgement/");
-const STORIES: [&str; 4] =
-    ["stories.txt", "held_stories.txt", "identity_stories.txt", "hole_stories.txt"];
+const STORIES: [&str; 5] = [
+    "stories.txt",
+    "held_stories.txt",
+    "identity_stories.txt",
+    "hole_stories.txt",
+    "gone_stories.txt",
+];
 const YEAR: i64 = 365 * 86_400;
 /// How far the wall clock is ahead at each poll; beyond the last one it stays.
 const LEADS: [&[i64]; 5] = [
@@ -244,6 +250,9 @@ fn set(gate: &mut Gate, key: &str, value: &str) {
         ("probe", _) => gate.options.probe = Probing::All,
         ("versions", number) => gate.versions_per_day = number.parse().unwrap(),
         ("items", number) => gate.items = number.parse().unwrap(),
+        ("tombstones", days) => {
+            gate.tombstones = Duration::from_secs(days.parse::<u64>().unwrap() * 86_400);
+        }
         ("deletions", "safe") => gate.options.deletions = Deletions::Safe,
         ("deletions", "eager") => gate.options.deletions = Deletions::Eager,
         ("deletions", "off") => gate.options.deletions = Deletions::Off,
@@ -312,6 +321,29 @@ impl Said {
     }
 }
 
+/// Everything that the store answers of the feed, as text.
+pub async fn everything(gate: &Gate) -> String {
+    let (store, feed) = (&gate.store, &gate.feed);
+    let snapshot = store.snapshot(feed).await.unwrap().unwrap();
+    let mut all = format!("{snapshot:?} {:?}", store.events(feed, 500).await.unwrap());
+    for select in [Select::Current, Select::All] {
+        all.push_str(&format!("{:?}", store.view(feed, select).await.unwrap()));
+    }
+    for known in &snapshot.known {
+        for note in store.versions(feed, &known.id, 500).await.unwrap() {
+            let version = store.version(feed, &known.id, note.updates).await.unwrap();
+            all.push_str(&format!("{note:?} {version:?}"));
+        }
+    }
+    for hours in 0..60 {
+        let at = Time::from_unix(gate.now.unix() - hours * 3600);
+        for select in [PastSelect::Current, PastSelect::All] {
+            all.push_str(&format!("{:?}", store.past(feed, select, at).await.unwrap()));
+        }
+    }
+    all
+}
+
 /// The published ids of the reader view.
 async fn shown_ids(gate: &Gate) -> Vec<String> {
     gate.reader().await.into_iter().map(|(id, _)| id).collect()
@@ -334,6 +366,12 @@ async fn check(gate: &Gate, expected: &str, told: &Said, ids: &[String], what: &
         } else if let Some(words) = said.strip_prefix("said ") {
             let is_said = told.reasons.iter().any(|reason| reason.contains(words));
             assert!(is_said, "{what}: {:?}", told.reasons);
+        } else if let Some(left) = said.strip_suffix(" left") {
+            let evictions = gate.store_state().await.evictions;
+            assert_eq!(evictions.count, left.parse::<u64>().unwrap(), "{what}");
+        } else if said == "no secret" {
+            let all = everything(gate).await;
+            assert!(!all.contains("secret"), "{what}: {all}");
         } else if said == "doubted" {
             assert!(told.is_doubted, "{what}");
         } else if said == "same ids" {
@@ -432,7 +470,7 @@ async fn tell_all(title: &str, lines: &[&str]) {
 async fn each_story_of_plain_posts_comes_out_as_it_is_written() {
     let stories = STORIES.map(|file| std::fs::read_to_string(format!("{FOLDER}{file}")).unwrap());
     let stories: Vec<&str> = stories.iter().flat_map(|file| file.split("\n== ").skip(1)).collect();
-    assert!(stories.len() > 110, "{}", stories.len());
+    assert!(stories.len() > 130, "{}", stories.len());
     let only = std::env::var("TIDEGATE_STORY").unwrap_or_default();
     for story in stories {
         let (title, lines) = story.split_once('\n').unwrap();
