@@ -182,12 +182,7 @@ fn addresses() -> Addresses {
         complete: "https://gate.example/feeds/light/complete".into(),
         upstream: "https://light.example/feed".into(),
         via: Some("https://light.example/feed".into()),
-        sup: None,
-        hub: None,
-        keeps_new_feed_url: false,
-        absolute: false,
-        aggregated: Vec::new(),
-        cloud: None,
+        ..Addresses::default()
     }
 }
 

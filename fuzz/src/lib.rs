@@ -114,11 +114,6 @@ fn mended(feed: &FeedDocument<'_>) {
     let again = parse::document(&text, None, &Limits::default()).unwrap();
     assert_eq!(again.completeness, Completeness::Full);
     assert_eq!(again.entries.len(), feed.entries.len());
-    for (one, other) in again.entries.iter().zip(&feed.entries) {
-        assert_eq!((&one.markup, one.fields()), (&other.markup, other.fields()));
-        assert_eq!(one.native_id, other.native_id);
-    }
-    assert_eq!(again.skeleton.text, feed.skeleton.text);
 }
 
 /// Nothing in memory has to be waited for.
@@ -170,17 +165,12 @@ fn taken(feed: &FeedDocument<'_>) {
     assert!(shown == once.len() || shares && shown <= feed.entries.len());
     let at = |view: &str| format!("https://gate.example/feeds/news{view}");
     let addresses = Addresses {
-        keeps_new_feed_url: false,
         reader: at(""),
         sync: at("/sync"),
         complete: at("/complete"),
         upstream: "https://publisher.example/feed?a=1&b=2".to_owned(),
         via: Some("https://publisher.example/feed?a=1&b=2".to_owned()),
-        sup: None,
-        hub: None,
-        absolute: false,
-        aggregated: Vec::new(),
-        cloud: None,
+        ..Addresses::default()
     };
     let own = Container::of(view.state.format);
     for (kind, container, dialect) in [

@@ -4,7 +4,7 @@
 use crate::support::gateways::{self, Paper};
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use std::collections::HashSet;
-use tidegate_core::model::{Deletions, EventKind, ItemStatus, SyncId};
+use tidegate_core::model::{EventKind, ItemStatus, SyncId};
 use tidegate_store::Select;
 
 /// Items that the publisher lists at a time.
@@ -106,6 +106,30 @@ async fn what_left_comes_back_as_itself() {
     assert_eq!((again.id, again.updates.value()), (left.id, left.updates.value() + 1));
 }
 
+#[tokio::test]
+async fn what_left_comes_back_under_an_id_that_it_had_before() {
+    let mut gate = Gate::new().await;
+    gate.items = KEPT;
+    for day in LISTED..=30 {
+        // The first post gets another id after a while, and has slid off when it would leave.
+        let posts = listed(day).into_iter().map(|post| match post.day {
+            5 if day > 7 => Post { id: "urn:renamed".to_owned(), ..post },
+            _ => post,
+        });
+        publish(&mut gate, posts.collect()).await;
+    }
+    for name in ["urn:renamed", &post(5).id] {
+        let found = gate.store.stubs(&gate.feed, &[name.to_owned()]).await.unwrap();
+        assert_eq!(found.len(), 1, "{name}");
+    }
+    let left = stub(&gate, 5).await.unwrap();
+    let mut posts = listed(30);
+    posts.push(post(5));
+    let verdict = publish(&mut gate, posts).await;
+    assert_eq!(kinds(&verdict), [EventKind::Rekeyed, EventKind::Returned]);
+    assert_eq!(gate.known(&left.published_id).await.id, left.id);
+}
+
 /// A publisher who withdraws everything that slides off leaves no more than one who forgets it.
 #[tokio::test]
 async fn tombstones_leave_where_nothing_else_may() {
@@ -183,6 +207,18 @@ async fn what_left_and_is_said_to_be_deleted_comes_back_as_a_tombstone() {
     assert_eq!(stub(&gate, 3).await, Some(again));
 }
 
+/// An entry that is there is there, whatever else the document says of it.
+#[tokio::test]
+async fn a_document_that_lists_what_it_says_was_deleted_brings_it_back() {
+    let mut gate = after(40).await;
+    let left = stub(&gate, 3).await.unwrap();
+    let mut posts = listed(40);
+    posts.push(post(3));
+    gate.later(24);
+    assert_eq!(kinds(&gate.take(&saying(&posts, [3])).await), [EventKind::Returned]);
+    assert_eq!(gate.known(&left.published_id).await.standing, ItemStatus::Current);
+}
+
 #[tokio::test]
 async fn the_operator_deletes_what_left() {
     let mut gate = after(40).await;
@@ -210,6 +246,16 @@ async fn the_text_of_what_left_can_be_redacted() {
     let mut posts = listed(40);
     posts.push(post(3));
     assert_eq!(kinds(&publish(&mut gate, posts).await), []);
+}
+
+#[tokio::test]
+async fn what_was_there_before_the_limit_leaves_without_a_poll() {
+    let mut gate = after(KEPT as u32).await;
+    gate.items = 10;
+    gate.later(24);
+    assert!(gate.age().await.change.is_some());
+    assert_eq!(gate.snapshot().await.known.len(), 10);
+    assert!(gate.age().await.change.is_none());
 }
 
 /// Over HTTP: a publisher whose documents turn over wholly brings more than the feed keeps.

@@ -4,13 +4,14 @@
 #[path = "../../fuzz/src/lib.rs"]
 pub mod targets;
 
+use crate::support::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// How many mutations a target gets, where `TIDEGATE_FUZZ` does not say.
 const MUTATIONS: u64 = 2000;
 /// How often one input is mutated.
-const MOST_AT_ONCE: u64 = 4;
+const MOST_AT_ONCE: usize = 4;
 /// The largest input that is mutated, in bytes.
 const LARGEST: usize = 32 << 10;
 /// How much of a failing input is shown, in bytes.
@@ -40,43 +41,36 @@ fn unescaped(token: &str) -> Vec<u8> {
     bytes
 }
 
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit.max(1) as u64).unwrap()
-    }
-
-    fn range(&mut self, length: usize) -> std::ops::Range<usize> {
-        let start = self.below(length + 1);
-        let most = (length - start).min(1 << self.below(10));
-        start..start + self.below(most + 1)
-    }
+fn below(dice: &mut Dice, limit: usize) -> usize {
+    usize::try_from(dice.roll(limit.max(1) as u64)).unwrap()
 }
 
-fn mutate(chance: &mut Chance, input: &mut Vec<u8>, other: &[u8], tokens: &[Vec<u8>]) {
-    let range = chance.range(input.len());
-    match chance.below(7) {
+fn stretch(dice: &mut Dice, length: usize) -> std::ops::Range<usize> {
+    let start = below(dice, length + 1);
+    let most = (length - start).min(1 << below(dice, 10));
+    start..start + below(dice, most + 1)
+}
+
+fn mutate(dice: &mut Dice, input: &mut Vec<u8>, other: &[u8], tokens: &[Vec<u8>]) {
+    let range = stretch(dice, input.len());
+    match below(dice, 7) {
         0 => drop(input.drain(range)),
         1 => {
             let copy = input[range.clone()].to_vec();
             input.splice(range.end..range.end, copy);
         }
         2 => {
-            let token = &tokens[chance.below(tokens.len())];
+            let token = &tokens[below(dice, tokens.len())];
             input.splice(range.start..range.start, token.iter().copied());
         }
         3 => {
-            let piece = other[chance.range(other.len())].to_vec();
+            let piece = other[stretch(dice, other.len())].to_vec();
             input.splice(range, piece);
         }
         4 => input.truncate(range.start),
         5 => input[range].reverse(),
         _ => {
-            let bit = 1 << chance.below(8);
+            let bit = 1 << below(dice, 8);
             input[range].iter_mut().take(1).for_each(|byte| *byte ^= bit);
         }
     }
@@ -129,12 +123,12 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
     };
     seeds.iter().for_each(|seed| check(seed));
     let tokens = tokens();
-    let mut chance = Chance(0x9E37_79B9_7F4A_7C15 ^ salt);
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ salt);
     for _ in 0..mutations {
-        let mut input = seeds[chance.below(seeds.len())].clone();
-        let other = &seeds[chance.below(seeds.len())];
-        for _ in 0..=chance.below(MOST_AT_ONCE as usize) {
-            mutate(&mut chance, &mut input, other, &tokens);
+        let mut input = seeds[below(&mut dice, seeds.len())].clone();
+        let other = &seeds[below(&mut dice, seeds.len())];
+        for _ in 0..=below(&mut dice, MOST_AT_ONCE) {
+            mutate(&mut dice, &mut input, other, &tokens);
         }
         check(&input);
     }

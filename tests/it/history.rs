@@ -172,7 +172,7 @@ impl World {
         };
         let before = titles(&self.site.text(READER).await);
         let older = self.publisher.older();
-        assert_eq!(self.site.gate.backfill(&older).await.taken, 3);
+        assert_eq!(self.site.gate.backfill(&older, &[]).await.taken, 3);
         assert_eq!(titles(&self.site.text(READER).await), before);
     }
 

@@ -27,36 +27,6 @@ struct Gate {
     client: Client,
 }
 
-fn document(title: &str) -> String {
-    let posts: Vec<_> = (1..=3).map(post).collect();
-    let text = support::atom("https://publisher.example/", &posts);
-    let head = text.find("<title>").unwrap();
-    let end = text.find("</title>").unwrap();
-    format!("{}<title>{title}{}", &text[..head], &text[end..])
-}
-
-async fn publisher(title: &str) -> String {
-    Paper::start("application/atom+xml", &document(title)).await.url
-}
-
-fn configuration(urls: [&str; 2], readers: &str) -> String {
-    let [open, closed] = urls;
-    format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\nadmin_token = \"{TOKEN}\"\n[store]\npath = \"data\"\n\
-         [polling]\nallow_private = true\nhost_spacing = \"0s\"\n\
-         [websub]\nprivate_callbacks = true\n[[feed]]\nname = \"open\"\nurl = \"{open}\"\n\
-         [[feed]]\nname = \"{NAME}\"\nurl = \"{closed}\"\nprivate = true\n{readers}"
-    )
-}
-
-pub fn reader(token: &str) -> String {
-    format!("[[reader]]\nname = \"ann\"\ntoken = \"{token}\"\nfeeds = [\"{NAME}\", \"open\"]\n")
-}
-
-fn write(folder: &Path, text: &str) {
-    std::fs::write(folder.join("t.toml"), text).unwrap();
-}
-
 impl Gate {
     /// Signs in as the operator, and answers the cookie.
     async fn sign_in(&self) -> String {

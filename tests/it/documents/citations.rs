@@ -4,7 +4,9 @@
 
 use super::read;
 use crate::walls::sources;
+use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 /// Names that cite a section of a document, and the document.
 const DOCUMENTS: [(&str, &str); 3] = [
@@ -13,117 +15,70 @@ const DOCUMENTS: [(&str, &str); 3] = [
     ("STORE", "docs/design/store.md"),
 ];
 /// Names of what is not in the repository.
-const ELSEWHERE: [&str; 3] = ["DESIGN", "FACTS", "LANGUAGE"];
-/// What a row is cited by.
-const ROWS: &str = "READINGS";
-/// Where documents are that are cited by their path.
-const FOLDER: &str = "docs/";
+static ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| regex(r"\b(DESIGN|FACTS|LANGUAGE)\b"));
+/// A section of the readings, and its rows if any are named.
+static ROWS: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"\bREADINGS (\d+)(?:[, ]*rows? (\d+(?:(?: and | to |, )\d+)*))?"));
+/// Where a section of a document is named.
+static SECTION: LazyLock<Regex> = LazyLock::new(|| regex(r#"\b(CONTRACT|JUDGEMENT|STORE), "?"#));
+/// A document that is cited by its path.
+static PATH: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"(?:^|[^A-Za-z0-9/])(docs/[A-Za-z0-9/._-]*\.md)\b"));
+/// Where lines meet, with the sign of a comment: citations may be broken.
+static BREAK: LazyLock<Regex> = LazyLock::new(|| regex(r"\s*\n\s*(?://[/!]?)?\s*"));
 
-/// The numbers of the rows of each section of the readings.
-type Rows = BTreeMap<u32, BTreeSet<u32>>;
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).unwrap()
+}
 
-/// The rows of the tables below headings `## 1. …`, by what stands in their first column.
-fn rows(readings: &str) -> Rows {
-    let mut rows = Rows::new();
-    let mut section = 0;
-    for line in readings.lines() {
-        if let Some(heading) = line.strip_prefix("## ") {
-            section = number(heading).map_or(0, |(found, _)| found);
-            rows.entry(section).or_default();
-        }
-        let first = line.strip_prefix("| ").and_then(number);
-        if let Some((row, _)) = first.filter(|(_, rest)| rest.starts_with(" |")) {
-            assert!(rows.entry(section).or_default().insert(row), "row {row} stands twice");
+/// The rows of the tables below headings `## 1. …`, as "1, row 2", and the sections, as "1".
+fn rows(readings: &str) -> BTreeSet<String> {
+    let (mut rows, mut section) = (BTreeSet::new(), "");
+    for found in regex(r"(?m)^## (\d*)|^\| (\d+) \|").captures_iter(readings) {
+        if let Some(row) = found.get(2).map(|row| format!("{section}, row {}", row.as_str())) {
+            assert!(rows.insert(row), "a row stands twice: {}", &found[0]);
+        } else {
+            section = found.get(1).unwrap().as_str();
+            rows.insert(section.to_owned());
         }
     }
     rows
 }
 
 /// The headings of a document, without their signs.
-fn headings(text: &str) -> BTreeSet<String> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix('#'));
+fn headings(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.starts_with('#'));
     lines.map(|line| line.trim_start_matches('#').trim().to_owned()).collect()
 }
 
-/// The text of a source file as one line, without the signs of comments: citations may be broken.
-fn flat(text: &str) -> String {
-    let bare = |line: &str| {
-        let line = line.trim_start();
-        let comment = ["///", "//!", "//"].iter().find_map(|sign| line.strip_prefix(sign));
-        comment.unwrap_or(line).trim().to_owned()
-    };
-    text.lines().map(bare).collect::<Vec<_>>().join(" ")
-}
-
-/// The number at the start of a text, and what follows it.
-fn number(text: &str) -> Option<(u32, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, &text[end..]))
-}
-
-/// What follows each occurrence of a word that stands alone.
-fn after<'t>(text: &'t str, word: &str) -> Vec<&'t str> {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let alone = |at: &usize| {
-        !text[..*at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
-    };
-    let found = text.match_indices(word).map(|(at, _)| at).filter(alone);
-    found.map(|at| &text[at + word.len()..]).collect()
-}
-
-/// What a file cites that is not there, in words.
+/// What a file cites that is not there.
 fn unresolved(
     text: &str,
-    rows: &Rows,
-    headings: &BTreeMap<&str, BTreeSet<String>>,
+    rows: &BTreeSet<String>,
+    headings: &BTreeMap<&str, Vec<String>>,
     is_there: impl Fn(&str) -> bool,
 ) -> Vec<String> {
-    let text = flat(text);
-    let mut found = Vec::new();
-    for word in ELSEWHERE {
-        if !after(&text, word).is_empty() {
-            found.push(format!("{word} is no document of the repository"));
+    let flat = BREAK.replace_all(text, " ");
+    let mut wrong: Vec<_> =
+        ELSEWHERE.find_iter(&flat).map(|word| word.as_str().to_owned()).collect();
+    for cited in ROWS.captures_iter(&flat) {
+        let numbers = cited.get(2).map_or("", |numbers| numbers.as_str());
+        let numbers = numbers.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
+        let mut places = vec![cited[1].to_owned()];
+        places.extend(numbers.map(|number| format!("{}, row {number}", &cited[1])));
+        wrong.extend(places.into_iter().filter(|place| !rows.contains(place)));
+    }
+    for cited in SECTION.captures_iter(&flat) {
+        let section = &flat[cited.get(0).unwrap().end()..];
+        // What is cited in code of its own is an address or a command, which the section has.
+        let is_known = |heading: &String| section.starts_with(heading);
+        if !section.starts_with('`') && !headings[&cited[1]].iter().any(is_known) {
+            wrong.push(cited[1].to_owned() + ", " + section.get(..30).unwrap_or(section));
         }
     }
-    for rest in after(&text, ROWS) {
-        let Some((section, rest)) = rest.strip_prefix(' ').and_then(number) else { continue };
-        let Some(known) = rows.get(&section) else {
-            found.push(format!("{ROWS} has no section {section}"));
-            continue;
-        };
-        let rest = rest.trim_start_matches([',', ' ']);
-        let rest = rest.strip_prefix("rows ").or_else(|| rest.strip_prefix("row "));
-        let mut next = rest.and_then(number);
-        while let Some((row, rest)) = next {
-            if !known.contains(&row) {
-                found.push(format!("{ROWS} {section} has no row {row}"));
-            }
-            let more = [" and ", " to ", ", "].iter().find_map(|sign| rest.strip_prefix(sign));
-            next = more.and_then(number);
-        }
-    }
-    for (word, headings) in headings {
-        for rest in after(&text, word) {
-            let Some(cited) = rest.strip_prefix(", ") else { continue };
-            let cited = cited.trim_start_matches(['"', '`']);
-            // What is cited in code of its own is an address or a command, which the section has.
-            let is_code = rest.starts_with(", `");
-            if !is_code && !headings.iter().any(|heading| cited.starts_with(heading.as_str())) {
-                let cited: String = cited.chars().take(30).collect();
-                found.push(format!("{word} has no section {cited:?}"));
-            }
-        }
-    }
-    for (at, _) in text.match_indices(FOLDER) {
-        let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_');
-        let end = text[at..].find(|c| !is_path(c)).map_or(text.len(), |end| at + end);
-        let path = text[at..end].trim_end_matches('.');
-        let begins = !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '/');
-        if begins && path.ends_with(".md") && !is_there(path) {
-            found.push(format!("there is no {path}"));
-        }
-    }
-    found
+    let paths = PATH.captures_iter(text).map(|cited| cited[1].to_owned());
+    wrong.extend(paths.filter(|path| !is_there(path)));
+    wrong
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Missing items that the operator says were deleted.
 
-use crate::support::{Gate, HOUR, Post, kinds, post};
-use tidegate_core::model::EventKind::*;
+use crate::support::{Gate, HOUR, Post, post};
 use tidegate_core::model::SyncId;
 use tidegate_judge::record::DeletionError;
 

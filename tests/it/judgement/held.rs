@@ -3,6 +3,39 @@
 use crate::judgement::days;
 use crate::support::{Gate, Post, SITE, atom, kinds, post};
 use tidegate_core::model::{EventKind::*, HeldEntry};
+use tidegate_store::Select;
+
+#[tokio::test]
+async fn another_feeds_posts_do_not_come_out_where_the_document_heals() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=6)).await;
+    let other = |days: std::ops::Range<u32>| -> String {
+        let posts = days.map(|day| Post {
+            id: format!("tag:elsewhere.example,2026:{day}"),
+            title: format!("Elsewhere {day}"),
+            link: format!("http://elsewhere.example/{day}"),
+            text: "Nothing of it was ever in the other feed.".into(),
+            ..post(day)
+        });
+        atom("http://elsewhere.example/", &posts.collect::<Vec<_>>())
+    };
+    gate.later(1);
+    assert!(gate.take(&other(20..26)).await.held.is_some());
+    assert_eq!(gate.kept().await.len(), 6);
+    gate.later(1);
+    assert_eq!(kinds(&gate.posts(&days(1..=6)).await), []);
+    // Where it stays and becomes the feed, what went meanwhile is its own.
+    gate.later(1);
+    assert!(gate.take(&other(20..26)).await.held.is_some());
+    for _ in 0..3 {
+        gate.later(3);
+        gate.take(&other(22..28)).await;
+    }
+    let items = gate.items(Select::All).await;
+    let titles: Vec<_> = items.iter().map(|i| i.shared.winner.data.card.title.as_str()).collect();
+    assert_eq!(titles.iter().filter(|t| t.starts_with("Elsewhere")).count(), 8, "{titles:?}");
+    assert_eq!(gate.reader().await.len(), 6);
+}
 
 #[tokio::test]
 async fn what_is_kept_is_bounded() {

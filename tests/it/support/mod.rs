@@ -51,17 +51,10 @@ impl Dice {
 /// The addresses of a feed's views.
 pub fn addresses(feed: &str) -> Addresses {
     Addresses {
-        keeps_new_feed_url: false,
         reader: feed.to_owned(),
         sync: format!("{feed}/sync"),
         complete: format!("{feed}/complete"),
-        upstream: String::new(),
-        via: None,
-        sup: None,
-        hub: None,
-        absolute: false,
-        aggregated: Vec::new(),
-        cloud: None,
+        ..Addresses::default()
     }
 }
 

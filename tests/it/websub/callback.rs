@@ -8,7 +8,6 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::{Arc, Mutex};
 use tidegate_core::websub::Verification;
-use tokio::task::JoinHandle;
 
 /// What a callback answers to a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,13 +72,6 @@ struct Script {
 pub struct Callback {
     port: u16,
     script: Arc<Script>,
-    server: JoinHandle<()>,
-}
-
-impl Drop for Callback {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
 }
 
 impl Callback {
@@ -93,8 +85,8 @@ impl Callback {
         let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { port, script, server }
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { port, script }
     }
 
     pub fn url(&self, path: &str) -> String {

@@ -7,13 +7,11 @@ use http::StatusCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::websub::{HubRequest, Verification};
-use tokio::task::JoinHandle;
 
-/// The hub. It ends with the value.
+/// The hub.
 pub struct Hub {
     asked: Arc<Mutex<Vec<HubRequest>>>,
     address: String,
-    task: JoinHandle<()>,
 }
 
 impl Hub {
@@ -22,8 +20,8 @@ impl Hub {
         let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&asked));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}/hub", listener.local_addr().unwrap());
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { asked, address, task }
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { asked, address }
     }
 
     /// Its address.
@@ -54,12 +52,6 @@ impl Hub {
         let said = Verification::Intent { intent, topic, challenge, lease: Some(lease) };
         let answer = net.get(said.address(&request.callback).as_str()).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -55,8 +55,8 @@ impl Format {
 fn json_feed(posts: &[Post]) -> String {
     let item = |p: &Post| {
         json!({
-            "id": p.id, "title": p.title, "url": p.link, "content_html": p.text,
-            "date_published": p.date().to_string(),
+            "id": p.id, "title": p.title, "url": p.link, "date_published": p.date().to_string(),
+            "content_html": format!("<p>{}</p>", p.text),
         })
     };
     let items: Vec<Value> = posts.iter().map(item).collect();
