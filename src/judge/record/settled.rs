@@ -178,7 +178,8 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> IndexUp
     };
     // The keys in the store are those of fingerprints as they were.
     let outdated = |known: &LedgerEntry| snapshot.outdated.iter().find(|old| old.id == known.id);
-    let items = items.into_iter().map(|(old, new)| (old.map(|old| outdated(old).unwrap_or(old)), new));
+    let items =
+        items.into_iter().map(|(old, new)| (old.map(|old| outdated(old).unwrap_or(old)), new));
     let items = items.filter_map(|(old, new)| reindexed(old, new));
     IndexUpdate { unsettled: is_changed.then_some(unsettled), items: items.collect() }
 }
