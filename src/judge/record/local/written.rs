@@ -15,8 +15,6 @@ const BEFORE: &str = "<around:feed xmlns:around=\"http://www.w3.org/2005/Atom\" 
                       xmlns=\"http://www.w3.org/2005/Atom\">";
 /// What stands behind it.
 const BEHIND: &str = "</around:feed>";
-/// What is said of an entry that was read once and cannot be read again.
-const UNREAD: &str = "it cannot be read any more";
 
 /// Why an entry cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,13 +63,23 @@ pub struct EntryFields {
     pub categories: Vec<String>,
 }
 
-/// A checked entry: what `parse` read of it, and what it shall say besides.
+/// A checked entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckedEntry {
-    markup: Markup,
-    amendment: Amendment,
-    /// Whether it says itself when it was updated.
-    is_dated: bool,
+pub struct CheckedEntry(EntrySource);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum EntrySource {
+    /// An Atom entry.
+    Atom {
+        /// The entry, as `parse` read it.
+        xml: String,
+        /// Directly behind its start tag.
+        inner: usize,
+        /// Whether it has an `updated`.
+        is_dated: bool,
+    },
+    /// A version that is there, in whatever format, with something else to say.
+    Amended(Box<Markup>, Amendment),
 }
 
 impl CheckedEntry {
@@ -120,12 +128,11 @@ impl CheckedEntry {
             return Err(EntryError::whole("nothing but one Atom entry stands in the body"));
         }
         let broken = "its XML is not well-formed; close each element, innermost first";
-        let undated = checked.map_err(|_| EntryError::whole(broken))?;
-        Self::checked(entry, undated)
+        let is_dated = checked.map_err(|_| EntryError::whole(broken))?;
+        Self::checked(entry, is_dated)
     }
 
-    /// `undated`: the prefix of its elements, where none of them dates it.
-    fn checked(entry: &Entry<'_>, undated: Option<String>) -> Result<Self, EntryError> {
+    fn checked(entry: &Entry<'_>, is_dated: bool) -> Result<Self, EntryError> {
         if entry.sync.is_some() {
             return Err(EntryError::whole(checked::unsynced()));
         }
@@ -140,16 +147,8 @@ impl CheckedEntry {
             return Err(EntryError::whole(message));
         }
         let inner = entry.slots.inner.ok_or_else(|| EntryError::whole("it is empty"))?;
-        let (start, rest) = entry.markup.split_at_checked(inner).unwrap_or((&entry.markup, ""));
-        let date = undated
-            .as_ref()
-            .map(|prefix| format!("<{prefix}updated>{}</{prefix}updated>", Time::from_unix(0)));
-        let text = [BEFORE, start, date.as_deref().unwrap_or_default(), rest, BEHIND].concat();
-        let document = parse::document(&text, None, &Limits::default())
-            .map_err(|error| EntryError::whole(describe_error(&error)))?;
-        let entry = document.entries.first().ok_or_else(|| EntryError::whole(UNREAD))?;
-        let markup = parse::own(&document, entry);
-        Ok(Self { markup, amendment: Amendment::default(), is_dated: undated.is_none() })
+        let xml = entry.markup.clone().into_owned();
+        Ok(Self(EntrySource::Atom { xml, inner, is_dated }))
     }
 
     /// A version that is there with another title, text, summary or link; what is not amended stays,
@@ -167,7 +166,7 @@ impl CheckedEntry {
         let refused =
             "what the item says cannot be read, so that only a whole Atom entry can take its place";
         parse::amended(before, &amendment, |_, _| ()).ok_or_else(|| EntryError::whole(refused))?;
-        Ok(Self { markup: before.clone(), amendment, is_dated: false })
+        Ok(Self(EntrySource::Amended(Box::new(before.clone()), amendment)))
     }
 
     /// Makes an entry of fields, and checks it.
@@ -230,10 +229,34 @@ impl CheckedEntry {
         now: Time,
         take: impl FnOnce(&FeedDocument<'_>, &Entry<'_>) -> T,
     ) -> Result<T, EntryError> {
-        let updated = (!self.is_dated).then_some(now);
-        let amendment = Amendment { updated, ..self.amendment.clone() };
-        let read = parse::amended(&self.markup, &amendment, take);
-        read.ok_or_else(|| EntryError::whole(UNREAD))
+        let gone = "it cannot be read any more";
+        let (xml, inner, is_dated) = match &self.0 {
+            EntrySource::Atom { xml, inner, is_dated } => (xml, *inner, *is_dated),
+            EntrySource::Amended(before, amendment) => {
+                let amendment = Amendment { updated: Some(now), ..amendment.clone() };
+                let taken = parse::amended(before, &amendment, take);
+                return taken.ok_or_else(|| EntryError::whole(gone));
+            }
+        };
+        let (start, rest) = xml.split_at_checked(inner).unwrap_or((xml, ""));
+        let mut text = String::with_capacity(BEFORE.len() + xml.len() + 128);
+        text.push_str(BEFORE);
+        text.push_str(start);
+        if !is_dated {
+            // The prefix of the entry is bound to Atom where its children stand.
+            let name = start.get(1..).unwrap_or_default();
+            let end = name.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/'));
+            let prefix = name.get(..end.unwrap_or(0)).and_then(|name| name.split_once(':'));
+            let prefix = prefix.map(|(prefix, _)| format!("{prefix}:")).unwrap_or_default();
+            let _ = write!(text, "<{prefix}updated>{now}</{prefix}updated>");
+        }
+        text.push_str(rest);
+        text.push_str(BEHIND);
+        let document = parse::document(&text, None, &Limits::default())
+            .map_err(|error| EntryError::whole(describe_error(&error)))?;
+        let entry = document.entries.first();
+        let entry = entry.ok_or_else(|| EntryError::whole(gone))?;
+        Ok(take(&document, entry))
     }
 }
 
