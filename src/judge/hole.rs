@@ -102,24 +102,6 @@ struct HoleCase<'a> {
     holes: usize,
 }
 
-/// What was seen of a missing item.
-struct AbsenceEvidence {
-    evidence: Evidence,
-    doubts: Doubts,
-    words: String,
-}
-
-impl AbsenceEvidence {
-    fn plain(evidence: Evidence, words: &str) -> Self {
-        Self { evidence, doubts: Doubts::NONE, words: words.to_owned() }
-    }
-
-    /// Of a hole that says nothing, for this reason.
-    fn explained(why: &str) -> Self {
-        Self::plain(Evidence::Unplaced, &format!("gone from the middle, but {why}"))
-    }
-}
-
 /// So many documents without an item, of which the first is so old, show that it was no accident.
 const LASTING_DOCUMENTS: u32 = 3;
 /// How old the first of them is at least.
@@ -151,27 +133,32 @@ impl HoleCase<'_> {
     fn one(&self, at: usize, known: &LedgerEntry) -> MissingItem {
         let before = known.absence.as_ref();
         // What was first seen stands; each look adds to it.
-        let seen = self.see(at, known).unwrap_or_else(|| match before {
-            Some(Absence { evidence, doubts, seen, .. }) => {
-                AbsenceEvidence { doubts: *doubts, ..AbsenceEvidence::plain(*evidence, seen) }
-            }
-            None => AbsenceEvidence::plain(Evidence::Unplaced, "it is missing"),
-        });
+        let seen = self.see(at, known).or_else(|| before.cloned());
+        let seen = seen.unwrap_or_else(|| self.absence(Evidence::Unplaced, "it is missing"));
         let absence = Absence {
-            evidence: seen.evidence,
-            since: before.map_or(self.window.input.now, |before| before.since),
+            since: before.map_or(seen.since, |before| before.since),
             observations: before.map_or(0, |before| before.observations).saturating_add(1),
-            doubts: seen.doubts,
-            // Publishers have a say in it: it names their hosts.
-            seen: shortened(&seen.words, Absence::SEEN_LIMIT).to_owned(),
             probe: before.and_then(|before| before.probe.clone()),
+            ..seen
         };
         MissingItem { known: at, absence }
     }
 
+    /// An absence that is seen for the first time. Publishers have a say in the words: these name their hosts.
+    fn absence(&self, evidence: Evidence, words: &str) -> Absence {
+        let seen = shortened(words, Absence::SEEN_LIMIT).to_owned();
+        let (since, doubts) = (self.window.input.now, Doubts::NONE);
+        Absence { evidence, since, observations: 0, doubts, seen, probe: None }
+    }
+
+    /// That of an item of which a hole says nothing, for this reason.
+    fn explained(&self, why: &str) -> Absence {
+        self.absence(Evidence::Unplaced, &format!("gone from the middle, but {why}"))
+    }
+
     /// The evidence, the strongest first; nothing where what was seen before stands.
-    fn see(&self, at: usize, known: &LedgerEntry) -> Option<AbsenceEvidence> {
-        let plain = |evidence, words| Some(AbsenceEvidence::plain(evidence, words));
+    fn see(&self, at: usize, known: &LedgerEntry) -> Option<Absence> {
+        let plain = |evidence, words| Some(self.absence(evidence, words));
         if self.said.contains(known.native_shown.as_str()) {
             return plain(Evidence::Said, "the document says that it was deleted");
         }
@@ -192,14 +179,14 @@ impl HoleCase<'_> {
     }
 
     /// Gone from the middle: asks every rule what else than a deletion could have made the hole.
-    fn hole(&self, place: usize, known: &LedgerEntry) -> AbsenceEvidence {
+    fn hole(&self, place: usize, known: &LedgerEntry) -> Absence {
         let (mut doubts, mut words) = (Vec::new(), Vec::new());
         for HoleRule { rule, objects } in RULES {
             if self.window.input.options.without.has(rule.name) {
                 continue;
             }
             match objects(self, place, known) {
-                Some(Objection::Settled(why)) => return AbsenceEvidence::explained(&why),
+                Some(Objection::Settled(why)) => return self.explained(&why),
                 Some(Objection::Open(doubt, why)) => {
                     doubts.push(doubt);
                     words.push(why);
@@ -213,19 +200,19 @@ impl HoleCase<'_> {
                 false => "",
             };
             let words = format!("gone while older items stay{also}");
-            return AbsenceEvidence::plain(Evidence::Hole, &words);
+            return self.absence(Evidence::Hole, &words);
         }
-        let doubted = AbsenceEvidence::explained(&words.join(" and "));
-        AbsenceEvidence { doubts: doubts.into_iter().collect(), ..doubted }
+        let doubts = doubts.into_iter().collect();
+        Absence { doubts, ..self.explained(&words.join(" and ")) }
     }
 
     /// It was missing before: what has been learned since?
-    fn still(&self, known: &LedgerEntry, before: &Absence) -> Option<AbsenceEvidence> {
+    fn still(&self, known: &LedgerEntry, before: &Absence) -> Option<Absence> {
         let input = &self.window.input;
-        let plain = |evidence, words| Some(AbsenceEvidence::plain(evidence, words));
+        let plain = |evidence, words| Some(self.absence(evidence, words));
         let is_hole = before.evidence == Evidence::Hole;
         if is_hole && habit::is_habit(self) {
-            return Some(AbsenceEvidence::explained("items of this feed often are"));
+            return Some(self.explained("items of this feed often are"));
         }
         if self.has_outlived(known) {
             // An empty document says nothing of any item.
@@ -248,9 +235,9 @@ impl HoleCase<'_> {
     }
 
     /// Looks at doubts again, now that more is known.
-    fn reconsider(&self, known: &LedgerEntry, before: &Absence) -> AbsenceEvidence {
+    fn reconsider(&self, known: &LedgerEntry, before: &Absence) -> Absence {
         if habit::is_habit(self) {
-            return AbsenceEvidence::explained("items of this feed often go from there");
+            return self.explained("items of this feed often go from there");
         }
         let direction = self.window.direction;
         let mut open = Vec::new();
@@ -258,12 +245,12 @@ impl HoleCase<'_> {
             match doubt {
                 Doubt::PushedOut if pushed_out::pushes_out_of_its_middle(self.character()) => {
                     let why = "what comes to this feed pushes out from its middle";
-                    return AbsenceEvidence::explained(why);
+                    return self.explained(why);
                 }
                 Doubt::PushedOut if pushed_out::loses_at_its_end(self, known) => {}
                 Doubt::Top if direction == Direction::Up => {
                     let why = "it stood at the old end of the document";
-                    return AbsenceEvidence::plain(Evidence::Aged, why);
+                    return self.absence(Evidence::Aged, why);
                 }
                 Doubt::Top if direction == Direction::Down => {}
                 Doubt::Unsteady if unsteady::is_orderly(self) => {}
@@ -273,10 +260,10 @@ impl HoleCase<'_> {
         if open.is_empty() {
             let why =
                 "gone while older items stayed, from a feed that loses items at its end alone";
-            return AbsenceEvidence::plain(Evidence::Hole, why);
+            return self.absence(Evidence::Hole, why);
         }
         let doubts = open.into_iter().collect();
-        AbsenceEvidence { doubts, ..AbsenceEvidence::plain(Evidence::Unplaced, &before.seen) }
+        Absence { evidence: Evidence::Unplaced, doubts, ..before.clone() }
     }
 
     /// The dates of the document's entries by which it runs.

@@ -22,7 +22,8 @@ mod visible;
 pub(crate) use addresses::address;
 pub(crate) use field::is_a_text;
 pub(crate) use field_hashes::{
-    bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_prints,
+    bytes_print, changed, changed_across_formats, markup_print, names, path_print, text_print,
+    texts,
 };
 pub use fingerprint::{Fingerprint, SCHEME};
 pub(crate) use fingerprint::{fingerprint, scheme};

@@ -5,6 +5,7 @@ mod older;
 pub(crate) use older::ItemBelow;
 
 use super::JudgeInput;
+use crate::same_item::MatchedEntry;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Character, Entry, ItemStatus, LedgerEntry, Order, Time};
 
@@ -32,12 +33,14 @@ const CLEAR_GROWTH: u32 = 3;
 /// … and must have been seen so often.
 const LEAST_GROWTH: u32 = 2;
 
-/// The last document's order against the new one.
+/// The last document's order against the new one. Both are looked at from their new end: a document that has its
+/// oldest entry first is turned around.
 #[derive(Debug, Clone)]
 pub(crate) struct WindowShift<'a> {
     /// What is judged.
     pub(crate) input: JudgeInput<'a>,
-    /// Ledger indices in the order of the last document.
+    /// Ledger indices in the order of the last document, from its new end. Where nothing says which that is, it is the
+    /// top, as in most feeds.
     pub(crate) old: Vec<usize>,
     /// The place of each of [`WindowShift::old`] in it.
     places: HashMap<usize, usize>,
@@ -87,7 +90,23 @@ impl<'a> WindowShift<'a> {
     /// Lays the new document over the last one.
     pub(crate) fn new(input: JudgeInput<'a>) -> Self {
         let known = &input.snapshot.known;
-        let old = last_document(&input);
+        let mut old = last_document(&input);
+        let (by_date, by_updated) = dates_run(&input, &old, AGREEING_TENTHS);
+        let (direction, said) = match input.options.order {
+            Order::NewestFirst | Order::Updated => (Direction::Down, true),
+            Order::OldestFirst => (Direction::Up, true),
+            Order::None => (Direction::None, false),
+            Order::Auto if by_date == Direction::None => match by_growth(&input) {
+                Direction::None => (by_this_step(&input), false),
+                grown => (grown, false),
+            },
+            Order::Auto => (by_date, false),
+        };
+        let dated = by_date != Direction::None && by_date == direction;
+        let mostly_dated = dates_run(&input, &old, MOSTLY_TENTHS).0 != Direction::None;
+        if direction == Direction::Up {
+            old.reverse();
+        }
         let places: HashMap<usize, usize> =
             old.iter().enumerate().map(|(at, known)| (*known, at)).collect();
         let there: HashSet<usize> = input.matching.pairs.iter().map(|pair| pair.known).collect();
@@ -101,25 +120,13 @@ impl<'a> WindowShift<'a> {
         let mut incoming: Vec<usize> = returned.map(|pair| pair.entry).collect();
         incoming.extend(&input.matching.fresh);
         incoming.sort_unstable();
-        let (by_date, by_updated) = dates_run(&input, &old, AGREEING_TENTHS);
-        let (direction, said) = match input.options.order {
-            Order::NewestFirst | Order::Updated => (Direction::Down, true),
-            Order::OldestFirst => (Direction::Up, true),
-            Order::None => (Direction::None, false),
-            Order::Auto if by_date == Direction::None => match by_growth(&input) {
-                Direction::None => (by_this_step(&input), false),
-                grown => (grown, false),
-            },
-            Order::Auto => (by_date, false),
-        };
-        let dated = by_date != Direction::None && by_date == direction;
         let mut window = Self {
             input,
             direction,
             dated,
             by_updated,
             ordered: dated || said,
-            mostly_dated: dates_run(&input, &old, MOSTLY_TENTHS).0 != Direction::None,
+            mostly_dated,
             has_dates: has_dates(&input),
             incoming,
             outgoing: kept.iter().filter(|kept| !**kept).count(),
@@ -155,8 +162,26 @@ impl<'a> WindowShift<'a> {
     pub(crate) fn is_steady(&self) -> bool {
         let unchanged = self.input.matching.pairs.iter().zip(self.input.is_changed);
         let unchanged = unchanged.filter(|(pair, changed)| !**changed && !pair.basis.is_rename());
-        let places: Vec<usize> = unchanged.filter_map(|(pair, _)| self.place(pair.known)).collect();
-        places.is_sorted()
+        self.places_now(unchanged.map(|(pair, _)| pair)).is_sorted()
+    }
+
+    /// How far an entry is from the new end of the document.
+    pub(crate) fn rank(&self, entry: usize) -> usize {
+        match self.direction {
+            Direction::Up => self.input.document.entries.len().saturating_sub(entry + 1),
+            Direction::Down | Direction::None => entry,
+        }
+    }
+
+    /// Where items stood in the last document, in the order in which they stand in the new one.
+    pub(crate) fn places_now<'m>(
+        &self,
+        pairs: impl Iterator<Item = &'m MatchedEntry>,
+    ) -> Vec<usize> {
+        let stood = pairs.filter_map(|pair| Some((self.rank(pair.entry), self.place(pair.known)?)));
+        let mut stood: Vec<(usize, usize)> = stood.collect();
+        stood.sort_unstable();
+        stood.into_iter().map(|(_, place)| place).collect()
     }
 
     /// The date of an item by which the feed runs.
@@ -177,11 +202,7 @@ impl<'a> WindowShift<'a> {
     /// Whether the window has moved past this place: nothing that stood on its old side is kept,
     /// or only what is pinned there.
     pub(crate) fn slid_off(&self, place: usize) -> bool {
-        match self.direction {
-            // Where nothing says which end is the old one, most feeds have it at the bottom.
-            Direction::Down | Direction::None => place + self.past >= self.old.len(),
-            Direction::Up => place < self.past,
-        }
+        place + self.past >= self.old.len()
     }
 
     /// How many places at the old end have been moved past. What goes from just above a few items
@@ -196,22 +217,19 @@ impl<'a> WindowShift<'a> {
         };
         let moved = self.moved();
         let (mut stay, mut gone, mut past) = (0, 0, 0);
-        let count = self.kept.len();
-        for step in 0..count {
-            let place = if self.direction == Direction::Up { step } else { count - 1 - step };
+        for (place, is_kept) in self.kept.iter().enumerate().rev() {
             if moved.contains(&place) {
                 continue;
             }
-            let is_gone = self.kept.get(place) == Some(&false);
-            stay += usize::from(!is_gone);
+            stay += usize::from(*is_kept);
             let all = stay + self.below_of(place, stay).take(pinned + 1).count();
             if all > pinned {
                 break;
             }
-            if is_gone {
+            if !is_kept {
                 gone += 1;
                 if all == 0 || gone <= self.incoming.len() {
-                    past = step + 1;
+                    past = self.kept.len() - place;
                 }
             }
         }
@@ -221,36 +239,18 @@ impl<'a> WindowShift<'a> {
     /// The places of old items that stand at the new end now, above such as were newer: they are posted anew, and do
     /// not tell what is older.
     fn moved(&self) -> HashSet<usize> {
-        let at = self.input.matching.pairs.iter();
-        let at = at.filter_map(|pair| Some((pair.entry, self.place(pair.known)?)));
-        let mut at: Vec<(usize, usize)> = at.collect();
-        at.sort_unstable();
-        if self.direction == Direction::Up {
-            at.reverse();
-        }
-        let mut moved = HashSet::new();
-        let mut rest = at.iter().map(|(_, place)| *place).peekable();
-        while let (Some(place), Some(next)) = (rest.next(), rest.peek()) {
-            let is_past = match self.direction {
-                Direction::Up => place < *next,
-                Direction::Down | Direction::None => place > *next,
-            };
-            if !is_past {
-                break;
-            }
-            moved.insert(place);
-        }
-        moved
+        let places = self.places_now(self.input.matching.pairs.iter());
+        let next = places.iter().skip(1);
+        let moved = places.iter().zip(next).take_while(|(place, next)| place > next);
+        moved.map(|(place, _)| *place).collect()
     }
 
     /// Whether all that is new stands at the new end of the document.
     pub(crate) fn came_at_head(&self) -> bool {
-        let mut old = self.input.matching.pairs.iter().map(|pair| pair.entry);
-        let old = old.by_ref().filter(|entry| self.incoming.binary_search(entry).is_err());
-        match self.direction {
-            Direction::Up => old.max().is_none_or(|last| self.incoming.iter().all(|at| *at > last)),
-            _ => old.min().is_none_or(|first| self.incoming.iter().all(|at| *at < first)),
-        }
+        let old = self.input.matching.pairs.iter().map(|pair| pair.entry);
+        let old = old.filter(|entry| self.incoming.binary_search(entry).is_err());
+        let first = old.map(|entry| self.rank(entry)).min();
+        first.is_none_or(|first| self.incoming.iter().all(|at| self.rank(*at) < first))
     }
 
     /// Whether nothing that stood above the item in the last document stays.
@@ -258,18 +258,10 @@ impl<'a> WindowShift<'a> {
         !self.kept.iter().take(place).any(|kept| *kept)
     }
 
-    /// The places on the newer or on the older side of a place.
-    fn side(&self, place: usize, is_newer: bool) -> std::ops::Range<usize> {
-        match (self.direction == Direction::Up) == is_newer {
-            true => place + 1..self.old.len(),
-            false => 0..place,
-        }
-    }
-
     /// The items that stood on the old side of this place and stay, by their index in the ledger.
     pub(crate) fn older_that_stay(&self, place: usize) -> impl Iterator<Item = usize> {
         let stays = |at: &usize| self.kept.get(*at) == Some(&true);
-        let older: Vec<usize> = self.side(place, false).filter(stays).collect();
+        let older: Vec<usize> = (place + 1..self.old.len()).filter(stays).collect();
         let below = self.below_of(place, older.len()).map(|below| below.known);
         older.into_iter().filter_map(|at| self.old.get(at).copied()).chain(below)
     }
@@ -279,7 +271,7 @@ impl<'a> WindowShift<'a> {
     pub(crate) fn came_late(&self, place: usize) -> bool {
         let ledger = &self.input.snapshot.known;
         let came = |at: usize| ledger.get(*self.old.get(at)?).map(|known| known.came);
-        self.side(place, true).any(|at| came(at) < came(place))
+        (0..place).any(|newer| came(newer) < came(place))
     }
 
     /// Whether others came in with the item in one document, and all of them are gone with it.
@@ -311,7 +303,7 @@ impl<'a> WindowShift<'a> {
                 || (self.dated && matches!((date, oldest), (Some(d), Some(o)) if d < o))
         };
         let came = |at: &usize| self.incoming.binary_search(at).is_ok() && is_older(*at);
-        self.entries_upward(entries.len()).take_while(came).count()
+        self.entries_upward().take_while(came).count()
     }
 
     /// How many stood at the old end and are gone, with nothing kept below them; none where it is
@@ -320,11 +312,9 @@ impl<'a> WindowShift<'a> {
         let is_gone = |place: &usize| {
             self.kept.get(*place) == Some(&false) && self.below_of(*place, 0).next().is_none()
         };
-        match self.direction {
-            Direction::Up => (0..self.kept.len()).take_while(is_gone).count(),
-            Direction::Down => (0..self.kept.len()).rev().take_while(is_gone).count(),
-            Direction::None => 0,
-        }
+        let from_end = (0..self.kept.len()).rev();
+        let is_known = self.direction != Direction::None;
+        from_end.take_while(|place| is_known && is_gone(place)).count()
     }
 
     /// Whether all that is gone stood at the old end, with nothing kept below it.
@@ -383,23 +373,20 @@ pub(crate) fn dated(entry: &Entry<'_>) -> Option<Time> {
 /// The direction that the dates of both documents run in, where so many tenths of the neighbours
 /// agree; none where the documents differ.
 fn dates_run(input: &JudgeInput<'_>, old: &[usize], tenths: usize) -> (Direction, bool) {
-    let known = &input.snapshot.known;
-    let published = |k: &usize| known.get(*k).and_then(|k| k.published);
-    let updated = |k: &usize| known.get(*k).and_then(|k| k.updated);
-    let entries = &input.document.entries;
-    let first =
-        (run(old.iter().map(published), tenths), run(entries.iter().map(|e| e.published), tenths));
-    let second =
-        (run(old.iter().map(updated), tenths), run(entries.iter().map(|e| e.updated), tenths));
-    let agrees = |(before, after): (Direction, Direction)| {
-        (before == after && before != Direction::None).then_some(before)
+    type Dates = (fn(&LedgerEntry) -> Option<Time>, fn(&Entry<'_>) -> Option<Time>);
+    let run_by = |(of_item, of_entry): Dates| {
+        let old = old.iter().filter_map(|at| input.snapshot.known.get(*at));
+        let before = run(old.map(of_item), tenths);
+        let after = run(input.document.entries.iter().map(of_entry), tenths);
+        if before == after { before } else { Direction::None }
     };
-    let by_publication = agrees(first).filter(|_| input.options.order != Order::Updated);
-    match (by_publication, agrees(second)) {
-        (Some(direction), _) => (direction, false),
-        (None, Some(direction)) => (direction, true),
-        (None, None) => (Direction::None, input.options.order == Order::Updated),
+    let is_by_update = input.options.order == Order::Updated;
+    let by_publication = run_by((|known| known.published, |entry| entry.published));
+    if by_publication != Direction::None && !is_by_update {
+        return (by_publication, false);
     }
+    let by_update = run_by((|known| known.updated, |entry| entry.updated));
+    (by_update, is_by_update || by_update != Direction::None)
 }
 
 fn has_dates(input: &JudgeInput<'_>) -> bool {

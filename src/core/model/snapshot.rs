@@ -374,6 +374,8 @@ pub struct Snapshot {
     pub archives: Vec<ArchiveNote>,
     /// The versions in conflict with the current one, of the items that have any.
     pub conflicts: BTreeMap<SyncId, Vec<Version<Markup>>>,
+    /// The items whose fingerprints were made anew since they were read, as the store has them.
+    pub outdated: Vec<LedgerEntry>,
 }
 
 impl Snapshot {
@@ -478,6 +480,7 @@ impl Snapshot {
             kept: self.kept.clone(),
             archives: self.archives.clone(),
             conflicts: self.conflicts.clone(),
+            outdated: self.outdated.clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{mass_changed, re_keyed, shrunken};
 use crate::same_item::{self, Basis};
-use crate::window::{Direction, WindowShift};
+use crate::window::WindowShift;
 use tidegate_core::model::Completeness;
 
 /// So many items of the last document under their ids show that it is the same feed …
@@ -27,35 +27,21 @@ pub(crate) fn entries_to_let_in(window: &WindowShift<'_>, kind: &str) -> Vec<usi
     if same < SAME_FEED && same * SAME_FEED_PART < found {
         return Vec::new();
     }
-    let runs_up = window.direction == Direction::Up;
     let mut news =
         same_item::unlike(input.snapshot, document, input.matching, &input.options.ignore);
     if !is_re_keyed && window.dated {
         // By its date it stands where it belongs; what is older than all that stays is backfill.
-        let is_older = |at: usize| match runs_up {
-            true => at < window.backfill,
-            false => at.saturating_add(window.backfill) >= found,
-        };
-        news.retain(|at| !is_older(*at));
+        news.retain(|at| window.rank(*at) + window.backfill < found);
         return news;
     }
     // A new entry among known ones or below them may be a known one that was not matched; under `re-keyed` so may
     // one that stands where the newest are missing.
-    let missing = |kept: &&bool| !**kept;
-    let lost = match (is_re_keyed, runs_up) {
-        (false, _) => 0,
-        (true, true) => window.kept.iter().rev().take_while(missing).count(),
-        (true, false) => window.kept.iter().take_while(missing).count(),
-    };
-    let entries = old().map(|pair| pair.entry);
-    if runs_up {
-        let last = entries.max();
-        news.retain(|at| Some(*at) > last);
-        news.drain(..lost.min(news.len()));
-    } else {
-        let first = entries.min();
-        news.retain(|at| first.is_some_and(|first| *at < first));
-        news.truncate(news.len().saturating_sub(lost));
-    }
+    let missing = window.kept.iter().take_while(|kept| !**kept).count();
+    let lost = if is_re_keyed { missing } else { 0 };
+    let first = old().map(|pair| window.rank(pair.entry)).min();
+    news.retain(|at| first.is_some_and(|first| window.rank(*at) < first));
+    news.sort_by_key(|at| window.rank(*at));
+    news.truncate(news.len().saturating_sub(lost));
+    news.sort_unstable();
     news
 }

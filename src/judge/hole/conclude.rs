@@ -150,155 +150,112 @@ fn is_awaited(absence: &Absence, heard: &ProbeAnswer, now: Time) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::Conclusion::*;
     use super::*;
     use crate::probe::{ProbeVerdict, note_answer};
     use tidegate_core::model::{Doubts, Probe};
 
-    const HOUR: i64 = 3600;
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(seconds)
+    fn minute(minutes: i64) -> Time {
+        Time::from_unix(minutes * 60)
     }
 
-    fn absence(evidence: Evidence, answers: &[(i64, ProbeVerdict)]) -> Absence {
-        let taken = |probe: Option<Probe>, (when, answer): &(i64, ProbeVerdict)| {
-            Some(note_answer(probe.as_ref(), answer.clone(), at(*when)))
+    /// `answers`: minutes, each with what the item's address said then: `-` that it is gone, `+` that it is there, `?`
+    /// nothing.
+    fn absence(evidence: Evidence, answers: &str) -> Absence {
+        let note = |probe: Option<Probe>, word: &str| {
+            let (minutes, said) = word.split_at(word.len() - 1);
+            let answer = match said {
+                "-" => ProbeVerdict::Gone(404),
+                "+" => ProbeVerdict::There(200),
+                _ => ProbeVerdict::Nothing("it answered 503".to_owned()),
+            };
+            Some(note_answer(probe.as_ref(), answer, minute(minutes.parse().unwrap())))
         };
-        let probe = answers.iter().fold(None, taken);
-        Absence { probe, ..Absence::seen_once(evidence, at(0)) }
+        let probe = answers.split_whitespace().fold(None, note);
+        Absence { probe, ..Absence::seen_once(evidence, minute(0)) }
     }
 
-    fn of(absence: &Absence, observations: u32, now: i64) -> Conclusion {
-        conclude(absence, observations, Deletions::Safe, at(now))
+    fn of(absence: &Absence, observations: u32, minutes: i64) -> Conclusion {
+        conclude(absence, observations, Deletions::Safe, minute(minutes))
     }
 
     #[test]
-    fn gone_confirms_a_hole_and_what_a_list_lacks_at_once() {
-        for evidence in [Evidence::Hole, Evidence::Complete] {
-            for status in [404, 410] {
-                let found = absence(evidence, &[(60, ProbeVerdict::Gone(status))]);
-                assert_eq!(of(&found, 1, 60), Conclusion::Delete);
+    fn evidence_needs_time_observations_or_answers() {
+        use Evidence::*;
+        for (evidence, answers, observations, minutes, expected) in [
+            // A hole needs a day and three observations.
+            (Hole, "", 3, 1440, Delete),
+            (Hole, "", 2, 1440, Wait),
+            (Hole, "", 9, 1439, Wait),
+            // Gone confirms a hole and what a list lacks at once.
+            (Hole, "1-", 1, 1, Delete),
+            (Complete, "1-", 1, 1, Delete),
+            (Hole, "", 1, 1, Wait),
+            (Complete, "", 1, 1, Wait),
+            // What has no place needs two answers an hour apart, and two documents. The second answer is not waited for
+            // for ever.
+            (Unplaced, "1-", 5, 180, Wait),
+            (Unplaced, "1-", 5, 420, Retire),
+            (Unplaced, "1- 60-", 5, 120, Wait),
+            (Unplaced, "1- 61-", 2, 61, Delete),
+            (Unplaced, "1- 61-", 1, 61, Wait),
+            // An answer between them that says nothing takes nothing away, and one to the contrary does.
+            (Unplaced, "0- 60? 120-", 2, 120, Delete),
+            (Unplaced, "0- 60+ 120?", 2, 120, Retire),
+            (Unplaced, "0+ 60- 61-", 2, 120, Wait),
+            // An item that is there is retired in its time: it may come back without a trace.
+            (Hole, "1+", 2, 120, Wait),
+            (Hole, "1+", 3, 1440, Retire),
+            (Complete, "1+", 3, 1440, Delete),
+            (Said, "1+", 3, 1440, Delete),
+            (Aged, "1-", 1, 1, Retire),
+        ] {
+            let found = of(&absence(evidence, answers), observations, minutes);
+            assert_eq!(found, expected, "{evidence:?} {answers:?} {observations} {minutes}");
+        }
+        for evidence in [Hole, Complete, Unplaced, Aged, Said] {
+            for (observations, minutes) in [(1, 1), (3, 60), (3, 780), (3, 1500)] {
+                let plain = of(&absence(evidence, ""), observations, minutes);
+                assert_eq!(of(&absence(evidence, "1?"), observations, minutes), plain, "nothing");
             }
-            assert_eq!(of(&absence(evidence, &[]), 1, 60), Conclusion::Wait);
         }
     }
 
     #[test]
-    fn what_has_no_place_needs_two_answers_an_hour_apart() {
-        let once = absence(Evidence::Unplaced, &[(60, ProbeVerdict::Gone(404))]);
-        assert_eq!(of(&once, 5, 3 * HOUR), Conclusion::Wait, "the second answer is waited for");
-        assert_eq!(of(&once, 5, 7 * HOUR), Conclusion::Retire, "but not for ever");
-        assert_eq!(ripens(&once, Deletions::Safe), at(60 + HOUR));
-        assert_eq!(ripens_from(&once, Deletions::Safe, at(7 * HOUR)), at(HOUR), "as without it");
-
-        let soon = [(60, ProbeVerdict::Gone(404)), (60 + HOUR - 1, ProbeVerdict::Gone(404))];
-        assert_eq!(of(&absence(Evidence::Unplaced, &soon), 5, 2 * HOUR), Conclusion::Wait);
-
-        let twice = [(60, ProbeVerdict::Gone(404)), (60 + HOUR, ProbeVerdict::Gone(410))];
-        let twice = absence(Evidence::Unplaced, &twice);
-        assert_eq!(of(&twice, 2, 60 + HOUR), Conclusion::Delete);
-        assert_eq!(of(&twice, 1, 60 + HOUR), Conclusion::Wait, "one document is not enough");
-    }
-
-    /// What waits for the feed to show how it works is decided sooner by two answers.
-    #[test]
-    fn a_doubt_gives_way_to_two_answers() {
-        let doubtful = |answers: &[(i64, ProbeVerdict)]| Absence {
+    fn when_it_ripens() {
+        let ripe = |absence: &Absence| ripens(absence, Deletions::Safe);
+        assert_eq!(ripe(&absence(Evidence::Hole, "")), minute(1440));
+        let once = absence(Evidence::Unplaced, "1-");
+        assert_eq!(ripe(&once), minute(61));
+        assert_eq!(ripens_from(&once, Deletions::Safe, minute(420)), minute(60), "as without it");
+        // What waits for the feed to show how it works is decided sooner by two answers.
+        let doubtful = |answers| Absence {
             doubts: Doubts::from_bits(1),
             ..absence(Evidence::Unplaced, answers)
         };
-        let once = doubtful(&[(60, ProbeVerdict::Gone(404))]);
-        assert_eq!(ripens(&once, Deletions::Safe), at(60 + HOUR));
-        assert_eq!(of(&once, 5, 7 * HOUR), Conclusion::Wait);
-        let year = at(365 * 24 * HOUR);
-        assert_eq!(ripens_from(&once, Deletions::Safe, at(7 * HOUR)), year);
-        let twice =
-            doubtful(&[(60, ProbeVerdict::Gone(404)), (60 + HOUR, ProbeVerdict::Gone(404))]);
-        assert_eq!(of(&twice, 2, 60 + HOUR), Conclusion::Delete);
-        let there = doubtful(&[(60, ProbeVerdict::There(200))]);
-        assert_eq!(
-            (of(&there, 5, 7 * HOUR), ripens(&there, Deletions::Safe)),
-            (Conclusion::Wait, year)
-        );
-    }
-
-    #[test]
-    fn an_answer_between_that_says_nothing_takes_nothing_away() {
-        let silent = || ProbeVerdict::Nothing("it answered 503".to_owned());
-        let answers =
-            [(0, ProbeVerdict::Gone(404)), (HOUR, silent()), (2 * HOUR, ProbeVerdict::Gone(404))];
-        let found = absence(Evidence::Unplaced, &answers);
-        assert_eq!(of(&found, 2, 2 * HOUR), Conclusion::Delete);
-        // One to the contrary does.
-        let answers =
-            [(0, ProbeVerdict::Gone(404)), (HOUR, ProbeVerdict::There(200)), (2 * HOUR, silent())];
-        assert_eq!(of(&absence(Evidence::Unplaced, &answers), 2, 2 * HOUR), Conclusion::Retire);
-        let answers = [
-            (0, ProbeVerdict::There(200)),
-            (HOUR, ProbeVerdict::Gone(404)),
-            (HOUR + 60, ProbeVerdict::Gone(404)),
-        ];
-        assert_eq!(of(&absence(Evidence::Unplaced, &answers), 2, 2 * HOUR), Conclusion::Wait);
-    }
-
-    #[test]
-    fn an_item_that_is_there_is_retired_in_its_time_and_not_deleted() {
-        let there = [(60, ProbeVerdict::There(200))];
-        let hole = absence(Evidence::Hole, &there);
-        assert_eq!(of(&hole, 2, 2 * HOUR), Conclusion::Wait, "it may come back without a trace");
-        assert_eq!(of(&hole, 3, 24 * HOUR), Conclusion::Retire);
-        assert_eq!(of(&absence(Evidence::Hole, &[]), 3, 24 * HOUR), Conclusion::Delete);
-        for evidence in [Evidence::Complete, Evidence::Said] {
-            assert_eq!(of(&absence(evidence, &there), 3, 24 * HOUR), Conclusion::Delete);
-        }
-    }
-
-    #[test]
-    fn what_says_nothing_changes_nothing() {
-        for evidence in
-            [Evidence::Hole, Evidence::Complete, Evidence::Unplaced, Evidence::Aged, Evidence::Said]
-        {
-            let silent =
-                absence(evidence, &[(60, ProbeVerdict::Nothing("it answered 500".to_owned()))]);
-            for (observations, now) in [(1, 60), (3, HOUR), (3, 13 * HOUR), (3, 25 * HOUR)] {
-                let plain = of(&absence(evidence, &[]), observations, now);
-                assert_eq!(of(&silent, observations, now), plain, "{evidence:?} {now}");
-            }
-        }
-    }
-
-    #[test]
-    fn off_is_off_and_what_slid_off_is_not_asked_for() {
-        for evidence in [Evidence::Hole, Evidence::Complete, Evidence::Unplaced] {
-            let gone = [(0, ProbeVerdict::Gone(404)), (HOUR, ProbeVerdict::Gone(404))];
-            let found = absence(evidence, &gone);
-            let concluded = conclude(&found, 9, Deletions::Off, at(48 * HOUR));
-            assert_eq!(concluded, Conclusion::Retire);
-        }
-        let aged = absence(Evidence::Aged, &[(0, ProbeVerdict::Gone(404))]);
-        assert_eq!(of(&aged, 1, 60), Conclusion::Retire);
-    }
-
-    #[test]
-    fn a_hole_needs_time_and_observations() {
-        let hole = absence(Evidence::Hole, &[]);
-        let day = Time::from_unix(24 * 3600);
-        let conclude = |observations, now| conclude(&hole, observations, Deletions::Safe, now);
-        assert_eq!(conclude(3, day), Conclusion::Delete);
-        assert_eq!(conclude(2, day), Conclusion::Wait);
-        assert_eq!(conclude(9, Time::from_unix(24 * 3600 - 1)), Conclusion::Wait);
-        assert_eq!(ripens(&hole, Deletions::Safe), day);
+        let year = minute(365 * 1440);
+        assert_eq!(ripe(&doubtful("1-")), minute(61));
+        assert_eq!(ripens_from(&doubtful("1-"), Deletions::Safe, minute(420)), year);
+        assert_eq!((of(&doubtful("1-"), 5, 420), of(&doubtful("1- 61-"), 2, 61)), (Wait, Delete));
+        assert_eq!((of(&doubtful("1+"), 5, 420), ripe(&doubtful("1+"))), (Wait, year));
     }
 
     #[test]
     fn the_modes_of_deletion() {
-        let now = Time::from_unix(0);
-        let of = |evidence, mode| conclude(&absence(evidence, &[]), 1, mode, now);
-        assert_eq!(of(Evidence::Hole, Deletions::Eager), Conclusion::Delete);
-        assert_eq!(of(Evidence::Hole, Deletions::Off), Conclusion::Retire);
-        assert_eq!(of(Evidence::Said, Deletions::Off), Conclusion::Retire);
-        assert_eq!(of(Evidence::Said, Deletions::Safe), Conclusion::Delete);
-        assert_eq!(of(Evidence::Aged, Deletions::Eager), Conclusion::Retire);
-        assert_eq!(of(Evidence::Unplaced, Deletions::Eager), Conclusion::Wait);
+        for (evidence, answers, mode, expected) in [
+            (Evidence::Hole, "", Deletions::Eager, Delete),
+            (Evidence::Hole, "", Deletions::Off, Retire),
+            (Evidence::Said, "", Deletions::Off, Retire),
+            (Evidence::Said, "", Deletions::Safe, Delete),
+            (Evidence::Aged, "", Deletions::Eager, Retire),
+            (Evidence::Unplaced, "", Deletions::Eager, Wait),
+            (Evidence::Hole, "0- 60-", Deletions::Off, Retire),
+            (Evidence::Complete, "0- 60-", Deletions::Off, Retire),
+        ] {
+            let found = conclude(&absence(evidence, answers), 1, mode, minute(0));
+            assert_eq!(found, expected, "{evidence:?} {answers:?} {mode:?}");
+        }
+        let gone = absence(Evidence::Unplaced, "0- 60-");
+        assert_eq!(conclude(&gone, 9, Deletions::Off, minute(2880)), Retire);
     }
 }

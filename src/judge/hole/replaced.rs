@@ -66,7 +66,7 @@ fn stands_in_its_place(case: &HoleCase<'_>, place: usize, date: Option<Time>) ->
     let entry = |at: usize| {
         let known = window.old.get(at)?;
         let pair = case.window.input.matching.pairs.iter().find(|pair| pair.known == *known)?;
-        Some(pair.entry)
+        Some(window.rank(pair.entry))
     };
     let above = (0..place).rev().find(stays).and_then(entry);
     let below = (place + 1..window.old.len()).find(stays).and_then(entry);
@@ -75,7 +75,8 @@ fn stands_in_its_place(case: &HoleCase<'_>, place: usize, date: Option<Time>) ->
         let new = case.window.input.document.entries.get(at).and_then(dated);
         date.is_none() || new.is_none() || new == date
     };
-    window.incoming.iter().any(|at| above < *at && *at < below && has_its_date(*at))
+    let is_between = |at: usize| (above + 1..below).contains(&window.rank(at));
+    window.incoming.iter().any(|at| is_between(*at) && has_its_date(*at))
 }
 
 /// Whether an entry came that says the same, which no other item of the last document did.
@@ -91,7 +92,7 @@ fn has_its_text(case: &HoleCase<'_>, known: &LedgerEntry) -> bool {
         case.window.input.matching.fresh.iter().take(COMPARED).filter_map(|at| entries.get(*at));
     let ignore = &case.window.input.options.ignore;
     let mut texts = fresh.flat_map(|entry| telling_texts(entry, ignore));
-    texts.any(|print| is_its_own(&print))
+    texts.any(|text| is_its_own(&text.print))
 }
 
 /// Whether the ids of both are made of the same day, or both have one date that nothing else has.

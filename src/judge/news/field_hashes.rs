@@ -5,7 +5,6 @@ use super::fingerprint::{Fingerprint, without};
 use super::visible::{counted, visible};
 use std::collections::BTreeSet;
 use tidegate_core::model::{Context, Entry, Ignore, Markup};
-use tidegate_core::xml::has_units;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The most changed fields that a reason names.
@@ -41,30 +40,30 @@ fn print(xml: &str, context: &Context) -> u64 {
     hash.digest()
 }
 
-/// The fingerprints of the entry's texts that have so many [`units`](tidegate_core::xml::units) or more, of those in elements that
-/// `is_meant` takes by their path: of what an operator does not ignore, as [`Fingerprint::prints`] are.
-pub fn text_prints(
-    entry: &Entry<'_>,
-    ignore: &[Ignore],
+/// The texts of an entry of so many bytes or more with their paths, but for what an operator ignores: what
+/// [`Fingerprint::prints`] are the fingerprints of.
+pub fn texts<'e>(
+    entry: &'e Entry<'_>,
+    ignore: &'e [Ignore],
     least: usize,
-    is_meant: impl Fn(&str) -> bool,
-) -> Vec<(u64, u64)> {
-    // A character of two units has three bytes or more.
-    let long = entry.fields().iter().filter(|f| f.value.len() >= least && is_meant(&f.path));
-    long.filter(|f| weight(&f.path, &f.value) == FieldWeight::Text)
-        .filter_map(|f| {
-            let covering = || ignore.iter().filter(|ignore| ignore.covers(&f.path));
-            if covering().any(|ignore| ignore.regex().is_none()) {
-                return None;
-            }
-            let text = visible(&f.value);
-            let text = counted(&f.value, &text).unwrap_or(text);
-            let rest = without(&text, covering().filter_map(Ignore::regex));
-            Some((path_print(&f.path), rest.unwrap_or(text)))
-        })
-        .filter(|(_, text)| has_units(text, least))
-        .map(|(path, text)| (path, xxh3_64(text.as_bytes())))
-        .collect()
+) -> impl Iterator<Item = (&'e str, String)> {
+    let long = entry.fields().iter().filter(move |field| field.value.len() >= least);
+    let texts = long.filter(|field| weight(&field.path, &field.value) == FieldWeight::Text);
+    texts.filter_map(move |field| {
+        let covering = || ignore.iter().filter(|ignore| ignore.covers(&field.path));
+        if covering().any(|ignore| ignore.regex().is_none()) {
+            return None;
+        }
+        let text = visible(&field.value);
+        let text = counted(&field.value, &text).unwrap_or(text);
+        let rest = without(&text, covering().filter_map(Ignore::regex));
+        Some((&*field.path, rest.unwrap_or(text)))
+    })
+}
+
+/// The fingerprints of a text and of the path where it stands.
+pub fn text_print(path: &str, text: &str) -> (u64, u64) {
+    (path_print(path), xxh3_64(text.as_bytes()))
 }
 
 /// The fingerprints of the paths of which something came or went.

@@ -139,129 +139,86 @@ fn what_one_more_answer_decides_comes_first() {
     assert_eq!(planned(&asking(), &feed, 7200, 9), ["c", "z", "b", "a"]);
 }
 
-fn reply(asked: &str, code: u16) -> ProbeReply {
-    ProbeReply { asked: url(asked), end: ProbeEnd::Status { code, at: url(asked) } }
+const FRONT: &str = "https://www.example.org/";
+
+/// `end`: a status, with the address that answered where a redirect led there, or why there was no answer.
+fn reply(asked: &str, end: &str) -> ProbeReply {
+    let asked = url(&format!("{FRONT}{asked}"));
+    let (code, at) = end.split_once(' ').unwrap_or((end, ""));
+    let end = match code.parse() {
+        Ok(code) if at.is_empty() => ProbeEnd::Status { code, at: asked.clone() },
+        Ok(code) => ProbeEnd::Status { code, at: url(at) },
+        Err(_) => ProbeEnd::Without(end.to_owned()),
+    };
+    ProbeReply { asked, end }
 }
 
-fn led(asked: &str, code: u16, to: &str) -> ProbeReply {
-    ProbeReply { asked: url(asked), end: ProbeEnd::Status { code, at: url(to) } }
-}
-
-const LISTED: &str = "https://www.example.org/listed";
-const PAGE: &str = "https://www.example.org/a";
-const MADE_UP: &str = "https://www.example.org/0123456789abcdef";
-
-/// What a reply about `/a` means beside those of a listed item and of a made-up address.
-fn meant(
-    listed: ProbeReply,
-    made_up: Option<ProbeReply>,
-    page: Option<ProbeReply>,
-) -> ProbeVerdict {
+/// What the reply about `/a` means beside those of a listed item and of a made-up address; `-` was not asked.
+fn meant(listed: &str, made_up: &str, page: &str) -> String {
     let feed = snapshot(vec![hole("a"), known("b", "https://www.example.org/b")]);
-    let items = vec![(SyncId::new("a").unwrap(), page)];
-    let found = answers(&feed, &Replies { listed, made_up, items });
-    found.into_iter().next().unwrap().1
-}
-
-/// The same on a site that works.
-fn on_a_good_site(page: ProbeReply) -> ProbeVerdict {
-    meant(reply(LISTED, 200), Some(reply(MADE_UP, 404)), Some(page))
-}
-
-fn nothing(answer: &ProbeVerdict) -> &str {
-    match answer {
+    let asked = |path, end: &str| (end != "-").then(|| reply(path, end));
+    let items = vec![(SyncId::new("a").unwrap(), asked("a", page))];
+    let made_up = asked("0123456789abcdef", made_up);
+    match answers(&feed, &Replies { listed: reply("listed", listed), made_up, items }).remove(0).1 {
+        ProbeVerdict::Gone(code) => format!("gone {code}"),
+        ProbeVerdict::There(code) => format!("there {code}"),
         ProbeVerdict::Nothing(why) => why,
-        other => panic!("{other:?} was believed"),
     }
 }
 
 #[test]
-fn plain_answers_are_believed() {
-    for code in [404, 410] {
-        assert_eq!(on_a_good_site(reply(PAGE, code)), ProbeVerdict::Gone(code));
-    }
-    assert_eq!(on_a_good_site(reply(PAGE, 200)), ProbeVerdict::There(200));
-    // Within the domain, a redirect to the same page is plain too.
-    for to in ["http://example.org/a", "https://m.example.org/A/", "https://www.example.org/a"] {
-        assert_eq!(on_a_good_site(led(PAGE, 200, to)), ProbeVerdict::There(200), "{to}");
-        assert_eq!(on_a_good_site(led(PAGE, 410, to)), ProbeVerdict::Gone(410), "{to}");
-    }
-    let moved = led(PAGE, 404, "https://www.example.org/not-found");
-    assert_eq!(on_a_good_site(moved), ProbeVerdict::Gone(404));
-}
-
-#[test]
-fn anything_else_says_nothing() {
+fn plain_answers_of_a_site_that_works_are_believed_and_nothing_else_is() {
     for code in [201, 204, 206, 304, 400, 401, 403, 405, 406, 418, 429, 451, 500, 502, 503, 599] {
-        let answer = on_a_good_site(reply(PAGE, code));
-        assert_eq!(nothing(&answer), format!("it answered {code}"));
+        assert_eq!(meant("200", "404", &code.to_string()), format!("it answered {code}"));
     }
-    let silent =
-        ProbeReply { asked: url(PAGE), end: ProbeEnd::Without("no connection".to_owned()) };
-    assert_eq!(nothing(&on_a_good_site(silent)), "no connection");
-}
-
-#[test]
-fn redirects_to_the_front_page_and_to_other_items_are_no_answer() {
     for code in [200, 404, 410] {
-        let front = on_a_good_site(led(PAGE, code, "https://www.example.org/"));
-        assert_eq!(nothing(&front), "it leads to the site's front page");
-        let other = on_a_good_site(led(PAGE, code, "https://www.example.org/b"));
-        assert_eq!(nothing(&other), "it leads to another item's page");
+        let led = |to: &str| meant("200", "404", &format!("{code} {to}"));
+        assert_eq!(led(FRONT), "it leads to the site's front page");
+        assert_eq!(led("https://www.example.org/b"), "it leads to another item's page");
     }
-    let login = on_a_good_site(led(PAGE, 200, "https://www.example.org/login?next=/a"));
-    assert!(nothing(&login).starts_with("it leads to another page, https://"), "{login:?}");
-}
-
-#[test]
-fn a_wall_of_404s_confirms_nothing() {
-    for wall in [reply(LISTED, 404), reply(LISTED, 410), reply(LISTED, 403), reply(LISTED, 500)] {
-        let answer = meant(wall, Some(reply(MADE_UP, 404)), Some(reply(PAGE, 404)));
-        assert!(nothing(&answer).contains("but what the document lists answers "), "{answer:?}");
+    let not_asked = "it was not asked, because";
+    for (listed, made_up, page, expected) in [
+        ("200", "404", "404", "gone 404"),
+        ("200", "404", "410", "gone 410"),
+        ("200", "404", "200", "there 200"),
+        // Within the domain, a redirect to the same page is plain too.
+        ("200", "404", "200 http://example.org/a", "there 200"),
+        ("200", "404", "200 https://m.example.org/A/", "there 200"),
+        ("200", "404", "410 https://m.example.org/A/", "gone 410"),
+        ("200", "404", "404 https://www.example.org/not-found", "gone 404"),
+        ("200", "404", "no connection", "no connection"),
+        ("200", "404", "200 https://www.example.org/login?next=/a", "it leads to another page, h"),
+        // A wall of 404s confirms nothing.
+        ("404", "404", "404", "but what the document lists answers 404 too"),
+        ("410", "404", "404", "but what the document lists answers 410 too"),
+        ("403", "404", "404", "but what the document lists answers 403 too"),
+        ("500", "404", "404", "but what the document lists answers 500 too"),
+        ("200 https://www.example.org/", "404", "404", "leads to the front page"),
+        ("no connection", "-", "-", "cannot be read (no connection)"),
+        // A site that answers 200 to everything refutes nothing.
+        ("200", "200", "200", "but a made-up address answers 200 too"),
+        ("200", "403", "200", "but a made-up address answers 403 too"),
+        ("200", "500", "200", "but a made-up address answers 500 too"),
+        ("200", "no connection", "200", "but a made-up address cannot be read"),
+        ("200", "-", "200", "which was not compared"),
+        // One that sends strange addresses to its front page tells them apart.
+        ("200", "200 https://www.example.org/", "200", "there 200"),
+        // A 404 beside a soft 404 is a strong one.
+        ("200", "200", "404", "gone 404"),
+        ("503", "-", "-", &format!("{not_asked} the site answers 503 too")),
+        ("404", "-", "-", &format!("{not_asked} what the document lists answers 404 too")),
+    ] {
+        let found = meant(listed, made_up, page);
+        assert!(found.contains(expected), "{listed} {made_up} {page}: {found}");
     }
-    let front = led(LISTED, 200, "https://www.example.org/");
-    let answer = meant(front, Some(reply(MADE_UP, 404)), Some(reply(PAGE, 404)));
-    assert!(nothing(&answer).ends_with("leads to the front page"), "{answer:?}");
-    let away =
-        ProbeReply { asked: url(LISTED), end: ProbeEnd::Without("no connection".to_owned()) };
-    let answer = meant(away, None, None);
-    assert!(nothing(&answer).ends_with("cannot be read (no connection)"), "{answer:?}");
-}
-
-#[test]
-fn a_site_that_answers_200_to_everything_refutes_nothing() {
-    let there = || Some(reply(PAGE, 200));
-    for echo in [reply(MADE_UP, 200), reply(MADE_UP, 403), reply(MADE_UP, 500)] {
-        let answer = meant(reply(LISTED, 200), Some(echo), there());
-        assert!(nothing(&answer).contains("but a made-up address"), "{answer:?}");
-    }
-    let silent =
-        ProbeReply { asked: url(MADE_UP), end: ProbeEnd::Without("no connection".to_owned()) };
-    nothing(&meant(reply(LISTED, 200), Some(silent), there()));
-    nothing(&meant(reply(LISTED, 200), None, there()));
-    // One that sends strange addresses to its front page tells them apart.
-    let led = led(MADE_UP, 200, "https://www.example.org/");
-    assert_eq!(meant(reply(LISTED, 200), Some(led), there()), ProbeVerdict::There(200));
-    // A 404 beside a soft 404 is a strong one.
-    let strong = meant(reply(LISTED, 200), Some(reply(MADE_UP, 200)), Some(reply(PAGE, 404)));
-    assert_eq!(strong, ProbeVerdict::Gone(404));
-}
-
-#[test]
-fn what_was_not_asked_says_why() {
-    let busy = meant(reply(LISTED, 503), None, None);
-    assert_eq!(nothing(&busy), "it was not asked, because the site answers 503 too");
-    let wall = meant(reply(LISTED, 404), None, None);
-    let said = "it was not asked, because what the document lists answers 404 too";
-    assert_eq!(nothing(&wall), said);
 }
 
 #[test]
 fn head_is_given_up_where_it_may_be_what_was_refused() {
-    for code in [400, 403, 405, 500, 501] {
-        assert!(wants_get(&reply(PAGE, code)), "{code}");
+    for code in ["400", "403", "405", "500", "501"] {
+        assert!(wants_get(&reply("a", code)), "{code}");
     }
-    for code in [200, 204, 404, 410, 429, 503] {
-        assert!(!wants_get(&reply(PAGE, code)), "{code}");
+    for code in ["200", "204", "404", "410", "429", "503"] {
+        assert!(!wants_get(&reply("a", code)), "{code}");
     }
 }

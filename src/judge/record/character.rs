@@ -10,10 +10,9 @@ pub(super) fn learn(character: &mut Character, window: &WindowShift<'_>) {
     character.documents = character.documents.saturating_add(1);
     character.largest = character.largest.max(found);
     let add = |count: &mut u32, so: bool| *count = count.saturating_add(u32::from(so));
-    let places: Vec<usize> =
-        input.matching.pairs.iter().filter_map(|pair| window.place(pair.known)).collect();
+    let places = window.places_now(input.matching.pairs.iter());
     if places.len() > 1 {
-        let in_order = places.iter().zip(places.iter().skip(1)).all(|(a, b)| a < b);
+        let in_order = places.is_sorted();
         let count = if in_order { &mut character.kept_order } else { &mut character.reordered };
         *count = count.saturating_add(1);
     }

@@ -139,7 +139,7 @@ fn cut(known: &LedgerEntry) -> History {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::archive;
     use crate::record::{Observation, ledger_query};
@@ -159,7 +159,10 @@ mod tests {
         Snapshot { settled: Some(settled), ..first }
     }
 
-    fn with_round<T>(snapshot: &Snapshot, look: impl FnOnce(&Observation<'_>) -> T) -> T {
+    pub(in crate::record) fn with_round<T>(
+        snapshot: &Snapshot,
+        look: impl FnOnce(&Observation<'_>) -> T,
+    ) -> T {
         let now = Time::from_unix(1_767_225_600 + 200 * 86_400);
         look(&Observation {
             feed: &FeedName::new("news").unwrap(),

@@ -41,6 +41,7 @@ pub fn refreshed(
     for known in &mut refreshed.known {
         let markup = kept.get(&known.id).filter(|_| known.noise.scheme != scheme);
         if let Some(entry) = markup.and_then(parse::entry_again) {
+            refreshed.outdated.push(known.clone());
             news::refresh(known, &entry, ignore);
         }
     }

@@ -34,24 +34,19 @@ pub(super) fn without<'a>(
     let is_redacted = |at: usize| snapshot.known.get(at).is_some_and(LedgerEntry::is_redacted);
     let mut out: HashSet<usize> =
         matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();
-    let links = links(snapshot, document);
-    let redacted: HashSet<&str> = snapshot
-        .known
-        .iter()
-        .filter(|known| known.is_redacted())
-        .flat_map(|known| known.aliases.iter().chain([&known.native_shown]))
-        .map(String::as_str)
-        .collect();
-    for at in &matching.fresh {
-        let (Some(entry), Some(name)) = (document.entries.get(*at), matching.names.get(*at)) else {
-            continue;
-        };
-        let link = entry.link.as_deref().map(plain_link);
-        let by_title = name.starts_with("title:") && redacted.contains(veiled(name).as_str());
-        if by_title || link.is_some_and(|link| links.contains(&link)) {
-            out.insert(*at);
-        }
+    let kept_out = KeptOut::new(snapshot.known.iter(), LedgerEntry::is_redacted);
+    let link_of = |at: usize| document.entries.get(at)?.link.as_deref().map(plain_link);
+    let mut bearers: HashMap<String, usize> = HashMap::new();
+    for link in (0..document.entries.len()).filter_map(link_of) {
+        *bearers.entry(link).or_default() += 1;
     }
+    out.extend(matching.fresh.iter().copied().filter(|at| {
+        // An id tells apart what the matching told apart; a title that stands for one was veiled.
+        let title = matching.names.get(*at).filter(|name| name.starts_with("title:"));
+        let link = link_of(*at).filter(|link| bearers.get(link) == Some(&1));
+        title.is_some_and(|title| kept_out.has_name(title))
+            || link.is_some_and(|link| kept_out.links.contains(&link))
+    }));
     if out.is_empty() {
         return None;
     }
@@ -63,7 +58,7 @@ pub(super) fn without<'a>(
     Some(document.with_entries(rest.map(|(_, entry)| entry.clone()).collect()))
 }
 
-/// By what redacted items are known in a version that is in conflict with another item.
+/// By what redacted items are known in an entry that is no other item, and in a version that is in conflict with one.
 #[derive(Debug, Default)]
 pub(super) struct KeptOut {
     /// The ids that they bear or bore, and these without what changes while a page stays.
@@ -99,10 +94,14 @@ impl KeptOut {
             return false;
         }
         let Some(entry) = tidegate_format::parse::entry_again(markup) else { return false };
-        let shown = same_item::native(&entry);
-        let is_named = spellings(&shown).any(|name| self.names.contains(&name));
         let link = entry.link.as_deref().map(plain_link);
-        is_named || link.is_some_and(|link| self.links.contains(&link))
+        self.has_name(&same_item::native(&entry))
+            || link.is_some_and(|link| self.links.contains(&link))
+    }
+
+    /// Whether one of them bears or bore an id.
+    fn has_name(&self, name: &str) -> bool {
+        spellings(name).any(|name| self.names.contains(&name))
     }
 
     /// What an entry says of its item, without the conflicts that are one of them; `None` where it has
@@ -125,22 +124,4 @@ impl KeptOut {
 fn spellings(name: &str) -> impl Iterator<Item = String> {
     let veiled = name.starts_with("title:").then(|| veiled(name));
     [Some(name.to_owned()), Some(plain_link(name)), veiled].into_iter().flatten()
-}
-
-/// Links that one redacted item bears, no other item, and at most one entry.
-fn links(snapshot: &Snapshot, document: &FeedDocument<'_>) -> HashSet<String> {
-    let mut bearers: HashMap<String, (usize, usize)> = HashMap::new();
-    for known in &snapshot.known {
-        let Some(link) = &known.link else { continue };
-        let (redacted, others) = bearers.entry(plain_link(link)).or_default();
-        *(if known.is_redacted() { redacted } else { others }) += 1;
-    }
-    let mut entries: HashMap<String, usize> = HashMap::new();
-    for link in document.entries.iter().filter_map(|entry| entry.link.as_deref()) {
-        *entries.entry(plain_link(link)).or_default() += 1;
-    }
-    bearers.retain(|link, (redacted, others)| {
-        *redacted == 1 && *others == 0 && entries.get(link).copied() == Some(1)
-    });
-    bearers.into_keys().collect()
 }

@@ -176,7 +176,11 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> IndexUp
             changed.chain(evicted.iter().map(|stub| (snapshot.find(&stub.id), None))).collect()
         }
     };
-    let items = items.into_iter().filter_map(|(old, new)| reindexed(old, new));
+    // The keys in the store are those of fingerprints as they were.
+    let outdated = |known: &LedgerEntry| snapshot.outdated.iter().find(|old| old.id == known.id);
+    let items =
+        items.into_iter().map(|(old, new)| (old.map(|old| outdated(old).unwrap_or(old)), new));
+    let items = items.filter_map(|(old, new)| reindexed(old, new));
     IndexUpdate { unsettled: is_changed.then_some(unsettled), items: items.collect() }
 }
 
@@ -193,4 +197,43 @@ fn reindexed(old: Option<&LedgerEntry>, new: Option<&LedgerEntry>) -> Option<Rei
     let removed: Vec<IndexKey> = old.difference(&new).copied().collect();
     let is_changed = !added.is_empty() || !removed.is_empty();
     is_changed.then_some(ReindexedItem { id, added, removed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::news;
+    use crate::record::evict::tests::with_round;
+    use crate::record::refreshed;
+    use tidegate_core::model::{Format, Ignore, Time};
+    use tidegate_format::parse::{self, Limits};
+
+    /// The index has the keys of an item by the list that was in force when it was fingerprinted.
+    #[test]
+    fn after_another_list_of_the_operator_the_old_keys_go_and_the_new_ones_come() {
+        let text = "<rss version='2.0'><channel><title>T</title><item><guid>urn:a</guid>\
+                    <description>Words of a note, 7 views</description></item></channel></rss>";
+        let document = parse::document(text, None, &Limits::default()).unwrap();
+        let entry = &document.entries[0];
+        let prints = news::fingerprint(entry, &[]).prints;
+        let standing = ItemStatus::Current;
+        let known = LedgerEntry { standing, prints, ..LedgerEntry::left("urn:a") };
+        let kept = HashMap::from([(known.id.clone(), parse::own(&document, entry))]);
+        let ignore = [Ignore::new("description", Some("[0-9]+ views")).unwrap()];
+        let first = Snapshot::untouched(Format::Rss20, Time::from_unix(1_767_225_600));
+        let (unsettled, known) = (Some(Vec::new()), vec![known]);
+        let stored = Snapshot { unsettled, known, ..first };
+        let snapshot = refreshed(&stored, &kept, &ignore);
+        let update = with_round(&snapshot, |round| {
+            let mut draft = ChangeDraft::new(round, &snapshot);
+            draft.change(0, |item| item.touched = 1);
+            index(&draft, &[])
+        });
+        let [item] = update.items.as_slice() else { panic!("{update:?}") };
+        let keys = |of: &Snapshot| BTreeSet::from_iter(same_item::item_keys(&of.known[0]));
+        let (old, new) = (keys(&stored), keys(&snapshot));
+        assert_eq!(item.removed, old.difference(&new).copied().collect::<Vec<_>>());
+        assert_eq!(item.added, new.difference(&old).copied().collect::<Vec<_>>());
+        assert_eq!((item.removed.len(), item.added.len()), (1, 1));
+    }
 }

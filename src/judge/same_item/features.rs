@@ -1,12 +1,12 @@
 //! What entries and items are looked up by, and who bears it.
 
-use crate::news::{is_a_text, text_prints};
+use crate::news::{is_a_text, text_print, texts};
 use std::collections::HashMap;
 use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
 use tidegate_core::xml::plain_address::{
     day, hostless, numbers, path_without_query, plain_link, slug,
 };
-use tidegate_core::xml::units;
+use tidegate_core::xml::{has_units, units};
 
 /// Titles that say less tell nothing, in [`units`].
 const TELLING_TITLE: usize = 2;
@@ -14,7 +14,7 @@ const TELLING_TITLE: usize = 2;
 const TELLING_NOTE: usize = 10;
 /// Texts that say less tell nothing, in [`units`].
 const TELLING_TEXT: usize = 60;
-/// Texts that say as much are more than a line that a series has about itself, in [`units`].
+/// Texts that say as much are long, in [`units`].
 const LONG_TEXT: usize = 200;
 
 /// Something by which an entry and an item may be known to be the same.
@@ -41,7 +41,7 @@ pub(super) enum Feature {
 /// The features of an entry.
 pub(super) fn of_entry(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<Feature> {
     let mut features = without_texts(entry, native);
-    features.extend(entry_texts(entry, ignore).into_iter().map(Feature::Text));
+    features.extend(telling_texts(entry, ignore).iter().map(|text| Feature::Text(text.print)));
     features
 }
 
@@ -87,30 +87,30 @@ fn of_card(
     features
 }
 
-/// The texts of an entry that say enough to tell it from others.
-pub(crate) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
-    text_prints(entry, ignore, TELLING_TEXT, |_| true)
+/// A text of an entry that tells it from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TellingText {
+    /// The fingerprints of its path and of what it says, as an item has them.
+    pub(crate) print: (u64, u64),
+    /// Whether it is more than a line that a series has about itself.
+    pub(super) is_long: bool,
 }
 
-/// The same, of an entry without a title all that it says itself: shorter notes have no other name.
-pub(super) fn entry_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
-    let mut texts = telling_texts(entry, ignore);
-    if entry.title.as_deref().unwrap_or_default().trim().is_empty() {
-        texts.extend(note_texts(entry, ignore));
-        texts.sort_unstable();
-        texts.dedup();
+/// The texts of an entry that tell it from others. An entry without a title has no other name, so that shorter notes
+/// tell as well, but not who wrote it or what it is about.
+pub(crate) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<TellingText> {
+    let is_untitled = entry.title.as_deref().unwrap_or_default().trim().is_empty();
+    // A character of two units has three bytes or more.
+    let least = if is_untitled { TELLING_NOTE } else { TELLING_TEXT };
+    let mut found = Vec::new();
+    for (path, text) in texts(entry, ignore, least) {
+        let is_note = || is_untitled && is_a_text(path) && has_units(&text, TELLING_NOTE);
+        if has_units(&text, TELLING_TEXT) || is_note() {
+            let is_long = has_units(&text, LONG_TEXT);
+            found.push(TellingText { print: text_print(path, &text), is_long });
+        }
     }
-    texts
-}
-
-/// The long texts of an entry.
-pub(super) fn long_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
-    text_prints(entry, ignore, LONG_TEXT, |_| true)
-}
-
-/// What an entry without a title says itself, which is neither who wrote it nor what it is about.
-pub(super) fn note_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<(u64, u64)> {
-    text_prints(entry, ignore, TELLING_NOTE, is_a_text)
+    found
 }
 
 /// A title as it is compared; nothing where it says too little.

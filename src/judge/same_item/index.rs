@@ -3,7 +3,7 @@
 //! An entry and an item that share a name, or a feature by which rules of identity know a settled item,
 //! share a key. Not the other way round: a key is a hash, and forms of one address have one key.
 
-use super::features::{Feature, note_texts, of_item, without_texts};
+use super::features::{Feature, of_item, telling_texts, without_texts};
 use std::collections::BTreeSet;
 use tidegate_core::model::{Entry, Ignore, IndexKey, LedgerEntry};
 use tidegate_core::xml::plain_address::hostless;
@@ -44,8 +44,8 @@ pub fn entry_keys(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<Ind
         keys.extend(feature_key(&feature, false));
     }
     if entry.title.as_deref().unwrap_or_default().trim().is_empty() {
-        let texts = note_texts(entry, ignore).into_iter().map(Feature::Text);
-        keys.extend(texts.filter_map(|text| feature_key(&text, true)));
+        let texts = telling_texts(entry, ignore).into_iter();
+        keys.extend(texts.filter_map(|text| feature_key(&Feature::Text(text.print), true)));
     }
     keys.into_iter().collect()
 }
@@ -165,7 +165,7 @@ mod tests {
             let are_notes = is_untitled(&known.title)
                 && is_untitled(new.title.as_deref().unwrap_or_default());
             let shares_text = are_notes
-                && note_texts(new, &[]).into_iter().any(|text| of_old.contains(&Feature::Text(text)));
+                && telling_texts(new, &[]).iter().any(|text| of_old.contains(&Feature::Text(text.print)));
             if shares_name || shares || shares_text {
                 prop_assert!(is_found, "{known:?}\n{new:?}");
             }

@@ -4,12 +4,13 @@
 //! two have in common and by how rare that is among all that is listed; what contradicts takes weight away. A
 //! pair counts where it weighs enough, and more than any other pair of its entry or its item.
 
-use super::features::{Feature, FeatureIndex, of_entry, plain_title, without_texts};
+use super::features::{
+    Feature, FeatureIndex, TellingText, plain_title, telling_texts, without_texts,
+};
 use super::same_id::pair_group;
 use super::sides::Sides;
 use super::signs::{AddressSign, Basis, Signs};
-use super::text::{self, Texts};
-use super::{address, date, is_made_up, place, row, title, wording};
+use super::{address, date, is_made_up, place, row, text, title, wording};
 use crate::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub(super) struct Groups {
     pub(super) entries: HashMap<usize, Vec<usize>>,
     items: HashMap<usize, Vec<usize>>,
     pub(super) features: FeatureIndex,
+    /// The texts of unmatched entries.
+    texts: HashMap<usize, Vec<TellingText>>,
     /// The titles of unmatched items that are listed, and those of unmatched entries.
     titles: (HashSet<String>, HashSet<String>),
 }
@@ -72,6 +75,7 @@ impl Groups {
             entries: HashMap::new(),
             items: HashMap::new(),
             features: FeatureIndex::default(),
+            texts: HashMap::new(),
             titles: Default::default(),
         };
         let matched = groups.add_free_entries(sides);
@@ -113,7 +117,11 @@ impl Groups {
             };
             if sides.is_entry_free(at) {
                 self.entries.entry(group).or_default().push(at);
-                self.features.add_entry(group, of_entry(entry, native, sides.ignore), true);
+                let texts = telling_texts(entry, sides.ignore);
+                let mut features = without_texts(entry, native);
+                features.extend(texts.iter().map(|text| Feature::Text(text.print)));
+                self.features.add_entry(group, features, true);
+                self.texts.insert(at, texts);
                 self.titles.1.extend(entry.title.as_deref().and_then(plain_title));
             } else {
                 matched.push((group, at));
@@ -165,15 +173,8 @@ impl Groups {
                 candidates.extend(items.map(|item| (*entry, *item)));
             }
         }
-        let mut texts: HashMap<usize, Texts> = HashMap::new();
-        let mut weighed = BTreeMap::new();
-        for candidate in candidates.into_iter().filter_map(|pair| self.candidate(sides, pair)) {
-            let texts = texts
-                .entry(candidate.at)
-                .or_insert_with(|| Texts::new(candidate.new, sides.ignore));
-            weighed.extend(candidate.weigh(texts, without).map(|signs| (candidate.pair, signs)));
-        }
-        weighed
+        let candidates = candidates.into_iter().filter_map(|pair| self.candidate(sides, pair));
+        candidates.filter_map(|found| Some((found.pair, found.weigh(without)?))).collect()
     }
 
     /// Pairs the groups that weigh enough, the heaviest first; where two weigh the same with one, neither is
@@ -296,7 +297,7 @@ impl CandidatePair<'_> {
     }
 
     /// What both have in common; nothing where it is contradicted.
-    fn weigh(&self, texts: &Texts, without: &Without) -> Option<Signs> {
+    fn weigh(&self, without: &Without) -> Option<Signs> {
         let is_on = |rule: Rule| !without.has(rule.name);
         let mut signs = Signs::default();
         let (title, former) = (plain_title(self.title()), plain_title(&self.old.title));
@@ -315,7 +316,8 @@ impl CandidatePair<'_> {
             }
         }
         if is_on(text::RULE) {
-            signs.text = text::weigh(self, texts);
+            let texts = self.groups.texts.get(&self.at);
+            signs.text = texts.map_or(0, |texts| text::weigh(self, texts));
         }
         let address = is_on(address::RULE).then(|| address::weigh(self, signs.title > 0));
         if let Some((sign, weight)) = address.flatten() {

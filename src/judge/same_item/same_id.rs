@@ -111,34 +111,24 @@ const AGREEMENTS: [[bool; 3]; 7] = [
     [false, false, true],
 ];
 
-type Traits = (Option<String>, Option<String>, Option<Time>);
-
-/// What must be equal: link, title and date, as far as they are wanted.
-fn traits(
-    [by_link, by_title, by_date]: [bool; 3],
-    link: Option<&str>,
-    title: &str,
-    date: Option<Time>,
-) -> Option<Traits> {
-    let link = if by_link { Some(plain_link(link?)) } else { None };
-    let title = if by_title { Some(title.to_owned()).filter(|t| !t.is_empty()) } else { None };
-    let date = if by_date { date } else { None };
-    let whole = by_title == title.is_some() && by_date == date.is_some();
-    whole.then_some((link, title, date))
-}
-
-/// Pairs what agrees in the wanted traits, in order.
+/// Pairs what agrees in link, title and date, as far as these are wanted, in order.
 fn pair_by(
     sides: &mut Sides<'_>,
     entries: &[usize],
     items: &[usize],
-    wanted: [bool; 3],
+    [by_link, by_title, by_date]: [bool; 3],
     basis: Basis,
 ) {
-    let of_entry = |e: &Entry<'_>| {
-        traits(wanted, e.link.as_deref(), e.title.as_deref().unwrap_or_default(), e.published)
+    let key = |link: Option<&str>, title: &str, date: Option<Time>| {
+        let link = link.filter(|_| by_link).map(plain_link);
+        let title = Some(title).filter(|title| by_title && !title.is_empty()).map(str::to_owned);
+        let date = date.filter(|_| by_date);
+        let said = [link.is_some(), title.is_some(), date.is_some()];
+        (said == [by_link, by_title, by_date]).then_some((link, title, date))
     };
-    let of_item = |k: &LedgerEntry| traits(wanted, k.link.as_deref(), &k.title, k.published);
+    let of_entry =
+        |e: &Entry<'_>| key(e.link.as_deref(), e.title.as_deref().unwrap_or_default(), e.published);
+    let of_item = |k: &LedgerEntry| key(k.link.as_deref(), &k.title, k.published);
     pair_by_key(sides, entries, items, basis, of_entry, of_item);
 }
 

@@ -20,9 +20,9 @@ pub(crate) struct ItemBelow {
 
 impl WindowShift<'_> {
     /// The entries of the new document from its old end, but for those that stood below the reader view before.
-    pub(super) fn entries_upward(&self, count: usize) -> impl Iterator<Item = usize> {
-        let runs_up = self.direction == Direction::Up;
-        let all = (0..count).map(move |step| if runs_up { step } else { count - 1 - step });
+    pub(super) fn entries_upward(&self) -> impl Iterator<Item = usize> {
+        // The rank of a rank is the entry.
+        let all = (0..self.input.document.entries.len()).rev().map(|rank| self.rank(rank));
         all.filter(|at| !self.below.contains_key(at))
     }
 
@@ -34,15 +34,14 @@ impl WindowShift<'_> {
         let input = &self.input;
         let shown = input.matching.pairs.iter();
         let shown = shown.filter(|pair| self.places.contains_key(&pair.known));
-        let mut shown: Vec<usize> = shown.map(|pair| pair.entry).collect();
+        let mut shown: Vec<usize> = shown.map(|pair| self.rank(pair.entry)).collect();
         shown.sort_unstable();
         let below = pairs.map(|pair| {
-            let above = shown.partition_point(|entry| *entry < pair.entry);
-            let runs_up = self.direction == Direction::Up;
+            let rank = self.rank(pair.entry);
             let below = ItemBelow {
                 known: pair.known,
                 date: input.snapshot.known.get(pair.known).and_then(|known| self.date_of(known)),
-                older: if runs_up { above } else { shown.len() - above },
+                older: shown.len() - shown.partition_point(|above| *above < rank),
             };
             (pair.entry, below)
         });
@@ -70,9 +69,8 @@ impl WindowShift<'_> {
         let is_whole = document.completeness == Completeness::Full && !document.lists_changes();
         // Of a feed that lists everything what is missing was taken away, which is told of what is shown.
         let is_window = !input.is_complete() && document.format != Format::Opml;
-        let end =
-            if self.direction == Direction::Up { self.kept.first() } else { self.kept.last() };
-        if !has_end || !(self.ordered || grows) || !is_whole || !is_window || end != Some(&true) {
+        let has_kept_end = self.kept.last() == Some(&true);
+        if !(has_end && (self.ordered || grows) && is_whole && is_window && has_kept_end) {
             return HashSet::new();
         }
         let is_unshown = |known: &LedgerEntry| matches!(known.standing, ItemStatus::Retired { since } if since == known.first_seen);
@@ -86,9 +84,8 @@ impl WindowShift<'_> {
         let unshown = pairs.filter(|pair| known.get(pair.known).is_some_and(is_unshown));
         let fresh = input.matching.fresh.iter().copied();
         let unknown: HashSet<usize> = fresh.chain(unshown.map(|pair| pair.entry)).collect();
-        let run = self.entries_upward(document.entries.len());
-        let run: HashSet<usize> =
-            run.take_while(|at| unknown.contains(at) && is_older(*at)).collect();
+        let run = self.entries_upward().take_while(|at| unknown.contains(at) && is_older(*at));
+        let run: HashSet<usize> = run.collect();
         if run.len() < LEAST_BACKFILLED { HashSet::new() } else { run }
     }
 

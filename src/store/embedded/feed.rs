@@ -250,6 +250,7 @@ impl FeedRecords {
             kept: if state.hold.is_some() { self.held()? } else { Vec::new() },
             archives: Vec::new(),
             settled: None,
+            outdated: Vec::new(),
             conflicts,
             unsettled,
             order,

@@ -15,6 +15,17 @@ pub(in crate::record) enum EntryOwner {
     Item(SyncId),
 }
 
+/// What an item of the ledger is beside a document.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LedgerPart {
+    /// It is compared with the plain entries.
+    Judged,
+    /// It was compared until now and is shared under another id from now on.
+    Replaced,
+    /// It is merged.
+    Shared,
+}
+
 /// A document and a ledger, taken apart.
 #[derive(Debug)]
 pub(in crate::record) struct SharedSplit<'a> {
@@ -68,12 +79,9 @@ pub(in crate::record) fn parts<'a>(
         return None;
     }
     let ids: HashMap<&SyncId, &LedgerEntry> = snapshot.known.iter().map(|k| (&k.id, k)).collect();
-    let natives: HashMap<&str, &LedgerEntry> = snapshot
-        .known
-        .iter()
-        .filter(|k| is_shared(k))
-        .map(|k| (k.native_shown.as_str(), k))
-        .collect();
+    let shared = snapshot.known.iter().filter(|known| is_shared(known));
+    let natives: HashMap<&str, &LedgerEntry> =
+        shared.map(|known| (known.native_shown.as_str(), known)).collect();
 
     // What the entries are.
     let mut slots = Vec::with_capacity(document.entries.len());
@@ -86,10 +94,7 @@ pub(in crate::record) fn parts<'a>(
         let shown = same_item::native(entry);
         let shared = natives.get(shown.as_str());
         match (&entry.sync, shared) {
-            (Some(EntrySync::Valid(said)), _) => {
-                claimed.insert(shown);
-                slots.push(EntryOwner::Item(said.id().clone()));
-            }
+            (Some(EntrySync::Valid(said)), _) => slots.push(EntryOwner::Item(said.id().clone())),
             (Some(EntrySync::Invalid(_)), Some(known)) => {
                 slots.push(EntryOwner::Item(known.id.clone()));
             }
@@ -108,28 +113,29 @@ pub(in crate::record) fn parts<'a>(
     }
     compared.retain(|id| !incoming.contains(id));
 
-    // What is known.
-    let (mut judged, mut rest, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    for known in &snapshot.known {
-        let is_plain = !is_shared(known) || compared.contains(&known.id);
-        if incoming.contains(&known.id) || !is_plain {
-            rest.push(known.clone());
+    // What is known, each part in order of sync id.
+    let part = |known: &LedgerEntry| {
+        if incoming.contains(&known.id) || is_shared(known) && !compared.contains(&known.id) {
+            LedgerPart::Shared
         } else if !is_shared(known) && !known.is_deleted() && claimed.contains(&known.native_shown)
         {
-            others.push(known.clone());
+            LedgerPart::Replaced
         } else {
-            judged.push(known.clone());
+            LedgerPart::Judged
         }
-    }
-    let first = judged.len();
-    let replaced = others.iter().enumerate();
-    let replaced = replaced.map(|(at, k)| (k.native_shown.clone(), first + at)).collect();
-    let first = first + others.len();
-    let shared = rest.iter().enumerate().map(|(at, k)| (k.id.clone(), first + at)).collect();
+    };
+    let mut known = snapshot.known.clone();
+    known.sort_by_key(part);
+    let those =
+        |of: LedgerPart| known.iter().enumerate().filter(move |(_, known)| part(known) == of);
+    let shared = those(LedgerPart::Shared).map(|(at, known)| (known.id.clone(), at)).collect();
+    let replaced = those(LedgerPart::Replaced);
+    let replaced = replaced.map(|(at, known)| (known.native_shown.clone(), at)).collect();
+    let judged = those(LedgerPart::Judged).map(|(_, known)| known.clone());
+    let judged: Vec<LedgerEntry> = judged.collect();
     let plain_ids: HashSet<&SyncId> = judged.iter().map(|known| &known.id).collect();
     let order = snapshot.order.iter().filter(|id| plain_ids.contains(id)).cloned().collect();
-    let plain = snapshot.with_items(judged.clone(), order);
-    let known = judged.into_iter().chain(others).chain(rest).collect();
+    let plain = snapshot.with_items(judged, order);
     let whole = snapshot.with_items(known, snapshot.order.clone());
     let document = document.with_entries(entries);
     Some(SharedSplit { whole, shared, plain, document, slots, replaced })

@@ -45,71 +45,52 @@ fn edited(item: &Replica, at: usize, text: &str, now: i64) -> Replica {
     item
 }
 
-#[test]
-fn what_is_to_be_kept_is_kept_as_it_is() {
-    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
-    let merged = sync::merge(a, b).unwrap();
+/// What a policy makes of an item with two versions in conflict, at an endpoint.
+fn settled(
+    versions: [Replica; 2],
+    policy: &ConflictPolicy,
+    at: usize,
+) -> (PolicyResult, Replica, Replica) {
+    let [one, other] = versions;
+    let merged = sync::merge(one, other).unwrap();
     let mut item = merged.clone();
-    let settled = settle_by_policy(&mut item, &ConflictPolicy::Keep, stamp(2, 9));
-    assert_eq!((settled, &item), (Ok(PolicyResult::Not), &merged));
-    let mut calm = first();
-    let settled = settle_by_policy(&mut calm, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!((settled, calm), (Ok(PolicyResult::Not), first()));
+    (settle_by_policy(&mut item, policy, stamp(at, 9)).unwrap(), item, merged)
 }
 
 #[test]
-fn one_who_made_none_of_them_keeps_the_winner_with_an_update() {
-    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
-    let merged = sync::merge(a.clone(), b.clone()).unwrap();
-    let mut item = merged.clone();
-    let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!(settled, Ok(PolicyResult::KeptWinner));
-    assert_eq!(versions(&item), ("b".to_owned(), 0));
-    assert_eq!(item.winner.updates.value(), 3);
-    for version in [a, b] {
-        assert_eq!(sync::merge(item.clone(), version).unwrap(), item, "nobody is asked twice");
+fn what_each_policy_keeps() {
+    let pair =
+        |one: &str, other: &str| [edited(&first(), 0, one, 5), edited(&first(), 1, other, 6)];
+    let prefer = |at| ConflictPolicy::Prefer(by(at));
+    for (policy, at, expected, kept) in [
+        (ConflictPolicy::Winner, 2, PolicyResult::KeptWinner, "b"),
+        (prefer(0), 2, PolicyResult::KeptPreferred, "a"),
+        // Where none is its own, the winner is kept.
+        (prefer(4), 2, PolicyResult::KeptWinner, "b"),
+        // Of two whose versions meet, the winner answers.
+        (ConflictPolicy::Winner, 0, PolicyResult::Dropped, "b"),
+        (ConflictPolicy::Winner, 1, PolicyResult::KeptWinner, "b"),
+    ] {
+        let (settled, item, _) = settled(pair("a", "b"), &policy, at);
+        assert_eq!((settled, versions(&item)), (expected, (kept.to_owned(), 0)), "{policy:?} {at}");
+        let is_made = settled != PolicyResult::Dropped;
+        assert_eq!(item.winner.updates.value(), if is_made { 3 } else { 2 });
+        for version in pair("a", "b").into_iter().filter(|_| is_made) {
+            assert_eq!(sync::merge(item.clone(), version).unwrap(), item, "nobody is asked twice");
+        }
     }
-}
-
-#[test]
-fn of_two_whose_versions_meet_the_winner_answers() {
-    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
-    let (at_a, settled) = exchange(0, &a, &b, &ConflictPolicy::Winner, 9);
-    assert_eq!(settled, PolicyResult::Dropped);
-    assert_eq!(at_a, b);
-    let (at_b, settled) = exchange(1, &b, &a, &ConflictPolicy::Winner, 9);
-    assert_eq!(settled, PolicyResult::KeptWinner);
-    let (at_a, settled) = exchange(0, &at_a, &at_b, &ConflictPolicy::Winner, 10);
-    assert_eq!((settled, &at_a), (PolicyResult::Not, &at_b));
-}
-
-#[test]
-fn the_preferred_endpoint_wins_over_a_winner() {
-    let (a, b) = (edited(&first(), 0, "a", 5), edited(&first(), 1, "b", 6));
-    let policy = ConflictPolicy::Prefer(by(0));
-    let merged = sync::merge(a, b).unwrap();
-    let mut item = merged.clone();
-    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(PolicyResult::KeptPreferred));
-    assert_eq!(versions(&item), ("a".to_owned(), 0));
-    // Where none is its own, the winner is kept.
-    let mut item = merged.clone();
-    let nobody = ConflictPolicy::Prefer(by(4));
-    assert_eq!(settle_by_policy(&mut item, &nobody, stamp(2, 9)), Ok(PolicyResult::KeptWinner));
-    assert_eq!(versions(&item), ("b".to_owned(), 0));
+    let (result, item, merged) = settled(pair("a", "b"), &ConflictPolicy::Keep, 2);
+    assert_eq!((result, item), (PolicyResult::Not, merged));
+    let (result, item, _) = settled([first(), first()], &ConflictPolicy::Winner, 2);
+    assert_eq!((result, item), (PolicyResult::Not, first()));
+    // Versions that say the same are no conflict.
+    let (result, item, _) = settled(pair("same", "same"), &ConflictPolicy::Winner, 2);
+    assert_eq!((result, &item), (PolicyResult::Dropped, &pair("same", "same")[1]));
     // A deletion is preferred like anything else.
     let mut gone = first();
     sync::delete(&mut gone, stamp(0, 5)).unwrap();
-    let mut item = sync::merge(gone, edited(&first(), 1, "b", 6)).unwrap();
-    assert_eq!(settle_by_policy(&mut item, &policy, stamp(2, 9)), Ok(PolicyResult::KeptPreferred));
-    assert!(item.winner.deleted);
-}
-
-#[test]
-fn versions_that_say_the_same_are_no_conflict() {
-    let (a, b) = (edited(&first(), 0, "same", 5), edited(&first(), 1, "same", 6));
-    let mut item = sync::merge(a, b.clone()).unwrap();
-    let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!((settled, item), (Ok(PolicyResult::Dropped), b));
+    let (result, item, _) = settled([gone, edited(&first(), 1, "b", 6)], &prefer(0), 2);
+    assert!(result == PolicyResult::KeptPreferred && item.winner.deleted);
 }
 
 /// Two endpoints that each prefer the other, and always see what the other was a step before: the
