@@ -22,8 +22,10 @@ use super::{
 use axum::extract::MatchedPath;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
-use http::{Uri, header};
+use http::uri::{Authority, PathAndQuery};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header,
+};
 use prometheus_client::metrics::counter::Counter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
@@ -62,6 +64,20 @@ pub(super) struct RepeatableAnswer {
     pub(super) still_so: StillSo,
 }
 
+/// What all answers depend on.
+pub(super) struct AnswerBasis {
+    listing: Arc<Listing>,
+    /// How often documents were let go of.
+    forgotten: u64,
+}
+
+impl AnswerBasis {
+    /// As it is now, where that is known without waiting.
+    pub(super) fn now(room: &AppState) -> Option<Self> {
+        Some(Self { listing: room.directory.current()?, forgotten: room.documents.forgotten() })
+    }
+}
+
 /// A plain read.
 pub(super) struct PlainRequest {
     /// The address, and the fields that choose.
@@ -82,13 +98,15 @@ impl PlainRequest {
         if request.method() != Method::GET || !request.body().is_end_stream() {
             return None;
         }
-        let mut read = Self {
-            asked: Vec::with_capacity(REQUEST_LIMIT / 4),
-            is_conditional: false,
-            wants_delta: false,
-        };
-        read.asked.push(version);
-        read.note_address(request.uri());
+        let mut asked = Vec::with_capacity(REQUEST_LIMIT / 4);
+        asked.push(version);
+        let mut read = Self { asked, is_conditional: false, wants_delta: false };
+        let uri = request.uri();
+        let authority = uri.authority().map(Authority::as_str);
+        let target = uri.path_and_query().map(PathAndQuery::as_str);
+        for part in [uri.scheme_str(), authority, target] {
+            read.note(part.unwrap_or_default().as_bytes());
+        }
         for (name, value) in request.headers() {
             if may_identify(name) {
                 return None;
@@ -102,12 +120,6 @@ impl PlainRequest {
             }
         }
         (read.asked.len() <= REQUEST_LIMIT).then_some(read)
-    }
-
-    fn note_address(&mut self, uri: &Uri) {
-        self.note(uri.scheme_str().unwrap_or_default().as_bytes());
-        self.note(uri.authority().map_or("", |it| it.as_str()).as_bytes());
-        self.note(uri.path_and_query().map_or("", |it| it.as_str()).as_bytes());
     }
 
     /// Neither an address nor a field has the end of a line.
@@ -124,30 +136,22 @@ struct ReadyHead {
     answers: Counter,
 }
 
-impl ReadyHead {
-    fn headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::clone(&self.shared);
-        for (name, value) in &self.own {
-            headers.insert(name, value.clone());
-        }
-        headers
-    }
-}
-
 /// An answer that is kept: with its document, and that the client has that.
 struct ReadyAnswer {
     of: RepeatableAnswer,
-    /// The feeds that there were when it was asked for.
+    /// What it depends on, as that was when it was asked for.
     listing: Weak<Listing>,
+    forgotten: u64,
     made: Time,
     whole: OnceLock<ReadyHead>,
     unchanged: OnceLock<ReadyHead>,
 }
 
 impl ReadyAnswer {
-    fn is_of(&self, listing: &Arc<Listing>, now: Time) -> bool {
+    fn is_of(&self, basis: &AnswerBasis, now: Time) -> bool {
         let is_young = self.made <= now && now.since(self.made) < AGE;
-        is_young && self.listing.as_ptr() == Arc::as_ptr(listing)
+        let is_same = self.listing.as_ptr() == Arc::as_ptr(&basis.listing);
+        is_young && is_same && self.forgotten == basis.forgotten
     }
 
     fn head(&self, status: StatusCode) -> Option<&OnceLock<ReadyHead>> {
@@ -187,17 +191,18 @@ impl ReadyAnswers {
         (asked, request): (&PlainRequest, &Request<B>),
     ) -> Option<Response<SentContent>> {
         let found = self.find(asked)?;
-        let (version, headers, of) = (request.version(), request.headers(), &found.of);
+        let (version, of) = (request.version(), &found.of);
         // Each answer has a line in the log otherwise; or what others wrote is to be seen first.
         if observe::logs_every_answer() || !room.store.answers_from_memory() {
             return None;
         }
-        let listing = room.directory.current()?;
-        if !found.is_of(&listing, room.clock.now()) {
+        let basis = AnswerBasis::now(room)?;
+        if !found.is_of(&basis, room.clock.now()) {
             return None;
         }
         let rendition = of.rendition.upgrade()?;
-        let known = asked.is_conditional.then(|| known(headers, &rendition, of.encoding, of.date));
+        let known = || known(request.headers(), &rendition, of.encoding, of.date);
+        let known = asked.is_conditional.then(known);
         let status = match known.flatten() {
             Some(encoding) if encoding == of.encoding => StatusCode::NOT_MODIFIED,
             // Of another encoding than what was kept; or a delta may be the answer.
@@ -206,7 +211,7 @@ impl ReadyAnswers {
             None => StatusCode::OK,
         };
         let head = found.head(status)?.get()?;
-        let client = client::asking(room, peer, headers);
+        let client = client::asking(room, peer, request.headers());
         let bytes = match &rendition.body(of.encoding).content {
             _ if status == StatusCode::NOT_MODIFIED => Bytes::new(),
             BodyContent::Memory(bytes) => bytes.clone(),
@@ -219,21 +224,25 @@ impl ReadyAnswers {
             let from = (client, Some(Arc::clone(connection)));
             SentContent::Made(observe::count_bytes(room, from, false, bytes).ok()?)
         };
-        if !(of.still_so)(room, &listing, client) {
+        if !(of.still_so)(room, &basis.listing, client) {
             return None;
         }
         head.answers.inc();
         room.metrics.sent.inc_by(length);
+        let mut headers = HeaderMap::clone(&head.shared);
+        for (name, value) in &head.own {
+            headers.insert(name, value.clone());
+        }
         let mut answer = Response::new(body);
-        (*answer.status_mut(), *answer.headers_mut()) = (status, head.headers());
+        (*answer.status_mut(), *answer.headers_mut()) = (status, headers);
         Some(answer)
     }
 
-    /// Keeps an answer to a request, where it may be given again. `listing`: the feeds that there were before it was made.
+    /// Keeps an answer to a request, where it may be given again. `basis`: as it was before the answer was made.
     pub(super) fn keep<B>(
         &self,
         (metrics, now): (&Metrics, Time),
-        (asked, listing): (PlainRequest, Weak<Listing>),
+        (asked, basis): (PlainRequest, AnswerBasis),
         answer: &mut Response<B>,
     ) {
         let Some(of) = answer.extensions_mut().remove::<RepeatableAnswer>() else { return };
@@ -241,12 +250,14 @@ impl ReadyAnswers {
             return;
         }
         let kept = self.find(&asked).filter(|kept| {
-            let has_same = kept.of.rendition.ptr_eq(&of.rendition) && kept.listing.ptr_eq(&listing);
-            has_same && kept.of.encoding == of.encoding && now.since(kept.made) < AGE
+            let has_same = kept.of.rendition.ptr_eq(&of.rendition);
+            has_same && kept.of.encoding == of.encoding && kept.is_of(&basis, now)
         });
-        let (whole, unchanged) = (OnceLock::new(), OnceLock::new());
-        let new = || Arc::new(ReadyAnswer { of, listing, made: now, whole, unchanged });
-        let kept = kept.unwrap_or_else(new);
+        let kept = kept.unwrap_or_else(|| {
+            let (listing, forgotten) = (Arc::downgrade(&basis.listing), basis.forgotten);
+            let (whole, unchanged) = (OnceLock::new(), OnceLock::new());
+            Arc::new(ReadyAnswer { of, listing, forgotten, made: now, whole, unchanged })
+        });
         let Some(place) = kept.head(answer.status()) else { return };
         let Some(head) = self.head(metrics, answer) else { return };
         let _ = place.set(head);

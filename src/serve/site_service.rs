@@ -3,7 +3,7 @@
 
 use super::connections::{Busy, ClientTurn};
 use super::listen::SiteHandle;
-use super::ready::PlainRequest;
+use super::ready::{AnswerBasis, PlainRequest};
 use super::router::{DRAIN_TIME, drain};
 use super::spool::SpooledFile;
 use super::{Connection, HeldBudget, Listener, Peer, probes};
@@ -55,10 +55,7 @@ impl Service<Request<Incoming>> for SiteService {
         }
         // For what is an origin's, more is done than to answer.
         let plain = plain.filter(|_| !site.room.origins.may_be_for(&request));
-        let kept_for = plain.and_then(|plain| {
-            let listing = site.room.directory.current()?;
-            Some((plain, Arc::downgrade(&listing)))
-        });
+        let kept_for = plain.and_then(|plain| Some((plain, AnswerBasis::now(&site.room)?)));
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(Arc::clone(&self.connection));
         let turn = busy.turn_of_body();

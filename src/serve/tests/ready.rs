@@ -5,7 +5,7 @@ use super::sockets::{PATIENT, raw, serving};
 use super::*;
 use crate::client::Peer;
 use crate::connections::{Connection, SweepClock};
-use crate::ready::PlainRequest;
+use crate::ready::{AnswerBasis, PlainRequest};
 use crate::router::ListenerSite;
 use crate::site_service::SentContent;
 use http::HeaderMap;
@@ -38,14 +38,19 @@ fn is_ready(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> bool {
 async fn made(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
     let mut request = asking(path, headers);
     let plain = PlainRequest::read(&request);
-    let listing = of.room.directory.checked().await.unwrap();
+    // The first who asks has it read.
+    of.room.directory.checked().await.unwrap();
+    let basis = AnswerBasis::now(&of.room);
     request.extensions_mut().insert(PEER);
     let mut answer = of.answer(request).await;
-    if let Some(plain) = plain {
-        let (room, listing) = (&of.room, Arc::downgrade(&listing));
-        of.ready.keep((&room.metrics, room.clock.now()), (plain, listing), &mut answer);
+    if let Some(kept_for) = plain.zip(basis) {
+        keep(of, kept_for, &mut answer);
     }
     answer
+}
+
+fn keep(of: &ListenerSite, kept_for: (PlainRequest, AnswerBasis), answer: &mut Response<Body>) {
+    of.ready.keep((&of.room.metrics, of.room.clock.now()), kept_for, answer);
 }
 
 /// The headers of an answer. How long the body is that is handed over whole, HTTP says.
@@ -131,6 +136,22 @@ async fn what_changed_is_made_anew_at_once() {
     site.store.edit_record("news", |record| record.private = true);
     assert!(!is_ready(&of, "/feeds/news", &[]));
     assert_eq!(made(&of, "/feeds/news", &[]).await.status(), StatusCode::NOT_FOUND);
+}
+
+/// Whatever revision it shows, and whoever had asked before.
+#[tokio::test]
+async fn what_was_redacted_is_not_ready() {
+    let site = Site::new();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    let asked = asking("/feeds/news", &[]);
+    let kept_for = (PlainRequest::read(&asked).unwrap(), AnswerBasis::now(&of.room).unwrap());
+    assert!(is_ready(&of, "/feeds/news", &[]));
+    let mut late = of.answer(asked).await;
+    of.room.documents.forget(&doubles::name("news"));
+    assert!(!is_ready(&of, "/feeds/news", &[]));
+    keep(&of, kept_for, &mut late);
+    assert!(!is_ready(&of, "/feeds/news", &[]));
 }
 
 #[tokio::test]
@@ -226,10 +247,11 @@ async fn over_http_2_a_body_counts_until_it_is_taken() {
     let mut first = asking("/feeds/news", &[]);
     *first.version_mut() = http::Version::HTTP_2;
     let plain = PlainRequest::read(&first).unwrap();
-    let listing = Arc::downgrade(&of.room.directory.checked().await.unwrap());
-    let mut answer = of.answer(asking("/feeds/news", &[])).await;
-    of.ready.keep((&of.room.metrics, at(0)), (plain, listing), &mut answer);
-    drop(answer);
+    let answer = made(&of, "/feeds/news", &[]).await;
+    assert!(find(&of, &first).is_none(), "{answer:?}");
+    let mut answer_again = of.answer(asking("/feeds/news", &[])).await;
+    keep(&of, (plain, AnswerBasis::now(&of.room).unwrap()), &mut answer_again);
+    drop((answer, answer_again));
     let ready = find(&of, &first).unwrap();
     assert_eq!(site.room.bodies.held().0, 1);
     drop(ready);
