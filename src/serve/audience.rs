@@ -328,7 +328,7 @@ pub(super) fn challenged(said: &str) -> Response {
 }
 
 /// Whether a header may say who asks.
-fn may_identify(name: &HeaderName) -> bool {
+pub(super) fn may_identify(name: &HeaderName) -> bool {
     *name == header::AUTHORIZATION || *name == header::COOKIE
 }
 

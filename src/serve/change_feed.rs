@@ -16,7 +16,7 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use maud::{Markup, PreEscaped, html};
 use std::sync::Arc;
-use tidegate_core::model::{Event, EventKind, FeedName, FeedState, LedgerEntry, Stamp, Tick, Time};
+use tidegate_core::model::{Event, EventKind, FeedName, LedgerEntry, Stamp, Tick, Time};
 use tidegate_format::render::{ChangeEntry, ChangeFeed, Container};
 use tidegate_status::describe;
 use tidegate_status::schema::words;
@@ -59,12 +59,12 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let form = form(&query, &headers)?;
-    let state = room.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+    let state = room.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let work = Work::new(&record.name, WorkKind::Changes);
     let entries = u64::try_from(ENTRIES).unwrap_or(u64::MAX);
     let ask = room.admission.request(client, work, entries);
     let (key, revision) = (record.key(DocumentKind::Changes(form)), Some(state.revision));
-    let make = || made(Arc::clone(&room), record.clone(), state, form);
+    let make = || made(Arc::clone(&room), record.clone(), state.updated_at, form);
     let document = room.documents.get(key, revision, ask, make).await?;
     let Some(rendition) = document.encoded() else {
         let (title, content) = (title(&record), document.text());
@@ -101,12 +101,12 @@ fn form(query: &Query, headers: &HeaderMap) -> Result<ChangeFeedForm, Problem> {
 async fn made(
     room: SharedState,
     record: ServedFeed,
-    state: FeedState,
+    shown: Time,
     form: ChangeFeedForm,
 ) -> Result<ServedDocument, Problem> {
     let feed = gather(&room, &record).await?;
     // Text that is removed, and versions that are not kept any more, leave the document without a change.
-    let (name, shown) = (record.name.clone(), state.updated_at);
+    let name = record.name.clone();
     make_on_thread("the feed of changes", move || {
         let (text, media_type) = match form {
             ChangeFeedForm::Atom => (feed.to_atom(), Container::Atom.media_type()),

@@ -87,15 +87,19 @@ pub(super) struct Peer(pub(super) IpAddr);
 
 /// Notes of a request whose it is.
 pub(super) fn identify(room: &AppState, request: &mut Request) {
-    if let Some(Peer(peer)) = request.extensions().get().copied() {
-        let proxies = &room.proxies;
-        let client = proxies.client(peer, request.headers());
-        // A peer that seems to be a proxy and is not named as one.
-        if request.headers().keys().any(says_for_whom) && !proxies.are_trusted(peer) {
-            room.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
-        }
+    if let Some(peer) = request.extensions().get().copied() {
+        let client = asking(room, peer, request.headers());
         request.extensions_mut().insert(client);
     }
+}
+
+/// Whose request it is that a peer sent with these headers.
+pub(super) fn asking(room: &AppState, Peer(peer): Peer, headers: &HeaderMap) -> Client {
+    // A peer that seems to be a proxy and is not named as one.
+    if headers.keys().any(says_for_whom) && !room.proxies.are_trusted(peer) {
+        room.unnamed_proxies.tell(Client::at(peer), SAYS_FOR_WHOM);
+    }
+    room.proxies.client(peer, headers)
 }
 
 /// Whether a header says for whom a request was sent on.

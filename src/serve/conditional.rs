@@ -3,10 +3,12 @@
 use super::Rendition;
 use super::delta::DeltaToken;
 use super::negotiate::Encoding;
+use super::ready::{RepeatableAnswer, StillSo};
 use super::rendition::EncodedBody;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use std::sync::Arc;
 use std::time::SystemTime;
 use tidegate_core::model::Time;
 
@@ -73,13 +75,18 @@ impl LastModified {
     pub(super) const fn vague(at: Time) -> Self {
         Self { at, identifies: false }
     }
+
+    /// The date that stands for the document.
+    fn identifying(self) -> Option<Time> {
+        Some(self.at).filter(|_| self.identifies)
+    }
 }
 
 impl Rendition {
     /// The answer that carries it, or the 304 that says which representation of it the client has.
     pub(super) fn answer(&self, asked: &HeaderMap, modified: Option<LastModified>) -> Response {
         let (mut headers, encoding) = (self.head.clone(), self.encoding(asked));
-        let date = modified.filter(|modified| modified.identifies).map(|modified| modified.at);
+        let date = modified.and_then(LastModified::identifying);
         let known = known(asked, self, encoding, date);
         let body = self.body(known.unwrap_or(encoding));
         headers.insert(header::ETAG, body.etag.value());
@@ -92,6 +99,24 @@ impl Rendition {
         }
         describe(&mut headers, body, self.media_type, encoding);
         body.answer(StatusCode::OK, headers)
+    }
+
+    /// The same, which is given again to whoever asks the same while it is `still_so`.
+    pub(super) fn answer_for_a_while(
+        self: &Arc<Self>,
+        asked: &HeaderMap,
+        modified: Option<LastModified>,
+        still_so: StillSo,
+    ) -> Response {
+        let (mut answer, rendition) = (self.answer(asked, modified), Arc::downgrade(self));
+        let date = modified.and_then(LastModified::identifying);
+        // One whose date goes on with the clock is another one each time.
+        if modified.is_none() || date.is_some() {
+            let encoding = self.encoding(asked);
+            let again = RepeatableAnswer { rendition, encoding, date, still_so };
+            answer.extensions_mut().insert(again);
+        }
+        answer
     }
 }
 
@@ -142,7 +167,7 @@ pub(super) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 /// The encoding in which the client has this document already, so that 304 is the answer to its GET or HEAD; `encoding`
 /// is that of the answer otherwise. `If-None-Match` goes before `If-Modified-Since` (section 13.2.2), and compares
 /// weakly (sections 8.8.3.2 and 13.1.2): `W/` makes no difference.
-fn known(
+pub(super) fn known(
     headers: &HeaderMap,
     rendition: &Rendition,
     encoding: Encoding,

@@ -153,18 +153,28 @@ impl Directory {
         }
     }
 
+    /// Every feed as it is now, where that is known without waiting.
+    pub(super) fn current(&self) -> Option<Arc<Listing>> {
+        self.last_of(&self.store.listed()?)
+    }
+
+    fn last_of(&self, feeds: &Arc<FeedList>) -> Option<Arc<Listing>> {
+        let last = self.last.load();
+        let last = last.as_ref().filter(|last| Arc::ptr_eq(&last.feeds, feeds));
+        last.map(Arc::clone)
+    }
+
     /// Every feed, and no stand-in where the store fails: what says whether it works.
     pub(super) async fn checked(&self) -> Result<Arc<Listing>, StoreError> {
         let feeds = self.store.feed_list().await?;
-        let is_same = |last: &Arc<Listing>| Arc::ptr_eq(&last.feeds, &feeds);
-        if let Some(last) = self.last.load_full().filter(is_same) {
+        if let Some(last) = self.last_of(&feeds) {
             return Ok(last);
         }
         let _turn = self.making.lock().await;
-        let before = self.last.load_full();
-        if let Some(last) = before.clone().filter(is_same) {
+        if let Some(last) = self.last_of(&feeds) {
             return Ok(last);
         }
+        let before = self.last.load_full();
         let listing = Arc::new(Listing::new(feeds, before.as_deref(), &self.rules));
         self.places.store(Arc::clone(listing.places()));
         self.last.store(Some(Arc::clone(&listing)));

@@ -14,6 +14,7 @@ use super::{
 };
 use axum::body::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_core::model::{ArchivePlace, FeedName, Revision, SyncId, Time};
 use tokio::time::Instant;
@@ -200,13 +201,15 @@ pub(super) struct Documents {
     limit: u64,
     flights: SingleFlight<(DocumentKey, Option<Revision>), ServedDocument>,
     metrics: Metrics,
+    forgotten: AtomicU64,
 }
 
 impl Documents {
     /// None yet, and at most so many bytes.
     pub(super) fn new(bytes: u64, admission: Arc<Admission>, metrics: Metrics) -> Arc<Self> {
         let kept = Cache::weighing(bytes, |kept: &KeptDocument| kept.document.weight());
-        Arc::new(Self { kept, limit: bytes, flights: SingleFlight::new(admission), metrics })
+        let (flights, forgotten) = (SingleFlight::new(admission), AtomicU64::new(0));
+        Arc::new(Self { kept, limit: bytes, flights, metrics, forgotten })
     }
 
     /// The bytes that are kept, and how many are at most.
@@ -218,6 +221,13 @@ impl Documents {
     pub(super) fn forget(&self, feed: &FeedName) {
         let feed = Some(feed.clone());
         self.kept.remove_all(move |key| key.feed == feed);
+        // Not before: whoever sees this finds none of them.
+        self.forgotten.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often documents were let go of, whatever revision they show.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
     }
 
     /// What is kept of a revision; nothing is made.
@@ -265,8 +275,22 @@ impl Documents {
             self.metrics.hits.inc();
             return Ok(hit);
         }
+        // In a box: what a hit never needs would be moved about with each request.
+        Box::pin(self.get_made((key, revision), request, make)).await
+    }
+
+    async fn get_made<F, D>(
+        self: &Arc<Self>,
+        key: (DocumentKey, Option<Revision>),
+        request: WorkRequest,
+        make: impl FnOnce() -> F,
+    ) -> Result<Arc<ServedDocument>, Problem>
+    where
+        F: Future<Output = Result<D, Problem>> + Send + 'static,
+        D: Into<ServedDocument>,
+    {
         let (work, tells) = (request.work.clone(), request.tells);
-        let (mut is_hit, key) = (true, (key, revision));
+        let mut is_hit = true;
         let made = self.flights.get(&key, request, || {
             is_hit = false;
             let (all, key, make) = (Arc::clone(self), key.clone(), make());
@@ -299,7 +323,7 @@ mod tests {
     use super::*;
     use crate::admission::{Work, WorkKind};
     use crate::client::Client;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     fn request(client: u8, cost: u64) -> WorkRequest {
         let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);

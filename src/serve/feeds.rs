@@ -6,6 +6,7 @@ use super::delta::{DELTA_BASE, Delta, IM};
 use super::negotiate::container;
 use super::openapi::{CompleteDocument, Delta as Changes, ReaderDocument, SyncDocument};
 use super::query::{CONTAINERS, DIALECTS};
+use super::ready::StillSo;
 use super::views::AskedView;
 use super::{
     AppState, Audience, Client, Gone, LastModified, Later, NotFound, Problem, ServedFeed,
@@ -14,6 +15,8 @@ use super::{
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use std::sync::Arc;
+use tidegate_core::model::{FeedRecord, Revision};
 use tidegate_core::sup::RELATION;
 use tidegate_format::render::{Addresses, Container, HistoryPlace, ViewKind};
 use tidegate_status::describe;
@@ -33,7 +36,7 @@ const DELTA_FRESH: HeaderValue = HeaderValue::from_static("no-store, im, no-cach
 /// What an answer of the past or of an archive depends on beside its address, and where that does not name the container.
 const VARY_PLAIN: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 const VARY_CHOSEN_PLAIN: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
-const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
+pub(super) const X_SUP_ID: HeaderName = HeaderName::from_static("x-sup-id");
 /// What scripts of other sites may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Delta-Base, ETag, IM, Link, X-SUP-ID");
 
@@ -108,13 +111,11 @@ async fn view(
 ) -> Result<Response, Problem> {
     let (headers, query) = (&headers, uri.query().unwrap_or_default());
     if kind == ViewKind::Reader && reading::is_asked_for(query, headers)? {
-        return reading::page(&room, (&audience, client), &record, headers).await;
+        return Box::pin(reading::page(&room, (&audience, client), &record, headers)).await;
     }
-    if record.on_demand.is_some() {
-        room.asked.note_client(&record.url, client, room.clock.now());
-    }
+    room.note_reader(&record, client);
     let asked = ViewQuery::read(kind, query)?;
-    let state = room.store.state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
+    let state = room.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let own = Container::of(state.format);
     let chosen = || Some(container(headers, own)).filter(|chosen| *chosen != own);
     let form = room.site.form(asked.dialect, asked.container.or_else(chosen));
@@ -123,21 +124,50 @@ async fn view(
     let is_named = asked.container.is_some();
     if let Some(at) = asked.as_of {
         let vary = if is_named { VARY_PLAIN } else { VARY_CHOSEN_PLAIN };
-        return past::answer_past(&room, &view, (at, vary), headers).await;
+        return Box::pin(past::answer_past(&room, &view, (at, vary), headers)).await;
     }
     let rendition = room.view(&view).await?;
     let modified = LastModified::seen(rendition.shown, room.clock.now());
-    let mut response = rendition.answer(headers, Some(modified));
+    let still_so = still_so(&record, state.revision);
+    let mut response = rendition.answer_for_a_while(headers, Some(modified), still_so);
     response.headers_mut().insert(header::VARY, vary(&room, kind, is_named));
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK
         && method == Method::GET
         && delta::is_wanted(headers)
-        && let Some(delta) = room.delta(&view, &rendition, tags(headers)).await
+        && let Some(delta) = Box::pin(room.delta(&view, &rendition, tags(headers))).await
     {
         return Ok(changes(response, &delta, headers));
     }
     Ok(response)
+}
+
+/// A view is the answer while its feed has the same revision. Who reads it then is noted and counted as well.
+fn still_so(record: &ServedFeed, revision: Revision) -> StillSo {
+    let (name, is_made) = (record.name.clone(), record.on_demand.is_some());
+    Arc::new(move |room, listing, client| {
+        let is_same = room.store.revision(&name) == Some(revision);
+        if is_same
+            && is_made
+            && let Some(record) = listing.get(&name)
+        {
+            room.directory.note_asked_for(record);
+            room.note_reader(record, client);
+        }
+        if is_same {
+            room.metrics.hits.inc();
+        }
+        is_same
+    })
+}
+
+impl AppState {
+    /// Notes who reads a feed that a request made.
+    fn note_reader(&self, record: &FeedRecord, client: Client) {
+        if record.on_demand.is_some() {
+            self.asked.note_client(&record.url, client, self.clock.now());
+        }
+    }
 }
 
 /// What an answer with a view depends on beside its address. A browser gets the reader view as a page. `is_named`: the

@@ -54,6 +54,7 @@ mod put;
 mod query;
 mod readers;
 mod reading;
+mod ready;
 mod rendition;
 mod router;
 mod routes;

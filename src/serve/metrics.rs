@@ -45,7 +45,7 @@ struct OriginLabels {
 #[derive(Clone)]
 pub(super) struct Metrics {
     requests: Family<AnswerLabels, Counter>,
-    sent: Counter,
+    pub(super) sent: Counter,
     /// Documents that were answered from the cache, and those that had to be made.
     pub(super) hits: Counter,
     pub(super) misses: Counter,
@@ -136,11 +136,16 @@ impl Metrics {
 
     /// An answer went out.
     pub(super) fn answered(&self, method: &http::Method, route: &str, status: u16, bytes: u64) {
+        self.answers(method, route, status).inc();
+        self.sent.inc_by(bytes);
+    }
+
+    /// What counts such answers.
+    pub(super) fn answers(&self, method: &http::Method, route: &str, status: u16) -> Counter {
         // A client may make up methods; they must not make up label values.
         let method = crate::query::known_method(method).unwrap_or("other");
         let answer = AnswerLabels { method, route: route.to_owned(), status };
-        self.requests.get_or_create(&answer).inc();
-        self.sent.inc_by(bytes);
+        self.requests.get_or_create(&answer).clone()
     }
 
     /// What counts the requests for an origin with an outcome.

@@ -27,6 +27,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body::Body as _;
 use std::sync::Arc;
@@ -190,12 +191,12 @@ pub(super) async fn count(
     mut response: Response,
 ) -> Response {
     let is_action = !facts.method.is_safe();
-    let (client, connection) = (Some(facts.client), facts.connection.clone());
-    let holder = |thing| BudgetHolder { client, connection, thing, is_action };
+    let connection = facts.connection.clone();
     let file = response.extensions_mut().remove::<Arc<SpooledFile>>();
     if let Some(file) = file.filter(|_| !facts.is_head()) {
         let thing = (Arc::as_ptr(&file).addr(), file.len());
-        return match room.file_bodies.take(holder(thing)) {
+        let holder = BudgetHolder { client: Some(facts.client), connection, thing, is_action };
+        return match room.file_bodies.take(holder) {
             Ok(held) => response.map(|_| Body::new(Unsent::of_file(file, held))),
             Err(end) => refused(end),
         };
@@ -206,17 +207,33 @@ pub(super) async fn count(
     let (parts, body) = response.into_parts();
     // It is whole and of a known size already, so it is handed over and not copied.
     let whole = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
-    let holder = holder((whole.as_ptr().addr(), length));
-    // An action was carried out, or refused: "ask again soon" would be untrue.
-    let held = match is_action {
-        true => Ok(room.bodies.take_anyway(holder)),
-        false => room.bodies.take(holder),
-    };
-    match held {
-        Ok(held) => Response::from_parts(parts, Body::new(Unsent::of_memory(whole, held))),
+    match count_bytes(room, (facts.client, connection), is_action, whole) {
+        Ok(body) => Response::from_parts(parts, body),
         Err(end) => refused(end),
     }
+}
+
+/// A body of these bytes, which are counted until its client has taken them.
+pub(super) fn count_bytes(
+    room: &AppState,
+    (client, connection): (Client, Option<Arc<Connection>>),
+    is_action: bool,
+    whole: Bytes,
+) -> Result<Body, BudgetEnd> {
+    let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
+    let thing = (whole.as_ptr().addr(), length);
+    let holder = BudgetHolder { client: Some(client), connection, thing, is_action };
+    // An action was carried out, or refused: "ask again soon" would be untrue.
+    let held = match is_action {
+        true => room.bodies.take_anyway(holder),
+        false => room.bodies.take(holder)?,
+    };
+    Ok(Body::new(Unsent::of_memory(whole, held)))
+}
+
+/// Whether each answer has a line in the log.
+pub(super) fn logs_every_answer() -> bool {
+    tracing::enabled!(tracing::Level::DEBUG)
 }
 
 /// Guards, counts and logs an answer.
@@ -244,7 +261,7 @@ pub(super) fn note(room: &AppState, facts: &AnswerFacts, response: &mut Response
     if status >= 500 || route.starts_with("/api/") {
         let (path, agent) = (path(), agent());
         tracing::info!(%method, path, route, status, reason, bytes, milliseconds, agent, "answered");
-    } else if tracing::enabled!(tracing::Level::DEBUG) {
+    } else if logs_every_answer() {
         let (path, agent) = (path(), agent());
         tracing::debug!(%method, path, route, status, bytes, milliseconds, agent, "answered");
     }

@@ -204,7 +204,8 @@ pub(super) async fn enter(room: &SharedState, request: Request, next: &ListenerS
         PassMode::Through => request,
         PassMode::Redirect => request.map(|_| Body::empty()),
     };
-    let answered = answer(room, (origin, &rest), request, next).await;
+    // In a box: what is none of a site would be moved about with all that this needs.
+    let answered = Box::pin(answer(room, (origin, &rest), request, next)).await;
     let (answer, outcome) = answered.unwrap_or_else(|problem| {
         let outcome = pass::outcome_of_error(&problem);
         let answer = problem.into_response();

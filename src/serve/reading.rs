@@ -56,7 +56,7 @@ pub(super) async fn page(
     record: &ServedFeed,
     asked: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let state = room.store.state(&record.name).await?.ok_or_else(unread)?;
+    let state = room.store.shown_state(&record.name).await?.ok_or_else(unread)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let ask = room.admission.request(client, work, u64::from(state.current));
     let (readers, audience) = readers::told_to(room, viewing, record).await?;

@@ -5,6 +5,7 @@
 //! compared with the database lately, the request waits for a look, or is refused.
 
 use super::observe::AnswerFacts;
+use super::ready::ReadyAnswers;
 use super::routes::{Access, ROUTES};
 use super::{
     API, AppState, Listener, Peer, Problem, REQUEST_BODY_LIMIT, RETRY_SOON, SharedState, audience,
@@ -36,13 +37,15 @@ pub(super) struct ListenerSite {
     pub(super) room: SharedState,
     pub(super) listener: Listener,
     routes: Router,
+    pub(super) ready: Arc<ReadyAnswers>,
 }
 
 impl ListenerSite {
     /// That of a listener.
     pub(super) fn new(room: SharedState, listener: Listener) -> Self {
         let routes = own_routes(&room, listener);
-        Self { room, listener, routes }
+        let ready = Arc::new(ReadyAnswers::new(room.config.server.memory));
+        Self { room, listener, routes, ready }
     }
 
     /// Answers a request. What is passed on to an origin goes through here, and through nothing that is around our own

@@ -1,24 +1,26 @@
 //! What a connection asks of this site, and the bodies of requests and answers: those that come, those that somebody watches,
-//! and those that are handed over in pieces and counted until they have gone.
+//! and those that are handed over in pieces and counted until they have gone. What is ready is answered at once.
 
 use super::connections::{Busy, ClientTurn};
 use super::listen::SiteHandle;
+use super::ready::{AnswerBasis, PlainRequest};
 use super::router::{DRAIN_TIME, drain};
 use super::spool::SpooledFile;
 use super::{Connection, HeldBudget, Listener, Peer, probes};
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, Either, Ready, ready};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::{Request, Response, Version, header};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use std::convert::Infallible;
-use std::future::{Future, pending};
+use std::future::pending;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{self, Context, Poll};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -31,9 +33,9 @@ pub(super) struct SiteService {
 }
 
 impl Service<Request<Incoming>> for SiteService {
-    type Response = Response<Body>;
+    type Response = Response<SentBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Either<Ready<Answered>, BoxFuture<'static, Answered>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = self.connection.begin(request.version() < Version::HTTP_2);
@@ -43,8 +45,17 @@ impl Service<Request<Incoming>> for SiteService {
         if self.connection.is_reserved && !is_probe() {
             // Closed without a word: a stream of events would take a refusal for the end.
             self.connection.cut();
-            return Box::pin(pending());
+            return Either::Right(Box::pin(pending()));
         }
+        let plain = PlainRequest::read(&request);
+        let from = (self.peer, &self.connection);
+        let ready_answer = |plain| site.ready.answer(&site.room, from, (plain, &request));
+        if let Some(answer) = plain.as_ref().and_then(ready_answer) {
+            return Either::Left(ready(Ok(answer.map(|content| SentBody::new(content, busy)))));
+        }
+        // For what is an origin's, more is done than to answer.
+        let plain = plain.filter(|_| !site.room.origins.may_be_for(&request));
+        let kept_for = plain.and_then(|plain| Some((plain, AnswerBasis::now(&site.room)?)));
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(Arc::clone(&self.connection));
         let turn = busy.turn_of_body();
@@ -53,9 +64,18 @@ impl Service<Request<Incoming>> for SiteService {
             true => Body::empty(),
             false => Body::new(ArrivingBody { body: Some(body), turn, asks_first }),
         });
-        Box::pin(async move { Ok(sent(site.answer(request).await, busy)) })
+        Either::Right(Box::pin(async move {
+            let mut answer = site.answer(request).await;
+            if let Some(kept_for) = kept_for {
+                let (metrics, now) = (&site.room.metrics, site.room.clock.now());
+                site.ready.keep((metrics, now), kept_for, &mut answer);
+            }
+            Ok(answer.map(|body| SentBody::new(SentContent::Made(body), busy)))
+        }))
     }
 }
+
+type Answered = Result<Response<SentBody>, Infallible>;
 
 /// The body of a request, for whose bytes the client is waited for. What nobody reads of it is read and dropped, within
 /// bounds: a client that is still writing when the connection closes never sees the answer.
@@ -101,15 +121,57 @@ impl Drop for ArrivingBody {
     }
 }
 
-/// The answer, with whose body its connection is busy until that is dropped. What there is of it waits for the client.
-fn sent(answer: Response<Body>, mut busy: Busy) -> Response<Body> {
-    busy.answer();
-    answer.map(|body| {
-        Body::new(WatchedBody::new(body, move |_: &Body, frame: &PolledFrame<_>| {
-            busy.turn.is(frame.is_ready());
-            note_moved(&busy.turn, frame);
-        }))
-    })
+/// The body of an answer.
+pub(super) enum SentContent {
+    /// Handed over at once; empty from then on.
+    Whole(Bytes),
+    Made(Body),
+}
+
+/// The same, with which its connection is busy until it is dropped. What there is of it waits for the client.
+pub(super) struct SentBody {
+    content: SentContent,
+    busy: Busy,
+}
+
+impl SentBody {
+    fn new(content: SentContent, mut busy: Busy) -> Self {
+        busy.answer();
+        Self { content, busy }
+    }
+}
+
+impl http_body::Body for SentBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<axum::Error> {
+        let this = &mut *self;
+        let frame = match &mut this.content {
+            SentContent::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            SentContent::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            SentContent::Made(body) => Pin::new(body).poll_frame(context),
+        };
+        this.busy.turn.is(frame.is_ready());
+        note_moved(&this.busy.turn, &frame);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            SentContent::Whole(bytes) => bytes.is_empty(),
+            SentContent::Made(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            SentContent::Whole(bytes) => {
+                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+            }
+            SentContent::Made(body) => body.size_hint(),
+        }
+    }
 }
 
 fn note_moved<E>(turn: &ClientTurn, frame: &PolledFrame<E>) {
@@ -183,18 +245,19 @@ impl AsRef<[u8]> for HeldDocument {
 /// The body of an answer, in pieces: so many bytes are left of it.
 pub(super) struct Unsent {
     left: u64,
-    pieces: BoxStream<'static, io::Result<Bytes>>,
+    pieces: UnsentPieces,
+}
+
+enum UnsentPieces {
+    Memory(Bytes),
+    File(BoxStream<'static, io::Result<Bytes>>),
 }
 
 impl Unsent {
     pub(super) fn of_memory(bytes: Bytes, held: HeldBudget) -> Self {
         let left = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let mut rest = Bytes::from_owner(HeldDocument { bytes, _held: held });
-        let next = move || {
-            let piece = rest.split_to(rest.len().min(PIECE));
-            (!piece.is_empty()).then_some(Ok(piece))
-        };
-        Self { left, pieces: stream::iter(std::iter::from_fn(next)).boxed() }
+        let rest = Bytes::from_owner(HeldDocument { bytes, _held: held });
+        Self { left, pieces: UnsentPieces::Memory(rest) }
     }
 
     pub(super) fn of_file(file: Arc<SpooledFile>, held: HeldBudget) -> Self {
@@ -206,7 +269,7 @@ impl Unsent {
             let next = offset + u64::try_from(bytes.len()).unwrap_or(u64::MAX);
             Ok((!bytes.is_empty()).then_some((bytes, (file, held, next))))
         });
-        Self { left, pieces: pieces.boxed() }
+        Self { left, pieces: UnsentPieces::File(pieces.boxed()) }
     }
 }
 
@@ -218,9 +281,11 @@ impl http_body::Body for Unsent {
         if self.is_end_stream() {
             return Poll::Ready(None);
         }
-        let Some(piece) = ready!(self.pieces.poll_next_unpin(context)) else {
-            return Poll::Ready(None);
+        let piece = match &mut self.pieces {
+            UnsentPieces::Memory(rest) => Some(Ok(rest.split_to(rest.len().min(PIECE)))),
+            UnsentPieces::File(pieces) => task::ready!(pieces.poll_next_unpin(context)),
         };
+        let Some(piece) = piece else { return Poll::Ready(None) };
         // The client sees by its length that the body is broken off.
         let piece = piece.inspect_err(|error| {
             tracing::error!(%error, "a document could not be read from its file as it was sent");

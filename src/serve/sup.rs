@@ -5,6 +5,7 @@
 
 use super::answers::optional;
 use super::log::LogAfter;
+use super::ready::StillSo;
 use super::{
     AppState, Audience, BadRequest, Client, Listing, NotFound, Problem, Query, Rendition,
     SharedState, Site, Unchanged, Work, WorkKind, locked, make_on_thread,
@@ -297,5 +298,12 @@ pub(super) async fn document(
         let rendition = room.admission.run(client, &work, OWN_COST, made).await?;
         return Ok(rendition.answer(&asked, None));
     }
-    Ok(room.sup_document((period, last)).await?.answer(&asked, None))
+    let rendition = room.sup_document((period, last)).await?;
+    let (last, it) = (Arc::clone(last), Arc::downgrade(&rendition));
+    let still_so: StillSo = Arc::new(move |room, listing, _| {
+        let is_it = |built: &Built| Arc::as_ptr(&built.rendition) == it.as_ptr();
+        let is_newest = |built: &Built| is_it(built) && room.is_fresh(built, period, listing);
+        last.try_lock().is_ok_and(|last| last.as_ref().is_some_and(is_newest))
+    });
+    Ok(rendition.answer_for_a_while(&asked, None, still_so))
 }

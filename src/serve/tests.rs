@@ -23,6 +23,7 @@ mod origins;
 mod pages;
 mod people;
 mod private;
+mod ready;
 mod shares;
 mod sockets;
 mod stopped_store;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
     Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, SupIdBasis,
-    SyncId, Time,
+    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Revision, Snapshot,
+    SupIdBasis, SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
 use tokio::sync::watch;
@@ -147,6 +147,19 @@ impl Store {
         self.inner.check_open()?;
         self.inner.check_seen()?;
         self.inner.shared.state(feed)
+    }
+
+    /// The same for who shows it: who asks for the same state again gets the same one.
+    pub async fn shown_state(&self, feed: &FeedName) -> Result<Option<Arc<FeedState>>, StoreError> {
+        self.inner.check_open()?;
+        self.inner.check_seen()?;
+        self.inner.shared.shown_state(feed)
+    }
+
+    /// The revision of the feed's state, where that is shown: what costs nothing.
+    pub fn revision(&self, feed: &FeedName) -> Option<Revision> {
+        self.inner.check_open().ok()?;
+        self.inner.shared.revision(feed)
     }
 
     /// The feeds of which another state is shown.

@@ -20,6 +20,9 @@ use tokio::sync::watch;
 /// held open by a reader.
 pub(super) type Gate = Arc<RwLock<()>>;
 
+/// How many states are kept decoded, each of some 1,000 bytes: of the feeds that are asked for.
+const DECODED: usize = 4096;
+
 /// The gate of a feed's content.
 pub(super) type FeedGate = Arc<tokio::sync::RwLock<()>>;
 
@@ -66,6 +69,8 @@ type PublishedFeeds = HashMap<FeedName, Box<Published>>;
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
     feeds: RwLock<PublishedFeeds>,
+    /// States that were asked for, each with the record that it is of.
+    decoded: RwLock<HashMap<FeedName, (Arc<[u8]>, Arc<FeedState>)>>,
     /// The feeds of which another state is shown.
     pub(super) changed: ChangedFeeds,
     /// Who changes which feed.
@@ -97,6 +102,7 @@ impl StoreShared {
         let epoch = found.sealed.0;
         Self {
             feeds: RwLock::new(published(found.committed)),
+            decoded: RwLock::default(),
             changed: ChangedFeeds::default(),
             writers: Arc::default(),
             lists: Gate::default(),
@@ -175,6 +181,33 @@ impl StoreShared {
     pub(super) fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
         let head = self.published(feed).map(|published| published.head()).transpose()?;
         Ok(head.map(|head| head.state))
+    }
+
+    /// The same for who asks often, and changes nothing.
+    pub(super) fn shown_state(
+        &self,
+        feed: &FeedName,
+    ) -> Result<Option<Arc<FeedState>>, StoreError> {
+        let Some(published) = self.published(feed) else { return Ok(None) };
+        let decoded = self.decoded.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, state)) =
+            decoded.get(feed).filter(|(of, _)| Arc::ptr_eq(of, &published.head))
+        {
+            return Ok(Some(Arc::clone(state)));
+        }
+        drop(decoded);
+        let state = Arc::new(published.head()?.state);
+        let mut decoded = self.decoded.write().unwrap_or_else(PoisonError::into_inner);
+        if decoded.len() >= DECODED {
+            decoded.clear();
+        }
+        decoded.insert(feed.clone(), (published.head, Arc::clone(&state)));
+        Ok(Some(state))
+    }
+
+    /// The revision of a feed's state.
+    pub(super) fn revision(&self, feed: &FeedName) -> Option<Revision> {
+        Some(self.feeds().get(feed)?.revision)
     }
 
     /// When something pending in a feed can be decided.

@@ -1,0 +1,314 @@
+//! Answers that are given again: whoever asks later gets what the first one got, and never what is no more.
+
+use super::private::{ANN, SECRET, readers};
+use super::sockets::{PATIENT, raw, serving};
+use super::*;
+use crate::client::Peer;
+use crate::connections::{Connection, SweepClock};
+use crate::ready::{AnswerBasis, PlainRequest};
+use crate::router::ListenerSite;
+use crate::site_service::SentContent;
+use http::HeaderMap;
+use tidegate_core::model::FeedStanding;
+
+const PEER: Peer = Peer(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+const HOST: (&str, &str) = ("host", "here:8080");
+
+fn listener(site: &Site) -> ListenerSite {
+    ListenerSite::new(Arc::clone(&site.room), Listener::Everybody)
+}
+
+fn asking(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
+    let headers: Vec<_> = [HOST].into_iter().chain(headers.to_vec()).collect();
+    request("GET", path, &headers, "")
+}
+
+/// What is ready for a request.
+fn find(of: &ListenerSite, request: &Request<Body>) -> Option<Response<SentContent>> {
+    let connection = Arc::new(Connection::new(SweepClock::default(), false));
+    let plain = PlainRequest::read(request)?;
+    of.ready.answer(&of.room, (PEER, &connection), (&plain, request))
+}
+
+fn is_ready(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> bool {
+    find(of, &asking(path, headers)).is_some()
+}
+
+/// Has the normal path answer, and keeps that.
+async fn made(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+    let mut request = asking(path, headers);
+    let plain = PlainRequest::read(&request);
+    // The first who asks has it read.
+    of.room.directory.checked().await.unwrap();
+    let basis = AnswerBasis::now(&of.room);
+    request.extensions_mut().insert(PEER);
+    let mut answer = of.answer(request).await;
+    if let Some(kept_for) = plain.zip(basis) {
+        keep(of, kept_for, &mut answer);
+    }
+    answer
+}
+
+fn keep(of: &ListenerSite, kept_for: (PlainRequest, AnswerBasis), answer: &mut Response<Body>) {
+    of.ready.keep((&of.room.metrics, of.room.clock.now()), kept_for, answer);
+}
+
+/// The headers of an answer. How long the body is that is handed over whole, HTTP says.
+fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let pairs = headers.iter().filter(|(name, _)| *name != http::header::CONTENT_LENGTH);
+    let mut pairs: Vec<_> =
+        pairs.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+    pairs.sort();
+    pairs
+}
+
+fn whole(answer: Response<SentContent>) -> Vec<u8> {
+    match answer.into_body() {
+        SentContent::Whole(bytes) => bytes.to_vec(),
+        SentContent::Made(_) => panic!("it is handed over in pieces"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_ready_is_what_the_normal_path_answers() {
+    let site = Site::announcing();
+    let of = listener(&site);
+    for path in [
+        "/feeds/news",
+        "/feeds/news/sync",
+        "/feeds/radio/complete",
+        "/feeds/news?as=rss",
+        "/feeds/news?whatever=1",
+        "/sup.json",
+    ] {
+        for coding in ["", "gzip", "zstd, gzip;q=0.5"] {
+            let asked = [("accept-encoding", coding)];
+            assert!(!is_ready(&of, path, &asked), "{path} {coding}");
+            let first = made(&of, path, &asked).await;
+            let ready = find(&of, &asking(path, &asked)).unwrap();
+            assert_eq!((ready.status(), first.status()), (StatusCode::OK, StatusCode::OK));
+            assert_eq!(headers(ready.headers()), headers(first.headers()), "{path} {coding}");
+            let tag = header(&first, "etag").to_owned();
+            assert_eq!(whole(ready), bytes(first).await, "{path} {coding}");
+
+            for tag in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
+                let known = [asked[0], ("if-none-match", tag.as_str())];
+                let first = made(&of, path, &known).await;
+                let ready = find(&of, &asking(path, &known)).unwrap();
+                assert_eq!((ready.status().as_u16(), first.status().as_u16()), (304, 304));
+                assert_eq!(headers(ready.headers()), headers(first.headers()), "{path} {coding}");
+                assert!(whole(ready).is_empty());
+            }
+            let unknown = [asked[0], ("if-none-match", "\"x\"")];
+            assert_eq!(find(&of, &asking(path, &unknown)).unwrap().status(), StatusCode::OK);
+        }
+    }
+    // Of a tag of another encoding, the normal path says which one is meant.
+    let [plain, gzip] = ["", "gzip"].map(|coding| [("accept-encoding", coding)]);
+    let tag = header(&made(&of, "/feeds/news", &gzip).await, "etag").to_owned();
+    assert!(!is_ready(&of, "/feeds/news", &[plain[0], ("if-none-match", &tag)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_is_made_anew_at_once() {
+    let site = Site::announcing();
+    let of = listener(&site);
+    for path in ["/feeds/news", "/feeds/radio", "/sup.json"] {
+        drop(made(&of, path, &[]).await);
+        assert!(is_ready(&of, path, &[]), "{path}");
+    }
+    site.store.edit("news", |feed| feed.state.render_revision += 1);
+    assert!(!is_ready(&of, "/feeds/news", &[]));
+    assert!(is_ready(&of, "/feeds/radio", &[]), "another feed is as it was");
+    let changed = made(&of, "/feeds/news", &[]).await;
+    assert_eq!(whole(find(&of, &asking("/feeds/news", &[])).unwrap()), bytes(changed).await);
+
+    site.store.announce(0, &["news"]);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(!is_ready(&of, "/sup.json", &[]), "an epoch was closed");
+
+    site.store.edit_record("radio", |record| record.standing = FeedStanding::Gone);
+    assert!(!is_ready(&of, "/feeds/radio", &[]));
+    assert_eq!(made(&of, "/feeds/radio", &[]).await.status(), StatusCode::GONE);
+    assert!(!is_ready(&of, "/feeds/radio", &[]));
+    assert!(!is_ready(&of, "/feeds/news", &[]), "nor another one of that list, once");
+    drop(made(&of, "/feeds/news", &[]).await);
+    site.store.edit_record("news", |record| record.private = true);
+    assert!(!is_ready(&of, "/feeds/news", &[]));
+    assert_eq!(made(&of, "/feeds/news", &[]).await.status(), StatusCode::NOT_FOUND);
+}
+
+/// Whatever revision it shows, and whoever had asked before.
+#[tokio::test]
+async fn what_was_redacted_is_not_ready() {
+    let site = Site::new();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    let asked = asking("/feeds/news", &[]);
+    let kept_for = (PlainRequest::read(&asked).unwrap(), AnswerBasis::now(&of.room).unwrap());
+    assert!(is_ready(&of, "/feeds/news", &[]));
+    let mut late = of.answer(asked).await;
+    of.room.documents.forget(&doubles::name("news"));
+    assert!(!is_ready(&of, "/feeds/news", &[]));
+    keep(&of, kept_for, &mut late);
+    assert!(!is_ready(&of, "/feeds/news", &[]));
+}
+
+#[tokio::test]
+async fn what_is_not_plain_or_not_for_everybody_is_not_ready() {
+    let settings = with(settings(), |it| it.readers = readers());
+    let site = Site::with(private::store(), settings);
+    let of = listener(&site);
+    let basic = format!("Basic {}", data_encoding::BASE64.encode(format!("x:{ANN}").as_bytes()));
+    let below = format!("/t/{ANN}/feeds/{SECRET}");
+    let secret = format!("/feeds/{SECRET}");
+    let bearer = format!("Bearer {TOKEN}");
+    for (path, headers) in [
+        ("/feeds/radio", [("authorization", &*bearer)]),
+        (&*secret, [("authorization", &*basic)]),
+        (&*below, [("accept", "*/*")]),
+        ("/feeds/radio", [("cookie", "a=b")]),
+    ] {
+        assert_eq!(made(&of, path, &headers).await.status(), StatusCode::OK, "{path}");
+        assert!(!is_ready(&of, path, &headers), "{path} {headers:?}");
+    }
+    for path in ["/feeds/none", "/healthz", "/", "/feeds/radio?as-of=x"] {
+        drop(made(&of, path, &[]).await);
+        assert!(!is_ready(&of, path, &[]), "{path}");
+    }
+    drop(made(&of, "/feeds/radio", &[]).await);
+    for headers in [
+        [("accept", "application/atom+xml")],
+        [("accept-encoding", "gzip")],
+        [("sec-fetch-dest", "document")],
+        [("a-im", "feed")],
+        [("host", "another")],
+    ] {
+        assert!(!is_ready(&of, "/feeds/radio", &headers), "{headers:?}");
+    }
+    // Nothing depends on others.
+    assert!(is_ready(&of, "/feeds/radio", &[("user-agent", "a"), ("x-forwarded-for", "b")]));
+    for other in [
+        request("HEAD", "/feeds/radio", &[HOST], ""),
+        request("GET", "/feeds/radio", &[HOST], "body"),
+        request("GET", "/feeds/radio", &[], ""),
+    ] {
+        assert!(find(&of, &other).is_none(), "{other:?}");
+    }
+    let long = format!("/feeds/radio?{}", "x".repeat(1024));
+    drop(made(&of, &long, &[]).await);
+    assert!(!is_ready(&of, &long, &[]));
+}
+
+/// Which delta that is, the normal path says.
+#[tokio::test]
+async fn who_may_get_a_delta_is_told_at_once_that_nothing_changed_and_nothing_else() {
+    let site = Site::new();
+    let of = listener(&site);
+    let wanted = ("a-im", "feed");
+    let tag = header(&made(&of, "/feeds/news/sync", &[wanted]).await, "etag").to_owned();
+    let known = [wanted, ("if-none-match", &*tag)];
+    drop(made(&of, "/feeds/news/sync", &known).await);
+    assert!(is_ready(&of, "/feeds/news/sync", &known));
+    assert!(!is_ready(&of, "/feeds/news/sync", &[wanted]));
+}
+
+#[tokio::test]
+async fn what_is_ready_counts_like_what_is_made() {
+    let site = Site::new();
+    let of = listener(&site);
+    let figures = async || {
+        let text = text(site.get("/metrics").await).await;
+        let figure = |begin: &str| {
+            let found = text.lines().find(|line| line.starts_with(begin));
+            found.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
+        };
+        let answers = "tidegate_http_requests_total{method=\"GET\",route=\"/feeds/{name}\",status=";
+        [
+            figure(&format!("{answers}\"200\"")),
+            figure(&format!("{answers}\"304\"")),
+            figure("tidegate_cache_hits_total"),
+        ]
+    };
+    let first = made(&of, "/feeds/news", &[]).await;
+    let tag = header(&first, "etag").to_owned();
+    drop(made(&of, "/feeds/news", &[("if-none-match", &tag)]).await);
+    let before = figures().await;
+    (0..3).for_each(|_| assert!(is_ready(&of, "/feeds/news", &[])));
+    assert!(is_ready(&of, "/feeds/news", &[("if-none-match", &tag)]));
+    assert_eq!(figures().await, [before[0] + 3, before[1] + 1, before[2] + 4]);
+}
+
+/// Over HTTP/2 a client may ask for much and take nothing: what is on its way is counted.
+#[tokio::test]
+async fn over_http_2_a_body_counts_until_it_is_taken() {
+    let site = Site::new();
+    let of = listener(&site);
+    let mut first = asking("/feeds/news", &[]);
+    *first.version_mut() = http::Version::HTTP_2;
+    let plain = PlainRequest::read(&first).unwrap();
+    let answer = made(&of, "/feeds/news", &[]).await;
+    assert!(find(&of, &first).is_none(), "{answer:?}");
+    let mut answer_again = of.answer(asking("/feeds/news", &[])).await;
+    keep(&of, (plain, AnswerBasis::now(&of.room).unwrap()), &mut answer_again);
+    drop((answer, answer_again));
+    let ready = find(&of, &first).unwrap();
+    assert_eq!(site.room.bodies.held().0, 1);
+    drop(ready);
+    assert_eq!(site.room.bodies.held(), (0, 0));
+}
+
+#[tokio::test]
+async fn an_answer_is_not_given_again_for_long_nor_before_it_was_made() {
+    let site = Site::new();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    for (time, expected) in [(0, true), (59, true), (60, false), (-1, false)] {
+        site.clock.leap(at(time));
+        assert_eq!(is_ready(&of, "/feeds/news", &[]), expected, "{time}");
+    }
+}
+
+/// What others wrote is to be seen first.
+#[tokio::test]
+async fn nothing_is_ready_before_the_database_was_looked_at() {
+    let site = Site::sharing();
+    let of = listener(&site);
+    drop(made(&of, "/feeds/news", &[]).await);
+    site.store.set_age(Some(Duration::ZERO));
+    assert!(is_ready(&of, "/feeds/news", &[]));
+    site.store.set_age(Some(Duration::from_secs(1)));
+    assert!(!is_ready(&of, "/feeds/news", &[]));
+}
+
+/// What comes over the wire is the same, line by line.
+#[tokio::test]
+async fn the_wire_bears_the_same() {
+    let site = Site::announcing();
+    let (at, server) = serving(&site, PATIENT).await;
+    let ask = async |path: &str, more: &str| {
+        let said =
+            format!("GET {path} HTTP/1.1\r\nhost: here:8080\r\nconnection: close\r\n{more}\r\n");
+        let answer = raw(at, &said).await.1;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut head: Vec<String> =
+            head.lines().filter(|line| !line.starts_with("date: ")).map(str::to_owned).collect();
+        head.sort();
+        (head, body.to_owned())
+    };
+    for path in ["/feeds/news", "/feeds/news/sync?as=rss", "/sup.json?seconds=60"] {
+        for coding in ["", "gzip"] {
+            let with = format!("accept-encoding: {coding}\r\n");
+            let first = ask(path, &with).await;
+            let tag = first.0.iter().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+            assert_eq!(ask(path, &with).await, first, "{path}");
+            let known = format!("{with}if-none-match: {tag}\r\n");
+            let unchanged = ask(path, &known).await;
+            assert!(unchanged.0.iter().any(|line| line.starts_with("HTTP/1.1 304")));
+            assert_eq!(ask(path, &known).await, unchanged, "{path}");
+        }
+    }
+    assert_eq!(site.room.bodies.held(), (0, 0));
+    site.closing.cancel();
+    server.await.unwrap().unwrap();
+}
