@@ -209,10 +209,11 @@ impl Gateway {
         let next =
             prepared.put_in_force(&self.ground, &config, &operator, Some(&mut self.site)).await;
         drop(turn);
-        let ended = std::mem::replace(&mut self.site, next).stop();
+        let mut before = std::mem::replace(&mut self.site, next);
+        let hub_ended = before.stop_hub().await;
         self.background.retain(|task| !task.is_finished());
         self.background.push(tokio::spawn(async move {
-            if let Err(error) = ended.await {
+            if let Err(error) = hub_ended.and(before.stop().await) {
                 tracing::warn!(error = error.report(), "what served before a reload ended badly");
             }
         }));

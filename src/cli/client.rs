@@ -67,10 +67,8 @@ impl AskedGateway {
         to: (&str, &Pairs<'_>),
         said: impl FnOnce(&Value) -> String,
     ) -> Result<(), AppError> {
-        match self.is_json {
-            true => print_json(&self.gateway.text(to).await?),
-            false => print(&said(&self.gateway.call(Method::GET, to, None).await?)),
-        }
+        let answer = self.gateway.call(Method::GET, to, None).await?;
+        self.print(&answer, said)
     }
 
     /// Tells, and prints likewise.
@@ -99,8 +97,8 @@ fn print_json(answer: &str) -> Result<(), AppError> {
     print(&format!("{}\n", printable_json(answer)))
 }
 
-fn path(feed: &FeedArg, below: &str) -> String {
-    format!("/feeds/{}{below}", feed.name)
+fn path(feed: &FeedName, below: &str) -> String {
+    format!("/feeds/{feed}{below}")
 }
 
 /// Asks on a terminal for a name to be typed; elsewhere nothing is `done` that `--yes` does not say.
@@ -131,30 +129,34 @@ async fn run_feed(to: &AskedGateway, command: FeedCommand) -> Result<(), AppErro
         FeedCommand::List { show, search, limit } => {
             list(to, [show.as_deref(), search.as_deref()], limit).await
         }
-        FeedCommand::Show(feed) => to.read((&path(&feed, ""), &[]), shown::feed).await,
+        FeedCommand::Show(feed) => to.read((&path(&feed.name, ""), &[]), shown::feed).await,
         FeedCommand::Add { url, name, look } => add(to, &url, name.as_ref(), look).await,
         FeedCommand::Remove { feed, purge, yes } => remove(to, &feed, purge, yes).await,
         FeedCommand::Poll(feeds) => poll(to, feeds).await,
         FeedCommand::Pause(feeds) => {
-            act_on_all(to, feeds, "pause", "served as it is, and not polled").await
+            let said = "served as it is, and not polled";
+            act(to, &feeds.names, ("/pause", "pause"), said).await
         }
-        FeedCommand::Resume(feeds) => act_on_all(to, feeds, "resume", "polled again").await,
+        FeedCommand::Resume(feeds) => {
+            act(to, &feeds.names, ("/pause", "resume"), "polled again").await
+        }
         FeedCommand::Hold { feed, action } => {
             let said = match action == "release" {
                 true => "the held document is published",
                 false => "the held document was dropped",
             };
-            act(to, &feed, ("/hold", &action), said).await
+            act(to, &[feed.name], ("/hold", &action), said).await
         }
-        FeedCommand::Backfill { feed, stop: true } => {
-            act(to, &feed, ("/backfill", "stop"), "older documents are not read any more").await
-        }
-        FeedCommand::Backfill { feed, stop: false } => {
-            act(to, &feed, ("/backfill", "start"), "older documents are being read, slowly").await
+        FeedCommand::Backfill { feed, stop } => {
+            let (action, said) = match stop {
+                true => ("stop", "older documents are not read any more"),
+                false => ("start", "older documents are being read, slowly"),
+            };
+            act(to, &[feed.name], ("/backfill", action), said).await
         }
         FeedCommand::Edit { feed, settings } => edit(to, &feed, settings).await,
         FeedCommand::Webhook { feed, url, secret_file, remove } => {
-            let at = path(&feed, "/webhook");
+            let at = path(&feed.name, "/webhook");
             match (url, remove) {
                 (Some(url), _) => {
                     let secret = secret_file.as_deref().map(secret).transpose()?;
@@ -171,27 +173,17 @@ async fn run_feed(to: &AskedGateway, command: FeedCommand) -> Result<(), AppErro
     }
 }
 
-/// Has something be done about a feed.
+/// Has something be done about feeds, in their order.
 async fn act(
     to: &AskedGateway,
-    feed: &FeedArg,
+    feeds: &[FeedName],
     (below, action): (&str, &str),
     said: &str,
 ) -> Result<(), AppError> {
-    let wanted = json!({ "action": action });
-    let said = |_: &Value| format!("{}: {said}\n", feed.name);
-    to.tell(Method::POST, &path(feed, below), Some(wanted), said).await
-}
-
-/// Pauses or resumes feeds, in their order.
-async fn act_on_all(
-    to: &AskedGateway,
-    feeds: FeedsArg,
-    action: &str,
-    said: &str,
-) -> Result<(), AppError> {
-    for name in feeds.names {
-        act(to, &FeedArg { name }, ("/pause", action), said).await?;
+    for feed in feeds {
+        let said = |_: &Value| format!("{feed}: {said}\n");
+        let wanted = json!({ "action": action });
+        to.tell(Method::POST, &path(feed, below), Some(wanted), said).await?;
     }
     Ok(())
 }
@@ -263,7 +255,7 @@ async fn remove(to: &AskedGateway, feed: &FeedArg, purge: bool, yes: bool) -> Re
         confirm(&asked, name, "removed")?;
     }
     let pairs: &Pairs<'_> = if purge { &[("purge", "true")] } else { &[] };
-    to.gateway.call(Method::DELETE, (&path(feed, ""), pairs), None).await?;
+    to.gateway.call(Method::DELETE, (&path(&feed.name, ""), pairs), None).await?;
     print(&match purge {
         true => format!("the feed {name} and all that was kept of it were removed\n"),
         false => format!("the feed {name} was removed: its address answers 410 from now on\n"),
@@ -273,12 +265,11 @@ async fn remove(to: &AskedGateway, feed: &FeedArg, purge: bool, yes: bool) -> Re
 /// A poll that failed is a failure, once all were made.
 async fn poll(to: &AskedGateway, feeds: FeedsArg) -> Result<(), AppError> {
     let mut failed = Vec::new();
-    for name in feeds.names {
-        let feed = FeedArg { name };
+    for feed in feeds.names {
         let came = to.gateway.call(Method::POST, (&path(&feed, "/poll"), &[]), None).await?;
-        to.print(&came, |came| shown::poll(&feed.name, came))?;
+        to.print(&came, |came| shown::poll(&feed, came))?;
         if shown::text(&came, "/outcome") == "failed" {
-            failed.push(feed.name.to_string());
+            failed.push(feed.to_string());
         }
     }
     match failed.is_empty() {
@@ -305,7 +296,7 @@ async fn edit(
         wanted.insert(key, value);
     }
     let said = |_: &Value| format!("{}: {keys} changed\n", feed.name);
-    to.tell(Method::PATCH, &path(feed, ""), Some(wanted.into()), said).await
+    to.tell(Method::PATCH, &path(&feed.name, ""), Some(wanted.into()), said).await
 }
 
 /// The secret in a file, without the end of its line.
@@ -321,13 +312,13 @@ async fn run_item(to: &AskedGateway, command: ItemCommand) -> Result<(), AppErro
             let mut pairs: Vec<(&str, &str)> = vec![("page", &page)];
             pairs.extend(show.as_deref().map(|show| ("show", show)));
             pairs.extend(search.as_deref().map(|text| ("q", text)));
-            to.read((&path(&feed, "/items"), &pairs), shown::items).await
+            to.read((&path(&feed.name, "/items"), &pairs), shown::items).await
         }
         ItemCommand::Show(item) => {
             to.read((&item_path(&item.feed, &item.id, "")?, &[]), shown::item).await
         }
         ItemCommand::Conflicts(feed) => {
-            to.read((&path(&feed, "/conflicts"), &[]), shown::conflicts).await
+            to.read((&path(&feed.name, "/conflicts"), &[]), shown::conflicts).await
         }
         ItemCommand::Resolve { feed, id: Some(id), keep, .. } => {
             let at = item_path(&feed, &id, "/resolve")?;
@@ -363,13 +354,13 @@ fn item_path(feed: &FeedArg, id: &SyncId, below: &str) -> Result<String, AppErro
         );
         return Err(AppError::Input(said));
     }
-    Ok(path(feed, &format!("/items/{}{below}", percent_encoded(id.as_str()))))
+    Ok(path(&feed.name, &format!("/items/{}{below}", percent_encoded(id.as_str()))))
 }
 
 /// Keeps the winner of each item that is listed, as it was listed. One that changed since is left as it is.
 async fn keep_winners(to: &AskedGateway, feed: &FeedArg) -> Result<(), AppError> {
     let (mut kept, mut left) = (0_usize, 0_usize);
-    let (list, mut after) = (path(feed, "/conflicts"), None::<String>);
+    let (list, mut after) = (path(&feed.name, "/conflicts"), None::<String>);
     for _ in 0..PAGES {
         let pairs: Vec<(&str, &str)> =
             after.iter().map(|after| ("after", after.as_str())).collect();
@@ -409,7 +400,7 @@ async fn keep_winners(to: &AskedGateway, feed: &FeedArg) -> Result<(), AppError>
 
 /// Of a local feed an item that is there is deleted, of others one that is missing.
 async fn delete(to: &AskedGateway, item: ItemArg) -> Result<(), AppError> {
-    let feed = to.gateway.call(Method::GET, (&path(&item.feed, ""), &[]), None).await?;
+    let feed = to.gateway.call(Method::GET, (&path(&item.feed.name, ""), &[]), None).await?;
     let is_local = feed.pointer("/options/local") == Some(&Value::Bool(true));
     let (method, below) = if is_local { (Method::DELETE, "") } else { (Method::POST, "/delete") };
     let said = |done: &Value| match done["was_deleted"] == true {

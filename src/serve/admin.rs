@@ -213,7 +213,7 @@ impl AppState {
         match tokio::spawn(action(Arc::clone(&self.operator))).await {
             Ok(done) => Ok(done?),
             Err(error) => {
-                Err(OperatorError::Internal(format!("the action did not end: {error}")).into())
+                Err(OperatorError::internal(format!("the action did not end: {error}")).into())
             }
         }
     }

@@ -149,7 +149,7 @@ impl Directory {
     pub(super) async fn check_known(&self, name: &FeedName) -> Result<(), Problem> {
         match self.listing().await?.contains_key(name) {
             true => Ok(()),
-            false => Err(OperatorError::UnknownFeed(name.clone()).into()),
+            false => Err(OperatorError::unknown_feed(name).into()),
         }
     }
 

@@ -122,6 +122,7 @@ use session::{Sessions, sign_in_address};
 use shared_work::{SingleFlight, WorkRequest, make_on_thread};
 use shares::{FairShares, Paces, Rate};
 use spool::Spool;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use sup::SupDocuments;
@@ -190,25 +191,57 @@ struct AppState {
     /// The description of the API, once somebody has asked for it.
     description: OnceLock<Bytes>,
     documents: Arc<Documents>,
-    /// What documents are written with, and where to.
-    writing: (Renderer, Arc<Spool>),
-    index: Arc<IndexUpkeep>,
-    comparisons: Arc<Semaphore>,
-    holdings: CountedHoldings,
-    pushes: Arc<Semaphore>,
-    /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
-    pushing: Arc<FairShares<String>>,
-    log: Arc<ChangeLog>,
+    /// What documents are written with.
+    renderer: Renderer,
     sup: Arc<SupDocuments>,
     event_streams: EventStreams,
     bodies: Arc<Budget>,
-    file_bodies: Arc<Budget>,
-    metrics: Metrics,
     tls: Option<Arc<TlsKeys>>,
     /// Ends what goes on for this state alone.
     closing: CancellationToken,
-    /// The state that took the place of this one, or of one after it, from before `closing`. None keeps those in between.
-    latest: Arc<Mutex<Weak<AppState>>>,
+    lasting: Arc<LastingState>,
+}
+
+/// What goes on with the next configuration.
+struct LastingState {
+    metrics: Metrics,
+    log: ChangeLog,
+    /// Where documents are written to that are too large for memory.
+    spool: Arc<Spool>,
+    index: IndexUpkeep,
+    holdings: CountedHoldings,
+    comparisons: Arc<Semaphore>,
+    pushes: Semaphore,
+    /// Callbacks at which a push is being read, by token: the hub of one feed cannot fill the gateway.
+    pushing: Arc<FairShares<String>>,
+    file_bodies: Arc<Budget>,
+    /// The state that is in force, from before `closing` of the one whose place it took. None keeps those in between.
+    latest: Mutex<Weak<AppState>>,
+}
+
+impl LastingState {
+    fn new(store: &Arc<Store>, folder: Option<PathBuf>) -> Self {
+        Self {
+            metrics: Metrics::new(),
+            log: ChangeLog::new(Arc::clone(store)),
+            spool: Arc::new(Spool::new(folder, Arc::clone(store))),
+            index: IndexUpkeep::default(),
+            holdings: keeping::nothing_counted(),
+            comparisons: Arc::new(Semaphore::new(items::COMPARED_AT_ONCE)),
+            pushes: Semaphore::new(hub::PUSHES_AT_ONCE),
+            pushing: Arc::new(FairShares::new(1)),
+            file_bodies: observe::file_budget(),
+            latest: Mutex::default(),
+        }
+    }
+}
+
+impl Deref for AppState {
+    type Target = LastingState;
+
+    fn deref(&self) -> &LastingState {
+        &self.lasting
+    }
 }
 
 type SharedState = Arc<AppState>;
@@ -228,8 +261,9 @@ impl AppState {
         let before = before.as_deref();
         let (store, clock) = (Arc::clone(&operator.store), Arc::clone(&operator.clock));
         let (hub, config) = (operator.in_force().hub.clone(), Arc::new(settings));
-        let metrics = kept(before.map(|before| &before.metrics), Metrics::new);
-        metrics.certificate(tls.clone());
+        let lasting = before.map(|before| &before.lasting);
+        let lasting = kept(lasting, || Arc::new(LastingState::new(&store, folder)));
+        lasting.metrics.certificate(tls.clone());
         let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
         let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
         let rules = PlaceRules {
@@ -249,27 +283,17 @@ impl AppState {
         let writes_alike = |it: &&Self| config.write_as(&it.config) && rules == it.rules;
         let documents = before.filter(writes_alike).map(|before| &before.documents);
         let documents = kept(documents, || {
-            Documents::new(config.server.memory, Arc::clone(&admission), metrics.clone())
+            Documents::new(config.server.memory, Arc::clone(&admission), lasting.metrics.clone())
         });
-        let spool = before.map(|before| &before.writing.1);
-        let spool = kept(spool, || Arc::new(Spool::new(folder, Arc::clone(&store))));
-        let log = before.map(|before| &before.log);
-        let log = kept(log, || Arc::new(ChangeLog::new(Arc::clone(&store))));
         let announces_alike = |it: &&Self| {
             (&it.config.sup, &it.config.public_url) == (&config.sup, &config.public_url)
         };
         let sup = before.filter(announces_alike).map(|before| &before.sup);
-        let semaphore = |permits| move || Arc::new(Semaphore::new(permits));
-        let comparisons = before.map(|before| &before.comparisons);
-        let pushes = before.map(|before| &before.pushes);
-        let pushing = before.map(|before| &before.pushing);
-        let file_bodies = before.map(|before| &before.file_bodies);
         let event_streams = before.map(|before| &before.event_streams);
         Arc::new(Self {
             sup: kept(sup, || Arc::new(SupDocuments::new(&config.sup.periods))),
             event_streams: EventStreams::new(config.connections, event_streams),
             bodies: observe::body_budget(config.server.memory, before.map(|before| &before.bodies)),
-            file_bodies: kept(file_bodies, observe::file_budget),
             directory,
             asked,
             origins: Origins::new(&origins, site.endpoint.as_str(), before.map(|it| &it.origins)),
@@ -285,20 +309,13 @@ impl AppState {
             rules,
             unnamed_proxies: UnnamedProxies::default(),
             guesses: Guesses::new(),
-            index: kept(before.map(|before| &before.index), Arc::default),
             admission,
             documents,
-            writing: (renderer, spool),
-            holdings: kept(before.map(|before| &before.holdings), keeping::nothing_counted),
-            comparisons: kept(comparisons, semaphore(items::COMPARED_AT_ONCE)),
-            pushes: kept(pushes, semaphore(hub::PUSHES_AT_ONCE)),
-            pushing: kept(pushing, || Arc::new(FairShares::new(1))),
-            log,
+            renderer,
             config,
-            metrics,
             tls,
             closing,
-            latest: kept(before.map(|before| &before.latest), Arc::default),
+            lasting,
         })
     }
 

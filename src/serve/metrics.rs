@@ -6,7 +6,7 @@
 
 mod gathered;
 
-pub(super) use gathered::FeedCounts;
+pub(super) use gathered::feed_figures;
 
 use super::locked;
 use super::origins::PassOutcome;

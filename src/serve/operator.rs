@@ -132,13 +132,6 @@ impl Operator {
         &self.poller
     }
 
-    /// Has the hub look at its topics: a feed that became private is none any more.
-    pub(super) fn feeds_changed(&self) {
-        if let Some(hub) = &self.in_force().hub {
-            hub.check_topics();
-        }
-    }
-
     /// Lets changes leave the window of a feed, and what is too old its ledger and archives.
     pub async fn age(&self, record: &Arc<FeedRecord>) -> Result<(), RoundError> {
         self.poller.age(record).await
@@ -154,13 +147,13 @@ impl Operator {
             FeedStanding::Active => without,
             _ => "is not polled any more",
         };
-        Err(OperatorError::Conflict(format!("the feed {feed} {why}")))
+        Err(OperatorError::conflict(format!("the feed {feed} {why}")))
     }
 
     /// One feed.
     pub async fn status(&self, feed: &FeedName) -> Result<FeedStatus, OperatorError> {
         let found = self.statuses(std::slice::from_ref(feed)).await?.pop();
-        found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
+        found.ok_or_else(|| OperatorError::unknown_feed(feed))
     }
 
     /// Some feeds, in this order; names without a feed are passed over.
@@ -173,18 +166,6 @@ impl Operator {
 
     /// Adds a feed or changes it. Durable on return.
     pub async fn put(
-        &self,
-        feed: &FeedName,
-        settings: FeedSettings,
-        mode: PutMode,
-    ) -> Result<Put, OperatorError> {
-        let done = self.put_record(feed, settings, mode).await;
-        // Even what failed may have been stored.
-        self.feeds_changed();
-        done
-    }
-
-    async fn put_record(
         &self,
         feed: &FeedName,
         settings: FeedSettings,
@@ -203,7 +184,7 @@ impl Operator {
             refuse_if_filed(before)?;
             if mode == PutMode::Change && before.standing == FeedStanding::Gone {
                 let said = format!("the feed {feed} was deleted; PUT brings it back");
-                return Err(OperatorError::Conflict(said));
+                return Err(OperatorError::conflict(said));
             }
         }
         if before.is_none() {
@@ -239,18 +220,6 @@ impl Operator {
 
     /// Stops a feed for good, and tells who subscribed to it; with `purge` its data go too. Durable on return.
     pub async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
-        let done = self.delete_record(feed, purge).await;
-        self.feeds_changed();
-        if let Some(hub) = &self.in_force().hub
-            && done.is_ok()
-            && let Err(error) = hub.set_webhook(feed, None).await
-        {
-            tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
-        }
-        done
-    }
-
-    async fn delete_record(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
         let (_one, feeds) = self.turn().await?;
         let before = known(&feeds, feed)?;
         refuse_if_filed(&before)?;
@@ -270,6 +239,11 @@ impl Operator {
             // The record stays without the data, so that the address goes on to answer 410.
             self.store.put_feed(&record).await?;
         }
+        if let Some(hub) = &self.in_force().hub
+            && let Err(error) = hub.set_webhook(feed, None).await
+        {
+            tracing::warn!(%feed, %error, "the webhook of a feed that was deleted could not be ended");
+        }
         Ok(())
     }
 
@@ -279,7 +253,7 @@ impl Operator {
         let before = known(&feeds, feed)?;
         refuse_if_filed(&before)?;
         if before.standing == FeedStanding::Gone {
-            return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
+            return Err(OperatorError::conflict(format!("the feed {feed} was deleted")));
         }
         let mut record = before.clone();
         if paused {
@@ -321,7 +295,7 @@ impl Operator {
     pub async fn hold(&self, feed: &FeedName, decision: Decision) -> Result<(), OperatorError> {
         let record = self.record(feed).await?;
         self.decide_and_commit(&record, &[], |round| match judge::decide(round, decision).change {
-            None => Err(OperatorError::Conflict(format!("nothing of the feed {feed} is held"))),
+            None => Err(OperatorError::conflict(format!("nothing of the feed {feed} is held"))),
             change => Ok((change, ())),
         })
         .await?;

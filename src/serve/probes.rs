@@ -1,6 +1,6 @@
 //! `/healthz`, `/readyz`, `/metrics`.
 
-use super::metrics::{FeedCounts, MetricsFormat};
+use super::metrics::{MetricsFormat, feed_figures};
 use super::negotiate::wants_open_metrics;
 use super::{Later, Problem, RETRY_SOON, Reply, SharedState, make_on_thread, unkept};
 use axum::extract::State;
@@ -83,10 +83,8 @@ pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap)
 async fn count_feeds(room: &SharedState) -> Result<(), Problem> {
     let (index, now) = (room.index().await?, room.clock.now());
     let counting = make_on_thread("the count of feeds", move || {
-        let mut counts = FeedCounts::default();
-        index.feeds().for_each(|feed| counts.add(feed, now));
-        Ok(counts)
+        Ok(feed_figures(&index.feeds().collect::<Vec<_>>(), now))
     });
-    room.metrics.feeds(&counting.await?);
+    room.metrics.feeds(counting.await?);
     Ok(())
 }

@@ -7,8 +7,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
-use tidegate_core::sync::SyncError;
-use tidegate_judge::record::local::ActError;
 use tidegate_store::StoreError;
 use utoipa::ToSchema;
 
@@ -49,6 +47,10 @@ pub(super) enum ProblemCause {
     NoToken,
     /// There is no feed of a name for who asks.
     UnknownFeed,
+    /// A topic of the hub is none of a view here.
+    ForeignTopic,
+    /// A topic of the hub is below a token that opens nothing.
+    RevokedToken,
     /// An origin has not answered what it was asked before.
     LateSite,
     /// A feed was changed while it was read.
@@ -86,7 +88,7 @@ impl Problem {
     /// 404 of a name of which there is no feed for who asks.
     pub(super) fn unknown_feed() -> Self {
         let said = "no feed of that name is published here";
-        Self { cause: ProblemCause::UnknownFeed, ..Self::not_found(said) }
+        Self::not_found(said).because(ProblemCause::UnknownFeed)
     }
 
     /// 503 with `Retry-After`.
@@ -99,7 +101,7 @@ impl Problem {
 
     /// 503 with `Retry-After`, since an origin has not answered what it was asked before.
     pub(super) fn site_is_late(detail: impl Into<String>, retry_after: Duration) -> Self {
-        Self { cause: ProblemCause::LateSite, ..Self::later(detail, retry_after) }
+        Self::later(detail, retry_after).because(ProblemCause::LateSite)
     }
 
     /// 503 of a feed of which no document has been taken in yet.
@@ -115,14 +117,15 @@ impl Problem {
 
     /// 401 with the challenge of RFC 6750 section 3.
     pub(super) fn unauthorized() -> Self {
-        Self {
-            cause: ProblemCause::NoToken,
-            ..Self::new(
-                StatusCode::UNAUTHORIZED,
-                "administration needs the header Authorization: Bearer TOKEN with the gateway's \
-                 admin token",
-            )
-        }
+        let said = "administration needs the header Authorization: Bearer TOKEN with the gateway's \
+                    admin token";
+        Self::new(StatusCode::UNAUTHORIZED, said).because(ProblemCause::NoToken)
+    }
+
+    /// With what it is to what is around the handler that answers it.
+    pub(super) const fn because(mut self, cause: ProblemCause) -> Self {
+        self.cause = cause;
+        self
     }
 
     /// With a further member.
@@ -178,8 +181,7 @@ impl From<StoreError> for Problem {
                 Self::later(error.to_string(), RETRY_SOON)
             }
             StoreError::Outdated => {
-                let later = Self::later(error.to_string(), RETRY_SOON);
-                Self { cause: ProblemCause::ChangedFeed, ..later }
+                Self::later(error.to_string(), RETRY_SOON).because(ProblemCause::ChangedFeed)
             }
             _ if error.is_passing() => Self::later(error.to_string(), RETRY_SOON),
             _ => {
@@ -192,37 +194,14 @@ impl From<StoreError> for Problem {
 
 impl From<OperatorError> for Problem {
     fn from(error: OperatorError) -> Self {
-        let status = match &error {
-            OperatorError::UnknownFeed(_) | OperatorError::UnknownItem(_) => StatusCode::NOT_FOUND,
-            OperatorError::ConfiguredByFile(_) | OperatorError::Conflict(_) => StatusCode::CONFLICT,
-            OperatorError::BadRequest(_) => StatusCode::BAD_REQUEST,
-            OperatorError::Item(error) => of_item(error),
-            OperatorError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            OperatorError::NoSpace(_) => StatusCode::INSUFFICIENT_STORAGE,
-            OperatorError::Stopped(said) => return Self::later(said, RETRY_SOON),
-        };
-        if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(error = &error as &dyn std::error::Error, "administration failed");
+        match error.status {
+            StatusCode::SERVICE_UNAVAILABLE => return Self::later(error.to_string(), RETRY_SOON),
+            StatusCode::INTERNAL_SERVER_ERROR => {
+                tracing::error!(error = &error as &dyn std::error::Error, "administration failed");
+            }
+            _ => {}
         }
-        Self::new(status, error.to_string())
-    }
-}
-
-const fn of_item(error: &ActError) -> StatusCode {
-    match error {
-        ActError::Unknown(_) => StatusCode::NOT_FOUND,
-        ActError::Stale { .. } => StatusCode::PRECONDITION_FAILED,
-        ActError::Entry(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        ActError::Sync(SyncError::NoSuchConflict { .. }) => StatusCode::BAD_REQUEST,
-        ActError::NotLocal(_)
-        | ActError::Redacted
-        | ActError::Taken { .. }
-        | ActError::Deleted
-        | ActError::Lives
-        | ActError::NoConflict
-        | ActError::Sync(_)
-        | ActError::Id(_)
-        | ActError::Full => StatusCode::CONFLICT,
+        Self::new(error.status, error.to_string())
     }
 }
 

@@ -237,8 +237,8 @@ impl AppState {
         &self,
         document: UnwrittenDocument,
     ) -> Result<Rendition, Problem> {
-        let (renderer, spool) = &self.writing;
-        let (renderer, out, runtime) = (*renderer, SpoolingText::new(spool), Handle::current());
+        let (renderer, out) = (self.renderer, SpoolingText::new(&self.spool));
+        let runtime = Handle::current();
         make_on_thread("this document", move || document.write(renderer, out, runtime)).await
     }
 }

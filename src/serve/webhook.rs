@@ -2,7 +2,7 @@
 //! JSON. And how administration sets a webhook.
 
 use super::answers::{EventAnswer, answer, object};
-use super::audience::Revoked;
+use super::audience::{Revoked, TOKEN_PATH};
 use super::auth::too_many_tokens;
 use super::change_feed::compared_versions;
 use super::hub::SubscriptionAnswer;
@@ -35,6 +35,8 @@ use utoipa::ToSchema;
 const CHANGES: usize = 100;
 /// How many versions of an item are looked at for the two that differ.
 const VERSIONS_READ: usize = 20;
+/// What is said of a topic that is none, also where it is below a token that opens nothing.
+const NO_TOPIC: &str = "the topic is no feed of this gateway";
 /// Random bytes of a secret that is made here.
 const SECRET_BYTES: usize = 32;
 
@@ -140,7 +142,7 @@ async fn found(room: &SharedState, name: FeedName) -> Result<(Hub, Arc<FeedRecor
     };
     let listing = room.directory.listing().await?;
     let record = listing.get(&name).filter(|record| record.standing != FeedStanding::Gone);
-    let record = record.ok_or(OperatorError::UnknownFeed(name))?;
+    let record = record.ok_or_else(|| OperatorError::unknown_feed(&name))?;
     Ok((hub.clone(), Arc::clone(record)))
 }
 
@@ -314,37 +316,22 @@ impl AppState {
     async fn hub_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), NoHubDocument> {
         // One of two configurations with other readers is the newer one.
         let differ = |gateway: &KnownGateway| gateway.differing.iter().any(|key| key == "reader");
-        let is_unsure = self.store.condition().gateways.iter().any(differ);
-        self.find_topic(topic).await.map_err(|(why, problem)| match why {
-            NoTopic::Revoked | NoTopic::Unopened if is_unsure => {
+        let is_readers = topic.starts_with(&self.site.at(TOKEN_PATH));
+        let is_unsure = is_readers && self.store.condition().gateways.iter().any(differ);
+        self.find_topic(topic).await.map_err(|problem| match problem.cause {
+            ProblemCause::RevokedToken | ProblemCause::UnknownFeed if is_unsure => {
                 let said =
                     "the token of its address may be in the configuration of another gateway";
                 NoHubDocument::Later(said.to_owned())
             }
-            NoTopic::Revoked => {
+            ProblemCause::RevokedToken => {
                 NoHubDocument::Gone("the token of its address is revoked".to_owned())
             }
-            NoTopic::Unopened | NoTopic::Unserved => gone_or_later(&problem),
-            NoTopic::Foreign => later(&problem),
+            ProblemCause::ForeignTopic => later(&problem),
+            _ => gone_or_later(&problem),
         })
     }
 }
-
-/// Why the address of a topic leads to no document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NoTopic {
-    /// It is none of a view here.
-    Foreign,
-    /// It is below a token that opens nothing.
-    Revoked,
-    /// The reader whose token it is below sees no such feed.
-    Unopened,
-    /// There is no such feed any more, or it cannot be told.
-    Unserved,
-}
-
-/// Why there is no topic, with what its client is told.
-type TopicFault = (NoTopic, Problem);
 
 impl AppState {
     /// The view that a topic is the address of: a reader, sync or complete view, in any container and
@@ -354,27 +341,20 @@ impl AppState {
         topic: &str,
         client: Client,
     ) -> Result<(ServedFeed, ViewRequest), Problem> {
-        let (why, problem) = match self.find_topic(topic).await {
-            Ok(found) => return Ok(found),
-            Err(fault) => fault,
-        };
+        let found = self.find_topic(topic).await;
         // Another way to guess at tokens.
-        match why == NoTopic::Revoked && !self.readers.hold_back(client).await {
+        let is_guess = |problem: &Problem| problem.cause == ProblemCause::RevokedToken;
+        match found.as_ref().is_err_and(is_guess) && !self.readers.hold_back(client).await {
             true => Err(too_many_tokens()),
-            false => Err(problem),
+            false => found,
         }
     }
 
-    async fn find_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), TopicFault> {
+    async fn find_topic(&self, topic: &str) -> Result<(ServedFeed, ViewRequest), Problem> {
         let (audience, name, kind, query) = self.place(topic)?;
-        let served = self.directory.served(&name, &audience).await;
-        let record = served.map_err(|problem| {
-            let is_unopened =
-                problem.cause == ProblemCause::UnknownFeed && audience.reader().is_some();
-            (if is_unopened { NoTopic::Unopened } else { NoTopic::Unserved }, problem)
-        })?;
-        let asked = ViewQuery::read(kind, query.unwrap_or_default());
-        let asked = asked.map_err(|problem| (NoTopic::Foreign, problem))?;
+        let record = self.directory.served(&name, &audience).await?;
+        let foreign = |problem: Problem| problem.because(ProblemCause::ForeignTopic);
+        let asked = ViewQuery::read(kind, query.unwrap_or_default()).map_err(foreign)?;
         let said = if asked.since.is_some() || asked.as_of.is_some() {
             "a topic has neither since nor as-of: subscribe to the view itself"
         } else if query.is_some_and(|query| !is_plain(query)) {
@@ -383,22 +363,23 @@ impl AppState {
             let form = self.site.form(asked.dialect, asked.container);
             return Ok((record, ViewRequest { kind, form, seen: None }));
         };
-        Err((NoTopic::Foreign, Problem::new(StatusCode::BAD_REQUEST, said)))
+        Err(foreign(Problem::new(StatusCode::BAD_REQUEST, said)))
     }
 
     /// What the address of a topic says: for whom, the feed's name, the view, and the query.
     fn place<'a>(
         &self,
         topic: &'a str,
-    ) -> Result<(Audience, String, ViewKind, Option<&'a str>), TopicFault> {
+    ) -> Result<(Audience, String, ViewKind, Option<&'a str>), Problem> {
         let places = self.site.places.load();
         if let Some(name) = places.feed_at(topic) {
             let query = places.is_json(name).then_some("as=jsonfeed");
             return Ok((Audience::public(self), name.to_string(), ViewKind::Reader, query));
         }
-        let foreign = || (NoTopic::Foreign, foreign());
+        let none = |cause| Problem::not_found(NO_TOPIC).because(cause);
+        let foreign = || none(ProblemCause::ForeignTopic);
         let found = Audience::of_address(self, topic).ok_or_else(foreign)?;
-        let (audience, path) = found.map_err(|Revoked| (NoTopic::Revoked, foreign().1))?;
+        let (audience, path) = found.map_err(|Revoked| none(ProblemCause::RevokedToken))?;
         let path = path.strip_prefix("/feeds/").ok_or_else(foreign)?;
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -412,8 +393,4 @@ impl AppState {
         };
         Ok((audience, name.to_owned(), kind, query))
     }
-}
-
-fn foreign() -> Problem {
-    Problem::not_found("the topic is no feed of this gateway")
 }

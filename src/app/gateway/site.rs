@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_net::fetch::Services;
-use tidegate_poll::hub::{Calling, Hub, HubConfig, Topics};
+use tidegate_poll::hub::{Calling, Hub, HubConfig};
 use tidegate_serve::{
     self as serve, AdminToken, InForce, Operator, ReaderAccess, ServeError, SiteHandle,
 };
@@ -141,16 +141,12 @@ pub(super) struct RunningSite {
     /// Ends what belongs to this configuration alone.
     closing: CancellationToken,
     hub: Option<RunningHub>,
-    /// Comes when the hub has ended that ran last with a configuration before.
-    hub_before: Option<CancellationToken>,
 }
 
 /// The hub, which may run with one configuration after the other.
 struct RunningHub {
     hub: Hub,
     ends: CancellationToken,
-    /// Comes when it has ended.
-    ended: CancellationToken,
     task: JoinHandle<()>,
 }
 
@@ -185,10 +181,6 @@ impl PreparedSite {
             _ if !config.websub.hub => None,
             Some(running) => Some(running.hub.clone()),
             None => {
-                // Two would deliver twice, and write over each other.
-                if let Some(ended) = site.and_then(|site| site.hub_before.as_ref()) {
-                    ended.cancelled().await;
-                }
                 let parts = HubConfig {
                     store: Arc::clone(&ground.store),
                     clock: Arc::clone(&ground.unhurried),
@@ -261,10 +253,6 @@ impl PreparedSite {
         if let Some(tls) = self.tls {
             tokio::spawn(tls.watch(Arc::clone(&ground.outside.clock), closing.clone()));
         }
-        let hub_before = before.as_ref().and_then(|before| match &before.hub {
-            Some(running) => Some(running.ended.clone()),
-            None => before.hub_before.clone(),
-        });
         let running = before.and_then(|before| before.hub.take_if(|_| self.hub.is_some()));
         let hub = match running {
             Some(running) => {
@@ -272,22 +260,14 @@ impl PreparedSite {
                 running.hub.check_topics();
                 Some(running)
             }
-            None => self.hub.map(|hub| RunningHub::start(hub, handle.topics())),
+            None => self.hub.map(|hub| {
+                let ends = CancellationToken::new();
+                let task = tokio::spawn(hub.clone().run(handle.topics(), ends.clone()));
+                RunningHub { hub, ends, task }
+            }),
         };
         let Self { origin, address, admin_token, .. } = self;
-        RunningSite { origin, address, sockets, admin_token, handle, closing, hub, hub_before }
-    }
-}
-
-impl RunningHub {
-    fn start(hub: Hub, topics: Topics) -> Self {
-        let (ends, ended) = (CancellationToken::new(), CancellationToken::new());
-        let (run, told) = (hub.clone().run(topics, ends.clone()), ended.clone().drop_guard());
-        let task = tokio::spawn(async move {
-            let _told = told;
-            run.await;
-        });
-        Self { hub, ends, ended, task }
+        RunningSite { origin, address, sockets, admin_token, handle, closing, hub }
     }
 }
 
@@ -304,27 +284,28 @@ impl RunningSite {
         self.sockets.iter().any(|socket| socket.task.is_finished()) || hub_ended
     }
 
+    /// Ends the hub, where it did not go on to another site: two would deliver twice, and write over each other.
+    pub(super) async fn stop_hub(&mut self) -> Result<(), AppError> {
+        let Some(hub) = self.hub.take() else { return Ok(()) };
+        hub.ends.cancel();
+        hub.task.await.context("the hub ended badly")
+    }
+
     /// Ends, once the answers in flight are finished. What went on to another site is none of it any more.
-    pub(super) async fn stop(self) -> Result<(), AppError> {
+    pub(super) async fn stop(mut self) -> Result<(), AppError> {
         self.closing.cancel();
         // The system refuses newcomers once nothing has the socket any more.
         let end = |Socket { shutdown, task, .. }: Socket| {
             shutdown.cancel();
             task
         };
-        let serving: Vec<_> = self.sockets.into_iter().map(end).collect();
-        let hub = self.hub.map(|hub| {
-            hub.ends.cancel();
-            hub.task
-        });
+        let serving: Vec<_> = self.sockets.drain(..).map(end).collect();
+        let hub_ended = self.stop_hub().await;
         let mut served = Ok(());
         for task in serving {
             let ended = task.await.context("serving ended badly");
             served = served.and(ended.and_then(|ended| ended.context("serving failed")));
         }
-        if let Some(task) = hub {
-            task.await.context("the hub ended badly")?;
-        }
-        served
+        hub_ended.and(served)
     }
 }

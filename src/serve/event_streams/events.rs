@@ -3,27 +3,25 @@
 use super::{ChangeLine, LogFollower, LogParams, QUERY_LIMIT, enter, wait};
 use crate::log::Position;
 use crate::{
-    Audience, BadRequest, Client, Connection, Gone, HeldBudget, Problem, Query, SharedState,
-    locked, unkept,
+    Audience, BadRequest, Client, Connection, Gone, HeldBudget, Problem, Query, SharedState, unkept,
 };
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use futures_util::StreamExt as _;
-use futures_util::stream::{once, unfold};
+use futures_util::stream::poll_fn;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::Time;
 use tidegate_store::ClosedEpoch;
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How often a silent stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -87,53 +85,11 @@ pub(crate) async fn events(
     };
     // The client knows where it is from the first line on, should nothing happen at all.
     let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
-    let (followed, ended) = (log.clone(), CancellationToken::new());
-    let (said, sent) = (log.at, Instant::now());
-    let (given, place) = (watch::Sender::new(Some(sent)), Arc::new(Mutex::new(Some(place))));
-    let timed = keep_time(Arc::downgrade(&place), given.subscribe(), ended.clone());
-    tokio::spawn(timed);
-    let over = async move {
-        tokio::select! {
-            () = followed.end() => {}
-            () = ended.cancelled() => {}
-        }
-    };
-    let stream = EventStream { log, epochs: VecDeque::new(), said, sent, given, _place: place };
-    let pieces = unfold(stream, |mut stream| async move {
-        stream.given.send_replace(None);
-        let piece = stream.next_piece().await?;
-        stream.given.send_replace(Some(stream.sent));
-        Some((piece, stream))
-    });
-    let pieces = once(async { begin }).chain(pieces.take_until(over));
+    let (sender, mut pieces) = mpsc::channel(1);
+    let stream = EventStream { said: log.at, sent: Instant::now(), log, epochs: VecDeque::new() };
+    tokio::spawn(stream.run(begin, sender, place));
+    let pieces = poll_fn(move |context| pieces.poll_recv(context));
     Ok(streaming(Body::from_stream(pieces.map(Ok::<_, Infallible>))))
-}
-
-/// Ends a stream after its life, or where nobody takes more of it, and lets go of its place then: the stream itself is
-/// with the connection for as long as that may last. `given`: since when a piece of it waits to be taken.
-async fn keep_time(
-    place: Weak<Mutex<Option<HeldBudget>>>,
-    mut given: watch::Receiver<Option<Instant>>,
-    ended: CancellationToken,
-) {
-    let life = Instant::now() + LIFE;
-    loop {
-        let waits = *given.borrow_and_update();
-        let end = waits.map_or(life, |since| life.min(since + STALL));
-        tokio::select! {
-            changed = given.changed() => {
-                // The stream has gone, and its place with it.
-                if changed.is_err() {
-                    return;
-                }
-            }
-            () = sleep_until(end) => break,
-        }
-    }
-    if let Some(place) = place.upgrade() {
-        locked(&place).take();
-    }
-    ended.cancel();
 }
 
 /// Whether an `EventSource` asks for a stream.
@@ -166,7 +122,7 @@ struct ChangeEvent {
     change: ChangeLine,
 }
 
-/// What a stream goes on from. Nothing of it is read before its client takes more.
+/// What a stream goes on from. At most one piece of it is made that its client has not taken.
 struct EventStream {
     log: LogFollower,
     /// Epochs that were read, of which not everything was sent.
@@ -175,12 +131,34 @@ struct EventStream {
     said: Position,
     /// When something was last sent.
     sent: Instant,
-    /// Since when a piece waits to be taken, if one does.
-    given: watch::Sender<Option<Instant>>,
-    _place: Arc<Mutex<Option<HeldBudget>>>,
 }
 
 impl EventStream {
+    /// Sends pieces until the stream has lasted for its life, nothing more may be told, or its client takes no more. It
+    /// has its place until then: the body itself is with the connection for as long as that may last.
+    async fn run(mut self, begin: String, pieces: mpsc::Sender<String>, _place: HeldBudget) {
+        let may_tell_no_more = self.log.clone().end();
+        tokio::select! {
+            biased;
+            () = may_tell_no_more => {}
+            () = sleep(LIFE) => {}
+            () = pieces.closed() => {}
+            () = self.send_pieces(begin, &pieces) => {}
+        }
+    }
+
+    async fn send_pieces(&mut self, begin: String, pieces: &mpsc::Sender<String>) {
+        let mut begin = Some(begin);
+        while let Ok(Ok(slot)) = timeout(STALL, pieces.reserve()).await {
+            let piece = match begin.take() {
+                Some(begin) => Some(begin),
+                None => self.next_piece().await,
+            };
+            let Some(piece) = piece else { return };
+            slot.send(piece);
+        }
+    }
+
     /// The next piece, as soon as there is something to say; `None`: the stream ends.
     async fn next_piece(&mut self) -> Option<String> {
         loop {

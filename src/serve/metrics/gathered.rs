@@ -16,124 +16,101 @@ use tidegate_core::model::{FeedStanding, Time};
 use tidegate_status::{PollTotals, tick_lead};
 use tidegate_store::StoreCondition;
 
-/// Sums over feeds.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct FeedCounts {
-    pub(super) active: usize,
-    pub(super) paused: usize,
-    pub(super) gone: usize,
-    /// Those that are active and have a publisher.
-    pub(super) polled: usize,
-    pub(super) failing: usize,
-    pub(super) stale: usize,
-    pub(super) held: usize,
-    pub(super) in_conflict: usize,
-    pub(super) with_gaps: usize,
-    /// Items in conflict.
-    pub(super) items_in_conflict: u32,
-    pub(super) in_flight: usize,
-    /// Those whose poll is due and has not begun.
-    pub(super) waiting: usize,
-    /// By how much the poll is late that is late most.
-    pub(super) lag: Duration,
-    /// How long ago the feed was read that was read longest ago.
-    pub(super) oldest_read: Duration,
-    /// How far the tick is ahead of the clock that is ahead most, where that is much.
-    pub(super) tick_lead: Duration,
+/// Whether this gateway knows by itself how the polling of a feed stands, which it then counts.
+fn is_known_here(feed: &IndexedFeed) -> bool {
+    feed.is_polled_here && feed.is_served()
 }
 
-impl FeedCounts {
-    /// Adds a feed. How its polling stands counts where this gateway polls it.
-    pub(crate) fn add(&mut self, feed: &IndexedFeed, now: Time) {
-        let IndexedFeed { record, figures, polling, .. } = feed;
-        self.tick_lead = self.tick_lead.max(tick_lead(figures.changed, now).unwrap_or_default());
-        match record.standing {
-            FeedStanding::Active => self.active += 1,
-            FeedStanding::Paused => self.paused += 1,
-            FeedStanding::Gone => {
-                self.gone += 1;
-                return;
-            }
-        }
-        self.held += usize::from(figures.held.is_some());
-        self.in_conflict += usize::from(figures.contested > 0);
-        self.items_in_conflict = self.items_in_conflict.saturating_add(figures.contested);
-        if !feed.is_polled_here {
-            return;
-        }
-        self.with_gaps += usize::from(polling.gaps.lately(now).is_some());
-        self.in_flight += usize::from(polling.is_in_flight);
-        if record.standing != FeedStanding::Active || !record.has_upstream() {
-            return;
-        }
-        self.polled += 1;
-        self.failing += usize::from(feed.is_failing());
-        self.stale += usize::from(polling.stale_after.is_some_and(|after| now > after));
-        if let Some(due) = polling.next_poll.filter(|due| *due < now) {
-            self.waiting += 1;
-            self.lag = self.lag.max(now.since(due));
-        }
-        let age = polling.read.map(|read| now.since(read));
-        self.oldest_read = self.oldest_read.max(age.unwrap_or_default());
-    }
+/// Whether it polls a feed.
+fn is_polled(feed: &IndexedFeed) -> bool {
+    is_known_here(feed)
+        && feed.record.standing == FeedStanding::Active
+        && feed.record.has_upstream()
+}
+
+/// How late the poll of a feed is that is due and has not begun.
+fn lateness(feed: &IndexedFeed, now: Time) -> Option<Duration> {
+    let due = feed.polling.next_poll.filter(|due| is_polled(feed) && *due < now)?;
+    Some(now.since(due))
+}
+
+/// A figure of which it is said whether a feed counts.
+type FeedCount = (&'static str, &'static str, fn(&IndexedFeed, Time) -> bool);
+
+const FEED_COUNTS: [FeedCount; 8] = [
+    ("feeds_polled", "Feeds that this gateway polls", |feed, _| is_polled(feed)),
+    ("feeds_failing", "Polled feeds whose last poll failed", |feed, _| {
+        is_polled(feed) && feed.is_failing()
+    }),
+    (
+        "feeds_stale",
+        "Polled feeds that were not read for three of their intervals and at least a day",
+        |feed, now| is_polled(feed) && feed.polling.stale_after.is_some_and(|after| now > after),
+    ),
+    (
+        "feeds_with_gaps",
+        "Feeds of which items may have been missed within seven days",
+        |feed, now| is_known_here(feed) && feed.polling.gaps.lately(now).is_some(),
+    ),
+    ("polls_in_flight", "Feeds that are being polled", |feed, _| {
+        is_known_here(feed) && feed.polling.is_in_flight
+    }),
+    ("polls_waiting", "Feeds whose poll is due and has not begun", |feed, now| {
+        lateness(feed, now).is_some()
+    }),
+    ("feeds_held", "Feeds of which a document is held back until it is confirmed", |feed, _| {
+        feed.is_served() && feed.figures.held.is_some()
+    }),
+    ("feeds_in_conflict", "Feeds with items that have unresolved conflicts", |feed, _| {
+        feed.is_served() && feed.figures.contested > 0
+    }),
+];
+
+/// A figure that is the longest time of all feeds; 0 where none has any.
+type FeedTime = (&'static str, &'static str, fn(&IndexedFeed, Time) -> Option<Duration>);
+
+const FEED_TIMES: [FeedTime; 3] = [
+    ("poll_lag", "How late the poll is that is late most; 0 where none is", lateness),
+    (
+        "oldest_read_age",
+        "How long ago the polled feed was last read that was read longest ago; since the start where it was not",
+        |feed, now| {
+            let read = feed.polling.read.filter(|_| is_polled(feed))?;
+            Some(now.since(read))
+        },
+    ),
+    (
+        "tick_lead",
+        "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour",
+        |feed, now| tick_lead(feed.figures.changed, now),
+    ),
+];
+
+/// How feeds and their polling stand.
+pub(crate) fn feed_figures(feeds: &[&IndexedFeed], now: Time) -> Vec<Figure> {
+    let count =
+        |is_one: &dyn Fn(&IndexedFeed) -> bool| feeds.iter().filter(|feed| is_one(feed)).count();
+    let counts =
+        FEED_COUNTS.map(|(name, help, is_one)| gauge(name, help, count(&|feed| is_one(feed, now))));
+    let times = FEED_TIMES.map(|(name, help, time)| {
+        let longest = feeds.iter().filter_map(|feed| time(feed, now)).max();
+        gauge(name, help, longest.unwrap_or_default().as_secs()).of(Unit::Seconds)
+    });
+    let standings = [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone];
+    let standings = standings
+        .map(|standing| (standing.name(), whole(count(&|feed| feed.record.standing == standing))));
+    let served = feeds.iter().filter(|feed| feed.is_served());
+    let items: u64 = served.map(|feed| u64::from(feed.figures.contested)).sum();
+    let others = [
+        Figure::new("feeds", "Feeds by standing", ByLabel("standing", Vec::from(standings))),
+        gauge("items_in_conflict", "Items with unresolved conflicts", items),
+    ];
+    counts.into_iter().chain(times).chain(others).collect()
 }
 
 impl Metrics {
     /// Says how feeds and their polling stand.
-    pub(crate) fn feeds(&self, counts: &FeedCounts) {
-        let standings = [
-            (FeedStanding::Active, counts.active),
-            (FeedStanding::Paused, counts.paused),
-            (FeedStanding::Gone, counts.gone),
-        ];
-        let standings = standings.map(|(standing, feeds)| (standing.name(), whole(feeds)));
-        let figures = vec![
-            gauge("feeds_polled", "Feeds that this gateway polls", counts.polled),
-            gauge("feeds_failing", "Polled feeds whose last poll failed", counts.failing),
-            gauge(
-                "feeds_stale",
-                "Polled feeds that were not read for three of their intervals and at least a day",
-                counts.stale,
-            ),
-            gauge(
-                "feeds_with_gaps",
-                "Feeds of which items may have been missed within seven days",
-                counts.with_gaps,
-            ),
-            gauge("polls_in_flight", "Feeds that are being polled", counts.in_flight),
-            gauge("polls_waiting", "Feeds whose poll is due and has not begun", counts.waiting),
-            gauge(
-                "poll_lag",
-                "How late the poll is that is late most; 0 where none is",
-                counts.lag.as_secs(),
-            )
-            .of(Unit::Seconds),
-            gauge(
-                "oldest_read_age",
-                "How long ago the polled feed was last read that was read longest ago; since the start \
-                 where it was not",
-                counts.oldest_read.as_secs(),
-            )
-            .of(Unit::Seconds),
-            Figure::new("feeds", "Feeds by standing", ByLabel("standing", Vec::from(standings))),
-            gauge(
-                "feeds_held",
-                "Feeds of which a document is held back until it is confirmed",
-                counts.held,
-            ),
-            gauge(
-                "tick_lead",
-                "How far the time of a feed's last change is ahead of the clock, at most; 0 below an hour",
-                counts.tick_lead.as_secs(),
-            )
-            .of(Unit::Seconds),
-            gauge(
-                "feeds_in_conflict",
-                "Feeds with items that have unresolved conflicts",
-                counts.in_conflict,
-            ),
-            gauge("items_in_conflict", "Items with unresolved conflicts", counts.items_in_conflict),
-        ];
+    pub(crate) fn feeds(&self, figures: Vec<Figure>) {
         self.figures.set("feeds", figures);
     }
 
@@ -303,16 +280,29 @@ mod tests {
         }
     }
 
-    fn counted(feeds: &[(FeedStanding, &str, FeedSummary, (bool, u32))]) -> FeedCounts {
-        let mut counts = FeedCounts::default();
-        for (standing, url, polling, (is_held, contested)) in feeds {
+    /// How a feed stands, its address, its polling, whether a document is held, and how many items are in conflict.
+    type FeedCase<'a> = (FeedStanding, &'a str, FeedSummary, (bool, u32));
+
+    /// The figures of such feeds that are not 0, without the prefix of their names.
+    fn counted(feeds: &[FeedCase<'_>]) -> Vec<String> {
+        let feed = |(standing, url, polling, (is_held, contested)): &FeedCase<'_>| {
             let mut feed = IndexedFeed::new(&Arc::new(record(*standing, url)), false);
             feed.figures.held = is_held.then(|| "empty".into());
             feed.figures.contested = *contested;
             (feed.polling, feed.is_polled_here) = (polling.clone(), true);
-            counts.add(&feed, at(0));
-        }
-        counts
+            feed
+        };
+        let feeds: Vec<IndexedFeed> = feeds.iter().map(feed).collect();
+        let metrics = Metrics::new();
+        metrics.feeds(feed_figures(&feeds.iter().collect::<Vec<_>>(), at(0)));
+        let text = metrics.text(MetricsFormat::OpenMetrics).unwrap();
+        let figures = text.lines().filter_map(|line| line.strip_prefix("tidegate_"));
+        let names = ["feeds", "poll", "items_in", "oldest", "tick"];
+        let of_feeds = figures.filter(|line| names.iter().any(|name| line.starts_with(name)));
+        let mut told: Vec<String> =
+            of_feeds.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect();
+        told.sort();
+        told
     }
 
     /// Read an hour ago, and not due yet.
@@ -329,12 +319,8 @@ mod tests {
 
     #[test]
     fn a_feed_that_is_well_is_active_and_polled() {
-        let expected = FeedCounts {
-            active: 1,
-            polled: 1,
-            oldest_read: Duration::from_secs(3600),
-            ..FeedCounts::default()
-        };
+        let expected =
+            ["feeds_polled 1", "feeds{standing=\"active\"} 1", "oldest_read_age_seconds 3600"];
         assert_eq!(counted(&[(FeedStanding::Active, URL, well(), (false, 0))]), expected);
     }
 
@@ -350,27 +336,26 @@ mod tests {
         };
         let asked = FeedSummary { next_poll: None, is_in_flight: true, ..well() };
         let late = FeedSummary { next_poll: Some(at(-30)), ..well() };
-        let counts = counted(&[
+        let told = counted(&[
             (FeedStanding::Active, URL, ill, (true, 2)),
             (FeedStanding::Active, URL, asked, (false, 0)),
             (FeedStanding::Active, URL, late, (false, 1)),
         ]);
-        let expected = FeedCounts {
-            active: 3,
-            polled: 3,
-            failing: 1,
-            stale: 1,
-            held: 1,
-            in_conflict: 2,
-            with_gaps: 1,
-            items_in_conflict: 3,
-            in_flight: 1,
-            waiting: 2,
-            lag: Duration::from_secs(90),
-            oldest_read: Duration::from_secs(200_000),
-            ..FeedCounts::default()
-        };
-        assert_eq!(counts, expected);
+        let expected = [
+            "feeds_failing 1",
+            "feeds_held 1",
+            "feeds_in_conflict 2",
+            "feeds_polled 3",
+            "feeds_stale 1",
+            "feeds_with_gaps 1",
+            "feeds{standing=\"active\"} 3",
+            "items_in_conflict 3",
+            "oldest_read_age_seconds 200000",
+            "poll_lag_seconds 90",
+            "polls_in_flight 1",
+            "polls_waiting 2",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]
@@ -383,21 +368,20 @@ mod tests {
             gaps: PollGaps { count: 1, last: Some(at(-8 * 86_400)) },
             ..FeedSummary::default()
         };
-        let counts = counted(&[
+        let told = counted(&[
             (FeedStanding::Paused, URL, old.clone(), (true, 1)),
             (FeedStanding::Gone, URL, old.clone(), (true, 1)),
             (FeedStanding::Active, "", old, (false, 0)),
         ]);
-        let expected = FeedCounts {
-            active: 1,
-            paused: 1,
-            gone: 1,
-            held: 1,
-            in_conflict: 1,
-            items_in_conflict: 1,
-            ..FeedCounts::default()
-        };
-        assert_eq!(counts, expected);
+        let expected = [
+            "feeds_held 1",
+            "feeds_in_conflict 1",
+            "feeds{standing=\"active\"} 1",
+            "feeds{standing=\"gone\"} 1",
+            "feeds{standing=\"paused\"} 1",
+            "items_in_conflict 1",
+        ];
+        assert_eq!(told, expected);
     }
 
     const STAT: &str = "4242 (tide) gate (x) S 1 4242 4242 0 -1 4194560 9000 0 12 0 1234 266 0 0 20 0 9 0 \

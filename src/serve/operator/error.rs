@@ -1,55 +1,83 @@
 //! Why an administration action was not done.
 
+use http::StatusCode;
 use tidegate_core::model::FeedName;
+use tidegate_core::sync::SyncError;
 use tidegate_judge::record::local::ActError;
 use tidegate_poll::PollError;
 use tidegate_store::{CommitError, StoreError};
 
-/// Why an administration action was not done.
+/// Why an administration action was not done: a sentence, and the HTTP status that is told with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OperatorError {
-    /// There is no such feed.
-    #[error("there is no feed {0}")]
-    UnknownFeed(FeedName),
-    /// The feed has no such item.
-    #[error("the feed {0} has no item of that sync id")]
-    UnknownItem(FeedName),
-    /// The feed stands in the configuration file, which wins.
-    #[error("the feed {0} stands in the configuration file, which wins over this; change it there")]
-    ConfiguredByFile(FeedName),
-    /// The request makes no sense as it stands; says why.
-    #[error("{0}")]
-    BadRequest(String),
-    /// The feed's state does not allow it (nothing is held, the feed is deleted); says why.
-    #[error("{0}")]
-    Conflict(String),
-    /// What was asked of an item was not done; says why.
-    #[error(transparent)]
-    Item(ActError),
-    /// It failed here; says why.
-    #[error("{0}")]
-    Internal(String),
-    /// The file system has too little space for anything new.
-    #[error("{0}")]
-    NoSpace(String),
+#[error("{said}")]
+pub struct OperatorError {
+    pub(crate) status: StatusCode,
+    said: String,
+}
+
+impl OperatorError {
+    fn new(status: StatusCode, said: impl Into<String>) -> Self {
+        Self { status, said: said.into() }
+    }
+
+    pub(crate) fn unknown_feed(feed: &FeedName) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("there is no feed {feed}"))
+    }
+
+    pub(crate) fn unknown_item(feed: &FeedName) -> Self {
+        let said = format!("the feed {feed} has no item of that sync id");
+        Self::new(StatusCode::NOT_FOUND, said)
+    }
+
+    /// The request makes no sense as it stands.
+    pub(crate) fn bad_request(said: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, said)
+    }
+
+    /// The feed's state does not allow it (nothing is held, the feed is deleted).
+    pub(crate) fn conflict(said: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, said)
+    }
+
+    /// It failed here.
+    pub(crate) fn internal(said: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, said)
+    }
+
     /// It may be done soon: the store is opened again, or its database is away.
-    #[error("{0}")]
-    Stopped(String),
+    fn later(said: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
+    }
+}
+
+impl From<ActError> for OperatorError {
+    fn from(error: ActError) -> Self {
+        let status = match &error {
+            ActError::Unknown(_) => StatusCode::NOT_FOUND,
+            ActError::Stale { .. } => StatusCode::PRECONDITION_FAILED,
+            ActError::Entry(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ActError::Sync(SyncError::NoSuchConflict { .. }) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::CONFLICT,
+        };
+        Self::new(status, error.to_string())
+    }
 }
 
 impl From<StoreError> for OperatorError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::LowSpace { .. } => Self::NoSpace(error.to_string()),
+            StoreError::LowSpace { .. } => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string())
+            }
             StoreError::Away { .. } => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "administration is to ask again once the database answers"
                 );
-                Self::Stopped(error.to_string())
+                Self::later(error.to_string())
             }
-            error if error.is_passing() => Self::Stopped(error.to_string()),
-            error => Self::Internal(error.to_string()),
+            error if error.is_passing() => Self::later(error.to_string()),
+            error => Self::internal(error.to_string()),
         }
     }
 }
@@ -58,15 +86,15 @@ impl From<CommitError> for OperatorError {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Conflict(_) => {
-                Self::Stopped("others change this feed at the moment; try again".to_owned())
+                Self::later("others change this feed at the moment; try again")
             }
             CommitError::Store(error) => error.into(),
-            CommitError::Ambiguous(error) if error.is_passing() => Self::Stopped(format!(
+            CommitError::Ambiguous(error) if error.is_passing() => Self::later(format!(
                 "it is unknown whether this was stored, look at the feed before you do it again: \
                  {error}"
             )),
-            CommitError::Overtaken => Self::Stopped(error.to_string()),
-            CommitError::Ambiguous(_) => Self::Internal(error.to_string()),
+            CommitError::Overtaken => Self::later(error.to_string()),
+            CommitError::Ambiguous(_) => Self::internal(error.to_string()),
         }
     }
 }
@@ -75,9 +103,9 @@ impl From<PollError> for OperatorError {
     fn from(error: PollError) -> Self {
         match error {
             PollError::OwnedElsewhere { .. } | PollError::TooMany { .. } => {
-                Self::Conflict(error.to_string())
+                Self::conflict(error.to_string())
             }
-            error => Self::Internal(error.to_string()),
+            error => Self::internal(error.to_string()),
         }
     }
 }

@@ -139,7 +139,7 @@ impl Operator {
     pub async fn export(&self) -> Result<ExportStream, OperatorError> {
         let Ok(turn) = Arc::clone(&self.exporting).try_acquire_owned() else {
             let said = "the state is being exported already; try again when that is done";
-            return Err(OperatorError::Conflict(said.to_owned()));
+            return Err(OperatorError::conflict(said));
         };
         let (sender, stream) = mpsc::channel(WAITING);
         let store = Arc::clone(&self.store);

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedName, FeedRecord, Format, Revision, SharingOptions, SyncId, Tick};
 use tidegate_format::render;
 use tidegate_judge::record::{self, AggregateSource, Credit};
-use tidegate_poll::MAX_COMMIT_ATTEMPTS;
 use tidegate_store::{CommitError, FeedList, Select, StoreError, View};
 
 /// What an aggregate has seen of its sources: since the start of the process, for whatever is
@@ -44,44 +43,39 @@ impl Operator {
             self.gathered.begin(&record.name);
             gathered.options = options;
         }
-        let decisions = self.poller.decisions();
-        for _ in 0..MAX_COMMIT_ATTEMPTS {
-            let mut found = Vec::new();
-            for name in sources {
-                found.extend(self.source(name, feeds, gathered.seen.get(name)).await?);
-            }
-            let is_seen = |(source, state): &(AggregateSource, SourceState)| {
-                gathered.seen.get(&source.name).is_some_and(|(seen, _)| seen == state)
-            };
-            if found.iter().all(is_seen) {
-                self.gathered.rests(&record.name);
-                return Ok(());
-            }
-            let (found, states): (Vec<AggregateSource>, Vec<SourceState>) =
-                found.into_iter().unzip();
-            let offered = found.iter().flat_map(|source| &source.items);
-            let offered = offered
-                .flat_map(|item| [item.shared.winner.id.to_string(), item.published_id.clone()]);
-            let offered: Vec<String> = offered.collect();
-            let snapshot = decisions.snapshot(&record.name, &offered).await?;
-            let round = decisions.observe(record, snapshot.as_ref(), self.clock.now());
-            let (verdict, left_out) = record::gather(&round, sources, &found);
-            if let Some(change) = verdict.change
-                && decisions.commit(change).await?.is_none()
-            {
-                continue;
-            }
-            let offered = found.iter().flat_map(|source| {
-                source.items.iter().map(|item| (&source.name, &item.shared.winner.id))
-            });
-            for news in self.gathered.took(&record.name, &offered.collect(), left_out) {
-                let (feed, source, why) = (&record.name, &news.source, &news.why);
-                tracing::warn!(%feed, %source, why, "an item was not taken over");
-            }
-            let seen = found.into_iter().zip(states);
-            gathered.seen.extend(seen.map(|(found, state)| (found.name, (state, found.current))));
+        let mut found = Vec::new();
+        for name in sources {
+            found.extend(self.source(name, feeds, gathered.seen.get(name)).await?);
+        }
+        let is_seen = |(source, state): &(AggregateSource, SourceState)| {
+            gathered.seen.get(&source.name).is_some_and(|(seen, _)| seen == state)
+        };
+        if found.iter().all(is_seen) {
+            self.gathered.rests(&record.name);
             return Ok(());
         }
+        let (found, states): (Vec<AggregateSource>, Vec<SourceState>) = found.into_iter().unzip();
+        let items =
+            || found.iter().flat_map(|it| it.items.iter().map(move |item| (&it.name, item)));
+        let names = items()
+            .flat_map(|(_, item)| [item.shared.winner.id.to_string(), item.published_id.clone()]);
+        let names: Vec<String> = names.collect();
+        let gathering = self.decide_and_commit(record, &names, |round| {
+            let (verdict, left_out) = record::gather(round, sources, &found);
+            Ok((verdict.change, left_out))
+        });
+        let left_out = match gathering.await {
+            // Others change it at the moment: the next look tries again.
+            Err(CommitError::Conflict(_)) => return Ok(()),
+            done => done?,
+        };
+        let offered = items().map(|(source, item)| (source, &item.shared.winner.id)).collect();
+        for news in self.gathered.took(&record.name, &offered, left_out) {
+            let (feed, source, why) = (&record.name, &news.source, &news.why);
+            tracing::warn!(%feed, %source, why, "an item was not taken over");
+        }
+        let seen = found.into_iter().zip(states);
+        gathered.seen.extend(seen.map(|(found, state)| (found.name, (state, found.current))));
         Ok(())
     }
 

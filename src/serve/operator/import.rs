@@ -111,7 +111,7 @@ impl Operator {
         self.store.condition().check_intake()?;
         let read = move || read_list(&list, LIST_LIMIT);
         let planned = self.plan_over(&feeds, (rearrange, None), read, decide).await?;
-        let wrong = |why| OperatorError::BadRequest(format!("the list: {why}"));
+        let wrong = |why| OperatorError::bad_request(format!("the list: {why}"));
         let (changed, done) = planned.map_err(wrong)?;
         self.apply(changed, &feeds).await?;
         Ok(done)
@@ -134,6 +134,6 @@ impl Operator {
             let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules };
             read().map(|list| plan(&list, &before))
         });
-        planning.await.map_err(|error| OperatorError::Internal(error.to_string()))
+        planning.await.map_err(|error| OperatorError::internal(error.to_string()))
     }
 }

@@ -31,15 +31,15 @@ impl Operator {
     pub async fn item(&self, feed: &FeedName, act: Act) -> Result<Acted, OperatorError> {
         let record = self.record(feed).await?;
         if record.standing == FeedStanding::Gone {
-            return Err(OperatorError::Conflict(format!("the feed {feed} was deleted")));
+            return Err(OperatorError::conflict(format!("the feed {feed} was deleted")));
         }
         if record.options.sharing.is_aggregate() && matches!(act, Act::Create { .. }) {
             let said =
                 format!("the feed {feed} is an aggregate: make the item in one of its sources");
-            return Err(OperatorError::Conflict(said));
+            return Err(OperatorError::conflict(said));
         }
         self.decide_and_commit(&record, &[], |round| {
-            let (verdict, acted) = local::act(round, &act).map_err(OperatorError::Item)?;
+            let (verdict, acted) = local::act(round, &act)?;
             Ok((verdict.change, acted))
         })
         .await
@@ -59,7 +59,7 @@ impl Operator {
         let names = [item.to_string()];
         // Nothing is read once the text is gone: a store that fails then would make that look undone.
         let kept = self.store.versions(feed, item, VERSIONS_LIMIT).await?.len();
-        let unknown = || OperatorError::UnknownItem(feed.clone());
+        let unknown = || OperatorError::unknown_item(feed);
         let redacted = |ledger: &[LedgerEntry], tick: Option<Tick>| {
             let known = ledger.iter().find(|known| known.id == *item)?;
             let (published_id, native_id) =
@@ -96,8 +96,8 @@ impl Operator {
         let names = [item.to_string()];
         self.decide_and_commit(&record, &names, |round| {
             let verdict = judge::delete_missing(round, item).map_err(|error| match error {
-                DeletionError::Unknown => OperatorError::UnknownItem(feed.clone()),
-                _ => OperatorError::Conflict(error.to_string()),
+                DeletionError::Unknown => OperatorError::unknown_item(feed),
+                _ => OperatorError::conflict(error.to_string()),
             })?;
             let change = verdict.and_then(|verdict| verdict.change);
             let tick = change.as_ref().and_then(|change| change.tick);
@@ -134,6 +134,6 @@ mod tests {
         assert!(again.before && again.tick.is_none() && ids(&again) == ids(&done), "{again:?}");
         let nothing = SyncId::new("nothing").unwrap();
         let unknown = desk.redact(&name("a"), &nothing, None).await.unwrap_err();
-        assert_eq!(unknown, OperatorError::UnknownItem(name("a")));
+        assert_eq!(unknown, OperatorError::unknown_item(&name("a")));
     }
 }

@@ -62,7 +62,7 @@ impl Operator {
         let rules = Some(now.rules.clone());
         let planned =
             self.plan_over(&now.feeds, (false, rules), read, |(list, _), it| plan(list, it));
-        let broken = |why| OperatorError::Internal(format!("the list cannot be read: {why}"));
+        let broken = |why| OperatorError::internal(format!("the list cannot be read: {why}"));
         let plan = planned.await?.map_err(broken)?;
         self.apply(plan.changed(), &now.feeds).await?;
         let refused = plan.refused.iter().take(ListNote::LIMIT);

@@ -347,7 +347,6 @@ impl Operator {
         }
         self.write(&record, &feeds).await.map_err(|error| not_made(&error))?;
         let poll = self.poller.put_and_poll(record).await.map_err(|error| not_made(&error))?;
-        self.feeds_changed();
         tracing::info!(feed = %name, "a request made this feed");
         Ok((name, Some(poll)))
     }

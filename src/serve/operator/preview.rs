@@ -111,13 +111,13 @@ impl Operator {
     async fn fetch_once(&self, given: &Url) -> Result<AtAddress, OperatorError> {
         let request = FetchRequest::whole(given.to_string(), self.clock.now());
         let fetched = self.services().fetch.oneshot(request).await;
-        let fetched = fetched.map_err(|error| OperatorError::BadRequest(error.to_string()))?;
+        let fetched = fetched.map_err(|error| OperatorError::bad_request(error.to_string()))?;
         let FetchAnswer::Document(document) = fetched.answer else {
             let said = "the publisher sent no document, though nothing was known of it";
-            return Err(OperatorError::BadRequest(said.to_owned()));
+            return Err(OperatorError::bad_request(said));
         };
         let wrong =
-            |error| OperatorError::Internal(format!("an answer's address is none: {error}"));
+            |error| OperatorError::internal(format!("an answer's address is none: {error}"));
         let url = Url::parse(&fetched.final_url).map_err(wrong)?;
         // What was typed goes on to where the same origin leads.
         let moved = fetched.moved_to.and_then(|moved| Url::parse(&moved).ok());
@@ -144,7 +144,7 @@ impl Operator {
     async fn kind_of(&self, found: AtAddress) -> Result<PreviewKind, OperatorError> {
         let feeds = self.store.feed_list().await?;
         let kind = self.read_first(move || kind(&found, &feeds)).await;
-        let broken = |error| OperatorError::Internal(format!("the document was not read: {error}"));
+        let broken = |error| OperatorError::internal(format!("the document was not read: {error}"));
         kind.map_err(broken)?
     }
 
@@ -192,7 +192,7 @@ impl Operator {
 }
 
 pub(super) fn read_url(url: &str) -> Result<Url, OperatorError> {
-    fetch::read_url(url).map_err(|why| OperatorError::BadRequest(why.to_string()))
+    fetch::read_url(url).map_err(|why| OperatorError::bad_request(why.to_string()))
 }
 
 /// The name that a feed at an address gets.
@@ -200,13 +200,13 @@ pub(super) fn free_name(url: Url, feeds: &FeedList) -> Result<FeedName, Operator
     let (url, _) = config::without_login(url);
     let name = config::feed_name(&url, |name| feeds.contains_key(name));
     let none = "both names of this address are taken; it may have been added already";
-    name.ok_or_else(|| OperatorError::Conflict(none.to_owned()))
+    name.ok_or_else(|| OperatorError::conflict(none))
 }
 
 fn kind(found: &AtAddress, feeds: &FeedList) -> Result<PreviewKind, OperatorError> {
     let AtAddress { document, url, lasting, links } = found;
     let limits = Limits::default();
-    let wrong = |error: ParseError| OperatorError::BadRequest(error.to_string());
+    let wrong = |error: ParseError| OperatorError::bad_request(error.to_string());
     let decoded = parse::decode(&document.bytes, document.content_type.as_deref(), &limits);
     let decoded = decoded.map_err(wrong)?;
     match parse::document(&decoded.text, Some(url), &limits) {

@@ -46,7 +46,22 @@ impl Operator {
         record: &FeedRecord,
         feeds: &Arc<FeedList>,
     ) -> Result<(), StoreError> {
-        self.store.put_feeds(std::slice::from_ref(record), feeds).await
+        self.write_all(std::slice::from_ref(record), feeds).await
+    }
+
+    /// Writes records that were decided over a list, and has the hub look at its topics: a feed that became private is
+    /// none any more.
+    async fn write_all(
+        &self,
+        records: &[FeedRecord],
+        feeds: &Arc<FeedList>,
+    ) -> Result<(), StoreError> {
+        let written = self.store.put_feeds(records, feeds).await;
+        // Even what failed may have been stored.
+        if let Some(hub) = &self.in_force().hub {
+            hub.check_topics();
+        }
+        written
     }
 
     /// Notes the titles that feeds have now. Their records stay as they are otherwise, and nothing
@@ -95,8 +110,7 @@ impl Operator {
         if changed.iter().any(|record| before(record).is_none()) {
             self.store.condition().check_intake()?;
         }
-        self.store.put_feeds(&changed, feeds).await?;
-        self.feeds_changed();
+        self.write_all(&changed, feeds).await?;
         let (same, moved): (Vec<FeedRecord>, Vec<FeedRecord>) =
             changed.into_iter().partition(|record| before(record) == Some(record.standing));
         if !same.is_empty() {
@@ -147,7 +161,7 @@ impl Operator {
         url: &str,
         before: Option<&FeedRecord>,
     ) -> Result<Option<Box<FeedAccess>>, OperatorError> {
-        let bad = |said: String| Err(OperatorError::BadRequest(said));
+        let bad = |said: String| Err(OperatorError::bad_request(said));
         let in_force = self.in_force();
         let config = &in_force.config;
         let is_named = |(_, source): &(String, &SecretSource)| {
@@ -212,7 +226,7 @@ pub(super) fn check_shared_feeds(
     match sharing.shares_with.iter().find(|name| *name == feed || !is_there(name)) {
         Some(name) => {
             let said = format!("shares_with: there is no other feed {name}");
-            Err(OperatorError::BadRequest(said))
+            Err(OperatorError::bad_request(said))
         }
         None => Ok(()),
     }
@@ -226,7 +240,10 @@ pub(crate) fn is_filed(record: &FeedRecord) -> bool {
 /// A feed of the configuration is changed there.
 pub(crate) fn refuse_if_filed(record: &FeedRecord) -> Result<(), OperatorError> {
     match is_filed(record) {
-        true => Err(OperatorError::ConfiguredByFile(record.name.clone())),
+        true => Err(OperatorError::conflict(format!(
+            "the feed {} stands in the configuration file, which wins over this; change it there",
+            record.name
+        ))),
         false => Ok(()),
     }
 }
@@ -234,13 +251,13 @@ pub(crate) fn refuse_if_filed(record: &FeedRecord) -> Result<(), OperatorError> 
 /// The record of a feed in a list.
 pub(super) fn known(feeds: &FeedList, feed: &FeedName) -> Result<FeedRecord, OperatorError> {
     let found = feeds.get(feed).map(|record| FeedRecord::clone(record));
-    found.ok_or_else(|| OperatorError::UnknownFeed(feed.clone()))
+    found.ok_or_else(|| OperatorError::unknown_feed(feed))
 }
 
 /// Why no new feed can have the name of this one.
 pub(super) fn taken(before: &FeedRecord) -> OperatorError {
     let name = &before.name;
-    OperatorError::Conflict(match before.standing {
+    OperatorError::conflict(match before.standing {
         FeedStanding::Gone => format!(
             "a feed {name} was deleted here; choose another name, or bring that one back by PUT /api/v1/feeds/{name}"
         ),

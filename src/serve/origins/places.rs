@@ -6,6 +6,7 @@
 
 use super::looks::key;
 use crate::{Cache, Client, locked};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -288,17 +289,13 @@ impl AskedFeeds {
         }
         let count =
             |wish: &Wish| wish.only.and_then(|only| counts.get(&only)).copied().unwrap_or(0);
-        let rank = |wish: &Wish| (wish.is_named, wish.clients);
-        let least = all.iter().min_by_key(|(wish, feed)| {
-            let asked = feed.on_demand.as_ref().map(|made| made.asked);
-            (rank(wish), std::cmp::Reverse(count(wish)), asked)
-        });
+        // What one client alone asks for goes sooner the more such feeds it has.
+        let rank =
+            |wish: &Wish, more: usize| (wish.is_named, wish.clients, Reverse(count(wish) + more));
+        let asked = |feed: &FeedRecord| feed.on_demand.as_ref().map(|made| made.asked);
+        let least = all.iter().min_by_key(|(wish, feed)| (rank(wish, 0), asked(feed)));
         let (wish, feed) = least?;
-        let is_less = rank(wish) < rank(&newcomer);
-        let has_more = rank(wish) == rank(&newcomer)
-            && wish.only.is_some()
-            && count(wish) > count(&newcomer) + 1;
-        (is_less || has_more).then_some(*feed)
+        (rank(wish, 0) < rank(&newcomer, 1)).then_some(*feed)
     }
 }
 

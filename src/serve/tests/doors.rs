@@ -393,7 +393,9 @@ async fn only_so_many_event_streams_are_open() {
     assert!(said.starts_with("retry: 20000\nid: 2\n: 256 event streams are open"), "{said}");
     assert_eq!(full.block().await, None);
     readers.pop();
-    assert_eq!(open(), STREAMS_AT_ONCE - 1);
+    while open() == STREAMS_AT_ONCE {
+        tokio::task::yield_now().await;
+    }
     Reader::new(&site, "/events", "0").await;
 }
 

@@ -39,7 +39,7 @@ fn unpacked(packed: &[u8]) -> Vec<u8> {
 }
 
 fn used(gate: &Gate) -> u64 {
-    gate.room.writing.1.used()
+    gate.room.spool.used()
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ mod layout;
 mod members;
 
 use known::TakenNames;
-use layout::{Layout, LayoutIndex};
+use layout::{FolderPath, Layout, Positions, own_path, positions};
 pub use members::ListRules;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -122,7 +122,7 @@ struct FeedDraft {
     /// The places that it is given.
     places: Vec<ListPlace>,
     /// What the list has it in, with the lines.
-    seen: HashMap<LayoutIndex, usize>,
+    seen: HashMap<Positions, usize>,
 }
 
 impl FeedDraft {
@@ -142,7 +142,7 @@ struct Planner<'a> {
     drafts: Vec<FeedDraft>,
     by_address: HashMap<String, usize>,
     /// What stands in each outline stands in this one.
-    around: Vec<LayoutIndex>,
+    around: Vec<FolderPath>,
     /// How many feeds more may be added.
     room: usize,
     /// The outlines that have others in them.
@@ -151,21 +151,20 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// Decides about an outline; answers where those in it stand.
-    fn outline(&mut self, number: usize, outline: &Outline) -> LayoutIndex {
+    fn outline(&mut self, number: usize, outline: &Outline) -> FolderPath {
         let parent = self.parent(outline);
         let label = OutlineLabel::new(|name| outline.attribute(name));
         let address = self.address(number, outline);
-        let node = address.and_then(|written| self.feed(written, outline, &label));
-        match node {
-            Some(node) => self.layout.around(node),
-            None if self.parents.contains(&number) => self.layout.folder(parent, &label),
+        match address.and_then(|written| self.feed(written, outline, &label)) {
+            Some(within) => within,
+            None if self.parents.contains(&number) => self.layout.folder(&parent, &label),
             None => parent,
         }
     }
 
     /// Where an outline stands.
-    fn parent(&self, outline: &Outline) -> LayoutIndex {
-        outline.parent.and_then(|of| self.around.get(of)).copied().flatten()
+    fn parent(&self, outline: &Outline) -> FolderPath {
+        outline.parent.and_then(|of| self.around.get(of)).cloned().unwrap_or_default()
     }
 
     fn refuse(&mut self, outline: &Outline, address: Option<&str>, why: String) {
@@ -206,20 +205,26 @@ impl Planner<'_> {
         None
     }
 
-    /// Takes a feed; answers its outline.
-    fn feed(&mut self, written: &str, outline: &Outline, label: &OutlineLabel) -> Option<usize> {
+    /// Takes a feed; answers where what is in its outline is.
+    fn feed(
+        &mut self,
+        written: &str,
+        outline: &Outline,
+        label: &OutlineLabel,
+    ) -> Option<FolderPath> {
         let parent = self.parent(outline);
-        let taken = self.draft(written, outline, parent);
+        let around = positions(&parent);
+        let taken = self.draft(written, outline, &around);
         let at = taken.map_err(|why| self.refuse(outline, Some(written), why)).ok()?;
         let draft = self.drafts.get_mut(at)?;
         let is_again = !draft.seen.is_empty();
-        draft.seen.insert(parent, outline.line);
+        draft.seen.insert(around, outline.line);
         let is_apart = self.rules.is_none() || draft.keeps;
         if !draft.is_new && !is_again && is_apart {
             self.plan.known += 1;
         }
         if draft.keeps {
-            return self.layout.own(parent, &draft.record.enrolment.places);
+            return own_path(&parent, &draft.record.enrolment.places);
         }
         if is_again {
             self.plan.again += 1;
@@ -228,22 +233,17 @@ impl Planner<'_> {
             self.plan.deeper += 1;
         }
         let site = outline.site().and_then(ListPlace::site);
-        let (place, node) = self.layout.place(parent, label.clone(), site);
+        let (place, within) = self.layout.place(&parent, label.clone(), site);
         draft.places.push(place);
-        Some(node)
+        Some(within)
     }
 
     /// The feed at an address, by its number; why it is not taken otherwise.
-    fn draft(
-        &mut self,
-        written: &str,
-        outline: &Outline,
-        parent: LayoutIndex,
-    ) -> Result<usize, String> {
+    fn draft(&mut self, written: &str, outline: &Outline, around: &[u32]) -> Result<usize, String> {
         let (url, access) = self.known.address(written)?;
         if let Some(at) = self.by_address.get(url.as_str()).copied() {
             let draft = self.drafts.get(at).ok_or("it cannot be told from another")?;
-            if let Some(line) = draft.seen.get(&parent) {
+            if let Some(line) = draft.seen.get(around) {
                 return Err(format!("it stands in line {line} already"));
             }
             if !draft.keeps && draft.places.len() >= ListPlace::MOST {
@@ -280,22 +280,22 @@ impl Planner<'_> {
         self.layout.begin_another_list();
         let mentioned: HashSet<FeedName> =
             self.drafts.iter().map(|draft| draft.record.name.clone()).collect();
-        let mut moved: HashMap<Vec<u32>, LayoutIndex> = HashMap::new();
+        let mut moved: HashMap<Positions, FolderPath> = HashMap::new();
         let mut drafts: BTreeMap<&FeedName, FeedDraft> = BTreeMap::new();
         for (record, place) in listed(self.before.stored.iter().map(Arc::as_ref)) {
             let Some(place) = place.filter(|_| !mentioned.contains(&record.name)) else { continue };
-            let (mut parent, mut way) = (None, Vec::new());
+            let (mut parent, mut way) = (FolderPath::default(), Positions::new());
             for folder in &place.folders {
                 way.push(folder.position);
                 parent = match moved.get(&way) {
-                    Some(known) => *known,
-                    None => self.layout.folder(parent, &folder.label),
+                    Some(known) => Arc::clone(known),
+                    None => self.layout.folder(&parent, &folder.label),
                 };
-                moved.insert(way.clone(), parent);
+                moved.insert(way.clone(), Arc::clone(&parent));
             }
-            let (new, node) = self.layout.place(parent, place.label.clone(), place.site.clone());
+            let (new, within) = self.layout.place(&parent, place.label.clone(), place.site.clone());
             way.push(place.position);
-            moved.insert(way, self.layout.around(node));
+            moved.insert(way, within);
             let other = || FeedDraft::new(record.clone(), Some(record.clone()));
             let draft = drafts.entry(&record.name).or_insert_with(other);
             draft.places.push(ListPlace { number: place.number, ..new });

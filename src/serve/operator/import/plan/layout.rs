@@ -5,48 +5,63 @@
 //! from elsewhere. A folder joins the one of the same name in the same folder, the second of a name the
 //! second, and everything that is new comes behind what is there.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tidegate_core::model::{FeedRecord, ListFolder, ListPlace, OutlineLabel, listed};
 
-/// An outline, by its number in the layout; `None` is the body.
-pub(super) type LayoutIndex = Option<usize>;
+/// The outlines around others, the outermost first; none for what is in the body.
+pub(super) type FolderPath = Arc<[ListFolder]>;
+
+/// The positions of outlines, each in the one before it.
+pub(super) type Positions = Vec<u32>;
+
+pub(super) fn positions(path: &[ListFolder]) -> Positions {
+    path.iter().map(|folder| folder.position).collect()
+}
+
+/// What is in an outline is there: in it, but where that would be too deep in the one around it.
+fn path_within(parent: &FolderPath, outline: ListFolder) -> FolderPath {
+    match parent.len() < ListPlace::DEPTH {
+        true => parent.iter().cloned().chain([outline]).collect(),
+        false => Arc::clone(parent),
+    }
+}
+
+/// Where what is in the outline of a feed is, which has a place in this one.
+pub(super) fn own_path(parent: &FolderPath, places: &[ListPlace]) -> Option<FolderPath> {
+    let around = positions(parent);
+    let place = places.iter().find(|place| positions(&place.folders) == around)?;
+    let outline = ListFolder { position: place.position, label: place.label.clone() };
+    Some(path_within(parent, outline))
+}
 
 /// The outlines of the list of subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    nodes: Vec<LayoutNode>,
     /// The next position in each outline.
-    next: HashMap<LayoutIndex, u32>,
-    /// Outlines by what they stand in and their position there.
-    at: HashMap<(LayoutIndex, u32), usize>,
-    /// Folders that were there before and that the list was not found to have yet, by what they stand in and their names.
-    named: HashMap<(LayoutIndex, String), VecDeque<usize>>,
-}
-
-#[derive(Debug)]
-struct LayoutNode {
-    parent: LayoutIndex,
-    position: u32,
-    /// How many outlines are around what stands in it.
-    depth: usize,
-    label: OutlineLabel,
-    is_folder: bool,
+    next: HashMap<Positions, u32>,
+    /// Folders that were there before and that the list was not found to have yet, by what they are in and their names.
+    named: HashMap<(Positions, String), VecDeque<ListFolder>>,
+    /// Folders that the list has made, with what they are in.
+    made: Vec<(Positions, ListFolder)>,
 }
 
 impl Layout {
-    /// The outlines in which these feeds stand.
+    /// The outlines in which these feeds are.
     pub(super) fn from_records(records: &[Arc<FeedRecord>]) -> Self {
-        let mut layout = Self::default();
-        for (_, place) in listed(records.iter().map(Arc::as_ref)) {
-            let Some(place) = place else { continue };
-            let mut parent = None;
+        let (mut layout, mut seen) = (Self::default(), HashSet::new());
+        let feeds = listed(records.iter().map(Arc::as_ref));
+        for place in feeds.into_iter().filter_map(|(_, place)| place) {
+            let mut around = Positions::new();
             for folder in &place.folders {
-                let node = layout.node(parent, folder.position, &folder.label);
-                layout.make_folder(node);
-                parent = Some(node);
+                layout.occupy(&around, folder.position);
+                let parent = around.clone();
+                around.push(folder.position);
+                if seen.insert(around.clone()) {
+                    layout.name(parent, folder.clone());
+                }
             }
-            layout.node(parent, place.position, &place.label);
+            layout.occupy(&around, place.position);
         }
         layout
     }
@@ -54,97 +69,53 @@ impl Layout {
     /// Lets folders from now on join those that were made so far.
     pub(super) fn begin_another_list(&mut self) {
         self.named.clear();
-        for number in 0..self.nodes.len() {
-            if self.nodes.get(number).is_some_and(|node| node.is_folder) {
-                self.name(number);
-            }
+        for (parent, folder) in std::mem::take(&mut self.made) {
+            self.name(parent, folder);
         }
     }
 
-    fn node(&mut self, parent: LayoutIndex, position: u32, label: &OutlineLabel) -> usize {
-        let number = self.nodes.len();
-        let found = *self.at.entry((parent, position)).or_insert(number);
-        if found == number {
-            let depth = self.depth(parent).saturating_add(1);
-            let (label, is_folder) = (label.clone(), false);
-            self.nodes.push(LayoutNode { parent, position, depth, label, is_folder });
-            let next = self.next.entry(parent).or_default();
-            *next = (*next).max(position.saturating_add(1));
-        }
-        found
+    fn name(&mut self, parent: Positions, folder: ListFolder) {
+        let key = (parent, folder.label.name().unwrap_or_default().to_owned());
+        self.named.entry(key).or_default().push_back(folder);
     }
 
-    fn make_folder(&mut self, number: usize) {
-        let Some(node) = self.nodes.get_mut(number) else { return };
-        if !std::mem::replace(&mut node.is_folder, true) {
-            self.name(number);
-        }
+    fn occupy(&mut self, parent: &[u32], position: u32) {
+        let next = self.next.entry(parent.to_vec()).or_default();
+        *next = (*next).max(position.saturating_add(1));
     }
 
-    fn name(&mut self, number: usize) {
-        let Some(node) = self.nodes.get(number) else { return };
-        let key = (node.parent, node.label.name().unwrap_or_default().to_owned());
-        self.named.entry(key).or_default().push_back(number);
-    }
-
-    fn depth(&self, place: LayoutIndex) -> usize {
-        place.and_then(|number| self.nodes.get(number)).map_or(0, |node| node.depth)
-    }
-
-    fn append(&mut self, parent: LayoutIndex, label: &OutlineLabel) -> usize {
-        let position = self.next.get(&parent).copied().unwrap_or_default();
-        self.node(parent, position, label)
-    }
-
-    /// What stands in an outline stands in this one: itself, but where that would be too deep the one
-    /// around it.
-    pub(super) fn around(&self, number: usize) -> LayoutIndex {
-        let node = self.nodes.get(number)?;
-        if node.depth > ListPlace::DEPTH { node.parent } else { Some(number) }
+    /// A position behind all that is in an outline.
+    fn append(&mut self, parent: &[u32]) -> u32 {
+        let position = self.next.get(parent).copied().unwrap_or_default();
+        self.occupy(parent, position);
+        position
     }
 
     /// A folder of the list that is taken in.
-    pub(super) fn folder(&mut self, parent: LayoutIndex, label: &OutlineLabel) -> LayoutIndex {
-        if self.depth(parent) >= ListPlace::DEPTH {
-            return parent;
+    pub(super) fn folder(&mut self, parent: &FolderPath, label: &OutlineLabel) -> FolderPath {
+        if parent.len() >= ListPlace::DEPTH {
+            return Arc::clone(parent);
         }
-        let key = (parent, label.name().unwrap_or_default().to_owned());
+        let key = (positions(parent), label.name().unwrap_or_default().to_owned());
         let known = self.named.get_mut(&key).and_then(VecDeque::pop_front);
-        let number = known.unwrap_or_else(|| self.append(parent, label));
-        if let Some(node) = self.nodes.get_mut(number) {
-            node.is_folder = true;
-        }
-        Some(number)
+        let folder = known.unwrap_or_else(|| {
+            let (around, _) = key;
+            let folder = ListFolder { position: self.append(&around), label: label.clone() };
+            self.made.push((around, folder.clone()));
+            folder
+        });
+        path_within(parent, folder)
     }
 
-    /// The outline of a feed that has a place in this one.
-    pub(super) fn own(&self, parent: LayoutIndex, places: &[ListPlace]) -> Option<usize> {
-        places.iter().find_map(|place| {
-            let mut around = None;
-            for folder in &place.folders {
-                around = Some(*self.at.get(&(around, folder.position))?);
-            }
-            (around == parent).then(|| self.at.get(&(parent, place.position)).copied()).flatten()
-        })
-    }
-
-    /// A new place for a feed, behind all that stands there, and its outline.
+    /// A new place for a feed, behind all that is there, and where what is in its outline is.
     pub(super) fn place(
         &mut self,
-        parent: LayoutIndex,
+        parent: &FolderPath,
         label: OutlineLabel,
         site: Option<String>,
-    ) -> (ListPlace, usize) {
-        let number = self.append(parent, &label);
-        let position = self.nodes.get(number).map_or(0, |node| node.position);
-        let mut folders = Vec::new();
-        let mut next = parent;
-        // Each stands behind the one around it, so this ends.
-        while let Some(node) = next.and_then(|number| self.nodes.get(number)) {
-            folders.push(ListFolder { position: node.position, label: node.label.clone() });
-            next = node.parent;
-        }
-        folders.reverse();
-        (ListPlace { number: 0, folders, position, label, site }, number)
+    ) -> (ListPlace, FolderPath) {
+        let position = self.append(&positions(parent));
+        let within = path_within(parent, ListFolder { position, label: label.clone() });
+        (ListPlace { number: 0, folders: parent.to_vec(), position, label, site }, within)
     }
 }
