@@ -20,7 +20,7 @@ use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{Observation, Verdict};
 use tidegate_net::fetch::{
     AllowPrivate, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument,
-    Passing, Services, Validators,
+    LeadScope, Passing, Services, Validators,
 };
 use tidegate_poll::*;
 use tidegate_store::Store;
@@ -136,6 +136,7 @@ fn services() -> Services {
                 announced: None,
                 links: tidegate_core::websub::HubLinks::default(),
                 is_handed: false,
+                leads: LeadScope::Allowed,
                 rate_reset: None,
                 page_links: Vec::new(),
             })
@@ -143,7 +144,7 @@ fn services() -> Services {
     });
     let call = tower::service_fn(|request: CallRequest| async move { panic!("{request:?}") });
     let call = Call::new(call);
-    Services { fetch: Fetch::new(fetch), ask: call.clone(), call, passing: Passing::default() }
+    Services { fetch: Fetch::new(fetch), call, passing: Passing::default() }
 }
 
 /// Resident memory in bytes.

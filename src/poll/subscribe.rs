@@ -74,7 +74,7 @@ pub fn request(subscription: &HubSubscription, begin: bool) -> Option<HubRequest
 
 /// Sends a request to a hub. It has taken it when it answers 2xx (WebSub section 5.2: 202; hubs of
 /// old answer 204). A redirect that keeps the method leads to another hub, which passes the same
-/// guard. `leads`: on whose word this one is asked.
+/// guard. `leads`: the scope within which it is named.
 pub async fn ask(
     call: Call,
     (hub, mut leads): (String, LeadScope),
@@ -97,7 +97,7 @@ pub async fn ask(
             (200..=299, _) => return Ok(()),
             // A secret that was sent under encryption is not sent on without it.
             (307 | 308, Some(next)) if url.scheme() == "http" || next.scheme() == "https" => {
-                leads = leads.by_answer(url.as_str());
+                leads = called.leads;
                 url = next;
             }
             (status, location) => {
@@ -142,7 +142,7 @@ mod tests {
     fn answer(status: u16, body: &'static str, location: Option<&str>) -> Called {
         let location = location.map(|to| Url::parse(to).unwrap());
         let body = Bytes::from_static(body.as_bytes());
-        Called { status, body, whole: true, retry_after: None, location }
+        Called { status, body, whole: true, location, ..Called::default() }
     }
 
     /// What a hub says that answers each address so, and which were asked.

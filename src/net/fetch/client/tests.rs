@@ -413,7 +413,10 @@ async fn statuses_carry_what_the_publisher_asks() {
     for code in [204, 403, 404, 410, 429, 500, 503] {
         let error = ask(&publisher.url(&format!("/{code}"))).await.unwrap_err();
         let retry_after = Some(Duration::from_secs(90));
-        assert_eq!(error, FetchError::Status { code, retry_after, redirected_to: None });
+        assert_eq!(
+            error,
+            FetchError::Status { code, retry_after, redirected_to: None, says: None }
+        );
     }
     // Who answers is not always who was asked.
     let elsewhere = publisher.url("/503");
