@@ -188,9 +188,6 @@ pub struct Politeness<T> {
     pauses: Pauses,
     /// What is to be put off, for its host has asked for a pause.
     put_off: VecDeque<Waiting<T>>,
-    /// From when on subscribers at a host may be called, where that has still to come: beside polls, at a pace of their
-    /// own.
-    calls: HashMap<Arc<str>, Instant>,
 }
 
 impl<T> Politeness<T> {
@@ -205,20 +202,7 @@ impl<T> Politeness<T> {
             placed: 0,
             pauses: Pauses::default(),
             put_off: VecDeque::new(),
-            calls: HashMap::new(),
         }
-    }
-
-    /// When a subscriber at this address may be called; the next one at its host may be `pause` later. What the host
-    /// asked of polls is nothing to that: a subscriber asks for a pause by itself.
-    pub fn reserve_call(&mut self, address: &str, pause: Duration, now: Instant) -> Instant {
-        let host = self.rules.host(address);
-        if self.calls.len() >= MAX_HOSTS {
-            self.calls.retain(|_, at| *at > now);
-        }
-        let at = self.calls.get(&host.name).map_or(now, |at| now.max(*at));
-        self.calls.insert(host.name, at + pause);
-        at
     }
 
     /// Puts somebody in the line of an address's host, behind all of this rank.
@@ -385,7 +369,7 @@ impl<T> Politeness<T> {
 }
 
 /// The most hosts whose pauses are remembered.
-const MAX_HOSTS: usize = 10_000;
+pub const MAX_HOSTS: usize = 10_000;
 /// Within what time two hosts of a domain must have asked for a pause for the domain to have one.
 pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
 /// The longest pause of a host, whatever it asks for.

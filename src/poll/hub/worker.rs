@@ -221,9 +221,8 @@ impl Worker {
         let due = self.shared.ledger.lock().due(now, owns);
         due.into_iter().for_each(|turn| self.lanes.push(turn));
         while let Some(turn) = self.lanes.next() {
-            let callback = self.shared.ledger.lock().callback(turn.id).cloned();
-            let at = callback.as_ref().map(|callback| self.shared.hosts.call_at(callback));
-            if let Some(at) = at.filter(|at| *at > Instant::now()) {
+            let at = self.shared.hosts.call_at(&turn.key.host);
+            if at > Instant::now() {
                 // It holds no call meanwhile, and whether it is still to be called is looked at then.
                 self.lanes.put_back(turn, at);
                 continue;
@@ -232,7 +231,7 @@ impl Worker {
                 self.lanes.done(&turn.key);
                 continue;
             };
-            self.shared.hosts.note_call(&task.subscription.callback);
+            self.shared.hosts.note_call(&task.host);
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
                 let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));

@@ -270,22 +270,6 @@ fn a_short_pause_is_waited_for_in_line() {
     }
 }
 
-/// Subscribers are called beside polls, not before the time that the calls before them leave to their host.
-#[test]
-fn calls_have_a_pace_of_their_own() {
-    let (mut polite, now) = (lines(1), Instant::now());
-    polite.enqueue("poll", A, HostRank::Usual, now);
-    let mut reserve = |address, pause| polite.reserve_call(address, pause, now);
-    assert_eq!((reserve(A, SECOND), reserve(A, 9 * SECOND)), (now, now + SECOND));
-    assert_eq!(
-        (reserve(A, SECOND), reserve("https://b.example/", SECOND)),
-        (now + 10 * SECOND, now)
-    );
-    assert_eq!(next(&mut polite, now), Some("poll"));
-    polite.pause(A, 60 * SECOND, now);
-    assert_eq!(polite.reserve_call(A, SECOND, now), now + 11 * SECOND, "it is for polls");
-}
-
 #[test]
 fn a_host_with_a_pace_of_its_own_speaks_for_its_domain_too() {
     let rules = paced(&[("feeds.news.co.uk", 0, 2)]);
