@@ -5,7 +5,6 @@ use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
 use crate::politeness::HostRank;
 use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
-use crate::schedule::phase;
 use crate::subscribe::{self, Failed};
 use crate::sup::AnnouncedFeed;
 use futures_util::FutureExt as _;
@@ -27,10 +26,6 @@ use tokio_util::sync::CancellationToken;
 /// new, up to this limit or the shortest interval of its schedule.
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
-
-/// How seldom it is looked whether a hub is to be asked, where nothing happens; up to twice as seldom, so that feeds do
-/// not fall into step.
-const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
 
 /// The task that asks the hub of a feed.
 pub(crate) struct HubTask {
@@ -285,8 +280,6 @@ impl Subscriber {
 
     /// Asks the hub whenever that is due, for as long as there is this subscription.
     async fn run(self, cancel: CancellationToken) {
-        let spread = phase(&self.name()) % LOOK_AGAIN.as_secs();
-        let most = LOOK_AGAIN + Duration::from_secs(spread);
         let asking = async {
             while let Some(next) = self.with(|it| it.next) {
                 let left = next.since(self.context.clock.now());
@@ -295,9 +288,8 @@ impl Subscriber {
                     Box::pin(self.ask_now(&cancel)).await;
                     continue;
                 }
-                let left = left.clamp(Duration::from_secs(1), most);
                 // The wall clock may leap meanwhile, or the hub ask back.
-                let _ = timeout(left, self.changed.notified()).await;
+                let _ = timeout(left.max(SLICE), self.changed.notified()).await;
             }
         };
         cancel.run_until_cancelled(asking).await;
