@@ -359,50 +359,26 @@ mod tests {
         let wait = Duration::from_secs(7);
         let refusal = Refusal::address("10.0.0.1", [10, 0, 0, 1].into());
         let refused = |hop| FetchError::Refused { hop, refusal: refusal.clone() };
-        use FetchBlame::{Network, Operator, Upstream};
-        for (error, text, blame, retry) in [
-            (
-                status(503, Some(wait)),
-                "the publisher answered 503: it has trouble of its own",
-                Upstream,
-                Retry::After(wait),
-            ),
-            (
-                status(429, None),
-                "the publisher answered 429: this gateway asks too often",
-                Upstream,
-                Retry::Busy,
-            ),
-            (
-                status(410, None),
-                "the publisher answered 410: the feed is gone for good",
-                Upstream,
-                Retry::Seldom,
-            ),
-            (
-                status(401, None),
-                "the publisher answered 401: it wants credentials",
-                Upstream,
-                Retry::Backoff,
-            ),
-            (
-                FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) },
-                "the publisher did not answer within 60 s, which is the limit",
-                Network,
-                Retry::Backoff,
-            ),
-            (refused(0), "10.0.0.1 has a private address; ", Operator, Retry::Seldom),
-            (
-                refused(2),
-                "a redirect was not followed: 10.0.0.1 has a private address; ",
-                Upstream,
-                Retry::Seldom,
-            ),
-        ] {
+        let check = |error: FetchError, text: &str, blame, retry| {
             assert!(error.to_string().starts_with(text), "{error}");
-            assert_eq!(error.blame(), blame, "{text}");
-            assert_eq!(error.retry(), retry, "{text}");
+            assert_eq!((error.blame(), error.retry()), (blame, retry), "{text}");
+        };
+        for (code, retry_after, why, retry) in [
+            (503, Some(wait), "it has trouble of its own", Retry::After(wait)),
+            (429, None, "this gateway asks too often", Retry::Busy),
+            (410, None, "the feed is gone for good", Retry::Seldom),
+            (401, None, "it wants credentials", Retry::Backoff),
+        ] {
+            let text = format!("the publisher answered {code}: {why}");
+            check(status(code, retry_after), &text, FetchBlame::Upstream, retry);
         }
+        let late = FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) };
+        let text = "the publisher did not answer within 60 s, which is the limit";
+        check(late, text, FetchBlame::Network, Retry::Backoff);
+        let text = "10.0.0.1 has a private address; ";
+        check(refused(0), text, FetchBlame::Operator, Retry::Seldom);
+        let text = format!("a redirect was not followed: {text}");
+        check(refused(2), &text, FetchBlame::Upstream, Retry::Seldom);
     }
 
     #[test]

@@ -101,7 +101,11 @@ impl Core {
         let from = from.or_else(|| scope.named_by(to).cloned());
         let (is_within, unknown) = match self.is_within(&scope, to).await {
             Ok(is_within) => (is_within, None),
-            Err(unknown) => (false, Some(unknown)),
+            // Of a list that cannot be looked up nobody knows now whether it is private.
+            Err(unknown) => {
+                let is_listed = matches!(&scope, LeadScope::Places(places) if places.len() > 1);
+                (false, Some(unknown).filter(|_| is_listed))
+            }
         };
         LedRequest { scope, from, to: to.clone(), is_within, unknown }
     }
