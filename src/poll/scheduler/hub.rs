@@ -4,11 +4,9 @@
 use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
 use crate::politeness::HostRank;
-use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
-use crate::subscribe::{self, Failed};
+use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside, catch_panic};
+use crate::subscribe;
 use crate::sup::AnnouncedFeed;
-use futures_util::FutureExt as _;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -17,7 +15,8 @@ use tidegate_core::model::{
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::websub::subscriber;
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
-use tidegate_store::in_words;
+use tidegate_net::fetch::{FetchError, Retry};
+use tidegate_store::{StoreError, in_words};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -322,12 +321,14 @@ impl Subscriber {
             let record = Arc::clone(&self.cell.lock().record);
             ask(&self.context, &record, hub.clone(), request, now).await
         };
-        let asked = AssertUnwindSafe(asking).catch_unwind().await;
-        if let Err(failed) = asked.unwrap_or_else(|_| Err(Failed::new(BROKE_OFF.to_owned()))) {
+        let broke_off = || FetchError::Client { what: "ask a hub", why: BROKE_OFF.to_owned() };
+        if let Err(error) = catch_panic(asking, || Err(broke_off())).await {
+            let why = error.to_string().replace("the publisher", "the hub");
+            let wait = if let Retry::After(wait) = error.retry() { Some(wait) } else { None };
             let now = self.context.clock.now();
             let hub = shown(&hub);
-            tracing::info!(feed = %self.name(), hub = hub.text(), why = failed.why, "a hub was not subscribed to");
-            self.with(|it| subscriber::failed(it, &failed.why, failed.wait, now));
+            tracing::info!(feed = %self.name(), hub = hub.text(), why, "a hub was not subscribed to");
+            self.with(|it| subscriber::failed(it, &why, wait, now));
         }
         self.note_change(cancel).await;
     }
@@ -356,14 +357,14 @@ async fn ask(
     hub: String,
     request: HubRequest,
     now: Time,
-) -> Result<(), Failed> {
-    let leads = context.leads_of(feed).await;
-    let leads = leads.map_err(|error| Failed::new(in_words(&error)))?;
+) -> Result<(), FetchError> {
+    let unread =
+        |error: StoreError| FetchError::Client { what: "read the list", why: in_words(&error) };
+    let leads = context.leads_of(feed).await.map_err(unread)?;
     let call = context.services.load().call.clone();
-    let asked = subscribe::ask(call, (hub, leads), request, now).await;
-    if let Err(Failed { pause: Some(pause), .. }) = &asked {
-        context.hosts.pause(pause);
-    }
+    let asked = subscribe::ask(call, (hub.clone(), leads), request, now).await;
+    let pause = asked.as_ref().err().and_then(|error| error.pause(&hub));
+    pause.iter().for_each(|pause| context.hosts.pause(pause));
     asked
 }
 
