@@ -64,7 +64,7 @@ impl DocumentJudge for Taken {
     fn take_in(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         _: &SharingContext,
         _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -92,7 +92,7 @@ impl DocumentJudge for Taken {
     fn backfill(
         &self,
         _: &Observation<'_>,
-        _: &ReceivedDocument,
+        _: &FetchedDocument,
         _: &Backfill,
         _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -114,6 +114,7 @@ fn services() -> Services {
             let document = FetchedDocument {
                 bytes: DOCUMENT,
                 content_type: None,
+                url: request.url.clone(),
                 prints: BodyPrints { wire: print, body: print },
                 delta: false,
             };

@@ -118,7 +118,7 @@ impl HostQueue {
         self.paused.notify_waiters();
     }
 
-    /// From when on subscribers at a host may be called, as [`host_name`](super::domains::host_name) names it.
+    /// From when on subscribers at a host may be called, by the name that its lane has.
     pub fn call_at(&self, host: &Arc<str>) -> Instant {
         self.reserve_call(host, 0, CALLS_A_MINUTE)
     }

@@ -25,8 +25,8 @@ pub struct PoliteHost {
     /// Its registrable domain, also where it has a line of its own.
     pub domain: Arc<str>,
     pub pace: Pace,
-    /// Whether the operator says how it is asked.
-    is_said: bool,
+    /// The pause before what an announcement lists.
+    listed: Duration,
 }
 
 /// The pause between two requests for what an announcement lists, where the operator says nothing of
@@ -58,11 +58,11 @@ impl HostRules {
     /// cannot be read has a host of its own, since nobody will be asked. The operator's pace of a host is that of the
     /// nearest name above it; a host below its domain that has a pace of its own has a line of its own.
     pub fn host(&self, address: &str) -> PoliteHost {
-        let of = |domain: &str, full: &str, spacing| {
+        let of = |domain: &str, full: &str, spacing: Duration| {
             let domain: Arc<str> = domain.into();
             let full = if *full == *domain { Arc::clone(&domain) } else { full.into() };
-            let pace = Pace { spacing, parallel: 1 };
-            PoliteHost { name: Arc::clone(&domain), full, domain, pace, is_said: false }
+            let (pace, listed) = (Pace { spacing, parallel: 1 }, spacing.min(LISTED_SPACING));
+            PoliteHost { name: Arc::clone(&domain), full, domain, pace, listed }
         };
         let Ok(url) = read_url(address) else { return of(address, address, Duration::ZERO) };
         let bare = whole_host(&url);
@@ -81,17 +81,9 @@ impl HostRules {
             if name.len() > host.name.len() {
                 host.name = name.as_str().into();
             }
-            (host.pace, host.is_said) = (*pace, true);
+            (host.pace, host.listed) = (*pace, pace.spacing);
         }
         host
-    }
-}
-
-impl PoliteHost {
-    /// The pause before what an announcement lists.
-    fn listed(&self) -> Duration {
-        let spacing = self.pace.spacing;
-        if self.is_said { spacing } else { spacing.min(LISTED_SPACING) }
     }
 }
 
@@ -166,7 +158,7 @@ impl<T> HostLine<T> {
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pause = match self.first() {
-            Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed(),
+            Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed,
             Some((HostRank::Usual, _)) | None => self.host.pace.spacing,
         };
         let has_room = self.running < self.host.pace.parallel.max(1);

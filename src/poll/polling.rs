@@ -9,7 +9,7 @@ use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
-use super::judge::{DocumentJudge, Judged, ReceivedDocument};
+use super::judge::{DocumentJudge, Judged};
 use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
@@ -167,12 +167,16 @@ impl PollContext {
 /// Why something came to nothing that panicked.
 pub const BROKE_OFF: &str = "its task broke off";
 
+/// What comes of work that may panic, or else what takes its place.
+pub async fn catch_panic<T>(work: impl Future<Output = T>, broke_off: impl FnOnce() -> T) -> T {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| broke_off())
+}
+
 /// What comes of a request beside polls. That it panics is a defect like others.
 pub async fn unless_it_breaks<T>(
     work: impl Future<Output = Result<T, RoundError>>,
 ) -> Result<T, RoundError> {
-    let done = AssertUnwindSafe(work).catch_unwind().await;
-    done.unwrap_or_else(|_| Err(RoundError::Defect(BROKE_OFF.to_owned())))
+    catch_panic(work, || Err(RoundError::Defect(BROKE_OFF.to_owned()))).await
 }
 
 /// What came of a round that did not fail.
@@ -320,8 +324,7 @@ async fn judged(
     (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
-    let seen = ReceivedDocument::new(document, fetched.final_url.clone());
-    let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), seen).await?;
+    let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), document).await?;
     if settled.after.is_some() {
         evict_surplus(context, feed, now, &mut settled).await?;
     }

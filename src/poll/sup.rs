@@ -5,12 +5,10 @@
 //! host's line.
 
 use super::politeness::HostRank;
-use super::polling::{BROKE_OFF, PollContext, TaskAside};
+use super::polling::{BROKE_OFF, PollContext, TaskAside, catch_panic};
 use super::schedule::FLOOR;
-use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
@@ -87,10 +85,8 @@ impl SupReader {
     pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
-        let read = AssertUnwindSafe(self.read_all(fetch, now)).catch_unwind();
-        let read =
-            timeout(READ_TIME, read.map(|read| read.unwrap_or_else(|_| Err(defect(BROKE_OFF)))));
-        let read = read.await.unwrap_or(Err(late));
+        let read = catch_panic(self.read_all(fetch, now), || Err(defect(BROKE_OFF)));
+        let read = timeout(READ_TIME, read).await.unwrap_or(Err(late));
         if read.is_err() {
             // Half of what was to be read is nothing: the same is asked for again.
             self.follower = before;

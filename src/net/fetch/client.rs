@@ -278,7 +278,8 @@ impl Core {
                     fetched.answer = FetchAnswer::Same;
                     return Ok(fetched);
                 }
-                let document = Box::pin(self.document((wire, print), &headers, delta)).await?;
+                let url = fetched.final_url.clone();
+                let document = Box::pin(self.document((wire, print), &headers, url, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
                     let (code, redirected_to) = (status, asked.redirected(&trail));
                     let says = Some(challenged(service, code));
@@ -314,6 +315,7 @@ impl Core {
         &self,
         (wire, print): (Bytes, u128),
         headers: &HeaderMap,
+        url: String,
         delta: bool,
     ) -> Result<FetchedDocument, FetchError> {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -322,6 +324,7 @@ impl Core {
         Ok(FetchedDocument {
             bytes,
             content_type: content_type.map(str::to_owned),
+            url,
             prints: BodyPrints { wire: print, body },
             delta,
         })

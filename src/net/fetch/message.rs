@@ -126,6 +126,8 @@ pub struct FetchedDocument {
     pub bytes: Bytes,
     /// `Content-Type`, as sent.
     pub content_type: Option<String>,
+    /// The address that answered, without credentials.
+    pub url: String,
     /// Its fingerprints.
     pub prints: BodyPrints,
     /// Whether it is a part on purpose (status 226, RFC 3229).

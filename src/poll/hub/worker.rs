@@ -6,10 +6,9 @@ use super::lanes::{LaneKey, Lanes};
 use super::ledger::Task;
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use crate::feeds::MAX_BATCH;
+use crate::polling::catch_panic;
 use crate::scheduler::SLICE;
-use futures_util::FutureExt as _;
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, mask_token};
@@ -234,11 +233,12 @@ impl Worker {
             self.shared.hosts.note_call(&task.host);
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
-                let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));
-                let outcome = call.catch_unwind().await.unwrap_or_else(|_| {
-                    tracing::error!(host = &*turn.key.host, "a call of the hub broke off");
+                let call = calls::perform(&shared, &topics, &task);
+                let outcome = catch_panic(call, || {
+                    tracing::error!(host = &*task.host, "a call of the hub broke off");
                     CallOutcome::PutOff("the call broke off".to_owned())
                 });
+                let outcome = outcome.await;
                 shared.take_over(&task, outcome, shared.clock.now());
                 shared.flush_or_warn().await;
                 turn.key

@@ -181,7 +181,7 @@ fn an_operator_may_say_how_a_host_is_asked() {
     assert_eq!(of("https://x.feeds.news.co.uk/").name.as_ref(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
-        (&*other.name, other.pace.spacing, other.listed()),
+        (&*other.name, other.pace.spacing, other.listed),
         ("news.co.uk", 5 * SECOND, 5 * SECOND)
     );
     let below = of("https://a.github.io/");

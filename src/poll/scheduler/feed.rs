@@ -12,7 +12,7 @@ use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::MAX_HOST_PAUSE;
 use crate::polling::TaskAside;
-use crate::reason::PlannedPoll;
+use crate::reason::{PlannedPoll, PollReason};
 use crate::schedule::phase;
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,7 +201,7 @@ impl PollScheduler {
         if next.at <= now {
             (next.at, offset) = (now.plus(seconds), later % 1000);
             if is_known {
-                next.reason = reason.into();
+                next.reason = PollReason::Said(reason.into());
             }
         }
         let name = record.name.clone();

@@ -3,18 +3,16 @@
 use super::commands::ASKED_OTHERWISE;
 use super::feed::RunningPoll;
 use super::ownership::StoredFeed;
-use super::{CommandReply, HOST_PAUSED, PollScheduler, STORE_REST, refuse};
+use super::{CommandReply, HOST_PAUSED, PollContext, PollScheduler, STORE_REST, refuse};
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedCell};
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
-use crate::polling::{BROKE_OFF, PollResult, round, unless_it_breaks};
+use crate::polling::{BROKE_OFF, PollResult, catch_panic, round, unless_it_breaks};
 use crate::probe;
 use crate::reason::PlannedPoll;
 use crate::schedule::{Bounds, LastResult};
-use futures_util::FutureExt as _;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
@@ -98,10 +96,9 @@ impl PollScheduler {
                 if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
                     plan = Box::pin(probe::plan(&context, &record)).await;
                 }
-                (result, plan)
+                Some((result, plan))
             };
-            let polled = AssertUnwindSafe(polled).catch_unwind().await;
-            let (result, plan) = polled.unwrap_or_else(|_| {
+            let (result, plan) = catch_panic(polled, || None).await.unwrap_or_else(|| {
                 *memory = Memory::new(&record, at);
                 (Err(RoundError::Defect(BROKE_OFF.to_owned())), None)
             });
@@ -183,9 +180,7 @@ impl PollScheduler {
                     running.planned.take().unwrap_or_else(unasked)
                 } else {
                     memory.succeeded(now);
-                    let after = told_by.map_or(LastResult::Read(found.look_again), |by| {
-                        LastResult::Announced(by, found.look_again)
-                    });
+                    let after = LastResult::Read(found.look_again, told_by);
                     let planned = memory.plan(bounds, answered).next(after, answered);
                     feed.live.hearing.replan(planned, bounds.min(), now)
                 }

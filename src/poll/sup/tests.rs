@@ -128,7 +128,7 @@ async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
     // A publisher that says when to come back is not tried quickly.
     let retry_after = Some(Duration::from_secs(1800));
     let busy = status_error(503, retry_after);
-    assert_eq!(bench.reads(Err(busy.into())).len(), 2);
+    assert_eq!(bench.reads(Err(busy)).len(), 2);
     assert_eq!((bench.covers("a"), bench.wait), (false, 1800));
 }
 

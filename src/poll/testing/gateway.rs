@@ -88,6 +88,7 @@ impl Publisher {
             FetchAnswer::Document(FetchedDocument {
                 bytes: Bytes::from_static(text.as_bytes()),
                 content_type: None,
+                url: request.url.clone(),
                 prints: BodyPrints { wire: print, body: xxh3_128(text.trim().as_bytes()) },
                 delta: text.contains("delta"),
             })
@@ -114,12 +115,15 @@ pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchErro
 
 /// A whole document.
 pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
-    let (bytes, content_type) = (bytes.into(), None);
-    FetchAnswer::Document(FetchedDocument { bytes, content_type, prints, delta: false })
+    let (bytes, content_type, url) = (bytes.into(), None, String::new());
+    FetchAnswer::Document(FetchedDocument { bytes, content_type, url, prints, delta: false })
 }
 
 /// What an address answers, and nothing else.
-pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
+pub fn fetched(url: &str, mut answer: FetchAnswer) -> Fetched {
+    if let FetchAnswer::Document(document) = &mut answer {
+        url.clone_into(&mut document.url);
+    }
     Fetched {
         announced: None,
         links: tidegate_core::websub::HubLinks::default(),
