@@ -20,7 +20,7 @@ use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{Observation, Verdict};
 use tidegate_net::fetch::{
     AllowPrivate, Call, CallRequest, Fetch, FetchAnswer, FetchRequest, Fetched, FetchedDocument,
-    Passing, Services, Validators,
+    LeadScope, Passing, Services, Validators,
 };
 use tidegate_poll::*;
 use tidegate_store::Store;
@@ -64,7 +64,7 @@ impl DocumentJudge for Taken {
     fn take_in(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         _: &SharingContext,
         _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -92,7 +92,7 @@ impl DocumentJudge for Taken {
     fn backfill(
         &self,
         _: &Observation<'_>,
-        _: &ReceivedDocument,
+        _: &FetchedDocument,
         _: &Backfill,
         _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -114,6 +114,7 @@ fn services() -> Services {
             let document = FetchedDocument {
                 bytes: DOCUMENT,
                 content_type: None,
+                url: request.url.clone(),
                 prints: BodyPrints { wire: print, body: print },
                 delta: false,
             };
@@ -136,6 +137,7 @@ fn services() -> Services {
                 announced: None,
                 links: tidegate_core::websub::HubLinks::default(),
                 is_handed: false,
+                leads: LeadScope::Allowed,
                 rate_reset: None,
                 page_links: Vec::new(),
             })
@@ -143,7 +145,7 @@ fn services() -> Services {
     });
     let call = tower::service_fn(|request: CallRequest| async move { panic!("{request:?}") });
     let call = Call::new(call);
-    Services { fetch: Fetch::new(fetch), ask: call.clone(), call, passing: Passing::default() }
+    Services { fetch: Fetch::new(fetch), call, passing: Passing::default() }
 }
 
 /// Resident memory in bytes.

@@ -89,9 +89,7 @@ impl Pass {
 pub struct Services {
     /// Fetches documents.
     pub fetch: Fetch,
-    /// Asks for pages, with limits of their own.
-    pub ask: Call,
-    /// Calls hubs and callbacks.
+    /// Calls pages, hubs and callbacks.
     pub call: Call,
     /// Passes requests on to origins.
     pub passing: Passing,
@@ -136,11 +134,7 @@ pub struct FetchLimits {
     pub decoded_bytes: usize,
     /// Fetches at the same time.
     pub at_once: usize,
-    /// To ask for a page.
-    pub page: Duration,
-    /// Pages that are asked for at the same time.
-    pub pages_at_once: usize,
-    /// To call a hub or a callback.
+    /// To call a page, a hub or a callback.
     pub call: Duration,
     /// Calls at the same time.
     pub calls_at_once: usize,
@@ -159,8 +153,6 @@ impl FetchLimits {
         wire_bytes: 32 * 1024 * 1024,
         decoded_bytes: 32 * 1024 * 1024,
         at_once: 128,
-        page: Duration::from_secs(20),
-        pages_at_once: 16,
         call: Duration::from_secs(15),
         calls_at_once: 512,
         pass_idle: Duration::from_secs(60),

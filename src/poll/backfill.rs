@@ -3,7 +3,7 @@
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
 use super::feeds::FeedCell;
-use super::judge::{DocumentJudge, LedgerReader, ReceivedDocument};
+use super::judge::{DocumentJudge, LedgerReader};
 use super::politeness::HostRank;
 use super::polling::{PollContext, rate_pause, unless_it_breaks};
 use super::scheduler::{SLICE, STORE_REST};
@@ -178,12 +178,11 @@ async fn read_and_commit(
     if let Some(pause) = rate_pause(&fetched) {
         context.hosts.pause(&pause);
     }
-    let FetchAnswer::Document(document) = fetched.answer else {
+    let FetchAnswer::Document(seen) = fetched.answer else {
         return Err(FetchError::Unasked304.into());
     };
-    let length = u64::try_from(document.bytes.len()).unwrap_or(u64::MAX);
+    let length = u64::try_from(seen.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(length);
-    let seen = ReceivedDocument::new(document, fetched.final_url);
     let (now, before) = (context.clock.now(), walk.clone());
     let document = seen.bytes.clone();
     let decide =

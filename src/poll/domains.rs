@@ -46,7 +46,7 @@ pub(super) fn host_name(url: &Url) -> String {
 }
 
 /// Whether an address is public, as far as it says so itself.
-pub(super) fn is_public(url: &Url) -> bool {
+fn is_public(url: &Url) -> bool {
     fetch::check(url, &AllowPrivate::No).is_ok()
 }
 

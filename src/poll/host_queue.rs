@@ -2,16 +2,16 @@
 //! Polls, questions about missing items, older documents and hubs wait in them; the calls of our own hub wait beside
 //! them.
 
-use super::domains::is_public;
-use super::politeness::{HostRank, HostRules, PoliteHost, Politeness};
+use super::politeness::{HostRank, HostRules, MAX_HOSTS, PoliteHost, Politeness};
 use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
 use tidegate_net::fetch::PauseRequest;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
-use url::Url;
 
 /// How often subscribers at one host are called within a minute, and how many bytes they are sent: whoever asks decides
 /// where the hub calls, so that without a bound it would be a weapon. What is beyond it comes later, and then as the
@@ -45,6 +45,9 @@ pub struct HostSlot {
 /// The lines of all hosts.
 pub struct HostQueue {
     lines: Mutex<Politeness<Waiter>>,
+    /// From when on subscribers below a registrable domain may be called, also where a host of it has a pace of its own:
+    /// beside polls, of whose pauses this knows nothing, since a subscriber asks for a pause by itself.
+    calls: Mutex<HashMap<Arc<str>, Instant>>,
     /// Somebody came, or a slot was given back.
     changed: Notify,
     /// A host asked for a pause.
@@ -55,7 +58,8 @@ impl HostQueue {
     /// One request at a time, by no rules yet.
     pub fn new() -> Arc<Self> {
         let lines = Mutex::new(Politeness::new(1, HostRules::default()));
-        Arc::new(Self { lines, changed: Notify::new(), paused: Notify::new() })
+        let (calls, changed, paused) = Default::default();
+        Arc::new(Self { lines, calls, changed, paused })
     }
 
     /// Goes on with other rules.
@@ -114,31 +118,38 @@ impl HostQueue {
         self.paused.notify_waiters();
     }
 
-    /// From when on a subscriber may be called.
-    pub fn call_at(&self, callback: &Url) -> Instant {
-        self.reserve_call(callback, 0, CALLS_A_MINUTE)
+    /// From when on subscribers at a host may be called, by the name that its lane has.
+    pub fn call_at(&self, host: &Arc<str>) -> Instant {
+        self.reserve_call(host, 0, CALLS_A_MINUTE)
     }
 
     /// A subscriber is called.
-    pub fn note_call(&self, callback: &Url) {
-        self.reserve_call(callback, 1, CALLS_A_MINUTE);
+    pub fn note_call(&self, host: &Arc<str>) {
+        self.reserve_call(host, 1, CALLS_A_MINUTE);
     }
 
     /// A subscriber was sent so many bytes.
-    pub fn note_delivery(&self, callback: &Url, bytes: usize) {
+    pub fn note_delivery(&self, host: &Arc<str>, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.reserve_call(callback, bytes, BYTES_A_MINUTE);
+        self.reserve_call(host, bytes, BYTES_A_MINUTE);
     }
 
     /// Takes so much of what a host is sent within a minute; from when on.
-    fn reserve_call(&self, callback: &Url, share: u64, all: u64) -> Instant {
+    fn reserve_call(&self, host: &Arc<str>, share: u64, all: u64) -> Instant {
         let (now, minute) = (Instant::now(), 60_000_000);
-        // Whom the operator allows by name needs no protection from this hub.
-        if !is_public(callback) {
+        // A private address, which the operator allows by name, needs no protection from this hub.
+        if host.parse::<SocketAddr>().is_ok() {
             return now;
         }
         let pause = Duration::from_micros(share.saturating_mul(minute) / all);
-        self.lines.lock().reserve_call(callback.as_str(), pause, now)
+        let mut calls = self.calls.lock();
+        if calls.len() >= MAX_HOSTS {
+            calls.retain(|_, at| *at > now);
+        }
+        let next = calls.entry(Arc::clone(host)).or_insert(now);
+        let at = now.max(*next);
+        *next = at + pause;
+        at
     }
 
     /// How long the host of an address is still to be left alone.

@@ -2,13 +2,12 @@
 //! scripted judgements.
 
 use super::walk::{self, ArchiveLinks};
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_core::model::{
-    Backfill, BodyPrints, Completeness, FeedDocument, FeedName, FoundItems, LedgerQuery, Markup,
-    Snapshot, SyncId, Time, UpdateHints,
+    Backfill, Completeness, FeedDocument, FeedName, FoundItems, LedgerQuery, Markup, Snapshot,
+    SyncId, Time, UpdateHints,
 };
 use tidegate_core::websub::HubLinks;
 use tidegate_format::parse::{self, Limits};
@@ -29,34 +28,12 @@ const NOT_LOOKED_UP: &str = "items that bear this gateway's name are not taken i
 /// The most warnings of a document that are kept for the operator.
 pub const MAX_WARNINGS: usize = 20;
 
-/// A document as it came, decompressed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReceivedDocument {
-    pub bytes: Bytes,
-    /// `Content-Type`, as sent.
-    pub content_type: Option<String>,
-    /// The address that answered.
-    pub url: String,
-    /// Its fingerprints.
-    pub prints: BodyPrints,
-    /// Whether it is a part on purpose (226).
-    pub delta: bool,
-}
-
-impl ReceivedDocument {
-    /// A document that the address `url` answered with.
-    pub fn new(document: FetchedDocument, url: String) -> Self {
-        let FetchedDocument { bytes, content_type, prints, delta } = document;
-        Self { bytes, content_type, url, prints, delta }
-    }
-}
-
 /// What a round has beside a document whose publisher shares its items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SharingContext {
     /// The complete feed that the document names, where it was asked for; else why it could not be
     /// had.
-    pub complete: Option<Result<ReceivedDocument, String>>,
+    pub complete: Option<Result<FetchedDocument, String>>,
     /// What other feeds know of items that bear this gateway's name, where that was asked; without those
     /// that could not be looked up.
     pub issued: Option<Issued>,
@@ -141,7 +118,7 @@ pub trait DocumentJudge: Send + Sync + 'static {
     fn take_in(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         beside: &SharingContext,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
@@ -155,7 +132,7 @@ pub trait DocumentJudge: Send + Sync + 'static {
     fn backfill(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         walk: &Backfill,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
@@ -181,7 +158,7 @@ impl DocumentJudge for ParseAndRecord {
     fn take_in(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         beside: &SharingContext,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -259,7 +236,7 @@ impl DocumentJudge for ParseAndRecord {
     fn backfill(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         walk: &Backfill,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -302,7 +279,7 @@ impl DocumentJudge for ParseAndRecord {
 impl ParseAndRecord {
     fn decode<'d>(
         &self,
-        seen: &'d ReceivedDocument,
+        seen: &'d FetchedDocument,
         before: Option<parse::Before<'_>>,
     ) -> Result<parse::Decoded<'d>, JudgeError> {
         parse::decode_as(&seen.bytes, seen.content_type.as_deref(), before, &self.limits)
@@ -311,7 +288,7 @@ impl ParseAndRecord {
 
     fn parse<'d>(
         &self,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         decoded: &'d parse::Decoded<'_>,
     ) -> Result<FeedDocument<'d>, JudgeError> {
         let url = Url::parse(&seen.url).ok();
@@ -433,7 +410,8 @@ mod tests {
     use super::*;
     use crate::testing::double::{NOW, record, store_of};
     use crate::testing::gateway::{Gateway, Publisher};
-    use tidegate_core::model::Count;
+    use bytes::Bytes;
+    use tidegate_core::model::{BodyPrints, Count};
 
     const SHARED: &str = r#"<feed xmlns="http://www.w3.org/2005/Atom"
         xmlns:sx="http://www.microsoft.com/schemas/sse"><title>List</title><id>urn:list</id>
@@ -446,7 +424,7 @@ mod tests {
         let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         let feed = record("news");
         let round = gateway.poller.decisions().observe(&feed, None, NOW);
-        let seen = ReceivedDocument {
+        let seen = FetchedDocument {
             bytes: Bytes::from_static(SHARED.as_bytes()),
             content_type: None,
             url: feed.url.clone(),

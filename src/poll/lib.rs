@@ -39,10 +39,7 @@ pub use decide::{DecisionContext, MAX_COMMIT_ATTEMPTS};
 pub use domains::owns_feed;
 pub use error::{PollError, RoundError};
 pub use host_queue::HostQueue;
-pub use judge::{
-    DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord, ReceivedDocument,
-    SharingContext,
-};
+pub use judge::{DocumentJudge, JudgeError, Judged, LedgerReader, ParseAndRecord, SharingContext};
 pub use politeness::Pace;
 pub use poller::{FirstPoll, Poller, PollerConfig};
 pub use schedule::{Bounds, UpdateRate, replay_interval};

@@ -370,7 +370,7 @@ impl Memory {
             Some((at, why)) => (PlannedPoll::new(*at, why.clone()), bounds.max().max(SELDOM_EVERY)),
             None => {
                 let plan = self.plan(bounds, now);
-                (plan.next(LastResult::Read(pending), schedule.polled), bounds.max())
+                (plan.next(LastResult::Read(pending, None), schedule.polled), bounds.max())
             }
         };
         // A clock that was wrong when this was written must not stop the feed.

@@ -25,8 +25,8 @@ pub struct PoliteHost {
     /// Its registrable domain, also where it has a line of its own.
     pub domain: Arc<str>,
     pub pace: Pace,
-    /// Whether the operator says how it is asked.
-    is_said: bool,
+    /// The pause before what an announcement lists.
+    listed: Duration,
 }
 
 /// The pause between two requests for what an announcement lists, where the operator says nothing of
@@ -58,11 +58,11 @@ impl HostRules {
     /// cannot be read has a host of its own, since nobody will be asked. The operator's pace of a host is that of the
     /// nearest name above it; a host below its domain that has a pace of its own has a line of its own.
     pub fn host(&self, address: &str) -> PoliteHost {
-        let of = |domain: &str, full: &str, spacing| {
+        let of = |domain: &str, full: &str, spacing: Duration| {
             let domain: Arc<str> = domain.into();
             let full = if *full == *domain { Arc::clone(&domain) } else { full.into() };
-            let pace = Pace { spacing, parallel: 1 };
-            PoliteHost { name: Arc::clone(&domain), full, domain, pace, is_said: false }
+            let (pace, listed) = (Pace { spacing, parallel: 1 }, spacing.min(LISTED_SPACING));
+            PoliteHost { name: Arc::clone(&domain), full, domain, pace, listed }
         };
         let Ok(url) = read_url(address) else { return of(address, address, Duration::ZERO) };
         let bare = whole_host(&url);
@@ -81,17 +81,9 @@ impl HostRules {
             if name.len() > host.name.len() {
                 host.name = name.as_str().into();
             }
-            (host.pace, host.is_said) = (*pace, true);
+            (host.pace, host.listed) = (*pace, pace.spacing);
         }
         host
-    }
-}
-
-impl PoliteHost {
-    /// The pause before what an announcement lists.
-    fn listed(&self) -> Duration {
-        let spacing = self.pace.spacing;
-        if self.is_said { spacing } else { spacing.min(LISTED_SPACING) }
     }
 }
 
@@ -166,7 +158,7 @@ impl<T> HostLine<T> {
     /// From when on the next request may begin; `None` while there is no room for one.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pause = match self.first() {
-            Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed(),
+            Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed,
             Some((HostRank::Usual, _)) | None => self.host.pace.spacing,
         };
         let has_room = self.running < self.host.pace.parallel.max(1);
@@ -188,9 +180,6 @@ pub struct Politeness<T> {
     pauses: Pauses,
     /// What is to be put off, for its host has asked for a pause.
     put_off: VecDeque<Waiting<T>>,
-    /// From when on subscribers at a host may be called, where that has still to come: beside polls, at a pace of their
-    /// own.
-    calls: HashMap<Arc<str>, Instant>,
 }
 
 impl<T> Politeness<T> {
@@ -205,20 +194,7 @@ impl<T> Politeness<T> {
             placed: 0,
             pauses: Pauses::default(),
             put_off: VecDeque::new(),
-            calls: HashMap::new(),
         }
-    }
-
-    /// When a subscriber at this address may be called; the next one at its host may be `pause` later. What the host
-    /// asked of polls is nothing to that: a subscriber asks for a pause by itself.
-    pub fn reserve_call(&mut self, address: &str, pause: Duration, now: Instant) -> Instant {
-        let host = self.rules.host(address);
-        if self.calls.len() >= MAX_HOSTS {
-            self.calls.retain(|_, at| *at > now);
-        }
-        let at = self.calls.get(&host.name).map_or(now, |at| now.max(*at));
-        self.calls.insert(host.name, at + pause);
-        at
     }
 
     /// Puts somebody in the line of an address's host, behind all of this rank.
@@ -385,7 +361,7 @@ impl<T> Politeness<T> {
 }
 
 /// The most hosts whose pauses are remembered.
-const MAX_HOSTS: usize = 10_000;
+pub const MAX_HOSTS: usize = 10_000;
 /// Within what time two hosts of a domain must have asked for a pause for the domain to have one.
 pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
 /// The longest pause of a host, whatever it asks for.

@@ -9,7 +9,7 @@ use super::decision::{DecisionBasis, decide_and_commit, evict_surplus};
 use super::error::RoundError;
 use super::feeds::FeedTable;
 use super::host_queue::HostQueue;
-use super::judge::{DocumentJudge, Judged, ReceivedDocument};
+use super::judge::{DocumentJudge, Judged};
 use super::memory::Memory;
 use super::overlap::Turnover;
 use super::schedule::describe_duration;
@@ -97,9 +97,8 @@ impl PollContext {
         self.services.load().fetch.clone()
     }
 
-    /// On whose word is asked for what a feed names, and for the feed: also on that of the list that added it, since one at a
-    /// public address must not choose what is read behind the walls. The operator, and a request that leads to its site
-    /// alone, need no list.
+    /// Which addresses a feed may have and lead to: also by the list that added it, since one at a public address must not
+    /// choose what is read behind the walls. The operator, and a request that leads to its site alone, need no list.
     pub async fn leads_of(&self, feed: &FeedRecord) -> Result<LeadScope, StoreError> {
         let leads = LeadScope::of_feed(feed);
         let Some(list) = feed.deciding_list().filter(|_| feed.on_demand.is_none()) else {
@@ -168,12 +167,16 @@ impl PollContext {
 /// Why something came to nothing that panicked.
 pub const BROKE_OFF: &str = "its task broke off";
 
+/// What comes of work that may panic, or else what takes its place.
+pub async fn catch_panic<T>(work: impl Future<Output = T>, broke_off: impl FnOnce() -> T) -> T {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| broke_off())
+}
+
 /// What comes of a request beside polls. That it panics is a defect like others.
 pub async fn unless_it_breaks<T>(
     work: impl Future<Output = Result<T, RoundError>>,
 ) -> Result<T, RoundError> {
-    let done = AssertUnwindSafe(work).catch_unwind().await;
-    done.unwrap_or_else(|_| Err(RoundError::Defect(BROKE_OFF.to_owned())))
+    catch_panic(work, || Err(RoundError::Defect(BROKE_OFF.to_owned()))).await
 }
 
 /// What came of a round that did not fail.
@@ -192,7 +195,7 @@ pub struct PollResult {
     pub until: Option<Tick>,
     /// What the document is like, where one was read.
     pub document: Option<ParsedNote>,
-    /// Where the feed says that its changes are announced, and on whose word that is asked for: nowhere (`Some(None)`), or nothing
+    /// Where the feed says that its changes are announced, and which addresses that may lead to: nowhere (`Some(None)`), or nothing
     /// about it (`None`).
     pub announced: Option<Option<(SupAnnouncement, LeadScope)>>,
     /// Which hub tells of it, likewise.
@@ -284,7 +287,7 @@ async fn unchanged(
         held: state.hold.as_ref().map(Hold::describe),
         look_again: state.next_decision_at.map(|at| context.decisions.by_wall_clock(at, now)),
         until: state.tick,
-        announced: may_announce(context, feed, fetched.announced.clone()).await.map(Some),
+        announced: may_announce(context, fetched, fetched.announced.clone()).map(Some),
         // A hub alone would be taken for another topic, where the document names its own address.
         hub: match hub(feed, fetched, &HubLinks::default()) {
             _ if is_secret(feed) => Some(None),
@@ -321,8 +324,7 @@ async fn judged(
     (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
-    let seen = ReceivedDocument::new(document, fetched.final_url.clone());
-    let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), seen).await?;
+    let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), document).await?;
     if settled.after.is_some() {
         evict_surplus(context, feed, now, &mut settled).await?;
     }
@@ -340,7 +342,7 @@ async fn judged(
     // The header goes before the element (SUP section 6).
     let element = settled.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
-    let place = may_announce(context, feed, fetched.announced.clone().or_else(element)).await;
+    let place = may_announce(context, fetched, fetched.announced.clone().or_else(element));
     let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
     let mut found = PollResult {
         document: Some(ParsedNote {
@@ -360,20 +362,16 @@ async fn judged(
     Ok(found)
 }
 
-/// Where a feed says that its changes are announced, and on whose word, unless it may not lead there.
-async fn may_announce(
+/// Where an answer says that the feed's changes are announced, unless it may not lead there.
+fn may_announce(
     context: &PollContext,
-    feed: &FeedRecord,
+    fetched: &Fetched,
     place: Option<SupAnnouncement>,
 ) -> Option<(SupAnnouncement, LeadScope)> {
-    let place = place.filter(|place| {
-        let leads = LeadScope::of_feed(feed);
-        let allow = &context.settings.load().allow_private;
-        read_url(&place.document).is_ok_and(|to| leads.admits(&to, allow))
-    })?;
-    // What the poll found is there already: it must not fail by this.
-    let leads = context.leads_of(feed).await.ok()?;
-    Some((place, leads))
+    let (leads, allow) = (&fetched.leads, &context.settings.load().allow_private);
+    let is_admitted = |to: &Url| leads.admits(to, allow);
+    let place = place.filter(|place| read_url(&place.document).as_ref().is_ok_and(is_admitted))?;
+    Some((place, leads.clone()))
 }
 
 /// Whether the operator says that the address of a feed is secret, whatever address it gives itself.

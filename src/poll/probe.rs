@@ -124,7 +124,7 @@ async fn ask_and_commit(
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
-    let mut asking = Asking::new(context.services.load().ask.clone(), plan, spacing, way);
+    let mut asking = Asking::new(context.services.load().call.clone(), plan, spacing, way);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -162,7 +162,7 @@ fn token() -> u64 {
 
 /// A round while it is asking.
 struct Asking<'a> {
-    ask: Call,
+    call: Call,
     plan: &'a ProbePlan,
     pause: Duration,
     /// When the next request may be made.
@@ -173,15 +173,15 @@ struct Asking<'a> {
     requests: u32,
     refused: bool,
     asked_for: Option<PauseRequest>,
-    /// How pages are asked for: the way there, on whose word, and the time from which times in answers are reckoned.
+    /// How pages are asked for: the way there, which addresses may be asked, and the time from which times in answers are reckoned.
     way: CallRequest,
 }
 
 impl<'a> Asking<'a> {
-    fn new(ask: Call, plan: &'a ProbePlan, pause: Duration, way: CallRequest) -> Self {
+    fn new(call: Call, plan: &'a ProbePlan, pause: Duration, way: CallRequest) -> Self {
         let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
         let (get, requests, refused, asked_for) = (false, 0, false, None);
-        Self { ask, plan, pause, next, deadline, get, requests, refused, asked_for, way }
+        Self { call, plan, pause, next, deadline, get, requests, refused, asked_for, way }
     }
 
     /// What is listed first, then a made-up address, then the items.
@@ -252,7 +252,7 @@ impl<'a> Asking<'a> {
                 leads: leads.clone(),
                 ..self.way.clone()
             };
-            let asked = match self.ask.clone().oneshot(request).await {
+            let asked = match self.call.clone().oneshot(request).await {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),
             };
@@ -261,6 +261,7 @@ impl<'a> Asking<'a> {
             if !matches!(code, 301 | 302 | 303 | 307 | 308) {
                 return ProbeEnd::Status { code, at: url };
             }
+            leads = asked.leads;
             let Some(to) = asked.location else {
                 return ProbeEnd::Without(format!("a redirect ({code}) leads nowhere"));
             };
@@ -270,7 +271,6 @@ impl<'a> Asking<'a> {
                     "a redirect ({code}) leads to another site, {host}"
                 ));
             }
-            leads = leads.by_answer(url.as_str());
             url = to;
             url.set_fragment(None);
         }

@@ -2,6 +2,7 @@
 //! into words only where somebody reads it.
 
 use super::schedule::describe_duration;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 use tidegate_core::model::Time;
@@ -18,9 +19,7 @@ pub struct PlannedPoll {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PollReason {
     /// As a sentence says.
-    Words(&'static str),
-    /// As a sentence says that was made for it.
-    Made(Box<str>),
+    Said(Cow<'static, str>),
     /// Because the feed has this interval.
     Interval {
         /// In seconds.
@@ -56,23 +55,10 @@ pub fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)
 }
 
-impl From<&'static str> for PollReason {
-    fn from(words: &'static str) -> Self {
-        Self::Words(words)
-    }
-}
-
-impl From<String> for PollReason {
-    fn from(words: String) -> Self {
-        Self::Made(words.into())
-    }
-}
-
 impl fmt::Display for PollReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (every, because, is_put_off) = match self {
-            Self::Words(words) => return f.write_str(words),
-            Self::Made(words) => return f.write_str(words),
+            Self::Said(words) => return f.write_str(words),
             Self::Interval { every, because, is_put_off } => (*every, *because, *is_put_off),
         };
         let told = |seconds: u32| describe_duration(Duration::from_secs(u64::from(seconds)));
@@ -109,8 +95,8 @@ impl fmt::Display for PollReason {
 
 impl PlannedPoll {
     /// A poll at a time, because of what a sentence says.
-    pub fn new(at: Time, reason: impl Into<PollReason>) -> Self {
-        Self { at, reason: reason.into() }
+    pub fn new(at: Time, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { at, reason: PollReason::Said(reason.into()) }
     }
 
     /// In words.

@@ -114,10 +114,8 @@ impl UpdateRate {
 /// How the last poll went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LastResult {
-    /// The feed was read; by then something that is pending can be decided.
-    Read(Option<Time>),
-    /// It was, and what changes will be told of, by whom.
-    Announced(IntervalReason, Option<Time>),
+    /// The feed was read; by then something that is pending can be decided, and who tells of what changes.
+    Read(Option<Time>, Option<IntervalReason>),
     /// It was not: so many failures in a row, and what the last one asks for.
     Failed(u32, Retry),
     /// It is gone for good (410).
@@ -147,8 +145,7 @@ impl FeedSchedule<'_> {
     /// The poll after one that was answered, or failed, at `now`.
     pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
         match after {
-            LastResult::Read(look_again) => self.after_reading(look_again, None, now),
-            LastResult::Announced(by, look_again) => self.after_reading(look_again, Some(by), now),
+            LastResult::Read(look_again, told_by) => self.after_reading(look_again, told_by, now),
             LastResult::Failed(failures, retry) => {
                 self.after_failing(failures, retry, self.bounds.max, now)
             }
@@ -190,35 +187,29 @@ impl FeedSchedule<'_> {
             because = by;
         }
         let planned = now.plus(self.spread(interval).min(self.bounds.max));
-        let mut at = allowed_from(planned, self.hints);
-        let mut reason = PollReason::Interval {
-            every: whole_seconds(interval),
-            because,
-            is_put_off: at > planned,
-        };
+        let at = allowed_from(planned, self.hints);
+        let (every, is_put_off) = (whole_seconds(interval), at > planned);
+        let reason = PollReason::Interval { every, because, is_put_off };
+        let mut next = PlannedPoll { at, reason };
         if let Some(expires) = self.hints.expires.filter(|expires| *expires > now) {
             let rest = expires.since(now);
             // A tenth is left for a poll that fails or comes late.
             let wanted = now.plus((rest - rest / 10).max(self.bounds.min));
-            if wanted < at {
-                at = wanted;
-                reason = "the publisher asks to be read by then (sx:sharing/@expires)".into();
+            if wanted < next.at {
+                let reason = "the publisher asks to be read by then (sx:sharing/@expires)";
+                next = PlannedPoll::new(wanted, reason);
             }
         }
         if let Some(look_again) = look_again {
             // What should have been decided by now and was not waits for an ordinary interval.
-            let soonest = if look_again > now {
-                LOOK_AGAIN_FLOOR.min(self.bounds.min)
-            } else {
-                self.bounds.min
-            };
-            let wanted = before(look_again, now).max(now.plus(soonest));
-            if wanted < at {
-                at = wanted;
-                reason = "something pending can be decided then".into();
+            let is_overdue = look_again <= now;
+            let soonest = if is_overdue { Duration::MAX } else { LOOK_AGAIN_FLOOR };
+            let wanted = before(look_again, now).max(now.plus(soonest.min(self.bounds.min)));
+            if wanted < next.at {
+                next = PlannedPoll::new(wanted, "something pending can be decided then");
             }
         }
-        PlannedPoll { at, reason }
+        next
     }
 
     /// The longest interval in which no more than half of the document is replaced, as far as is known;
@@ -281,7 +272,7 @@ pub fn replay_interval(
     now: Time,
 ) -> Duration {
     let plan = FeedSchedule { feed, bounds, rhythm, half_life: None, hints, freshness: None };
-    plan.next(LastResult::Read(look_again), now).at.since(now)
+    plan.next(LastResult::Read(look_again, None), now).at.since(now)
 }
 
 /// When to look next at what can be decided at `by`. What is far is looked at once more on half of the way: what

@@ -4,16 +4,14 @@
 use super::backfill::without_credentials;
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
-use super::judge::{
-    DocumentJudge, LedgerReader, READS_AT_ONCE, ReceivedDocument, SharingContext, Wants,
-};
+use super::judge::{DocumentJudge, LedgerReader, READS_AT_ONCE, SharingContext, Wants};
 use super::polling::{CommitProgress, PollContext};
 use super::schedule::describe_duration;
 use futures_util::future::try_join_all;
 use std::sync::Arc;
 use tidegate_core::model::{Count, FeedRecord, SyncId, Time, Update};
 use tidegate_judge::record::{Issued, Observation};
-use tidegate_net::fetch::{FetchAnswer, FetchLimits, FetchRequest, PauseRequest};
+use tidegate_net::fetch::{FetchAnswer, FetchLimits, FetchRequest, FetchedDocument, PauseRequest};
 use tidegate_store::in_words;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
@@ -26,7 +24,7 @@ pub(super) async fn judge_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     (asked_at, now): (Time, Time),
-    seen: ReceivedDocument,
+    seen: FetchedDocument,
 ) -> Result<CommitProgress, RoundError> {
     let seen = Arc::new(seen);
     let mut beside = SharingContext::default();
@@ -65,7 +63,7 @@ async fn complete_feed(
     feed: &FeedRecord,
     url: &str,
     pause: &mut Option<PauseRequest>,
-) -> Result<ReceivedDocument, String> {
+) -> Result<FetchedDocument, String> {
     if let Some(left) = context.hosts.paused(url) {
         let left = describe_duration(left);
         return Err(format!("its host asked for a pause (Retry-After), {left} of it are left"));
@@ -78,10 +76,10 @@ async fn complete_feed(
         *pause = error.pause(url);
         error.to_string()
     })?;
-    let FetchAnswer::Document(document) = fetched.answer else {
-        return Err("it was answered as unchanged, though nothing of it is known".to_owned());
-    };
-    Ok(ReceivedDocument::new(document, fetched.final_url))
+    match fetched.answer {
+        FetchAnswer::Document(document) => Ok(document),
+        _ => Err("it was answered as unchanged, though nothing of it is known".to_owned()),
+    }
 }
 
 /// What this gateway did to items, as far as its store knows: the greatest sequence of its own updates. It lacks the

@@ -3,12 +3,11 @@
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use http::{HeaderMap, HeaderValue, Method, header};
-use std::time::Duration;
 use tidegate_core::model::{FeedName, HubSubscription, Interruptions, SubscriptionKeys, Time};
 use tidegate_core::websub::subscriber::LEASE_ASKED;
 use tidegate_core::websub::{FORM_TYPE, HubRequest, Intent, Secret};
 use tidegate_net::fetch::{
-    Call, CallBody, CallRequest, Called, FetchError, LeadScope, PauseRequest, read_url,
+    Call, CallBody, CallRequest, FetchBlame, FetchError, LeadScope, read_url,
 };
 use tower::ServiceExt as _;
 use url::Url;
@@ -18,29 +17,6 @@ pub const MAX_HUB_REDIRECTS: usize = 3;
 /// The most bytes of the answer of a hub or a callback that are read: more than any challenge, and enough for its
 /// connection to go on.
 pub const ANSWER_LIMIT: usize = 1024;
-
-/// Why a hub has not taken a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
-    /// Why, in words.
-    pub why: String,
-    /// How long it asks to be left alone.
-    pub wait: Option<Duration>,
-    /// What its host asks for with that.
-    pub pause: Option<PauseRequest>,
-}
-
-impl Failed {
-    pub(crate) const fn new(why: String) -> Self {
-        Self { why, wait: None, pause: None }
-    }
-}
-
-impl From<FetchError> for Failed {
-    fn from(error: FetchError) -> Self {
-        Self::new(error.to_string().replace("the publisher", "the hub"))
-    }
-}
 
 /// Stands in a token before the name of its feed.
 const TOKEN_SEPARATOR: char = '.';
@@ -74,13 +50,13 @@ pub fn request(subscription: &HubSubscription, begin: bool) -> Option<HubRequest
 
 /// Sends a request to a hub. It has taken it when it answers 2xx (WebSub section 5.2: 202; hubs of
 /// old answer 204). A redirect that keeps the method leads to another hub, which passes the same
-/// guard. `leads`: on whose word this one is asked.
+/// guard. `leads`: the scope within which it is named.
 pub async fn ask(
     call: Call,
     (hub, mut leads): (String, LeadScope),
     request: HubRequest,
     now: Time,
-) -> Result<(), Failed> {
+) -> Result<(), FetchError> {
     let mut url = read_url(&hub).map_err(|refusal| FetchError::Refused { hop: 0, refusal })?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
@@ -97,28 +73,23 @@ pub async fn ask(
             (200..=299, _) => return Ok(()),
             // A secret that was sent under encryption is not sent on without it.
             (307 | 308, Some(next)) if url.scheme() == "http" || next.scheme() == "https" => {
-                leads = leads.by_answer(url.as_str());
+                leads = called.leads;
                 url = next;
             }
-            (status, location) => {
-                let called = Called { status, location, ..called };
-                let pause = PauseRequest::from_status(status, called.retry_after, url.as_str());
-                return Err(Failed {
-                    why: describe_answer(&called),
-                    wait: called.retry_after,
-                    pause,
-                });
+            (code, _) => {
+                let (retry_after, redirected_to) = (called.retry_after, Some(url.into()));
+                let says = Some((FetchBlame::Upstream, describe_answer(code, &called.body)));
+                return Err(FetchError::Status { code, retry_after, redirected_to, says });
             }
         }
     }
     let why = format!("it sent on to another hub more than {MAX_HUB_REDIRECTS} times");
-    Err(Failed::new(why))
+    Err(FetchError::Unusable { blame: FetchBlame::Upstream, why })
 }
 
 /// What a hub answered, in words: its status, and the first line of a plain body.
-fn describe_answer(called: &Called) -> String {
-    let status = called.status;
-    let text = String::from_utf8_lossy(&called.body);
+fn describe_answer(status: u16, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let plain = !line.starts_with(['<', '{']) && !line.contains(char::is_control);
     match line {
@@ -136,19 +107,20 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
     use tidegate_core::websub::{Discovery, subscriber};
+    use tidegate_net::fetch::Called;
 
     const NOW: Time = Time::from_unix(1_795_191_605);
 
     fn answer(status: u16, body: &'static str, location: Option<&str>) -> Called {
         let location = location.map(|to| Url::parse(to).unwrap());
         let body = Bytes::from_static(body.as_bytes());
-        Called { status, body, whole: true, retry_after: None, location }
+        Called { status, body, whole: true, location, ..Called::default() }
     }
 
     /// What a hub says that answers each address so, and which were asked.
     async fn asked(
         script: impl Fn(&str) -> Called + Send + Sync + 'static,
-    ) -> (Result<(), Failed>, Vec<String>) {
+    ) -> (Result<(), FetchError>, Vec<String>) {
         let calls = Arc::new(Mutex::new(Vec::new()));
         let (seen, script) = (Arc::clone(&calls), Arc::new(script));
         let call = Call::new(tower::service_fn(move |request: CallRequest| {
@@ -181,7 +153,7 @@ mod tests {
             (307, "no address", "it answered 307: no address"),
         ] {
             let failed = asked(move |_| answer(status, body, None)).await.0.unwrap_err();
-            assert_eq!(failed.why, why);
+            assert_eq!(failed.to_string(), why);
         }
     }
 
@@ -196,7 +168,7 @@ mod tests {
         let (result, calls) = asked(|_| answer(308, "", Some("http://other.example/b"))).await;
         assert_eq!((result.is_err(), calls.len()), (true, 1));
         let (result, calls) = asked(|url| answer(307, "", Some(url))).await;
-        assert!(result.unwrap_err().why.contains("more than 3 times"));
+        assert!(result.unwrap_err().to_string().contains("more than 3 times"));
         assert_eq!(calls.len(), MAX_HUB_REDIRECTS + 1);
     }
 

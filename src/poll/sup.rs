@@ -5,12 +5,10 @@
 //! host's line.
 
 use super::politeness::HostRank;
-use super::polling::{BROKE_OFF, PollContext, TaskAside};
+use super::polling::{BROKE_OFF, PollContext, TaskAside, catch_panic};
 use super::schedule::FLOOR;
-use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FAIR_TIME, FeedName, PushTrust, PushedPoll, SupId, Time, ToldChange};
@@ -19,37 +17,22 @@ use tidegate_core::sup::{
     Follower, FollowerStatus, ReadError, SupAnnouncement, SupDocument, UpdateMember, read_of,
 };
 use tidegate_net::fetch::{
-    Fetch, FetchAnswer, FetchError, FetchLimits, FetchRequest, LeadScope, Retry, Validators,
+    Fetch, FetchAnswer, FetchBlame, FetchError, FetchLimits, FetchRequest, LeadScope, Retry,
+    Validators,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
-
-/// Why a SUP document could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum SupError {
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// Reading it failed in a way that it must not.
-    #[error("reading the SUP document failed: {0}")]
-    Defect(String),
-}
 
 /// How long reading may take, with all documents that are asked for in it.
 const READ_TIME: Duration = FetchLimits::STANDARD.total;
 
 /// Reads the documents of one publisher, one after the other.
 pub struct SupReader {
-    /// The address that is asked for first.
-    pub address: String,
-    /// On whose word that is asked for, and on whose what its documents name.
+    /// Asks for the first document, unless that is the same as before.
+    request: FetchRequest,
+    /// Which addresses its documents may name.
     leads: LeadScope,
-    named: LeadScope,
-    /// What its last answer was validated by, and its fingerprint.
-    validators: Validators,
-    wire: Option<u128>,
     /// The ids whose updates matter; `None`: all.
     only: Option<Arc<BTreeSet<SupId>>>,
     follower: Follower,
@@ -64,7 +47,7 @@ pub struct SupNews {
     /// what follows the gap is.
     pub missed: Option<(Time, Time)>,
     /// Why, where a document of a longer period could not be read.
-    pub unread: Option<SupError>,
+    pub unread: Option<FetchError>,
     /// The period of the first document, in seconds.
     pub period: u32,
     /// Where documents of other periods are.
@@ -72,14 +55,12 @@ pub struct SupNews {
 }
 
 impl SupReader {
-    /// Knows nothing yet.
+    /// Knows nothing yet. `leads`: the scope within which the address is named.
     pub fn new(address: &str, leads: LeadScope) -> Self {
+        let request = FetchRequest::whole(address.to_owned(), Time::MIN);
         Self {
-            address: address.to_owned(),
-            named: leads.clone().by_answer(address),
-            leads,
-            validators: Validators::default(),
-            wire: None,
+            request: FetchRequest { leads, soon: true, ..request },
+            leads: LeadScope::Public,
             only: None,
             follower: Follower::default(),
         }
@@ -96,18 +77,16 @@ impl SupReader {
 
     /// Has the next document be asked for whole.
     fn forget_answer(&mut self) {
-        (self.validators, self.wire) = (Validators::default(), None);
+        (self.request.validators, self.request.known_wire) = (Validators::default(), None);
     }
 
     /// Asks for the document, and for those of longer periods where it does not reach back to the last one that was
     /// read. `None`: it is the same as before.
-    pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
+    pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
-        let broke_off = |_| Err(SupError::Defect(BROKE_OFF.to_owned()));
-        let read = AssertUnwindSafe(self.read_all(fetch, now)).catch_unwind();
-        let read = timeout(READ_TIME, read.map(|read| read.unwrap_or_else(broke_off))).await;
-        let read = read.unwrap_or_else(|_| Err(late.into()));
+        let read = catch_panic(self.read_all(fetch, now), || Err(defect(BROKE_OFF)));
+        let read = timeout(READ_TIME, read).await.unwrap_or(Err(late));
         if read.is_err() {
             // Half of what was to be read is nothing: the same is asked for again.
             self.follower = before;
@@ -116,31 +95,10 @@ impl SupReader {
         read
     }
 
-    /// Chooses the document to ask for from now on, and answers its period: the shortest one that is not shorter than
-    /// feeds are polled, or else the longest there is. `None`: as before.
-    fn choose_period(&mut self, news: &SupNews, least: Duration) -> Option<Duration> {
-        let wanted = u32::try_from(least.as_secs()).unwrap_or(u32::MAX);
-        let available = &news.available;
-        let better = available.range(wanted..).next().or(available.last_key_value());
-        let mut period = news.period;
-        if let Some((other, address)) = better.filter(|(other, _)| **other != period) {
-            (self.address, self.leads) = (address.clone(), self.named.clone());
-            self.forget_answer();
-            period = *other;
-        }
-        (period > 0).then(|| Duration::from_secs(u64::from(period)).max(FLOOR))
-    }
-
-    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, SupError> {
-        let request = FetchRequest {
-            validators: self.validators.clone(),
-            known_wire: self.wire,
-            leads: self.leads.clone(),
-            ..FetchRequest::whole(self.address.clone(), now)
-        };
-        let Some(first) = self.ask(fetch, request).await? else { return Ok(None) };
-        let (mut document, validators, wire) = first;
-        (self.validators, self.wire) = (validators, Some(wire));
+    async fn read_all(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
+        let request = FetchRequest { now, ..self.request.clone() };
+        let Some((mut document, first)) = self.ask(fetch, request).await? else { return Ok(None) };
+        (self.request.validators, self.request.known_wire, self.leads) = first;
         let SupDocument { period, ref available, .. } = document;
         let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
@@ -149,15 +107,15 @@ impl SupReader {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
             news.updates.extend(found.updates.into_iter().map(|update| (update, updated)));
-            let address = match found.standing {
+            let url = match found.standing {
                 FollowerStatus::Complete => return Ok(Some(news)),
                 FollowerStatus::Missed { .. } => break,
                 FollowerStatus::Ask { address, .. } => address,
             };
-            let leads = self.named.clone();
-            let request = FetchRequest { leads, ..FetchRequest::whole(address, now) };
+            let (leads, soon) = (self.leads.clone(), true);
+            let request = FetchRequest { leads, soon, ..FetchRequest::whole(url, now) };
             match self.ask(fetch, request).await {
-                Ok(Some((longer, ..))) => document = longer,
+                Ok(Some((longer, _))) => document = longer,
                 Ok(None) => break,
                 Err(error) => {
                     news.unread = Some(error);
@@ -171,19 +129,43 @@ impl SupReader {
         Ok(Some(news))
     }
 
+    /// A document, and how to ask whether it is the same and what it may lead to.
     async fn ask(
         &self,
         fetch: &Fetch,
         request: FetchRequest,
-    ) -> Result<Option<(SupDocument, Validators, u128)>, SupError> {
-        let fetched = fetch.clone().oneshot(FetchRequest { soon: true, ..request }).await?;
+    ) -> Result<Option<(SupDocument, (Validators, Option<u128>, LeadScope))>, FetchError> {
+        let fetched = fetch.clone().oneshot(request).await?;
         let FetchAnswer::Document(document) = fetched.answer else { return Ok(None) };
         let (bytes, only) = (document.bytes, self.only.clone());
         // One of a million feeds takes a while.
         let read = tokio::task::spawn_blocking(move || read_of(&bytes, only.as_deref())).await;
-        let read = read.map_err(|error| SupError::Defect(error.to_string()))??;
-        Ok(Some((read, fetched.validators, document.prints.wire)))
+        let read = read.map_err(|error| defect(&error.to_string()))?;
+        let unreadable = |error: ReadError| FetchError::Unusable {
+            blame: FetchBlame::Upstream,
+            why: error.to_string(),
+        };
+        let wire = Some(document.prints.wire);
+        Ok(Some((read.map_err(unreadable)?, (fetched.validators, wire, fetched.leads))))
     }
+
+    /// Chooses the document to ask for from now on, and answers its period: the shortest one that is not shorter than
+    /// feeds are polled, or else the longest there is. `None`: as before.
+    fn choose_period(&mut self, news: &SupNews, least: Duration) -> Option<Duration> {
+        let wanted = u32::try_from(least.as_secs()).unwrap_or(u32::MAX);
+        let better = news.available.range(wanted..).next().or(news.available.last_key_value());
+        let mut period = news.period;
+        if let Some((other, address)) = better.filter(|(other, _)| **other != period) {
+            (self.request.url, self.request.leads) = (address.clone(), self.leads.clone());
+            self.forget_answer();
+            period = *other;
+        }
+        (period > 0).then(|| Duration::from_secs(u64::from(period)).max(FLOOR))
+    }
+}
+
+fn defect(why: &str) -> FetchError {
+    FetchError::Client { what: "read its SUP documents", why: why.to_owned() }
 }
 
 /// The most SUP documents that are followed; feeds of further ones are polled each for itself.
@@ -233,8 +215,8 @@ pub async fn follow(
         context.until_open().await;
         // So many at once, so that polls keep their places.
         let Ok(reading) = context.documents.acquire().await else { return };
-        let slot =
-            timeout(HOST_WAIT, context.hosts.slot(&reader.address, HostRank::Announcement)).await;
+        let slot = context.hosts.slot(&reader.request.url, HostRank::Announcement);
+        let slot = timeout(HOST_WAIT, slot).await;
         let slot = match slot.unwrap_or(Err(Duration::ZERO)) {
             Ok(slot) => slot,
             Err(left) => {
@@ -248,9 +230,7 @@ pub async fn follow(
         let read = reader.read(&context.fetch(), context.clock.now()).await;
         drop((slot, reading));
         let unread = read.as_ref().map_or_else(Some, |news| news.as_ref()?.unread.as_ref());
-        if let Some(SupError::Fetch(error)) = unread
-            && let Some(pause) = error.pause(&reader.address)
-        {
+        if let Some(pause) = unread.and_then(|error| error.pause(&reader.request.url)) {
             context.hosts.pause(&pause);
         }
         // A document that takes long to read rests for four times as long.
@@ -273,8 +253,8 @@ pub struct FollowedDocuments {
 }
 
 impl FollowedDocuments {
-    /// Takes in where an answer of the feed says that it is announced, and on whose word that is asked for; `None`:
-    /// nowhere. `follow` begins to ask for a document that is new.
+    /// Takes in where an answer of the feed says that it is announced, within which scope; `None`: nowhere. `follow`
+    /// begins to ask for a document that is new.
     pub fn attach(
         &mut self,
         feed: &FeedName,
@@ -358,7 +338,7 @@ impl SupSource {
     fn take_in(
         &mut self,
         reader: &mut SupReader,
-        read: Result<Option<SupNews>, SupError>,
+        read: Result<Option<SupNews>, FetchError>,
         least: Duration,
         (now, time): (Instant, Time),
     ) -> (Vec<AnnouncedFeed>, Duration) {
@@ -398,11 +378,8 @@ impl SupSource {
 
     /// Takes in that the document was not read. A publisher that is busy, or says when to come back, is not tried
     /// quickly; nothing is left to its document then.
-    fn take_failure(&mut self, error: &SupError) -> (Vec<AnnouncedFeed>, Duration) {
-        let asked = match error {
-            SupError::Fetch(error) => error.retry(),
-            SupError::Read(_) | SupError::Defect(_) => Retry::Backoff,
-        };
+    fn take_failure(&mut self, error: &FetchError) -> (Vec<AnnouncedFeed>, Duration) {
+        let asked = error.retry();
         let least = if asked == Retry::Backoff { 0 } else { FAILURES_BORNE };
         self.failures = self.failures.saturating_add(1).max(least);
         let is_blind = self.failures >= FAILURES_BORNE;

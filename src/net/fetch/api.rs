@@ -73,7 +73,7 @@ impl ApiClient {
         let sent = CallBody { headers, body: body.unwrap_or_default() };
         let request = CallRequest::get(url.clone(), LeadScope::default(), Time::MIN);
         let request = CallRequest { method, sent, ..request };
-        let response = self.core.send_once(request, &url).await?;
+        let (response, _) = self.core.send_once(request, &url).await?;
         let status = response.status().as_u16();
         Ok(ApiAnswer { status, response, limits: self.core.limits })
     }

@@ -36,7 +36,7 @@ pub struct CallRequest {
     pub answer: usize,
     /// The way there, where it is not the gateway's.
     pub route: Option<ProxyRoute>,
-    /// On whose word it is asked for.
+    /// Which addresses may be named there.
     pub leads: LeadScope,
     /// The time of the request.
     pub now: Time,
@@ -78,6 +78,8 @@ pub struct Called {
     pub retry_after: Option<Duration>,
     /// Where a redirect leads, made absolute.
     pub location: Option<Url>,
+    /// Which addresses it may lead to.
+    pub leads: LeadScope,
 }
 
 impl fmt::Debug for CallRequest {
@@ -94,7 +96,7 @@ impl Core {
     pub(super) async fn call(self: Arc<Self>, request: CallRequest) -> Result<Called, FetchError> {
         let (answer, now, url) =
             (request.answer, request.now, without_credentials(request.url.clone()));
-        let mut response = self.send_once(request, &url).await?;
+        let (mut response, leads) = self.send_once(request, &url).await?;
         let status = response.status().as_u16();
         let retry_after = freshness::retry_after(response.headers(), now);
         let led = response.headers().get(LOCATION);
@@ -105,25 +107,24 @@ impl Core {
             let read = read_some(&mut response, answer, &mut body).await;
             whole = read.map_err(|error| broken(error, &self.limits))?;
         }
-        Ok(Called { status, body: body.freeze(), whole, retry_after, location })
+        Ok(Called { status, body: body.freeze(), whole, retry_after, location, leads })
     }
 
-    /// Sends a request to this address on somebody's word.
+    /// Sends a request to this address. Answers where its answer may lead, too.
     pub(super) async fn send_once(
         &self,
         request: CallRequest,
         url: &Url,
-    ) -> Result<Response, FetchError> {
+    ) -> Result<(Response, LeadScope), FetchError> {
         let CallRequest { method, sent, route, leads, .. } = request;
         let CallBody { mut headers, body } = sent;
         // An answer of a few bytes is not worth a coding, and a challenge is compared as it comes.
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         self.say_name(url, &mut headers);
-        let mut leads = self.way_to(&leads, url.as_str()).await?;
-        self.lead(&mut leads, url).await;
+        let lead = self.lead(leads, None, url).await;
         let (route, versions) = (route.as_ref(), HttpVersions::of_request(&headers));
-        let way = RequestWay { route, versions, is_public: leads.is_confined() };
+        let way = RequestWay { route, versions, is_public: !lead.is_within };
         let sending = async {
             let by = self.client_for(url, 0, true, way).await?;
             let mut request = by.client.request(method, url.clone()).headers(headers);
@@ -133,7 +134,8 @@ impl Core {
             let sent = request.send().await;
             sent.map_err(|error| by.unreached(error, url, 0, &self.limits))
         };
-        sending.await.map_err(|error| leads.explained(error))
+        let response = sending.await.map_err(|error| lead.explain(error))?;
+        Ok((response, lead.into_scope()))
     }
 }
 
@@ -158,17 +160,23 @@ mod tests {
         CallRequest::get(url, LeadScope::default(), Time::from_unix(0))
     }
 
+    async fn ask_once(
+        request: CallRequest,
+        allow_private: AllowPrivate,
+    ) -> Result<Called, FetchError> {
+        let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
+        let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
+        services(settings).unwrap().call.oneshot(request).await
+    }
+
     async fn call(
         url: &str,
         send: Option<CallBody>,
         allow_private: AllowPrivate,
     ) -> Result<Called, FetchError> {
-        let limits = FetchLimits { call: Duration::from_secs(2), ..FetchLimits::STANDARD };
-        let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         let method = if send.is_some() { Method::POST } else { Method::GET };
         let (sent, request) = (send.unwrap_or_default(), get(url));
-        let request = CallRequest { method, sent, answer: 8, ..request };
-        services(settings).unwrap().call.oneshot(request).await
+        ask_once(CallRequest { method, sent, answer: 8, ..request }, allow_private).await
     }
 
     #[tokio::test]
@@ -181,9 +189,9 @@ mod tests {
         let url = publisher.url("/a?b=c&d");
         let called = call(&url, None, AllowPrivate::All).await.unwrap();
         let body = Bytes::from_static(b"12345678");
-        let retry_after = Some(Duration::from_secs(7));
-        let location = None;
-        assert_eq!(called, Called { status: 503, body, whole: true, retry_after, location });
+        let (retry_after, leads) = (Some(Duration::from_secs(7)), called.leads.clone());
+        let busy = Called { status: 503, body, whole: true, retry_after, leads, location: None };
+        assert_eq!(called, busy);
         let long = call(&publisher.url("/long"), None, AllowPrivate::All).await.unwrap();
         assert_eq!((long.body.len(), long.whole), (8, false));
         let head = publisher.heads().remove(0);
@@ -220,12 +228,10 @@ mod tests {
     }
 
     async fn ask(url: &str, get: bool, allow_private: AllowPrivate) -> Result<Called, FetchError> {
-        let limits = FetchLimits { page: Duration::from_secs(2), ..FetchLimits::STANDARD };
-        let settings = FetchSettings { allow_private, limits, ..FetchSettings::default() };
         let (url, now) = (Url::parse(url).unwrap(), Time::from_unix(0));
         let method = if get { Method::GET } else { Method::HEAD };
         let request = CallRequest { method, ..CallRequest::page(url, LeadScope::default(), now) };
-        services(settings).unwrap().ask.oneshot(request).await
+        ask_once(request, allow_private).await
     }
 
     #[tokio::test]
@@ -276,10 +282,7 @@ mod tests {
     #[tokio::test]
     async fn an_address_that_never_answers_has_its_time() {
         let publisher = Publisher::start(|_| Vec::new()).await;
-        let url = publisher.url("/a");
-        let called = call(&url, None, AllowPrivate::All).await.map(|_| ());
-        for failed in [called, ask(&url, false, AllowPrivate::All).await.map(|_| ())] {
-            assert!(matches!(failed, Err(FetchError::Timeout { .. })), "{failed:?}");
-        }
+        let failed = call(&publisher.url("/a"), None, AllowPrivate::All).await;
+        assert!(matches!(failed, Err(FetchError::Timeout { .. })), "{failed:?}");
     }
 }

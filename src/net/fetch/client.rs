@@ -11,6 +11,7 @@ use super::error::{ANSWERING, FetchBlame, FetchError};
 use super::guard::{AllowPrivate, Openness, read_url};
 use super::handover::Handover;
 use super::kept_hosts::KeptHosts;
+use super::lead::LeadScope;
 use super::message::{
     FetchAnswer, FetchRequest, Fetched, FetchedDocument, Validators, announced, hub_links,
     page_links,
@@ -48,14 +49,12 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let polled_with = own_headers(&settings);
     let core = Arc::new(Core::new(settings)?);
     let handover = core.handover.clone();
-    let (documents, pages, calls) = (Arc::clone(&core), Arc::clone(&core), Arc::clone(&core));
+    let (documents, calls) = (Arc::clone(&core), Arc::clone(&core));
     let fetch = move |request| Arc::clone(&documents).fetch(request);
-    let ask = move |request| Arc::clone(&pages).call(request);
     let call = move |request| Arc::clone(&calls).call(request);
     let pass = move |request| -> Passage { Box::pin(Arc::clone(&core).pass(request)) };
     Ok(Services {
         fetch: limited(fetch, limits.at_once, ("send the whole document", limits.total)),
-        ask: limited(ask, limits.pages_at_once, (ANSWERING, limits.page)),
         call: limited(call, limits.calls_at_once, (ANSWERING, limits.call)),
         passing: Passing { pass: Pass::new(pass), handover, polled_with },
     })
@@ -137,10 +136,6 @@ impl Core {
         let mut trail = RedirectChain::new(moved.as_ref().unwrap_or(&configured), moved.is_some());
         let identity = RequestIdentity::read(&configured, request.access.as_ref()).await?;
         let is_anybodys = !identity.is_known_to(&trail.url);
-        let mut leads = self.way_to(&request.leads, &request.url).await?;
-        if let Some(there) = self.behind_our_address(&leads.at) {
-            leads.at = there;
-        }
         // Everybody may lead to what everybody gets of our sites, and they to more of it.
         let ours = self.behind_our_address(&trail.url);
         let ours = ours.or_else(|| self.moved_within_site(&request.url, &trail.url));
@@ -149,7 +144,7 @@ impl Core {
         if let Some(there) = ours {
             trail.url = there;
         }
-        self.lead(&mut leads, &trail.url).await;
+        let mut lead = self.lead(request.leads.clone(), None, &trail.url).await;
         // An answer to a cookie is not for everybody.
         let cookies = (!request.for_everybody).then(Jar::default);
         let asked = IdentifiedRequest { request: &request, identity, cookies };
@@ -158,25 +153,27 @@ impl Core {
             let (mut head, body) = response.into_parts();
             head.headers = handed.headers;
             let response = Response::from(http::Response::from_parts(head, body));
-            let answer = self.answer(&asked, trail, response).await;
-            return answer.map(|answer| Fetched { is_handed: true, ..answer });
+            let answer = self.answer(&asked, trail, response).await?;
+            return Ok(Fetched { is_handed: true, leads: lead.into_scope(), ..answer });
         }
         // Ends by the limit on redirects in `follow`.
         loop {
-            let is_public = leads.is_confined() && !is_ours;
+            let is_public = !lead.is_within && !is_ours;
             let asking = self.ask(&asked, &trail, is_public);
-            let response = asking.await.map_err(|error| leads.explained(error))?;
+            let response = asking.await.map_err(|error| lead.explain(error))?;
             let code = response.status().as_u16();
             if !redirect::is_redirect(code) {
-                return self.answer(&asked, trail, response).await;
+                let answer = self.answer(&asked, trail, response).await?;
+                return Ok(Fetched { leads: lead.into_scope(), ..answer });
             }
             let led = response.headers().get(LOCATION);
             let within = self.within_site(led, &trail.url);
             is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
             trail.sets_cookies |= response.headers().contains_key(SET_COOKIE);
+            let from = trail.url.clone();
             trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
-            self.lead(&mut leads, &trail.url).await;
+            lead = self.lead(lead.into_scope(), Some(from), &trail.url).await;
         }
     }
 
@@ -259,6 +256,7 @@ impl Core {
             wire_bytes: 0,
             notes: trail.notes.clone(),
             is_handed: false,
+            leads: LeadScope::Public,
             rate_reset: freshness::rate_reset(&headers, request.now),
         };
         match status {
@@ -280,9 +278,17 @@ impl Core {
                     fetched.answer = FetchAnswer::Same;
                     return Ok(fetched);
                 }
-                let document = Box::pin(self.document((wire, print), &headers, delta)).await?;
+                let url = fetched.final_url.clone();
+                let document = Box::pin(self.document((wire, print), &headers, url, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
-                    return Err(challenged(service, status, None, asked.redirected(&trail)));
+                    let (code, redirected_to) = (status, asked.redirected(&trail));
+                    let says = Some(challenged(service, code));
+                    return Err(FetchError::Status {
+                        code,
+                        retry_after: None,
+                        redirected_to,
+                        says,
+                    });
                 }
                 fetched.answer = FetchAnswer::Document(document);
                 Ok(fetched)
@@ -295,16 +301,12 @@ impl Core {
                     true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
                     false => Bytes::new(),
                 };
-                if let Some(service) = challenge::recognize(code, &headers, &start) {
-                    return Err(challenged(service, code, retry_after, redirected_to));
-                }
-                Err(match unauthorized(code, &trail.url, identity, redirected_to.is_some()) {
-                    Some(why) => {
-                        let blame = FetchBlame::Operator;
-                        FetchError::Denied { code, retry_after, redirected_to, blame, why }
-                    }
-                    None => FetchError::Status { code, retry_after, redirected_to },
-                })
+                let service = challenge::recognize(code, &headers, &start);
+                let says = service.map(|service| challenged(service, code));
+                let unauthorized =
+                    || unauthorized(code, &trail.url, identity, redirected_to.is_some());
+                let says = says.or_else(unauthorized);
+                Err(FetchError::Status { code, retry_after, redirected_to, says })
             }
         }
     }
@@ -313,6 +315,7 @@ impl Core {
         &self,
         (wire, print): (Bytes, u128),
         headers: &HeaderMap,
+        url: String,
         delta: bool,
     ) -> Result<FetchedDocument, FetchError> {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -321,25 +324,21 @@ impl Core {
         Ok(FetchedDocument {
             bytes,
             content_type: content_type.map(str::to_owned),
+            url,
             prints: BodyPrints { wire: print, body },
             delta,
         })
     }
 }
 
-/// The challenge or the block of a service that protects the publisher.
-fn challenged(
-    service: &str,
-    code: u16,
-    retry_after: Option<Duration>,
-    redirected_to: Option<String>,
-) -> FetchError {
+/// The challenge or the block of a service that protects the publisher: who is to blame, and why.
+fn challenged(service: &str, code: u16) -> (FetchBlame, String) {
     let why = format!(
         "the publisher answered {code} with the challenge of {service}, which protects it from \
          programs; ask the publisher to let this gateway's address or User-Agent pass, or set a \
          cookie or a user_agent for the feed that {service} lets pass"
     );
-    FetchError::Denied { code, retry_after, redirected_to, blame: FetchBlame::Upstream, why }
+    (FetchBlame::Upstream, why)
 }
 
 /// What the operator can do about a refusal, where the feed has credentials: they go to their origin alone.
@@ -348,20 +347,21 @@ fn unauthorized(
     url: &Url,
     identity: &RequestIdentity,
     is_redirected: bool,
-) -> Option<String> {
-    match identity.withheld_from(url) {
-        Some(origin) if is_redirected && matches!(code, 401 | 403) => Some(format!(
+) -> Option<(FetchBlame, String)> {
+    let why = match identity.withheld_from(url) {
+        Some(origin) if is_redirected && matches!(code, 401 | 403) => format!(
             "a redirect of the publisher leads to {}, which answered {code}; the credentials of this \
              feed go to {origin} alone: if that host is to have them, make its address the url of the feed",
             url.host_str().unwrap_or_default()
-        )),
-        _ if code == 401 && identity.is_known_to(url) => Some(
+        ),
+        _ if code == 401 && identity.is_known_to(url) => {
             "the publisher answered 401 to the credentials of this feed: it does not take them; give the feed \
              those that hold now"
-                .to_owned(),
-        ),
-        _ => None,
-    }
+                .to_owned()
+        }
+        _ => return None,
+    };
+    Some((FetchBlame::Operator, why))
 }
 
 /// A request, and as whom it is made.

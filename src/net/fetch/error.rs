@@ -113,17 +113,13 @@ pub enum FetchError {
     #[error("who sent the request broke it off")]
     Unsent,
     /// A status that brings no document. `redirected_to`: the address that answered, where redirects led to
-    /// another one.
-    #[error("the publisher answered {code}{}{}", meaning(*code), led(redirected_to.as_deref()))]
-    Status { code: u16, retry_after: Option<Duration>, redirected_to: Option<String> },
-    /// The same of an answer that says more than its status does.
-    #[error("{why}")]
-    Denied {
+    /// another one. `says`: who is to blame and why, where the answer says more than its status does.
+    #[error("{}", describe_status(*code, redirected_to.as_deref(), says.as_ref()))]
+    Status {
         code: u16,
         retry_after: Option<Duration>,
         redirected_to: Option<String>,
-        blame: FetchBlame,
-        why: String,
+        says: Option<(FetchBlame, String)>,
     },
     /// 304 to a request without validators.
     #[error("the publisher answered 304 to a request without validators")]
@@ -161,7 +157,7 @@ impl FetchError {
     /// Who is to blame.
     pub const fn blame(&self) -> FetchBlame {
         match self {
-            Self::Denied { blame, .. } | Self::Unusable { blame, .. } => *blame,
+            Self::Status { says: Some((blame, _)), .. } | Self::Unusable { blame, .. } => *blame,
             Self::Refused { hop: 0, refusal } if !matches!(refusal, Refusal::Led(_)) => {
                 FetchBlame::Operator
             }
@@ -178,11 +174,8 @@ impl FetchError {
     /// When to ask again.
     pub const fn retry(&self) -> Retry {
         match self {
-            Self::Status { retry_after: Some(wait), .. }
-            | Self::Denied { retry_after: Some(wait), .. } => Retry::After(*wait),
-            Self::Status { code: 429 | 503, .. } | Self::Denied { code: 429 | 503, .. } => {
-                Retry::Busy
-            }
+            Self::Status { retry_after: Some(wait), .. } => Retry::After(*wait),
+            Self::Status { code: 429 | 503, .. } => Retry::Busy,
             Self::Status { code: 410, .. } | Self::Refused { .. } => Retry::Seldom,
             _ => Retry::Backoff,
         }
@@ -191,8 +184,7 @@ impl FetchError {
     /// Whether a host asks to be left alone; `asked`: the address that was asked for.
     pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
         match self {
-            Self::Status { code, retry_after, redirected_to }
-            | Self::Denied { code, retry_after, redirected_to, .. } => {
+            Self::Status { code, retry_after, redirected_to, .. } => {
                 let address = redirected_to.as_deref().unwrap_or(asked);
                 PauseRequest::from_status(*code, *retry_after, address)
             }
@@ -203,17 +195,24 @@ impl FetchError {
     /// The HTTP status that came instead of a document.
     pub const fn status(&self) -> Option<u16> {
         match self {
-            Self::Status { code, .. } | Self::Denied { code, .. } => Some(*code),
+            Self::Status { code, .. } => Some(*code),
             Self::Unasked304 => Some(304),
             _ => None,
         }
     }
 }
 
-/// Where redirects led, where they did.
-fn led(to: Option<&str>) -> String {
-    let shown = to.map(|to| ShownAddress::new(to, None).text().to_owned());
-    shown.map(|shown| format!("; its redirects led to {shown}")).unwrap_or_default()
+fn describe_status(
+    code: u16,
+    redirected_to: Option<&str>,
+    says: Option<&(FetchBlame, String)>,
+) -> String {
+    if let Some((_, why)) = says {
+        return why.clone();
+    }
+    let shown = redirected_to.map(|to| ShownAddress::new(to, None).text().to_owned());
+    let led = shown.map(|shown| format!("; its redirects led to {shown}")).unwrap_or_default();
+    format!("the publisher answered {code}{}{led}", meaning(code))
 }
 
 fn meaning(code: u16) -> &'static str {
@@ -351,55 +350,35 @@ mod tests {
 
     #[test]
     fn errors_are_one_sentence_with_blame_and_advice() {
-        let status =
-            |code, retry_after| FetchError::Status { code, retry_after, redirected_to: None };
+        let status = |code, retry_after| FetchError::Status {
+            code,
+            retry_after,
+            redirected_to: None,
+            says: None,
+        };
         let wait = Duration::from_secs(7);
         let refusal = Refusal::address("10.0.0.1", [10, 0, 0, 1].into());
         let refused = |hop| FetchError::Refused { hop, refusal: refusal.clone() };
-        use FetchBlame::{Network, Operator, Upstream};
-        for (error, text, blame, retry) in [
-            (
-                status(503, Some(wait)),
-                "the publisher answered 503: it has trouble of its own",
-                Upstream,
-                Retry::After(wait),
-            ),
-            (
-                status(429, None),
-                "the publisher answered 429: this gateway asks too often",
-                Upstream,
-                Retry::Busy,
-            ),
-            (
-                status(410, None),
-                "the publisher answered 410: the feed is gone for good",
-                Upstream,
-                Retry::Seldom,
-            ),
-            (
-                status(401, None),
-                "the publisher answered 401: it wants credentials",
-                Upstream,
-                Retry::Backoff,
-            ),
-            (
-                FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) },
-                "the publisher did not answer within 60 s, which is the limit",
-                Network,
-                Retry::Backoff,
-            ),
-            (refused(0), "10.0.0.1 has a private address; ", Operator, Retry::Seldom),
-            (
-                refused(2),
-                "a redirect was not followed: 10.0.0.1 has a private address; ",
-                Upstream,
-                Retry::Seldom,
-            ),
-        ] {
+        let check = |error: FetchError, text: &str, blame, retry| {
             assert!(error.to_string().starts_with(text), "{error}");
-            assert_eq!(error.blame(), blame, "{text}");
-            assert_eq!(error.retry(), retry, "{text}");
+            assert_eq!((error.blame(), error.retry()), (blame, retry), "{text}");
+        };
+        for (code, retry_after, why, retry) in [
+            (503, Some(wait), "it has trouble of its own", Retry::After(wait)),
+            (429, None, "this gateway asks too often", Retry::Busy),
+            (410, None, "the feed is gone for good", Retry::Seldom),
+            (401, None, "it wants credentials", Retry::Backoff),
+        ] {
+            let text = format!("the publisher answered {code}: {why}");
+            check(status(code, retry_after), &text, FetchBlame::Upstream, retry);
         }
+        let late = FetchError::Timeout { what: "answer", limit: Duration::from_secs(60) };
+        let text = "the publisher did not answer within 60 s, which is the limit";
+        check(late, text, FetchBlame::Network, Retry::Backoff);
+        let text = "10.0.0.1 has a private address; ";
+        check(refused(0), text, FetchBlame::Operator, Retry::Seldom);
+        let text = format!("a redirect was not followed: {text}");
+        check(refused(2), &text, FetchBlame::Upstream, Retry::Seldom);
     }
 
     #[test]
@@ -407,7 +386,7 @@ mod tests {
         let wait = Duration::from_secs(7);
         let of = |code, retry_after, to: Option<&str>| {
             let redirected_to = to.map(str::to_owned);
-            let error = FetchError::Status { code, retry_after, redirected_to };
+            let error = FetchError::Status { code, retry_after, redirected_to, says: None };
             error.pause("https://a.example/feed").map(|pause| (pause.address, pause.wait))
         };
         let asked = |address: &str| Some((address.to_owned(), wait));

@@ -9,66 +9,123 @@ use crate::origin::spelled_below;
 use tidegate_core::model::FeedRecord;
 use url::Url;
 
-/// On whose word an address is asked for. By default it is that of who asks.
+/// Which addresses that are not public may be asked for, of those that `polling.allow_private` admits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LeadScope {
-    /// The addresses that led to this one, each of which was named by the one before, or which it is itself.
-    pub(super) named_by: Vec<String>,
-    /// The site that the operator admits, where a request made the feed that leads there.
-    pub site: Option<String>,
+pub enum LeadScope {
+    /// All of them: whoever asks names the address himself.
+    #[default]
+    Allowed,
+    /// Those to which each of these addresses may lead: to its own host and port, and elsewhere if its host is the
+    /// operator's own.
+    Places(Vec<Url>),
+    /// Those of the site that the operator admits, whose feed a request made.
+    Site(Url),
+    /// None.
+    Public,
 }
 
 impl LeadScope {
     /// Of a feed's own address, and of what its documents and answers name. Messages tell of an address that the operator
     /// keeps secret no more than its origin.
     pub fn of_feed(feed: &FeedRecord) -> Self {
-        let site = feed.on_demand.as_ref().map(|made| made.site.clone());
-        let hides = site.is_none() && feed.options.secret == Some(true);
-        let origin = read_url(&feed.url).ok().filter(|_| hides);
-        let origin = origin.map(|url| url.origin().ascii_serialization());
-        Self { named_by: vec![origin.unwrap_or_else(|| feed.url.clone())], site }
+        if let Some(made) = &feed.on_demand {
+            return read_url(&made.site).map_or(Self::Public, Self::Site);
+        }
+        let Ok(mut url) = read_named(&feed.url) else { return Self::Public };
+        if feed.options.secret == Some(true) {
+            url.set_path("");
+            url.set_query(None);
+        }
+        Self::Places(vec![url])
+    }
+
+    /// The same of a feed that a list added.
+    pub fn added_by(self, list: &FeedRecord) -> Self {
+        match (Self::of_feed(list), self) {
+            (Self::Places(list), Self::Places(feed)) => Self::Places([list, feed].concat()),
+            _ => Self::Public,
+        }
     }
 
     /// Whether an answer may lead to an address, as far as the addresses themselves tell. What is asked for in the end
     /// passes the guard all the same.
     pub fn admits(&self, to: &Url, allow: &AllowPrivate) -> bool {
-        let is_led =
-            |trail: LeadTrail| trail.stays(to) || trail.may_leave() && allow.is_own_host(&trail.at);
-        let last = self.named_by.last().cloned().into_iter().collect();
-        let by = Self { named_by: last, ..self.clone() };
-        !allow.is_own_host(to) || LeadTrail::begin(&by, to.as_str()).is_ok_and(is_led)
+        !allow.is_own_host(to) || self.contains(to, |place| allow.is_own_host(place))
     }
 
-    /// Of what the answer of an address names that is asked for on this word.
-    pub fn by_answer(mut self, address: &str) -> Self {
-        self.named_by.push(address.to_owned());
-        self
+    /// Whether an address may be private. `is_own`: whether an address is at a host of the operator's own.
+    pub(super) fn contains(&self, to: &Url, is_own: impl Fn(&Url) -> bool) -> bool {
+        match self {
+            Self::Allowed => true,
+            Self::Places(places) => places.iter().all(|at| is_same_place(at, to) || is_own(at)),
+            Self::Site(site) => spelled_below(to.clone(), site).is_some(),
+            Self::Public => false,
+        }
     }
 
-    /// The same of a feed that a list added.
-    pub fn added_by(self, list: &FeedRecord) -> Self {
-        let named_by = [Self::of_feed(list).named_by, self.named_by].concat();
-        Self { named_by, site: self.site }
-    }
-}
-
-/// What can be done where a feed leads to an address that is not public, and may not.
-fn advice(site: Option<&Url>) -> String {
-    match site.map(shown) {
-        Some(site) => format!(
-            "a feed that a request made leads to its site, {site}, and to public addresses alone; if \
-             that is meant, put a feed with this address into the configuration"
-        ),
-        None => {
-            "what is published at a public address leads to public addresses alone; if that is \
-             meant, give the feed an address at a host that polling.allow_private lists"
-                .to_owned()
+    /// Who names an address.
+    pub(super) fn named_by(&self, to: &Url) -> Option<&Url> {
+        match self {
+            Self::Places(places) => places.iter().rev().find(|place| *place != to),
+            Self::Site(site) => Some(site),
+            Self::Allowed | Self::Public => None,
         }
     }
 }
 
-/// An address on the way, as it is asked for.
-pub(super) fn read_named(address: &str) -> Result<Url, Refusal> {
+/// An address that is about to be asked for.
+pub(super) struct LedRequest {
+    /// Within which it is named.
+    pub(super) scope: LeadScope,
+    /// Who leads there.
+    pub(super) from: Option<Url>,
+    pub(super) to: Url,
+    /// Whether it may be private.
+    pub(super) is_within: bool,
+    /// Why nobody can tell that now.
+    pub(super) unknown: Option<FetchError>,
+}
+
+impl LedRequest {
+    /// Which addresses its answer may lead to.
+    pub(super) fn into_scope(self) -> LeadScope {
+        match self.scope {
+            LeadScope::Site(site) if self.is_within => LeadScope::Site(site),
+            _ if self.is_within => LeadScope::Places(vec![self.to]),
+            _ => LeadScope::Public,
+        }
+    }
+
+    /// A refusal of the address, with who led there and what can be done.
+    pub(super) fn explain(&self, error: FetchError) -> FetchError {
+        let FetchError::Refused { hop, refusal: Refusal::Address { what, .. } } = &error else {
+            return error;
+        };
+        let from = match (&self.unknown, &self.from) {
+            _ if self.is_within => return error,
+            (Some(unknown), _) => return unknown.clone(),
+            (None, None) => return error,
+            (None, Some(from)) => shown(from),
+        };
+        let advice = match &self.scope {
+            LeadScope::Site(site) => format!(
+                "a feed that a request made leads to its site, {}, and to public addresses alone; if \
+                 that is meant, put a feed with this address into the configuration",
+                shown(site)
+            ),
+            _ => {
+                "what is published at a public address leads to public addresses alone; if that is \
+                  meant, give the feed an address at a host that polling.allow_private lists"
+                    .to_owned()
+            }
+        };
+        let why = format!("{from} leads to {}, which has {what}; {advice}", shown(&self.to));
+        FetchError::Refused { hop: *hop, refusal: Refusal::Led(why) }
+    }
+}
+
+/// An address that somebody names, as it is asked for.
+fn read_named(address: &str) -> Result<Url, Refusal> {
     read_url(address).map(without_credentials)
 }
 
@@ -77,81 +134,6 @@ pub(super) fn without_credentials(mut url: Url) -> Url {
     strip_credentials(&mut url);
     url.set_fragment(None);
     url
-}
-
-/// The way from the address that may be private to where answers lead.
-pub(super) struct LeadTrail {
-    /// Where it is.
-    pub(super) at: Url,
-    from: Option<Url>,
-    /// Whether a request made the feed.
-    is_on_demand: bool,
-    site: Option<Url>,
-    is_confined: bool,
-    /// Why nobody can tell now whether where it is may be private.
-    unknown: Option<FetchError>,
-}
-
-impl LeadTrail {
-    /// Begins where somebody named an address who may.
-    pub(super) fn begin(scope: &LeadScope, asked: &str) -> Result<Self, Refusal> {
-        let at = read_named(scope.named_by.first().map_or(asked, String::as_str))?;
-        let site = scope.site.as_deref().and_then(|site| read_url(site).ok());
-        let is_on_demand = scope.site.is_some();
-        Ok(Self { at, from: None, is_on_demand, site, is_confined: false, unknown: None })
-    }
-
-    /// Whether it is at public addresses alone from now on.
-    pub(super) const fn is_confined(&self) -> bool {
-        self.is_confined
-    }
-
-    /// Whether the next address needs no more leave than this one: it is at the same host and port, or at the same
-    /// site where a request made the feed.
-    pub(super) fn stays(&self, to: &Url) -> bool {
-        if self.is_on_demand {
-            let is_at = |site: &Url, url: &Url| spelled_below(url.clone(), site).is_some();
-            let is_within = |url: &Url| self.site.as_ref().is_some_and(|site| is_at(site, url));
-            return self.at == *to || is_within(&self.at) && is_within(to);
-        }
-        is_same_place(&self.at, to)
-    }
-
-    /// Whether a private host may lead to another one.
-    pub(super) const fn may_leave(&self) -> bool {
-        !self.is_confined && !self.is_on_demand
-    }
-
-    /// Goes on; `is_free`: to an address that may be private.
-    pub(super) fn go(&mut self, to: &Url, is_free: bool) {
-        self.is_confined |= !is_free;
-        if self.at != *to {
-            self.from = Some(std::mem::replace(&mut self.at, to.clone()));
-            self.unknown = None;
-        }
-    }
-
-    /// Goes on to public addresses alone, since nobody can tell now whether it may be to others.
-    pub(super) fn go_unknown(&mut self, to: &Url, why: FetchError) {
-        self.go(to, false);
-        self.unknown = Some(why);
-    }
-
-    /// A refusal of where it is, with who led there.
-    pub(super) fn explained(&self, error: FetchError) -> FetchError {
-        let FetchError::Refused { hop, refusal: Refusal::Address { what, .. } } = &error else {
-            return error;
-        };
-        match (&self.unknown, &self.from) {
-            (Some(why), _) => why.clone(),
-            (None, Some(from)) if self.is_confined => {
-                let (from, to, advice) = (shown(from), shown(&self.at), advice(self.site.as_ref()));
-                let why = format!("{from} leads to {to}, which has {what}; {advice}");
-                FetchError::Refused { hop: *hop, refusal: Refusal::Led(why) }
-            }
-            _ => error,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub struct FetchRequest {
     pub for_everybody: bool,
     /// Whether messages name no address that answers it, but its host.
     pub is_secret: bool,
-    /// On whose word the address is asked for.
+    /// Within which scope the address is named.
     pub leads: LeadScope,
     /// The time of the request.
     pub now: Time,
@@ -126,6 +126,8 @@ pub struct FetchedDocument {
     pub bytes: Bytes,
     /// `Content-Type`, as sent.
     pub content_type: Option<String>,
+    /// The address that answered, without credentials.
+    pub url: String,
     /// Its fingerprints.
     pub prints: BodyPrints,
     /// Whether it is a part on purpose (status 226, RFC 3229).
@@ -162,6 +164,8 @@ pub struct Fetched {
     /// Whether the site gave it to a reader ([`Handover`](super::Handover)): it says nothing of how the gateway's own
     /// requests fare.
     pub is_handed: bool,
+    /// Which addresses its document and headers may lead to.
+    pub leads: LeadScope,
     /// How long the host that answered takes no more requests, where it says so.
     pub rate_reset: Option<Duration>,
     /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).

@@ -39,13 +39,9 @@ impl RedirectChain {
                 "the publisher sent more than {MAX_REDIRECTS} redirects, which is the limit{cookie}"
             )));
         }
-        let unusable = FetchError::Denied {
-            code,
-            retry_after: None,
-            redirected_to: None,
-            blame: FetchBlame::Upstream,
-            why: format!("the publisher sent a redirect ({code}) without a usable location"),
-        };
+        let why = format!("the publisher sent a redirect ({code}) without a usable location");
+        let says = Some((FetchBlame::Upstream, why));
+        let unusable = FetchError::Status { code, retry_after: None, redirected_to: None, says };
         let Some(text) = location.and_then(|value| std::str::from_utf8(value).ok()) else {
             return Err(unusable);
         };

@@ -51,7 +51,7 @@ pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) ->
         Duty::Deny => CallOutcome::Answered(deny(shared, task).await, None),
         Duty::Deliver => match prepare(shared, topics, task).await {
             Ok((delivery, tick)) => {
-                shared.hosts.note_delivery(&task.subscription.callback, delivery.body.len());
+                shared.hosts.note_delivery(&task.host, delivery.body.len());
                 CallOutcome::Answered(deliver(shared, task, delivery).await, tick)
             }
             Err(outcome) => outcome,
@@ -223,6 +223,7 @@ fn describe_error(error: &FetchError, manner: Manner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domains::host_name;
     use crate::host_queue::HostQueue;
     use crate::hub::{Calling, Hub, HubConfig, HubDocument, HubSettings};
     use crate::testing::owners::gateway;
@@ -264,7 +265,7 @@ mod tests {
         let (feed, topic) = (FeedName::new("news").unwrap(), "https://gate.example/feeds/news");
         let callback = Url::parse("https://reader.example/").unwrap();
         let subscription = Subscription::new(Manner::WebSub, feed, topic.to_owned(), callback);
-        Task { subscription, duty: Duty::Deliver }
+        Task { subscription, host: "reader.example".into(), duty: Duty::Deliver }
     }
 
     fn gone() -> CallOutcome {
@@ -297,11 +298,10 @@ mod tests {
             ("https://large.example/", DOCUMENT_LIMIT, 400 + 30_000),
             ("http://127.0.0.1:81/", DOCUMENT_LIMIT, 0),
         ] {
-            let callback = Url::parse(callback).unwrap();
-            task.subscription.callback = callback.clone();
-            hub.0.hosts.note_call(&callback);
+            task.host = host_name(&Url::parse(callback).unwrap()).into();
+            hub.0.hosts.note_call(&task.host);
             perform(&hub.0, &made(move || bytes), &task).await;
-            let left = hub.0.hosts.call_at(&callback) - tokio::time::Instant::now();
+            let left = hub.0.hosts.call_at(&task.host) - tokio::time::Instant::now();
             assert!((expected..expected + 20).contains(&left.as_millis()), "{callback}: {left:?}");
         }
     }

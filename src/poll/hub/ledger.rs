@@ -70,6 +70,8 @@ pub struct SubscriptionCount {
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) subscription: Subscription,
+    /// The host of its callback.
+    pub(super) host: Arc<str>,
     pub(super) duty: Duty,
 }
 
@@ -352,11 +354,6 @@ impl Ledger {
         self.queue.first().map(|(time, _)| *time)
     }
 
-    /// Whom a subscription calls.
-    pub(super) fn callback(&self, id: SubscriptionId) -> Option<&Url> {
-        self.entries.get(&id).map(|entry| &entry.subscription.callback)
-    }
-
     /// What to call a subscription for whose turn it is; nothing where that has passed meanwhile, or another gateway
     /// owns its feed since.
     pub(super) fn begin(
@@ -371,7 +368,8 @@ impl Ledger {
             self.release(id, now);
             return None;
         };
-        Some(Task { subscription: entry.subscription.clone(), duty })
+        let (subscription, host) = (entry.subscription.clone(), Arc::clone(&entry.host));
+        Some(Task { subscription, host, duty })
     }
 
     /// Reckons anew what is due: other gateways own feeds since.

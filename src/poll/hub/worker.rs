@@ -6,10 +6,9 @@ use super::lanes::{LaneKey, Lanes};
 use super::ledger::Task;
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
 use crate::feeds::MAX_BATCH;
+use crate::polling::catch_panic;
 use crate::scheduler::SLICE;
-use futures_util::FutureExt as _;
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Time, mask_token};
@@ -221,9 +220,8 @@ impl Worker {
         let due = self.shared.ledger.lock().due(now, owns);
         due.into_iter().for_each(|turn| self.lanes.push(turn));
         while let Some(turn) = self.lanes.next() {
-            let callback = self.shared.ledger.lock().callback(turn.id).cloned();
-            let at = callback.as_ref().map(|callback| self.shared.hosts.call_at(callback));
-            if let Some(at) = at.filter(|at| *at > Instant::now()) {
+            let at = self.shared.hosts.call_at(&turn.key.host);
+            if at > Instant::now() {
                 // It holds no call meanwhile, and whether it is still to be called is looked at then.
                 self.lanes.put_back(turn, at);
                 continue;
@@ -232,14 +230,15 @@ impl Worker {
                 self.lanes.done(&turn.key);
                 continue;
             };
-            self.shared.hosts.note_call(&task.subscription.callback);
+            self.shared.hosts.note_call(&task.host);
             let (shared, topics) = (Arc::clone(&self.shared), Arc::clone(&self.topics));
             self.calls.spawn(async move {
-                let call = AssertUnwindSafe(calls::perform(&shared, &topics, &task));
-                let outcome = call.catch_unwind().await.unwrap_or_else(|_| {
-                    tracing::error!(host = &*turn.key.host, "a call of the hub broke off");
+                let call = calls::perform(&shared, &topics, &task);
+                let outcome = catch_panic(call, || {
+                    tracing::error!(host = &*task.host, "a call of the hub broke off");
                     CallOutcome::PutOff("the call broke off".to_owned())
                 });
+                let outcome = outcome.await;
                 shared.take_over(&task, outcome, shared.clock.now());
                 shared.flush_or_warn().await;
                 turn.key

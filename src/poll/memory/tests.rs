@@ -225,7 +225,7 @@ fn a_restart_goes_on_from_the_last_poll_that_was_written() {
     memory.asked_by_document(hints.clone(), NOW);
     memory.turned_over(Turnover { came: 10, items: 10 }, later(10));
     memory.planned(None, NOW);
-    let planned = memory.plan(bounds, NOW).next(LastResult::Read(None), NOW);
+    let planned = memory.plan(bounds, NOW).next(LastResult::Read(None, None), NOW);
     let written = memory.write(later(1));
     memory.planned(None, later(120));
     let back = Memory::from_stored(written.clone(), later(20));

@@ -181,7 +181,7 @@ fn an_operator_may_say_how_a_host_is_asked() {
     assert_eq!(of("https://x.feeds.news.co.uk/").name.as_ref(), "feeds.news.co.uk");
     let other = of("https://www.news.co.uk/");
     assert_eq!(
-        (&*other.name, other.pace.spacing, other.listed()),
+        (&*other.name, other.pace.spacing, other.listed),
         ("news.co.uk", 5 * SECOND, 5 * SECOND)
     );
     let below = of("https://a.github.io/");
@@ -268,22 +268,6 @@ fn a_short_pause_is_waited_for_in_line() {
         now += minute;
         assert_eq!(polite.wake_at(), Some(now));
     }
-}
-
-/// Subscribers are called beside polls, not before the time that the calls before them leave to their host.
-#[test]
-fn calls_have_a_pace_of_their_own() {
-    let (mut polite, now) = (lines(1), Instant::now());
-    polite.enqueue("poll", A, HostRank::Usual, now);
-    let mut reserve = |address, pause| polite.reserve_call(address, pause, now);
-    assert_eq!((reserve(A, SECOND), reserve(A, 9 * SECOND)), (now, now + SECOND));
-    assert_eq!(
-        (reserve(A, SECOND), reserve("https://b.example/", SECOND)),
-        (now + 10 * SECOND, now)
-    );
-    assert_eq!(next(&mut polite, now), Some("poll"));
-    polite.pause(A, 60 * SECOND, now);
-    assert_eq!(polite.reserve_call(A, SECOND, now), now + 11 * SECOND, "it is for polls");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn a_new_feed_is_polled_often_and_a_quiet_one_ever_more_seldom() {
         (30 * DAY, DAY),
     ] {
         let rhythm = UpdateRate::since(NOW.minus(quiet));
-        let next = next(rhythm, &hints, LastResult::Read(None));
+        let next = next(rhythm, &hints, LastResult::Read(None, None));
         assert!(about(&next, expected), "{quiet:?}: {next:?}");
     }
 }
@@ -50,7 +50,7 @@ fn the_usual_time_between_changes_counts_right_after_a_change() {
     let mut rhythm = UpdateRate::since(NOW.minus(8 * HOUR));
     rhythm = rhythm.after_change(NOW.minus(4 * HOUR));
     rhythm = rhythm.after_change(NOW);
-    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None));
+    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None, None));
     assert!(about(&next, HOUR), "{next:?}");
     assert_eq!(next.reason.to_string(), "it takes about 4 h to change: every 1 h");
 }
@@ -59,7 +59,7 @@ fn the_usual_time_between_changes_counts_right_after_a_change() {
 fn a_clock_that_went_back_does_not_upset_the_rhythm() {
     let mut rhythm = UpdateRate::since(NOW.plus(DAY));
     rhythm = rhythm.after_change(NOW);
-    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None));
+    let next = next(rhythm, &UpdateHints::default(), LastResult::Read(None, None));
     assert!(about(&next, 5 * MINUTE), "{next:?}");
 }
 
@@ -67,18 +67,18 @@ fn a_clock_that_went_back_does_not_upset_the_rhythm() {
 fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
     let quiet = UpdateRate::since(NOW);
     let ttl = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
-    let found = next(quiet, &ttl, LastResult::Read(None));
+    let found = next(quiet, &ttl, LastResult::Read(None, None));
     assert!(about(&found, HOUR), "{found:?}");
     assert_eq!(found.reason.to_string(), "the publisher asks for 1 h between polls (ttl)");
 
     let period = UpdateHints { period: Some(400 * DAY), ttl: Some(HOUR), ..UpdateHints::default() };
-    let found = next(quiet, &period, LastResult::Read(None));
+    let found = next(quiet, &period, LastResult::Read(None, None));
     assert_eq!(found.at, NOW.plus(DAY));
     assert!(found.reason.to_string().contains("sy:updatePeriod"), "{found:?}");
 
     // A publisher that allows more does not make the gateway ask more.
     let short = UpdateHints { ttl: Some(MINUTE), ..UpdateHints::default() };
-    assert!(about(&next(quiet, &short, LastResult::Read(None)), 5 * MINUTE));
+    assert!(about(&next(quiet, &short, LastResult::Read(None, None)), 5 * MINUTE));
 
     let feed = feed();
     let plan = FeedSchedule {
@@ -89,7 +89,7 @@ fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
         hints: &UpdateHints::default(),
         freshness: Some(2 * HOUR),
     };
-    let found = plan.next(LastResult::Read(None), NOW);
+    let found = plan.next(LastResult::Read(None, None), NOW);
     assert!(
         about(&found, 2 * HOUR) && found.reason.to_string().contains("Cache-Control"),
         "{found:?}"
@@ -99,7 +99,7 @@ fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
 #[test]
 fn skipped_hours_put_a_poll_off() {
     let hints = UpdateHints { skip_hours: vec![16, 17], ..UpdateHints::default() };
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(None));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(None, None));
     assert_eq!(found.at.to_string(), "2026-11-20T18:00:00Z");
     assert!(found.reason.to_string().ends_with("; put off by skipHours or skipDays"), "{found:?}");
 }
@@ -109,20 +109,20 @@ fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
     let hints =
         UpdateHints { ttl: Some(DAY), skip_hours: (0..23).collect(), ..UpdateHints::default() };
     let soon = NOW.plus(10 * MINUTE);
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(soon)));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(soon), None));
     assert_eq!(
         (found.at, found.reason.to_string().as_str()),
         (soon, "something pending can be decided then")
     );
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.plus(FLOOR))));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.plus(FLOOR)), None));
     assert_eq!(found.at, NOW.plus(LOOK_AGAIN_FLOOR));
     // What could have been decided already does not bring a poll every half minute.
-    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.minus(DAY))));
+    let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.minus(DAY)), None));
     assert_eq!(found.at, NOW.plus(5 * MINUTE));
     let late = next(
         UpdateRate::since(NOW),
         &UpdateHints::default(),
-        LastResult::Read(Some(NOW.plus(DAY))),
+        LastResult::Read(Some(NOW.plus(DAY)), None),
     );
     assert!(about(&late, 5 * MINUTE), "{late:?}");
 }
@@ -173,7 +173,7 @@ fn replay_chooses_what_the_gateway_would() {
     let hints = UpdateHints { ttl: Some(HOUR), ..UpdateHints::default() };
     let rhythm = UpdateRate::since(NOW);
     let interval = replay_interval(&feed(), standard(), rhythm, &hints, None, NOW);
-    assert_eq!(NOW.plus(interval), next(rhythm, &hints, LastResult::Read(None)).at);
+    assert_eq!(NOW.plus(interval), next(rhythm, &hints, LastResult::Read(None, None)).at);
 }
 
 #[test]
@@ -222,14 +222,14 @@ proptest! {
         let (hints, half_life) = (&hints, None);
         let plan = FeedSchedule { feed: &feed, bounds, rhythm, half_life, hints, freshness };
 
-        let read = plan.next(LastResult::Read(None), NOW);
+        let read = plan.next(LastResult::Read(None, None), NOW);
         prop_assert!(read.at >= NOW.plus(bounds.min()));
         prop_assert!(read.at <= NOW.plus(bounds.max()).plus(Duration::from_secs(7 * 86_400)));
         prop_assert!(!read.reason.to_string().is_empty());
-        prop_assert_eq!(&plan.next(LastResult::Read(None), NOW), &read);
+        prop_assert_eq!(&plan.next(LastResult::Read(None, None), NOW), &read);
 
         let look_again = look_again.map(|later| NOW.plus(later));
-        let pending = plan.next(LastResult::Read(look_again), NOW);
+        let pending = plan.next(LastResult::Read(look_again, None), NOW);
         prop_assert!(pending.at <= read.at && pending.at > NOW);
         prop_assert!(look_again.is_none_or(|by| pending.at <= by.max(NOW.plus(LOOK_AGAIN_FLOOR))));
 
@@ -246,7 +246,7 @@ proptest! {
 #[test]
 fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
     let hints = UpdateHints::default();
-    let told = |source| LastResult::Announced(source, None);
+    let told = |source| LastResult::Read(None, Some(source));
     let often = next(UpdateRate::since(NOW), &hints, told(IntervalReason::BySup));
     assert!(about(&often, 20 * MINUTE), "{often:?}");
     assert_eq!(
@@ -267,7 +267,7 @@ fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
     let pending = next(
         UpdateRate::since(NOW),
         &hints,
-        LastResult::Announced(IntervalReason::BySup, Some(NOW.plus(10 * MINUTE))),
+        LastResult::Read(Some(NOW.plus(10 * MINUTE)), Some(IntervalReason::BySup)),
     );
     assert_eq!(pending.at, NOW.plus(10 * MINUTE));
 }
@@ -283,7 +283,7 @@ fn a_feed_is_read_before_it_expires() {
         (NOW.minus(HOUR), DAY),
     ] {
         let hints = UpdateHints { expires: Some(expires), ..UpdateHints::default() };
-        let next = next(rhythm, &hints, LastResult::Read(None));
+        let next = next(rhythm, &hints, LastResult::Read(None, None));
         assert!(about(&next, expected), "{expires}: {next:?}");
         assert_eq!(next.reason.to_string().contains("expires"), expected < DAY, "{next:?}");
     }

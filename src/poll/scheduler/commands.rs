@@ -94,9 +94,6 @@ impl PollScheduler {
     ) -> Result<(), PollError> {
         let now = self.context.clock.now();
         let ordered = self.with_feed(name, |feed| {
-            if feed.live.is_guest {
-                return false;
-            }
             let walk = &mut feed.memory.state.backfill;
             match order {
                 WalkOrder::Start => {
@@ -109,11 +106,8 @@ impl PollScheduler {
                     feed.live.walking = None;
                 }
             }
-            true
         });
-        if ordered != Some(true) {
-            return Err(PollError::Unknown);
-        }
+        ordered.ok_or(PollError::Unknown)?;
         self.resume_walk(name, Duration::ZERO);
         self.save_aside(name);
         Ok(())
@@ -135,9 +129,6 @@ impl PollScheduler {
         let has_room = self.asked_for.available_permits() > 0;
         let mut reply = Some(reply);
         let known = self.with_feed(name, |feed| {
-            if feed.live.is_guest {
-                return Err(PollError::Unknown);
-            }
             let running = feed.live.running.as_mut();
             let is_full = running.as_ref().map_or(!has_room, |it| it.waiting.len() >= MAX_WAITING);
             if is_full {

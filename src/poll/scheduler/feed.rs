@@ -12,7 +12,7 @@ use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::MAX_HOST_PAUSE;
 use crate::polling::TaskAside;
-use crate::reason::PlannedPoll;
+use crate::reason::{PlannedPoll, PollReason};
 use crate::schedule::phase;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,8 +35,6 @@ pub(crate) struct LiveFeed {
     pub(crate) running: Option<Box<RunningPoll>>,
     /// Ends with the round of an earlier record, which was given up: the next one begins after it.
     pub(crate) last: Option<CancellationToken>,
-    /// Whether another gateway owns it, so that it leaves when the round in flight is over.
-    pub(crate) is_guest: bool,
     pub(crate) hearing: PushTriggers,
     /// Asks for its missing items.
     pub(crate) probing: Option<Box<TaskAside>>,
@@ -203,7 +201,7 @@ impl PollScheduler {
         if next.at <= now {
             (next.at, offset) = (now.plus(seconds), later % 1000);
             if is_known {
-                next.reason = reason.into();
+                next.reason = PollReason::Said(reason.into());
             }
         }
         let name = record.name.clone();
@@ -226,23 +224,16 @@ impl PollScheduler {
         self.unschedule(&name);
         self.announced.detach(&name);
         let callers = self.with_feed(&name, FeedPolling::end_live).unwrap_or_default();
-        self.admit(record, memory, false);
+        self.admit(record, memory);
         self.schedule(&name, next);
         self.resume_walk(&name, later);
         self.resume_hub(&name);
         self.begin_for(&name, callers);
     }
 
-    /// Takes in a feed for one round: another gateway owns it.
-    pub(super) fn insert_guest(&mut self, record: Arc<FeedRecord>, mut memory: Memory) {
-        // Its hub talks to the owner.
-        memory.state.subscription = None;
-        self.admit(record, Some(memory), true);
-    }
-
     /// Has a feed be polled from now on. `memory`: what is known of it; `None`: what was known before a pause, unless that
     /// was of another address.
-    fn admit(&self, record: Arc<FeedRecord>, memory: Option<Memory>, is_guest: bool) {
+    fn admit(&self, record: Arc<FeedRecord>, memory: Option<Memory>) {
         let now = self.context.clock.now();
         let known = self.context.table.get(&record.name);
         let last = known.as_ref().and_then(|cell| cell.lock().last_round());
@@ -255,7 +246,7 @@ impl PollScheduler {
             self.context.table.insert(Arc::clone(&record), memory)
         });
         let mut feed = cell.lock();
-        (feed.record, feed.live.last, feed.live.is_guest) = (record, last, is_guest);
+        (feed.record, feed.live.last) = (record, last);
         feed.begin(now);
     }
 

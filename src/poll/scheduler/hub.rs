@@ -4,12 +4,9 @@
 use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
 use crate::politeness::HostRank;
-use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside};
-use crate::schedule::phase;
-use crate::subscribe::{self, Failed};
+use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside, catch_panic};
+use crate::subscribe;
 use crate::sup::AnnouncedFeed;
-use futures_util::FutureExt as _;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -18,7 +15,8 @@ use tidegate_core::model::{
 use tidegate_core::pause::GrowingPause;
 use tidegate_core::websub::subscriber;
 use tidegate_core::websub::{Discovery, HubRequest, Verification};
-use tidegate_store::in_words;
+use tidegate_net::fetch::{FetchError, Retry};
+use tidegate_store::{StoreError, in_words};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -27,10 +25,6 @@ use tokio_util::sync::CancellationToken;
 /// new, up to this limit or the shortest interval of its schedule.
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
-
-/// How seldom it is looked whether a hub is to be asked, where nothing happens; up to twice as seldom, so that feeds do
-/// not fall into step.
-const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
 
 /// The task that asks the hub of a feed.
 pub(crate) struct HubTask {
@@ -285,8 +279,6 @@ impl Subscriber {
 
     /// Asks the hub whenever that is due, for as long as there is this subscription.
     async fn run(self, cancel: CancellationToken) {
-        let spread = phase(&self.name()) % LOOK_AGAIN.as_secs();
-        let most = LOOK_AGAIN + Duration::from_secs(spread);
         let asking = async {
             while let Some(next) = self.with(|it| it.next) {
                 let left = next.since(self.context.clock.now());
@@ -295,9 +287,8 @@ impl Subscriber {
                     Box::pin(self.ask_now(&cancel)).await;
                     continue;
                 }
-                let left = left.clamp(Duration::from_secs(1), most);
                 // The wall clock may leap meanwhile, or the hub ask back.
-                let _ = timeout(left, self.changed.notified()).await;
+                let _ = timeout(left.max(SLICE), self.changed.notified()).await;
             }
         };
         cancel.run_until_cancelled(asking).await;
@@ -330,12 +321,14 @@ impl Subscriber {
             let record = Arc::clone(&self.cell.lock().record);
             ask(&self.context, &record, hub.clone(), request, now).await
         };
-        let asked = AssertUnwindSafe(asking).catch_unwind().await;
-        if let Err(failed) = asked.unwrap_or_else(|_| Err(Failed::new(BROKE_OFF.to_owned()))) {
+        let broke_off = || FetchError::Client { what: "ask a hub", why: BROKE_OFF.to_owned() };
+        if let Err(error) = catch_panic(asking, || Err(broke_off())).await {
+            let why = error.to_string().replace("the publisher", "the hub");
+            let wait = if let Retry::After(wait) = error.retry() { Some(wait) } else { None };
             let now = self.context.clock.now();
             let hub = shown(&hub);
-            tracing::info!(feed = %self.name(), hub = hub.text(), why = failed.why, "a hub was not subscribed to");
-            self.with(|it| subscriber::failed(it, &failed.why, failed.wait, now));
+            tracing::info!(feed = %self.name(), hub = hub.text(), why, "a hub was not subscribed to");
+            self.with(|it| subscriber::failed(it, &why, wait, now));
         }
         self.note_change(cancel).await;
     }
@@ -364,14 +357,14 @@ async fn ask(
     hub: String,
     request: HubRequest,
     now: Time,
-) -> Result<(), Failed> {
-    let leads = context.leads_of(feed).await;
-    let leads = leads.map_err(|error| Failed::new(in_words(&error)))?;
+) -> Result<(), FetchError> {
+    let unread =
+        |error: StoreError| FetchError::Client { what: "read the list", why: in_words(&error) };
+    let leads = context.leads_of(feed).await.map_err(unread)?;
     let call = context.services.load().call.clone();
-    let asked = subscribe::ask(call, (hub, leads), request, now).await;
-    if let Err(Failed { pause: Some(pause), .. }) = &asked {
-        context.hosts.pause(pause);
-    }
+    let asked = subscribe::ask(call, (hub.clone(), leads), request, now).await;
+    let pause = asked.as_ref().err().and_then(|error| error.pause(&hub));
+    pause.iter().for_each(|pause| context.hosts.pause(pause));
     asked
 }
 

@@ -3,10 +3,10 @@
 //! from the store, one that it loses is dropped after the round in flight.
 
 use super::feed::{Departure, ResumeBasis};
+use super::rounds::poll_for_others;
 use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE, refuse};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
-use crate::memory::Memory;
 use crate::reason::PlannedPoll;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -204,10 +204,9 @@ impl PollScheduler {
         }
     }
 
-    /// The feeds of which polling knows, but for those that leave it.
+    /// The feeds of which polling knows.
     fn known_here(&self) -> HashSet<FeedName> {
-        let all = self.context.table.all().into_iter();
-        all.filter(|(_, cell)| !cell.lock().live.is_guest).map(|(name, _)| name).collect()
+        self.context.table.all().into_iter().map(|(name, _)| name).collect()
     }
 
     /// Takes in what a comparison has found.
@@ -276,23 +275,19 @@ impl PollScheduler {
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let has_room = self.asked_for.available_permits() > 0 && self.context.may_poll();
-        let mut callers: Vec<CommandReply> = reply.into_iter().collect();
-        let is_here = self.with_feed(&name, |feed| {
-            let running = feed.live.running.as_mut();
-            let running = running.filter(|it| it.waiting.len() < MAX_WAITING);
-            running.map(|it| it.waiting.append(&mut callers))
-        });
-        match is_here {
-            Some(Some(())) => {}
-            None if has_room => {
-                let now = self.context.clock.now();
-                let StoredFeed { record, state, .. } = stored;
-                let memory = Memory::of(&record, state, now);
-                self.insert_guest(record, memory);
-                self.begin(&name, callers, None);
+        let place = Arc::clone(&self.asked_for).try_acquire_owned().ok();
+        let Some(place) = place.filter(|_| self.context.may_poll()) else {
+            let too_many = PollError::TooMany { limit: MAX_WAITING };
+            return refuse(reply.into_iter().collect(), &too_many);
+        };
+        let context = Arc::clone(&self.context);
+        self.context.spawn(async move {
+            let polled = poll_for_others(&context, stored).await;
+            drop(place);
+            if let Some(reply) = reply {
+                // Who asked may have gone away.
+                let _ = reply.send(polled);
             }
-            Some(None) | None => refuse(callers, &PollError::TooMany { limit: MAX_WAITING }),
-        }
+        });
     }
 }

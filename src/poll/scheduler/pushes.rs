@@ -89,10 +89,6 @@ impl PollScheduler {
         found: &PollResult,
         running: &RunningPoll,
     ) -> Option<IntervalReason> {
-        // Its owner is told of its changes.
-        if self.with_feed(name, |feed| feed.live.is_guest)? {
-            return None;
-        }
         if let Some(place) = &found.announced {
             let (context, told) = (&self.context, &self.told);
             self.announced.attach(name, place.clone(), |reader, source| {

@@ -1,25 +1,24 @@
 //! Rounds: their beginning, and what is done when one is over.
 
 use super::commands::ASKED_OTHERWISE;
-use super::feed::{Departure, RunningPoll};
-use super::{CommandReply, HOST_PAUSED, PollScheduler, STORE_REST, refuse};
+use super::feed::RunningPoll;
+use super::ownership::StoredFeed;
+use super::{CommandReply, HOST_PAUSED, PollContext, PollScheduler, STORE_REST, refuse};
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedCell};
 use crate::host_queue::HostSlot;
 use crate::memory::Memory;
 use crate::politeness::{MAX_HOST_PAUSE, MAX_WAIT_IN_LINE};
-use crate::polling::{BROKE_OFF, PollResult, round};
+use crate::polling::{BROKE_OFF, PollResult, catch_panic, round, unless_it_breaks};
 use crate::probe;
 use crate::reason::PlannedPoll;
 use crate::schedule::{Bounds, LastResult};
-use futures_util::FutureExt as _;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedRecord, HostPause, InterruptionKind, Time};
 use tidegate_core::pause::GrowingPause;
 use tidegate_judge::probe::ProbePlan;
-use tidegate_net::fetch::{FetchBlame, Retry};
+use tidegate_net::fetch::{FetchBlame, PauseRequest, Retry};
 use tidegate_status::{FinishedPoll, ParsedNote, PollEnding, PollFailure, PollResponse};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -97,10 +96,9 @@ impl PollScheduler {
                 if !is_probing && result.as_ref().is_ok_and(PollResult::has_missing) {
                     plan = Box::pin(probe::plan(&context, &record)).await;
                 }
-                (result, plan)
+                Some((result, plan))
             };
-            let polled = AssertUnwindSafe(polled).catch_unwind().await;
-            let (result, plan) = polled.unwrap_or_else(|_| {
+            let (result, plan) = catch_panic(polled, || None).await.unwrap_or_else(|| {
                 *memory = Memory::new(&record, at);
                 (Err(RoundError::Defect(BROKE_OFF.to_owned())), None)
             });
@@ -123,8 +121,9 @@ impl PollScheduler {
         let Some(mut running) = feed.live.running.take_if(|it| it.serial == done.serial) else {
             return;
         };
-        let (name, is_guest) = (feed.record.name.clone(), feed.live.is_guest);
+        let record = Arc::clone(&feed.record);
         drop(feed);
+        let name = record.name.clone();
         if running.slot.is_none() {
             self.context.hosts.asked(&running.address);
         }
@@ -136,16 +135,13 @@ impl PollScheduler {
                 self.give_up(&name, &running, now);
             }
             Err(RoundError::Overtaken) => {
-                answer(std::mem::take(&mut running.answers), &report(&done.result));
+                answer(std::mem::take(&mut running.answers), &report(&record, &done.result));
                 self.give_up(&name, &running, now.plus(STORE_REST));
             }
             _ => self.conclude(&name, *running, done, now),
         }
         if self.context.cancel.is_cancelled() {
             refuse(waiting, &PollError::Stopped);
-        } else if is_guest {
-            self.drop_feed(&name, Departure::Lost);
-            refuse(waiting, &PollError::Unknown);
         } else {
             if asked_otherwise {
                 self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
@@ -184,9 +180,7 @@ impl PollScheduler {
                     running.planned.take().unwrap_or_else(unasked)
                 } else {
                     memory.succeeded(now);
-                    let after = told_by.map_or(LastResult::Read(found.look_again), |by| {
-                        LastResult::Announced(by, found.look_again)
-                    });
+                    let after = LastResult::Read(found.look_again, told_by);
                     let planned = memory.plan(bounds, answered).next(after, answered);
                     feed.live.hearing.replan(planned, bounds.min(), now)
                 }
@@ -197,10 +191,7 @@ impl PollScheduler {
             }
             Err(error) => after_failure(&mut memory, &record, error, &running, (bounds, now)),
         };
-        let pause = match &result {
-            Ok(found) => found.pause.clone(),
-            Err(error) => error.pause(&record.url),
-        };
+        let pause = pause(&record, &result);
         if !is_aside {
             memory.state.pause = pause.as_ref().map(|pause| HostPause {
                 address: pause.address.clone(),
@@ -213,16 +204,13 @@ impl PollScheduler {
             });
             memory.planned(retry, answered);
         }
-        let mut note = note(&running, &result);
-        if let Some(failure) = &mut note.failure {
-            failure.error = hidden(&record, &failure.error);
-        }
+        let (took, asked_for) = (running.since.elapsed(), running.slot.is_none());
+        let note = note(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
         let as_before =
             failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
-        let said = result.as_ref().err().map(|error| hidden(&record, &error.report()));
         let failed_until = if is_aside { 0 } else { failed_before };
-        log(name, &note, &said.unwrap_or_default(), (failed_until, as_before));
+        log(&record, &note, &result, (failed_until, as_before));
         // These two go on while a round is in flight.
         let before = &mut feed.memory.state;
         (memory.state.backfill, memory.state.subscription) =
@@ -239,7 +227,6 @@ impl PollScheduler {
             let asking = |cancel| probe::run(context, cell, plan, cancel);
             feed.live.probing = Some(Box::new(self.context.spawn_aside(asking)));
         }
-        let stays = !feed.live.is_guest;
         drop(feed);
         if is_unsaved {
             self.context.table.remember(name, &cell, CHECKPOINT_EVERY);
@@ -248,16 +235,37 @@ impl PollScheduler {
         if let Some(pause) = pause {
             self.context.hosts.pause(&pause);
         }
-        if result.is_ok() && stays {
+        if result.is_ok() {
             // It may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }
         if !running.answers.is_empty() {
-            let report = report(&result);
-            let error = report.error.map(|error| hidden(&record, &error));
-            answer(running.answers, &PollResponse { error, ..report });
+            answer(running.answers, &report(&record, &result));
         }
     }
+}
+
+/// Polls a feed once that another gateway owns, which sees in the store what came of it.
+pub(super) async fn poll_for_others(
+    context: &Arc<PollContext>,
+    stored: StoredFeed,
+) -> Result<PollResponse, PollError> {
+    let StoredFeed { record, state, .. } = stored;
+    let (at, since) = (context.clock.now(), Instant::now());
+    let mut memory = Memory::of(&record, state, at);
+    let address = memory.address().to_owned();
+    let polled = round(context, &record, &mut memory, true, &context.cancel);
+    let polled = polled.instrument(debug_span!("poll", feed = %record.name));
+    let result = unless_it_breaks(polled).await;
+    if matches!(result, Err(RoundError::Cancelled)) {
+        return Err(PollError::Stopped);
+    }
+    context.hosts.asked(&address);
+    pause(&record, &result).iter().for_each(|pause| context.hosts.pause(pause));
+    let note = note(&record, at, since.elapsed(), true, &result);
+    log(&record, &note, &result, (0, false));
+    context.table.totals.lock().add(&note);
+    Ok(report(&record, &result))
 }
 
 fn answer(callers: Vec<CommandReply>, report: &PollResponse) {
@@ -311,29 +319,50 @@ fn hidden(record: &FeedRecord, error: &str) -> String {
     record.shown().hide_in(&record.url, error)
 }
 
-fn note(running: &RunningPoll, result: &Result<PollResult, RoundError>) -> FinishedPoll {
+/// What is told of a poll that began at `at`.
+fn note(
+    record: &FeedRecord,
+    at: Time,
+    took: Duration,
+    asked_for: bool,
+    result: &Result<PollResult, RoundError>,
+) -> FinishedPoll {
     let found = result.as_ref().map(|found| found.poll.clone());
     let failure = result.as_ref().err().map(RoundError::failure);
-    let (at, took, asked_for) = (running.at, running.since.elapsed(), running.slot.is_none());
+    let failure = failure.map(|it| PollFailure { error: hidden(record, &it.error), ..it });
     let poll = found.unwrap_or_else(|_| FinishedPoll::new(at, PollEnding::Failed));
     FinishedPoll { at, took, asked_for, failure, ..poll }
 }
 
-fn report(result: &Result<PollResult, RoundError>) -> PollResponse {
+/// What a host asked for in answer to a poll.
+fn pause(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> Option<PauseRequest> {
+    result.as_ref().map_or_else(|error| error.pause(&record.url), |found| found.pause.clone())
+}
+
+/// What callers are answered.
+fn report(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> PollResponse {
     let found = result.as_ref().ok();
     PollResponse {
         outcome: found.map_or(PollEnding::Failed, |found| found.poll.outcome),
         counts: found.map(|found| found.poll.counts.clone()).unwrap_or_default(),
         held: found.and_then(|found| found.held.clone()),
         until: found.and_then(|found| found.until),
-        error: result.as_ref().err().map(RoundError::describe),
+        error: result.as_ref().err().map(|error| hidden(record, &error.describe())),
     }
 }
 
 /// Says how a poll went. A feed that fails is told of when it begins to, when it fails in another
-/// way, and when it is read again; not each time. `error`: of one that failed, with everything behind it.
-fn log(feed: &FeedName, note: &FinishedPoll, error: &str, (failed_before, as_before): (u32, bool)) {
-    let (outcome, took) = (note.outcome.name(), note.took);
+/// way, and when it is read again; not each time.
+fn log(
+    record: &FeedRecord,
+    note: &FinishedPoll,
+    result: &Result<PollResult, RoundError>,
+    (failed_before, as_before): (u32, bool),
+) {
+    let (feed, outcome, took) = (&record.name, note.outcome.name(), note.took);
+    // With everything behind it.
+    let error = result.as_ref().err().map(|error| hidden(record, &error.report()));
+    let error = error.unwrap_or_default();
     if note.is_apart {
         tracing::warn!(%feed, "its document has nothing of the last one: items may have been missed");
     }

@@ -1,7 +1,9 @@
 use super::*;
 use crate::testing::gateway::{fetched, status_error, whole_document};
 use tidegate_core::model::BodyPrints;
+use tidegate_net::fetch::Fetched;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 const LEAST: Duration = Duration::from_secs(300);
 const DOCUMENT: &str = "http://a.example/sup.json";
@@ -35,7 +37,7 @@ impl Bench {
     }
 
     /// The document is asked for when it is time, and this comes of it.
-    fn reads(&mut self, read: Result<Option<SupNews>, SupError>) -> Vec<AnnouncedFeed> {
+    fn reads(&mut self, read: Result<Option<SupNews>, FetchError>) -> Vec<AnnouncedFeed> {
         self.pass(self.wait + 1);
         let now = (self.now, self.time);
         let (wanted, wait) = self.source.take_in(&mut self.reader, read, LEAST, now);
@@ -102,7 +104,7 @@ async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
 async fn the_period_that_is_asked_for_is_that_of_polls() {
     let mut bench = Bench::new(&["a"]);
     bench.told(&[], false);
-    assert_eq!(bench.reader.address, format!("{DOCUMENT}?seconds=300"));
+    assert_eq!(bench.reader.request.url, format!("{DOCUMENT}?seconds=300"));
     assert_eq!(bench.wait, LEAST.as_secs());
     bench.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
     assert_eq!(bench.wait, 60);
@@ -114,7 +116,7 @@ async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
     bench.told(&[], false);
     let mut waits = Vec::new();
     for failure in 1..=5 {
-        let wanted = bench.reads(Err(SupError::Defect("it broke".to_owned())));
+        let wanted = bench.reads(Err(defect("it broke")));
         assert_eq!(wanted.len(), if failure == FAILURES_BORNE { 2 } else { 0 }, "{failure}");
         assert_eq!(bench.covers("a"), failure < FAILURES_BORNE);
         waits.push(bench.wait);
@@ -126,7 +128,7 @@ async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
     // A publisher that says when to come back is not tried quickly.
     let retry_after = Some(Duration::from_secs(1800));
     let busy = status_error(503, retry_after);
-    assert_eq!(bench.reads(Err(busy.into())).len(), 2);
+    assert_eq!(bench.reads(Err(busy)).len(), 2);
     assert_eq!((bench.covers("a"), bench.wait), (false, 1800));
 }
 
@@ -160,7 +162,7 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
         let place = document.map(|document| SupAnnouncement { document, id: id("x") });
         let place = place.map(|place| (place, LeadScope::default()));
         documents.attach(&feed(name), place, |reader, source| {
-            begun.borrow_mut().push((reader.address, source));
+            begun.borrow_mut().push((reader.request.url, source));
             TaskAside {
                 task: tokio::spawn(async {}),
                 _cancel: CancellationToken::new().drop_guard(),
@@ -214,7 +216,8 @@ async fn reading_has_a_limit_however_many_documents_it_leads_to() {
 /// that names it, and those that it names on its own as well.
 #[tokio::test(start_paused = true)]
 async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
-    let leads = LeadScope::default().by_answer("http://b.example/feed");
+    let named_by = |url: &str| LeadScope::Places(vec![Url::parse(url).unwrap()]);
+    let leads = named_by("http://b.example/feed");
     let mut reader = SupReader::new(DOCUMENT, leads.clone());
     reader.keep_only([id("a")].into());
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -234,7 +237,11 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
             listed.join(",")
         );
         let prints = BodyPrints { wire: 1, body: 1 };
-        std::future::ready(Ok(fetched(&request.url, whole_document(text, prints))))
+        let leads = named_by(&request.url);
+        std::future::ready(Ok(Fetched {
+            leads,
+            ..fetched(&request.url, whole_document(text, prints))
+        }))
     }));
     let mut read = async || reader.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
     assert_eq!(read().await.updates.len(), 1);
@@ -242,7 +249,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     let news = read().await;
     assert_eq!((news.updates.len(), news.missed), (2, None));
     assert_eq!(reader.follower.remembered(), 1);
-    let by_document = leads.clone().by_answer(DOCUMENT);
+    let by_document = named_by(DOCUMENT);
     assert_eq!(asked.lock()[..], [leads.clone(), leads, by_document]);
 }
 
@@ -276,7 +283,7 @@ async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
     let news = read().await.unwrap().unwrap();
     assert_eq!(&*news.updates[0].0.update, "2");
     assert!(news.missed.is_some() && news.unread.is_some());
-    assert!(matches!(read().await, Err(SupError::Defect(_))));
+    assert!(matches!(read().await, Err(FetchError::Client { .. })));
     let news = read().await.unwrap().unwrap();
     assert_eq!((news.updates.len(), news.missed), (1, None), "it continues the second one");
 }

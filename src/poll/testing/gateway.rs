@@ -9,7 +9,7 @@ use tidegate_core::clock::ManualClock;
 use tidegate_core::model::BodyPrints;
 use tidegate_net::fetch::{
     Call, CallRequest, Fetch, FetchAnswer, FetchError, FetchRequest, Fetched, FetchedDocument,
-    Passing, Services, Validators,
+    LeadScope, Passing, Services, Validators,
 };
 use tidegate_status::{PollResponse, PollStatus};
 use tokio::sync::Semaphore;
@@ -57,8 +57,7 @@ impl Publisher {
 
     /// It has no pages.
     pub fn services(self: &Arc<Self>) -> Services {
-        let (ask, call) = (no_calls(), no_calls());
-        Services { fetch: self.fetch(), ask, call, passing: Passing::default() }
+        Services { fetch: self.fetch(), call: no_calls(), passing: Passing::default() }
     }
 
     pub fn fetch(self: &Arc<Self>) -> Fetch {
@@ -89,6 +88,7 @@ impl Publisher {
             FetchAnswer::Document(FetchedDocument {
                 bytes: Bytes::from_static(text.as_bytes()),
                 content_type: None,
+                url: request.url.clone(),
                 prints: BodyPrints { wire: print, body: xxh3_128(text.trim().as_bytes()) },
                 delta: text.contains("delta"),
             })
@@ -110,17 +110,20 @@ impl Publisher {
 
 /// What comes of a status that is no answer.
 pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchError {
-    FetchError::Status { code, retry_after, redirected_to: None }
+    FetchError::Status { code, retry_after, redirected_to: None, says: None }
 }
 
 /// A whole document.
 pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
-    let (bytes, content_type) = (bytes.into(), None);
-    FetchAnswer::Document(FetchedDocument { bytes, content_type, prints, delta: false })
+    let (bytes, content_type, url) = (bytes.into(), None, String::new());
+    FetchAnswer::Document(FetchedDocument { bytes, content_type, url, prints, delta: false })
 }
 
 /// What an address answers, and nothing else.
-pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
+pub fn fetched(url: &str, mut answer: FetchAnswer) -> Fetched {
+    if let FetchAnswer::Document(document) = &mut answer {
+        url.clone_into(&mut document.url);
+    }
     Fetched {
         announced: None,
         links: tidegate_core::websub::HubLinks::default(),
@@ -133,6 +136,7 @@ pub fn fetched(url: &str, answer: FetchAnswer) -> Fetched {
         wire_bytes: 1,
         notes: Vec::new(),
         is_handed: false,
+        leads: LeadScope::Allowed,
         rate_reset: None,
         page_links: Vec::new(),
     }

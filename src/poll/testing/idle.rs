@@ -90,6 +90,6 @@ impl IdlePolling {
         status.probes.into_iter().rev().for_each(|probe| feed.add_probe(probe));
         feed.probing = status.probing;
         feed.disbelieved = disbelieved;
-        feed.next = status.next.map(|next| PlannedPoll { at: next.at, reason: next.reason.into() });
+        feed.next = status.next.map(|next| PlannedPoll::new(next.at, next.reason));
     }
 }

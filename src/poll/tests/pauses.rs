@@ -199,7 +199,7 @@ async fn the_host_that_answered_has_the_pause() {
     gateway.polls("more", 1).await;
     let retry_after = Some(Duration::from_secs(7200));
     let redirected_to = Some("http://elsewhere.example/feed".to_owned());
-    publisher.fails(FetchError::Status { code: 503, retry_after, redirected_to });
+    publisher.fails(FetchError::Status { code: 503, retry_after, redirected_to, says: None });
     gateway.poll().await;
     publisher.says("one", "1");
     gateway.clock.set(next(&gateway, "more").at);
@@ -252,7 +252,7 @@ async fn a_hub_speaks_for_its_host() {
     let call = Call::new(tower::service_fn(|_: CallRequest| async {
         let retry_after = Some(Duration::from_secs(5000));
         let (body, whole, location) = (bytes::Bytes::new(), true, None);
-        Ok(Called { status: 503, body, whole, retry_after, location })
+        Ok(Called { status: 503, body, whole, retry_after, location, ..Called::default() })
     }));
     let gateway = with_hub(&publisher, call).await;
     gateway.clock.set(next(&gateway, "news").at);

@@ -122,8 +122,7 @@ impl Stage {
             running: Arc::new(clock.clone()),
             services: Services {
                 fetch: fetch(&whole, &fails),
-                ask: pages.service(),
-                call: no_calls(),
+                call: pages.service(),
                 passing: Passing::default(),
             },
             judge: Arc::new(ParseAndRecord::default()),

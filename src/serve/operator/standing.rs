@@ -204,7 +204,7 @@ mod tests {
     use tidegate_store::Gateways;
 
     const FAILURE: FetchError =
-        FetchError::Status { code: 500, retry_after: None, redirected_to: None };
+        FetchError::Status { code: 500, retry_after: None, redirected_to: None, says: None };
 
     impl Operator {
         /// Of a gateway without a network.

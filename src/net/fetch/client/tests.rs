@@ -3,7 +3,6 @@
 use super::*;
 use crate::fetch::Fetch;
 use crate::fetch::clients::MAX_HEADERS;
-use crate::fetch::error::ANSWERING;
 use crate::testing::{Publisher, response};
 use std::io::Write as _;
 use std::time::Duration;
@@ -149,18 +148,11 @@ async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
             error.to_string(),
             "the site says that this is not for everybody (Cache-Control: private)"
         );
-        assert_eq!(error.blame(), crate::fetch::FetchBlame::Upstream);
+        assert_eq!(error.blame(), FetchBlame::Upstream);
     }
     assert!(fetch.clone().oneshot(asked("/open", None).for_feed(&made)).await.is_ok());
     let own = FeedRecord::new(name, feed, FeedSource::File);
     assert!(fetch.oneshot(asked("/closed", None).for_feed(&own)).await.is_ok());
-}
-
-#[tokio::test]
-async fn a_304_that_nobody_asked_for_is_the_publishers_fault() {
-    let publisher = Publisher::start(|_| response("304 Not Modified", "", b"")).await;
-    let error = ask(&publisher.url("/")).await.unwrap_err();
-    assert_eq!((error.blame(), error.status()), (crate::fetch::FetchBlame::Upstream, Some(304)));
 }
 
 #[tokio::test]
@@ -172,64 +164,40 @@ async fn the_same_bytes_over_the_wire_are_not_decompressed() {
     asked.known_wire = Some(xxhash_rust::xxh3::xxh3_128(b"no gzip"));
     let fetched = fetch(AllowPrivate::All).oneshot(asked).await.unwrap();
     assert_eq!((fetched.answer, fetched.wire_bytes), (FetchAnswer::Same, 7));
-    let damaged = ask(&publisher.url("/")).await.unwrap_err().to_string();
-    assert!(damaged.contains("is damaged or cut off"), "{damaged}");
 }
 
+/// Each with who is to blame.
 #[tokio::test]
-async fn a_bomb_is_refused_by_the_limit_on_decoded_bytes() {
-    let bomb = gzip(&vec![b' '; 200_001]);
-    let publisher =
-        Publisher::start(move |_| response("200 OK", "content-encoding: gzip\r\n", &bomb)).await;
-    let error = ask(&publisher.url("/")).await.unwrap_err();
-    assert!(error.to_string().contains("more than 200000 bytes once decompressed"), "{error}");
-}
-
-#[tokio::test]
-async fn a_large_body_is_refused_with_and_without_a_length() {
-    let publisher = Publisher::start(|head| {
-        let body = vec![b'x'; 100_001];
-        if head.starts_with("GET /length") {
-            return response("200 OK", "", &body);
-        }
-        [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".as_slice(), &body].concat()
-    })
-    .await;
-    for path in ["/length", "/none"] {
-        let refused = ask(&publisher.url(path)).await;
-        assert_eq!(refused, Err(FetchError::too_large(100_000)), "{path}");
-    }
-}
-
-#[tokio::test]
-async fn a_body_that_ends_early_is_an_error() {
-    let publisher = Publisher::start(|head| {
-        if head.starts_with("GET /chunked") {
-            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n<feed\r\n".to_vec()
-        } else {
-            b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<feed/>".to_vec()
-        }
-    })
-    .await;
-    for path in ["/chunked", "/length"] {
-        let error = ask(&publisher.url(path)).await.unwrap_err();
-        assert!(matches!(error, FetchError::CutOff { .. }), "{path}: {error:?}");
-    }
-}
-
-#[tokio::test]
-async fn silence_meets_the_idle_limit_before_and_inside_the_body() {
-    let publisher = Publisher::start(|head| {
-        if head.starts_with("GET /body") {
-            b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<feed/>STALL".to_vec()
-        } else {
-            Vec::new()
-        }
-    })
-    .await;
-    for (path, what) in [("/", ANSWERING), ("/body", "send anything")] {
-        let error = ask(&publisher.url(path)).await.unwrap_err();
-        assert_eq!(error, FetchError::Timeout { what, limit: quick().idle }, "{path}");
+async fn an_answer_that_is_of_no_use_says_why() {
+    let ok = |headers: &str, body: &[u8]| response("200 OK", headers, body);
+    let raw = |header: &str, body: &[u8]| {
+        [b"HTTP/1.1 200 OK\r\n".as_slice(), header.as_bytes(), b"\r\n\r\n", body].concat()
+    };
+    let (zipped, long) = ("content-encoding: gzip\r\n", vec![b'x'; 100_001]);
+    let upstream = [
+        (response("304 Not Modified", "", b""), "304 to a request without validators"),
+        (ok(zipped, b"no gzip"), "is damaged or cut off"),
+        (ok(zipped, &gzip(&vec![b' '; 200_001])), "more than 200000 bytes once decompressed"),
+        (ok("", &long), "more than 100000 bytes"),
+        (raw("connection: close", &long), "more than 100000 bytes"),
+        (ok(&"x-y: z\r\n".repeat(MAX_HEADERS + 1), b""), "header fields beyond the limit"),
+        (ok(&format!("x-y: {}\r\n", "x".repeat(MAX_HEADER_BYTES)), b""), "beyond the limit"),
+    ];
+    let network = [
+        (raw("transfer-encoding: chunked", b"5\r\n<feed\r\n"), "the connection ended before"),
+        (raw("content-length: 100", b"<feed/>"), "the connection ended before"),
+        (Vec::new(), "did not answer within 0.4 s"),
+        (raw("content-length: 100", b"<feed/>STALL"), "did not send anything within 0.4 s"),
+        (b"SSH-2.0-server\r\n\r\n".to_vec(), "does not speak HTTP"),
+    ];
+    let upstream = upstream.map(|case| (case, FetchBlame::Upstream));
+    for ((answer, why), blame) in
+        upstream.into_iter().chain(network.map(|it| (it, FetchBlame::Network)))
+    {
+        let publisher = Publisher::start(move |_| answer.clone()).await;
+        let error = ask(&publisher.url("/")).await.unwrap_err();
+        assert!(error.to_string().contains(why), "{why}: {error}");
+        assert_eq!(error.blame(), blame, "{why}");
     }
 }
 
@@ -242,23 +210,6 @@ async fn the_whole_fetch_has_a_limit_of_time() {
     let fetch = services(settings).unwrap().fetch;
     let error = fetch.oneshot(request(&publisher.url("/"))).await.unwrap_err();
     assert!(matches!(error, FetchError::Timeout { limit, .. } if limit == limits.total));
-}
-
-#[tokio::test]
-async fn huge_headers_are_refused() {
-    let publisher = Publisher::start(|head| {
-        let headers = if head.starts_with("GET /many") {
-            "x-y: z\r\n".repeat(MAX_HEADERS + 1)
-        } else {
-            format!("x-large: {}\r\n", "x".repeat(MAX_HEADER_BYTES))
-        };
-        response("200 OK", &headers, b"<feed/>")
-    })
-    .await;
-    for path in ["/many", "/large"] {
-        let error = ask(&publisher.url(path)).await.unwrap_err();
-        assert!(error.to_string().contains("header fields beyond the limit"), "{path}: {error:?}");
-    }
 }
 
 #[tokio::test]
@@ -413,7 +364,10 @@ async fn statuses_carry_what_the_publisher_asks() {
     for code in [204, 403, 404, 410, 429, 500, 503] {
         let error = ask(&publisher.url(&format!("/{code}"))).await.unwrap_err();
         let retry_after = Some(Duration::from_secs(90));
-        assert_eq!(error, FetchError::Status { code, retry_after, redirected_to: None });
+        assert_eq!(
+            error,
+            FetchError::Status { code, retry_after, redirected_to: None, says: None }
+        );
     }
     // Who answers is not always who was asked.
     let elsewhere = publisher.url("/503");
@@ -464,15 +418,11 @@ async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_nonsense_are_told_apart() {
+async fn where_nobody_is_there_the_host_is_named() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let error = ask(&format!("http://127.0.0.1:{port}/")).await.unwrap_err();
     let said = error.to_string();
     assert!(said.starts_with("could not connect to 127.0.0.1: Connection refused"), "{said}");
-
-    let nonsense = Publisher::start(|_| b"SSH-2.0-server\r\n\r\n".to_vec()).await;
-    let error = ask(&nonsense.url("/")).await.unwrap_err();
-    assert!(error.to_string().contains("does not speak HTTP"), "{error}");
 }

@@ -8,7 +8,7 @@ use crate::fetch::call::location;
 use crate::fetch::clients::HttpVersions;
 use crate::fetch::error::{FetchBlame, FetchError, unreached};
 use crate::fetch::guard::{self, AllowPrivate, Openness, read_url};
-use crate::fetch::lead::{LeadScope, LeadTrail, read_named};
+use crate::fetch::lead::{LeadScope, LedRequest};
 use crate::fetch::passers::Passers;
 use crate::fetch::resolver::LookupError;
 use crate::origin::site_of;
@@ -90,33 +90,36 @@ impl Core {
         Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
     }
 
-    /// Goes from who may name an address to who names this one.
-    pub(in crate::fetch) async fn way_to(
+    /// Finds out whether an address may be private that is named within a scope. `from`: who led there, where that is not
+    /// who named the first address.
+    pub(in crate::fetch) async fn lead(
         &self,
-        scope: &LeadScope,
-        asked: &str,
-    ) -> Result<LeadTrail, FetchError> {
-        let refused = |refusal| FetchError::Refused { hop: 0, refusal };
-        let mut trail = LeadTrail::begin(scope, asked).map_err(refused)?;
-        for named in scope.named_by.iter().skip(1) {
-            let named = read_named(named).map_err(refused)?;
-            match self.is_free(&trail, &named).await {
-                Ok(is_free) => trail.go(&named, is_free),
-                Err(unknown) => trail.go_unknown(&named, unknown),
+        scope: LeadScope,
+        from: Option<Url>,
+        to: &Url,
+    ) -> LedRequest {
+        let from = from.or_else(|| scope.named_by(to).cloned());
+        let (is_within, unknown) = match self.is_within(&scope, to).await {
+            Ok(is_within) => (is_within, None),
+            // Of a list that cannot be looked up nobody knows now whether it is private.
+            Err(unknown) => {
+                let is_listed = matches!(&scope, LeadScope::Places(places) if places.len() > 1);
+                (false, Some(unknown).filter(|_| is_listed))
+            }
+        };
+        LedRequest { scope, from, to: to.clone(), is_within, unknown }
+    }
+
+    async fn is_within(&self, scope: &LeadScope, to: &Url) -> Result<bool, FetchError> {
+        let LeadScope::Places(places) = scope else { return Ok(scope.contains(to, |_| false)) };
+        for at in places {
+            let there = self.behind_our_address(at);
+            let at = there.as_ref().unwrap_or(at);
+            if !guard::is_same_place(at, to) && !self.is_own(at).await? {
+                return Ok(false);
             }
         }
-        Ok(trail)
-    }
-
-    /// Goes where an answer leads.
-    pub(in crate::fetch) async fn lead(&self, trail: &mut LeadTrail, to: &Url) {
-        let is_free = self.is_free(trail, to).await.unwrap_or(false);
-        trail.go(to, is_free);
-    }
-
-    /// Whether the next address may be private.
-    async fn is_free(&self, trail: &LeadTrail, to: &Url) -> Result<bool, FetchError> {
-        Ok(trail.stays(to) || trail.may_leave() && self.is_own(&trail.at).await?)
+        Ok(true)
     }
 
     /// Whether an address is at a host of the operator's own. Where all private addresses are allowed, a name says

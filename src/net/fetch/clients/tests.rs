@@ -165,9 +165,9 @@ async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_
     let (url, leads, now) = (Url::parse(&own).unwrap(), LeadScope::default(), Time::from_unix(0));
     let page = CallRequest::page(url, leads, now);
     let page = |route| CallRequest { route, ..page.clone() };
-    services.ask.clone().oneshot(page(by)).await.unwrap();
+    services.call.clone().oneshot(page(by)).await.unwrap();
     assert_eq!(through.heads().len(), 3);
-    services.ask.oneshot(page(None)).await.unwrap();
+    services.call.oneshot(page(None)).await.unwrap();
     assert_eq!(direct.heads().len(), 2);
 }
 

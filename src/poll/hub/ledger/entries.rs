@@ -25,7 +25,7 @@ const PUT_OFF: GrowingPause =
 
 pub(super) struct SubscriptionEntry {
     pub(super) subscription: Subscription,
-    host: Arc<str>,
+    pub(super) host: Arc<str>,
     /// Who asked for it, where that was since the start.
     client: Option<Arc<str>>,
     /// How often in a row a call could not be made.

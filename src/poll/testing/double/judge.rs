@@ -2,13 +2,14 @@
 
 use super::{event, state};
 use crate::judge::Wants;
-use crate::{DocumentJudge, JudgeError, Judged, LedgerReader, ReceivedDocument, SharingContext};
+use crate::{DocumentJudge, JudgeError, Judged, LedgerReader, SharingContext};
 use std::sync::Mutex;
 use std::time::Duration;
 use tidegate_core::model::{
     Backfill, BodyPrints, Change, EventKind, Hold, Revision, SyncId, UpdateHints,
 };
 use tidegate_judge::record::{Issued, Observation, Verdict};
+use tidegate_net::fetch::FetchedDocument;
 
 /// Takes every document for a change with one new item, but for a few words.
 #[derive(Default)]
@@ -25,7 +26,7 @@ impl DocumentJudge for JudgeDouble {
     fn take_in(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         beside: &SharingContext,
         _ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -101,7 +102,7 @@ impl DocumentJudge for JudgeDouble {
     fn backfill(
         &self,
         round: &Observation<'_>,
-        seen: &ReceivedDocument,
+        seen: &FetchedDocument,
         _: &Backfill,
         _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
@@ -124,7 +125,7 @@ impl DocumentJudge for JudgeDouble {
 
 /// What a judgement waits for: the complete feed where the document leads to one, and what other feeds know of a hundred
 /// items where it says that they are ours.
-fn wants(text: &str, seen: &ReceivedDocument, beside: &SharingContext) -> Option<Wants> {
+fn wants(text: &str, seen: &FetchedDocument, beside: &SharingContext) -> Option<Wants> {
     if text.contains("leads") && beside.complete.is_none() {
         return Some(Wants::Complete(format!("{}/complete", seen.url)));
     }

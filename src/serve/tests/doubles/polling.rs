@@ -31,7 +31,6 @@ pub(in crate::tests) fn services() -> Services {
     let call = async |request: CallRequest| panic!("nobody is to call {}", request.url);
     Services {
         fetch: Fetch::new(tower::service_fn(fetch)),
-        ask: Call::new(tower::service_fn(call)),
         call: Call::new(tower::service_fn(call)),
         passing: Passing::default(),
     }

@@ -75,7 +75,6 @@ impl ScriptedSite {
         };
         Services {
             fetch: Fetch::new(tower::service_fn(fetch)),
-            ask: no_calls(),
             call: no_calls(),
             passing: Passing { pass, ..self.passing.clone() },
         }

@@ -57,7 +57,7 @@ async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
     let services = in_front_of(&site);
     let url = publisher.url("/site/feed");
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
-    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.call.clone().oneshot(page(&url)).await.unwrap();
     services.passing.pass.send(passed(&site, &url)).await.unwrap();
     // What is of no site is told nothing.
     services.fetch.clone().oneshot(poll(&publisher.url("/feed"))).await.unwrap();
@@ -88,7 +88,7 @@ async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
     let new = publisher.url("/new?a");
     let fetched = services.fetch.clone().oneshot(poll(&publisher.url("/old"))).await.unwrap();
     assert_eq!((&fetched.final_url, fetched.moved_to.as_ref()), (&new, Some(&new)));
-    let asked = services.ask.clone().oneshot(page(&publisher.url("/old"))).await.unwrap();
+    let asked = services.call.clone().oneshot(page(&publisher.url("/old"))).await.unwrap();
     assert_eq!(asked.location.map(String::from), Some(new));
     // An older document that the site names by its public name.
     let fetched = services.fetch.clone().oneshot(poll("https://blog.example/2")).await.unwrap();
@@ -111,7 +111,7 @@ async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
     .await;
     let services = in_front_of(&site(&publisher.url("/"), false));
     let fetch = |url: &str, start: Option<String>| {
-        let leads = LeadScope::default().by_answer("http://198.51.101.1/list");
+        let leads = LeadScope::Places(vec![Url::parse("http://198.51.101.1/list").unwrap()]);
         services.fetch.clone().oneshot(FetchRequest { leads, start, ..poll(url) })
     };
     let there = publisher.url("/feed/");
@@ -164,7 +164,7 @@ async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() 
     let site = site(&base, true);
     let services = in_front_of(&site);
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
-    services.ask.clone().oneshot(page(&url)).await.unwrap();
+    services.call.clone().oneshot(page(&url)).await.unwrap();
     services.passing.pass.send(passed(&site, &url)).await.unwrap();
     let told = std::mem::take(&mut *heads.lock().unwrap());
     assert_eq!(told.len(), 3);
