@@ -3,9 +3,9 @@
 
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tidegate_core::model::{Count, EndpointId, Stamp, SyncId};
+use tidegate_core::model::{EndpointId, Shared, Stamp, SyncId, Version};
 use tidegate_core::sync::{
-    Conflict091, Item091, OutlineItem091, Outlines, PlacedOutline, in_order, merge_outlines,
+    By091, Canonical, OutlineItem091, Outlines, PlacedOutline, create, in_order, merge_outlines,
 };
 use tidegate_core::sync_markup::Dialect;
 use tidegate_core::sync_markup::sx091;
@@ -26,21 +26,23 @@ pub(super) fn is_list(bytes: &[u8]) -> bool {
     memchr::memmem::find(&head, b"<opml").is_some()
 }
 
-/// Markup from one of the documents, with the prefixes that it uses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct MarkupPiece {
+/// What an outline says, with markup from one of the documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OutlineText {
+    /// Its attributes; `None` for what a list kept of a conflict, which is its markup alone.
+    attributes: Option<Vec<(String, String)>>,
     markup: String,
+    /// The prefixes that it uses.
     needs: Vec<(String, String)>,
 }
 
-/// What an outline says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct OutlineText {
-    attributes: Vec<(String, String)>,
-    other: MarkupPiece,
+impl Canonical for OutlineText {
+    fn canonical(&self) -> &[u8] {
+        self.markup.as_bytes()
+    }
 }
 
-type OutlineItem = OutlineItem091<OutlineText, MarkupPiece>;
+type OutlineVersion = Version<PlacedOutline<OutlineText>>;
 
 /// Merges the list `incoming` into `local`, whatever charset each is in.
 pub(super) fn merged_bytes(local: &[u8], incoming: &[u8]) -> Result<String, (Side, String)> {
@@ -64,25 +66,18 @@ pub(super) fn merged_bytes(local: &[u8], incoming: &[u8]) -> Result<String, (Sid
 pub(super) fn merged(local: &str, incoming: &str) -> Result<String, (Side, String)> {
     let ours = listed(local).map_err(|error| (Side::Local, error))?;
     let theirs = listed(incoming).map_err(|error| (Side::Incoming, error))?;
-    let mut outlines: Outlines<OutlineText, MarkupPiece> = BTreeMap::new();
+    let mut outlines: Outlines<OutlineText> = BTreeMap::new();
     for item in items(&ours, local).map_err(|error| (Side::Local, error))? {
-        outlines.insert(item.id.clone(), item);
+        outlines.insert(item.item.winner.id.clone(), item);
     }
     let new = items(&theirs, incoming).map_err(|error| (Side::Incoming, error))?;
-    if !new.is_empty() && new.iter().all(|item| is_plain(&item.id)) {
+    if !new.is_empty() && new.iter().all(|item| is_plain(id(item))) {
         let said = "line 1: nothing in it is shared: no outline has sx:sync";
         return Err((Side::Incoming, said.to_owned()));
     }
     let new = sharing(new, &outlines);
     let scope = PrefixScope::new(&ours, local);
-    let preserve = |lost: OutlineItem| {
-        let needs = lost.data.data.other.needs.clone();
-        let mut markup = String::new();
-        scope.outline(&mut markup, &lost);
-        markup.push_str("</outline>");
-        MarkupPiece { markup, needs }
-    };
-    if !merge_outlines(&mut outlines, new, preserve) {
+    if !merge_outlines(&mut outlines, new) {
         return Ok(local.to_owned());
     }
     let (before, after) = around(&ours, local).map_err(|error| (Side::Local, error))?;
@@ -115,7 +110,7 @@ fn around(list: &OutlineList, text: &str) -> Result<(String, String), String> {
 }
 
 /// The outlines of a list as items, those without `sx:sync` under ids of their paths.
-fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
+fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem091<OutlineText>>, String> {
     let mut ids: Vec<SyncId> = Vec::with_capacity(list.outlines.len());
     let mut lines: HashMap<SyncId, usize> = HashMap::new();
     let mut positions: HashMap<Option<usize>, u32> = HashMap::new();
@@ -123,7 +118,7 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
     for outline in &list.outlines {
         let parent = outline.parent.and_then(|number| ids.get(number)).cloned();
         let id = match &outline.sync {
-            Some(sync) => sync.id.clone(),
+            Some(sync) => sync.item.winner.id.clone(),
             None => plain_id(outline, parent.as_ref(), &lines)?,
         };
         if let Some(first) = lines.insert(id.clone(), outline.line) {
@@ -136,15 +131,14 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem>, String> {
         *place = place.saturating_add(1);
         let data = PlacedOutline { parent, position, data: outline_text(outline, list, text) };
         let sync = outline.sync.clone();
-        let sync = sync.map_or_else(|| unshared(id), Ok::<_, String>)?;
-        let Item091 { id, version, deleted, conflict, last, updates, conflicts, .. } = sync;
-        let conflicts = conflicts.into_iter().map(|conflict| Conflict091 {
-            version: conflict.version,
-            edit: conflict.edit,
-            data: MarkupPiece { needs: needs(&conflict.data, list), markup: conflict.data },
-        });
-        let conflicts = conflicts.collect();
-        items.push(Item091 { id, version, deleted, conflict, last, updates, conflicts, data });
+        let By091 { item, conflict } = sync.map_or_else(|| unshared(id), Ok::<_, String>)?;
+        let lost = |lost: &Version<String>| {
+            let (markup, needs) = (lost.data.clone(), needs(&lost.data, list));
+            let data = OutlineText { attributes: None, markup, needs };
+            lost.with(PlacedOutline { parent: None, position: 0, data })
+        };
+        let conflicts = item.conflicts.iter().map(lost).collect();
+        items.push(By091 { item: Shared { winner: item.winner.with(data), conflicts }, conflict });
     }
     Ok(items)
 }
@@ -154,8 +148,7 @@ fn outline_text(outline: &Outline, list: &OutlineList, text: &str) -> OutlineTex
     let markup: String = pieces.collect();
     let names = outline.attributes.iter().map(|(name, _)| format!(" {name}"));
     let used: String = names.chain([markup.clone()]).collect();
-    let needs = needs(&used, list);
-    OutlineText { attributes: outline.attributes.clone(), other: MarkupPiece { markup, needs } }
+    OutlineText { attributes: Some(outline.attributes.clone()), markup, needs: needs(&used, list) }
 }
 
 /// The prefixes that a piece of markup seems to use, with what they are bound to.
@@ -190,33 +183,35 @@ fn plain_id(
     Err(format!("line {}: the outline cannot be told from others", outline.line))
 }
 
-fn unshared(id: SyncId) -> Result<Item091<(), String>, String> {
-    let last = Stamp::By(EndpointId::new(PLAIN).map_err(|error| error.to_string())?);
-    let (version, deleted, conflict) = (Count::ONE, false, false);
-    let (updates, conflicts, data) = (Vec::new(), Vec::new(), ());
-    Ok(Item091 { id, version, deleted, conflict, last, updates, conflicts, data })
+fn unshared(id: SyncId) -> Result<By091<String>, String> {
+    let by = Stamp::By(EndpointId::new(PLAIN).map_err(|error| error.to_string())?);
+    Ok(By091 { item: create(id, String::new(), by, None), conflict: false })
 }
 
 fn is_plain(id: &SyncId) -> bool {
     id.as_str().starts_with(PLAIN)
 }
 
+const fn id(item: &OutlineItem091<OutlineText>) -> &SyncId {
+    &item.item.winner.id
+}
+
 /// What takes part in sharing: outlines with `sx:sync`, and the folders around them.
 fn sharing(
-    items: Vec<OutlineItem>,
-    local: &Outlines<OutlineText, MarkupPiece>,
-) -> Vec<OutlineItem> {
-    let parents: HashMap<SyncId, Option<SyncId>> =
-        items.iter().map(|item| (item.id.clone(), item.data.parent.clone())).collect();
+    items: Vec<OutlineItem091<OutlineText>>,
+    local: &Outlines<OutlineText>,
+) -> Vec<OutlineItem091<OutlineText>> {
+    let parents: HashMap<&SyncId, Option<&SyncId>> =
+        items.iter().map(|item| (id(item), item.outline().parent.as_ref())).collect();
     let mut wanted: HashSet<SyncId> = HashSet::new();
-    for item in items.iter().filter(|item| !is_plain(&item.id)) {
-        let mut next = Some(item.id.clone());
-        while let Some(id) = next.filter(|id| wanted.insert(id.clone())) {
-            next = parents.get(&id).cloned().flatten();
+    for item in items.iter().filter(|item| !is_plain(id(item))) {
+        let mut next = Some(id(item));
+        while let Some(id) = next.filter(|id| wanted.insert((*id).clone())) {
+            next = parents.get(id).copied().flatten();
         }
     }
-    let kept = |item: &OutlineItem| {
-        wanted.contains(&item.id) && !(is_plain(&item.id) && local.contains_key(&item.id))
+    let kept = |item: &OutlineItem091<OutlineText>| {
+        wanted.contains(id(item)) && !(is_plain(id(item)) && local.contains_key(id(item)))
     };
     items.into_iter().filter(kept).collect()
 }
@@ -251,14 +246,15 @@ impl PrefixScope {
     }
 
     /// The outlines, each on a line of its own.
-    fn body(&self, outlines: &Outlines<OutlineText, MarkupPiece>) -> String {
+    fn body(&self, outlines: &Outlines<OutlineText>) -> String {
         let mut out = String::new();
         let mut open = 0;
         for (depth, item) in in_order(outlines) {
             self.close(&mut out, &mut open, depth);
             out.push('\n');
             out.push_str(&"  ".repeat(depth + 1));
-            self.outline(&mut out, item);
+            let By091 { item, conflict } = item;
+            self.outline(&mut out, (&item.winner, *conflict), &item.conflicts);
             open = depth + 1;
         }
         self.close(&mut out, &mut open, 0);
@@ -272,24 +268,36 @@ impl PrefixScope {
         }
     }
 
-    /// The start tag of an outline and all in it but other outlines.
-    fn outline(&self, out: &mut String, item: &OutlineItem) {
-        let OutlineText { attributes, other } = &item.data.data;
+    /// The start tag of an outline, marked as contested or not, and all in it but other outlines.
+    fn outline(
+        &self,
+        out: &mut String,
+        (version, conflict): (&OutlineVersion, bool),
+        conflicts: &[OutlineVersion],
+    ) {
+        let OutlineText { attributes, markup, needs } = &version.data.data;
         out.push_str("<outline");
-        self.declare(out, &other.needs);
-        for (name, value) in attributes {
+        self.declare(out, needs);
+        for (name, value) in attributes.iter().flatten() {
             xml::push_attribute(out, name, value);
         }
         out.push('>');
-        if !is_plain(&item.id) {
-            let mut kept = |out: &mut String, conflict: &Conflict091<MarkupPiece>| {
-                self.declare(out, &conflict.data.needs);
+        if !is_plain(&version.id) {
+            let mut kept = |out: &mut String, lost: &OutlineVersion| {
+                let said = &lost.data.data;
+                if said.attributes.is_none() {
+                    self.declare(out, &said.needs);
+                    out.push('>');
+                    return out.push_str(&said.markup);
+                }
                 out.push('>');
-                out.push_str(&conflict.data.markup);
+                self.outline(out, (lost, false), &[]);
+                out.push_str("</outline>");
             };
-            sx091::sync_element(out, &self.prefix, self.declare, item, &mut kept);
+            let version = (version, conflict);
+            sx091::sync_element(out, &self.prefix, self.declare, version, conflicts, &mut kept);
         }
-        out.push_str(&other.markup);
+        out.push_str(markup);
     }
 }
 
@@ -320,7 +328,7 @@ mod tests {
             let mark = sync.map_or("?", |s| {
                 if s.conflict {
                     "!"
-                } else if s.deleted {
+                } else if s.item.winner.deleted {
                     "x"
                 } else {
                     ""

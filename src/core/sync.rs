@@ -10,7 +10,6 @@
 //! that updates takes its own conflicting versions into the history) and histories lose nothing
 //! that subsumption needs (READINGS 1, rows 3 and 15). `laws` proves it with random replicas.
 
-mod as091;
 mod local;
 mod merge;
 mod outline;
@@ -23,7 +22,6 @@ mod laws;
 #[cfg(test)]
 mod samples;
 
-pub use as091::{By091, merge_as_091};
 pub use local::{
     Choice, HISTORY_LIMIT, create, delete, next_update, resolve, resolve_all, restore, truncate,
     update,
@@ -32,7 +30,7 @@ pub use merge::{is_subsumed, merge, precedence, same_item, update_is_subsumed};
 pub use outline::{
     OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, merge_outlines,
 };
-pub use sse091::{Conflict091, Item091, Merged091, from_091, merge_091, to_091};
+pub use sse091::{By091, history_of_091, merge_091, updates_of_091};
 
 use crate::model::SyncId;
 

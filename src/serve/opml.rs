@@ -220,7 +220,10 @@ mod tests {
         assert_eq!(list.outlines[2].kind(), OutlineKind::Text, "nothing to subscribe to");
         assert!(list.outlines[2].type_name().is_none());
         let sync = list.outlines[0].sync.clone().unwrap();
-        assert_eq!(sync.last, entries[0].record.enrolment.history[0]);
+        assert_eq!(
+            sync.item.winner.history.topmost().stamp,
+            entries[0].record.enrolment.history[0]
+        );
     }
 
     /// A feed in these places: the positions of its folders, its own, and what it is called there.
@@ -290,7 +293,8 @@ mod tests {
         assert_eq!(list.outlines[2].attribute("category"), Some("/x,y"));
         assert_eq!(list.outlines[2].site(), Some("https://page.example/"));
         let ids = list.outlines.iter().filter_map(|outline| outline.sync.as_ref());
-        let ids: std::collections::HashSet<_> = ids.map(|sync| sync.id.as_str()).collect();
+        let ids: std::collections::HashSet<_> =
+            ids.map(|sync| sync.item.winner.id.as_str()).collect();
         assert_eq!(ids.len(), 7, "each outline of a feed has an id of its own");
         // A part of the list has the folders around what changed.
         let since =

@@ -77,10 +77,10 @@ fn texts(text: &str) -> Vec<String> {
 fn versions(text: &str) -> BTreeMap<String, String> {
     let list: OutlineList = read(text).unwrap();
     let said = list.outlines.iter().map(|outline| {
-        let sync = outline.sync.as_ref().unwrap();
+        let sync = &outline.sync.as_ref().unwrap().item.winner;
         let gone = if sync.deleted { "x" } else { "" };
         let folder = list.folder(outline).join("/");
-        (format!("{folder}/{}", outline.text().unwrap()), format!("{}{gone}", sync.version.value()))
+        (format!("{folder}/{}", outline.text().unwrap()), format!("{}{gone}", sync.updates.value()))
     });
     said.collect()
 }

@@ -238,153 +238,136 @@ impl FeedRecord {
 
 #[cfg(test)]
 mod tests {
-    mod enrolment {
-        use super::super::*;
-        use crate::model::{FeedName, FeedSource, Probing};
+    use super::*;
+    use crate::model::{FeedName, FeedSource, ListFolder, Probing};
 
-        fn record(url: &str, standing: FeedStanding) -> FeedRecord {
-            FeedRecord {
-                standing,
-                ..FeedRecord::new(FeedName::new("news").unwrap(), url, FeedSource::Api)
-            }
-        }
-
-        fn at(seconds: i64) -> Time {
-            Time::from_unix(1_795_191_605 + seconds)
-        }
-
-        #[test]
-        fn what_the_list_shows_makes_an_update_and_nothing_else_does() {
-            let (here, other) =
-                (EndpointId::own("here").unwrap(), EndpointId::own("other").unwrap());
-            let mut first = record("http://a/", FeedStanding::Active);
-            assert!(first.follow(None, at(0), &here));
-            assert_eq!(first.enrolment.history, [Stamp::Both { when: at(0), by: here.clone() }]);
-
-            let mut same = record("http://a/", FeedStanding::Active);
-            assert!(!same.follow(Some(&first), at(1), &here));
-            let mut probed = record("http://a/", FeedStanding::Active);
-            probed.options.probe = Probing::All;
-            assert!(probed.follow(Some(&first), at(1), &here), "it is another record");
-            assert_eq!(probed.enrolment, first.enrolment, "and the list says the same");
-
-            let mut gone = record("http://a/", FeedStanding::Gone);
-            assert!(gone.follow(Some(&probed), at(2), &other));
-            assert_eq!((gone.enrolment.version.value(), gone.enrolment.history.len()), (2, 2));
-            assert_eq!(gone.enrolment.changed(), Some(at(2)));
-            assert!(gone.is_unlisted());
-            let mut titled = gone.clone();
-            titled.enrolment = Enrolment { title: Some("T".into()), ..Enrolment::default() };
-            assert!(titled.follow(Some(&gone), at(3), &here));
-            assert_eq!(titled.enrolment.version.value(), 3);
-            let mut untitled = titled.clone();
-            untitled.enrolment = Enrolment::default();
-            assert!(
-                !untitled.follow(Some(&titled), at(4), &here),
-                "a title that is not said stays"
-            );
-        }
-
-        #[test]
-        fn the_oldest_updates_go() {
-            let here = EndpointId::own("here").unwrap();
-            let mut record = record("http://a/", FeedStanding::Active);
-            record.follow(None, at(0), &here);
-            for n in 1..50 {
-                let mut next =
-                    super::enrolment::record(&format!("http://a/{n}"), FeedStanding::Active);
-                next.follow(Some(&record), at(n), &here);
-                record = next;
-            }
-            assert_eq!(record.enrolment.version.value(), 50);
-            assert_eq!(record.enrolment.history.len(), Enrolment::KEPT);
-            assert_eq!(
-                FeedRecord::next_change(
-                    [&record, &super::enrolment::record("http://b/", FeedStanding::Active)],
-                    at(0)
-                ),
-                at(50)
-            );
-            assert_eq!(FeedRecord::next_change([&record], at(90)), at(90));
-            assert_eq!(Enrolment::title(&"é".repeat(400)).map(|t| t.len()), Some(500));
-            assert_eq!(Enrolment::title("  "), None);
+    fn new_record(url: &str, standing: FeedStanding) -> FeedRecord {
+        FeedRecord {
+            standing,
+            ..FeedRecord::new(FeedName::new("news").unwrap(), url, FeedSource::Api)
         }
     }
 
-    mod list_member {
-        use super::super::*;
-        use crate::model::{FeedSource, ListFolder};
+    fn at(seconds: i64) -> Time {
+        Time::from_unix(1_795_191_605 + seconds)
+    }
 
-        fn name(text: &str) -> FeedName {
-            FeedName::new(text).unwrap()
+    #[test]
+    fn what_the_list_shows_makes_an_update_and_nothing_else_does() {
+        let (here, other) = (EndpointId::own("here").unwrap(), EndpointId::own("other").unwrap());
+        let mut first = new_record("http://a/", FeedStanding::Active);
+        assert!(first.follow(None, at(0), &here));
+        assert_eq!(first.enrolment.history, [Stamp::Both { when: at(0), by: here.clone() }]);
+
+        let mut same = new_record("http://a/", FeedStanding::Active);
+        assert!(!same.follow(Some(&first), at(1), &here));
+        let mut probed = new_record("http://a/", FeedStanding::Active);
+        probed.options.probe = Probing::All;
+        assert!(probed.follow(Some(&first), at(1), &here), "it is another record");
+        assert_eq!(probed.enrolment, first.enrolment, "and the list says the same");
+
+        let mut gone = new_record("http://a/", FeedStanding::Gone);
+        assert!(gone.follow(Some(&probed), at(2), &other));
+        assert_eq!((gone.enrolment.version.value(), gone.enrolment.history.len()), (2, 2));
+        assert_eq!(gone.enrolment.changed(), Some(at(2)));
+        assert!(gone.is_unlisted());
+        let mut titled = gone.clone();
+        titled.enrolment = Enrolment { title: Some("T".into()), ..Enrolment::default() };
+        assert!(titled.follow(Some(&gone), at(3), &here));
+        assert_eq!(titled.enrolment.version.value(), 3);
+        let mut untitled = titled.clone();
+        untitled.enrolment = Enrolment::default();
+        assert!(!untitled.follow(Some(&titled), at(4), &here), "a title that is not said stays");
+    }
+
+    #[test]
+    fn the_oldest_updates_go() {
+        let here = EndpointId::own("here").unwrap();
+        let mut record = new_record("http://a/", FeedStanding::Active);
+        record.follow(None, at(0), &here);
+        for n in 1..50 {
+            let mut next = new_record(&format!("http://a/{n}"), FeedStanding::Active);
+            next.follow(Some(&record), at(n), &here);
+            record = next;
         }
+        assert_eq!(record.enrolment.version.value(), 50);
+        assert_eq!(record.enrolment.history.len(), Enrolment::KEPT);
+        assert_eq!(
+            FeedRecord::next_change(
+                [&record, &new_record("http://b/", FeedStanding::Active)],
+                at(0)
+            ),
+            at(50)
+        );
+        assert_eq!(FeedRecord::next_change([&record], at(90)), at(90));
+        assert_eq!(Enrolment::title(&"é".repeat(400)).map(|t| t.len()), Some(500));
+        assert_eq!(Enrolment::title("  "), None);
+    }
 
-        fn label(text: &str) -> OutlineLabel {
-            OutlineLabel::new(|name| (name == "text").then_some(text))
+    fn name(text: &str) -> FeedName {
+        FeedName::new(text).unwrap()
+    }
+
+    fn label(text: &str) -> OutlineLabel {
+        OutlineLabel::new(|name| (name == "text").then_some(text))
+    }
+
+    fn place(folders: &[(&str, u32)], text: &str, position: u32) -> ListPlace {
+        let folder =
+            |(text, position): &(&str, u32)| ListFolder { position: *position, label: label(text) };
+        let folders = folders.iter().map(folder).collect();
+        ListPlace { number: 0, folders, position, label: label(text), site: None }
+    }
+
+    #[test]
+    fn a_place_is_told_by_names_and_not_by_positions() {
+        let of = |places: &[ListPlace]| ListMember::fingerprint(places);
+        let one = of(&[place(&[("A", 0), ("B", 2)], "x", 1)]);
+        assert_eq!(one, of(&[place(&[("A", 4), ("B", 0)], "x", 9)]));
+        for other in [
+            vec![],
+            vec![place(&[("A", 0)], "x", 1)],
+            vec![place(&[("AB", 0), ("", 2)], "x", 1)],
+            vec![place(&[("A", 0), ("B", 2)], "y", 1)],
+            vec![place(&[("A", 0), ("B", 2)], "x", 1), place(&[], "x", 0)],
+        ] {
+            assert_ne!(one, of(&other), "{other:?}");
         }
+    }
 
-        fn place(folders: &[(&str, u32)], text: &str, position: u32) -> ListPlace {
-            let folder = |(text, position): &(&str, u32)| ListFolder {
-                position: *position,
-                label: label(text),
-            };
-            let folders = folders.iter().map(folder).collect();
-            ListPlace { number: 0, folders, position, label: label(text), site: None }
-        }
+    #[test]
+    fn what_the_operator_changes_is_the_operators() {
+        let listed = FeedRecord {
+            list: Some(ListMember {
+                list: name("list"),
+                standing: MemberStanding::Listed,
+                placed: 7,
+            }),
+            ..FeedRecord::new(name("a"), "http://a/", FeedSource::Api)
+        };
+        let after = |change: fn(&mut FeedRecord), before: &FeedRecord| {
+            let mut record = FeedRecord { list: None, ..before.clone() };
+            change(&mut record);
+            record.own_if_changed(before);
+            record.list.unwrap().standing
+        };
+        assert!(listed.is_member_of(&name("list")) && !listed.is_member_of(&name("other")));
+        assert_eq!(after(|_| {}, &listed), MemberStanding::Listed);
+        assert_eq!(after(|r| r.standing = FeedStanding::Paused, &listed), MemberStanding::Listed);
+        assert_eq!(after(|r| r.url.push('x'), &listed), MemberStanding::Own);
+        assert_eq!(after(|r| r.options.complete = true, &listed), MemberStanding::Own);
+        assert_eq!(after(|r| r.private = true, &listed), MemberStanding::Own);
 
-        #[test]
-        fn a_place_is_told_by_names_and_not_by_positions() {
-            let of = |places: &[ListPlace]| ListMember::fingerprint(places);
-            let one = of(&[place(&[("A", 0), ("B", 2)], "x", 1)]);
-            assert_eq!(one, of(&[place(&[("A", 4), ("B", 0)], "x", 9)]));
-            for other in [
-                vec![],
-                vec![place(&[("A", 0)], "x", 1)],
-                vec![place(&[("AB", 0), ("", 2)], "x", 1)],
-                vec![place(&[("A", 0), ("B", 2)], "y", 1)],
-                vec![place(&[("A", 0), ("B", 2)], "x", 1), place(&[], "x", 0)],
-            ] {
-                assert_ne!(one, of(&other), "{other:?}");
-            }
-        }
-
-        #[test]
-        fn what_the_operator_changes_is_the_operators() {
-            let listed = FeedRecord {
-                list: Some(ListMember {
-                    list: name("list"),
-                    standing: MemberStanding::Listed,
-                    placed: 7,
-                }),
-                ..FeedRecord::new(name("a"), "http://a/", FeedSource::Api)
-            };
-            let after = |change: fn(&mut FeedRecord), before: &FeedRecord| {
-                let mut record = FeedRecord { list: None, ..before.clone() };
-                change(&mut record);
-                record.own_if_changed(before);
-                record.list.unwrap().standing
-            };
-            assert!(listed.is_member_of(&name("list")) && !listed.is_member_of(&name("other")));
-            assert_eq!(after(|_| {}, &listed), MemberStanding::Listed);
-            assert_eq!(
-                after(|r| r.standing = FeedStanding::Paused, &listed),
-                MemberStanding::Listed
-            );
-            assert_eq!(after(|r| r.url.push('x'), &listed), MemberStanding::Own);
-            assert_eq!(after(|r| r.options.complete = true, &listed), MemberStanding::Own);
-            assert_eq!(after(|r| r.private = true, &listed), MemberStanding::Own);
-
-            let mut dropped = FeedRecord { standing: FeedStanding::Paused, ..listed };
-            assert!(!dropped.is_dropped(), "the operator paused it");
-            assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
-            dropped.list.as_mut().unwrap().standing = MemberStanding::Dropped;
-            assert!(dropped.is_dropped() && dropped.is_member_of(&name("list")));
-            assert_eq!(after(|_| {}, &dropped), MemberStanding::Dropped);
-            assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
-            let gone = FeedRecord { standing: FeedStanding::Gone, ..dropped.clone() };
-            assert_eq!(after(|r| r.standing = FeedStanding::Active, &gone), MemberStanding::Own);
-            dropped.pause_by_hand();
-            assert!(!dropped.is_dropped() && dropped.standing == FeedStanding::Paused);
-        }
+        let mut dropped = FeedRecord { standing: FeedStanding::Paused, ..listed };
+        assert!(!dropped.is_dropped(), "the operator paused it");
+        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
+        dropped.list.as_mut().unwrap().standing = MemberStanding::Dropped;
+        assert!(dropped.is_dropped() && dropped.is_member_of(&name("list")));
+        assert_eq!(after(|_| {}, &dropped), MemberStanding::Dropped);
+        assert_eq!(after(|r| r.standing = FeedStanding::Active, &dropped), MemberStanding::Own);
+        let gone = FeedRecord { standing: FeedStanding::Gone, ..dropped.clone() };
+        assert_eq!(after(|r| r.standing = FeedStanding::Active, &gone), MemberStanding::Own);
+        dropped.pause_by_hand();
+        assert!(!dropped.is_dropped() && dropped.standing == FeedStanding::Paused);
     }
 }

@@ -363,67 +363,61 @@ impl FeedRecord {
 
 #[cfg(test)]
 mod tests {
-    mod policy {
-        use super::super::*;
+    use super::*;
+    use crate::model::{EndpointId, FeedName, Stamp};
 
-        #[test]
-        fn policies_are_read_as_they_are_written() {
-            for text in ["keep", "winner", "prefer:feeds.example.org", "prefer:a b"] {
-                assert_eq!(text.parse::<ConflictPolicy>().unwrap().to_string(), text);
-            }
-            for text in ["", "Keep", "prefer", "prefer:", "prefer: x", "loser"] {
-                assert!(text.parse::<ConflictPolicy>().is_err(), "{text:?}");
-            }
-            let said = "loser".parse::<ConflictPolicy>().unwrap_err().to_string();
-            assert!(said.contains("prefer:ENDPOINT"), "{said}");
+    #[test]
+    fn policies_are_read_as_they_are_written() {
+        for text in ["keep", "winner", "prefer:feeds.example.org", "prefer:a b"] {
+            assert_eq!(text.parse::<ConflictPolicy>().unwrap().to_string(), text);
         }
+        for text in ["", "Keep", "prefer", "prefer:", "prefer: x", "loser"] {
+            assert!(text.parse::<ConflictPolicy>().is_err(), "{text:?}");
+        }
+        let said = "loser".parse::<ConflictPolicy>().unwrap_err().to_string();
+        assert!(said.contains("prefer:ENDPOINT"), "{said}");
+    }
 
-        #[test]
-        fn titles_have_bounds() {
-            assert_eq!(SharingOptions::title("  What we read "), Ok("What we read".to_owned()));
-            for bad in ["", "  ", "a\nb", &"x".repeat(SharingOptions::TITLE_LIMIT + 1)] {
-                assert!(SharingOptions::title(bad).is_err(), "{bad:?}");
-            }
+    #[test]
+    fn titles_have_bounds() {
+        assert_eq!(SharingOptions::title("  What we read "), Ok("What we read".to_owned()));
+        for bad in ["", "  ", "a\nb", &"x".repeat(SharingOptions::TITLE_LIMIT + 1)] {
+            assert!(SharingOptions::title(bad).is_err(), "{bad:?}");
         }
     }
 
-    mod on_demand {
-        use super::super::*;
-        use crate::model::{EndpointId, FeedName, Stamp};
+    #[test]
+    fn a_request_resumes_what_was_let_go_and_not_what_the_operator_paused() {
+        let at = Time::from_unix;
+        let name = FeedName::new("a").unwrap();
+        let mut feed = FeedRecord::on_demand(name, "http://a/f", "http://a/", at(10));
+        feed.follow(None, at(10), &EndpointId::own("here").unwrap());
+        feed.let_go();
+        assert!(feed.is_let_go() && feed.standing == FeedStanding::Paused);
+        feed.ask_for(at(20));
+        assert!(!feed.is_let_go() && feed.standing == FeedStanding::Active);
+        // The clock may go back.
+        feed.ask_for(at(15));
+        assert_eq!(feed.on_demand.as_ref().unwrap().asked, at(20));
+        let made = feed.enrolment.history.last().and_then(Stamp::when);
+        assert_eq!(made, Some(at(10)), "it is no newer for being asked for");
+        feed.pause_by_hand();
+        feed.ask_for(at(30));
+        assert_eq!(feed.standing, FeedStanding::Paused);
+    }
 
-        #[test]
-        fn a_request_resumes_what_was_let_go_and_not_what_the_operator_paused() {
-            let at = Time::from_unix;
-            let name = FeedName::new("a").unwrap();
-            let mut feed = FeedRecord::on_demand(name, "http://a/f", "http://a/", at(10));
-            feed.follow(None, at(10), &EndpointId::own("here").unwrap());
-            feed.let_go();
-            assert!(feed.is_let_go() && feed.standing == FeedStanding::Paused);
-            feed.ask_for(at(20));
-            assert!(!feed.is_let_go() && feed.standing == FeedStanding::Active);
-            // The clock may go back.
-            feed.ask_for(at(15));
-            assert_eq!(feed.on_demand.as_ref().unwrap().asked, at(20));
-            let made = feed.enrolment.history.last().and_then(Stamp::when);
-            assert_eq!(made, Some(at(10)), "it is no newer for being asked for");
-            feed.pause_by_hand();
-            feed.ask_for(at(30));
-            assert_eq!(feed.standing, FeedStanding::Paused);
-        }
-
-        #[test]
-        fn a_feed_moves_with_its_site_alone() {
-            let name = FeedName::new("a").unwrap();
-            let made = FeedRecord::on_demand(name, "http://a/x/f?y", "http://a/x/", Time::MIN);
-            let mut moved = made.clone();
-            assert!(!moved.move_with_site("http://a/", "https://b/") && moved == made);
-            assert!(moved.move_with_site("http://a/x/", "https://b:1/"));
-            assert_eq!(
-                (moved.url.as_str(), moved.on_demand.as_ref().unwrap().site.as_str()),
-                ("https://b:1/f?y", "https://b:1/")
-            );
-            let mut configured = FeedRecord { on_demand: None, ..made };
-            assert!(!configured.move_with_site("http://a/x/", "https://b/"));
-        }
+    #[test]
+    fn a_feed_moves_with_its_site_alone() {
+        let name = FeedName::new("a").unwrap();
+        let made = FeedRecord::on_demand(name, "http://a/x/f?y", "http://a/x/", Time::MIN);
+        let mut moved = made.clone();
+        assert!(!moved.move_with_site("http://a/", "https://b/") && moved == made);
+        assert!(moved.move_with_site("http://a/x/", "https://b:1/"));
+        assert_eq!(
+            (moved.url.as_str(), moved.on_demand.as_ref().unwrap().site.as_str()),
+            ("https://b:1/f?y", "https://b:1/")
+        );
+        let mut configured = FeedRecord { on_demand: None, ..made };
+        assert!(!configured.move_with_site("http://a/x/", "https://b/"));
     }
 }

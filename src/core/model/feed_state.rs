@@ -310,84 +310,76 @@ impl BodyPrints {
 
 #[cfg(test)]
 mod tests {
-    mod gap {
-        use super::super::*;
+    use super::*;
 
-        #[test]
-        fn what_may_be_lost_is_bounded_by_time() {
-            let gap =
-                |since, until| Gap { since: Time::from_unix(since), until: Time::from_unix(until) };
-            let day = gap(1000, 1000 + 86_400);
-            assert_eq!((day.seconds(), day.updates(24)), (86_400, 72));
-            assert_eq!(gap(0, 86_400 * 36_500).updates(24), LOST_LIMIT);
-            let back = gap(500, 100);
-            assert_eq!((back.seconds(), back.updates(1)), (0, 2));
-            assert!(day.has(Time::from_unix(1000)) && !day.has(Time::from_unix(999)));
-            assert_eq!(day.after(Some(gap(10, 20))), gap(10, 1000 + 86_400));
-            assert_eq!(day.after(None), day);
-        }
+    #[test]
+    fn what_may_be_lost_is_bounded_by_time() {
+        let gap =
+            |since, until| Gap { since: Time::from_unix(since), until: Time::from_unix(until) };
+        let day = gap(1000, 1000 + 86_400);
+        assert_eq!((day.seconds(), day.updates(24)), (86_400, 72));
+        assert_eq!(gap(0, 86_400 * 36_500).updates(24), LOST_LIMIT);
+        let back = gap(500, 100);
+        assert_eq!((back.seconds(), back.updates(1)), (0, 2));
+        assert!(day.has(Time::from_unix(1000)) && !day.has(Time::from_unix(999)));
+        assert_eq!(day.after(Some(gap(10, 20))), gap(10, 1000 + 86_400));
+        assert_eq!(day.after(None), day);
     }
 
-    mod lineage {
-        use super::super::*;
+    #[test]
+    fn a_revision_belongs_to_the_opening_that_made_it() {
+        let mut lineage = Lineage::default();
+        assert!(!lineage.made(1, 0, 0) && lineage.mark().is_none());
+        lineage.go_on(1, 0);
+        lineage.go_on(1, 5);
+        assert!(lineage.made(1, 1, 9) && lineage.made(1, 9, 9));
+        assert!(!lineage.made(1, 0, 9) && !lineage.made(1, 10, 9) && !lineage.made(2, 5, 9));
+        lineage.go_on(2, 9);
+        assert!(lineage.made(1, 9, 12) && lineage.made(2, 10, 12));
+        assert!(!lineage.made(1, 10, 12) && !lineage.made(2, 9, 12));
+        assert_eq!(lineage.mark(), Some(2));
+    }
 
-        #[test]
-        fn a_revision_belongs_to_the_opening_that_made_it() {
-            let mut lineage = Lineage::default();
-            assert!(!lineage.made(1, 0, 0) && lineage.mark().is_none());
-            lineage.go_on(1, 0);
-            lineage.go_on(1, 5);
-            assert!(lineage.made(1, 1, 9) && lineage.made(1, 9, 9));
-            assert!(!lineage.made(1, 0, 9) && !lineage.made(1, 10, 9) && !lineage.made(2, 5, 9));
-            lineage.go_on(2, 9);
-            assert!(lineage.made(1, 9, 12) && lineage.made(2, 10, 12));
-            assert!(!lineage.made(1, 10, 12) && !lineage.made(2, 9, 12));
-            assert_eq!(lineage.mark(), Some(2));
-        }
+    /// The copy was made at revision 4; what the first store went on with is not known to it.
+    #[test]
+    fn what_came_after_the_copy_is_not_known_to_it() {
+        let mut first = Lineage::default();
+        first.go_on(1, 0);
+        let mut copy = first.clone();
+        first.go_on(2, 4);
+        copy.go_on(3, 4);
+        assert!(first.made(2, 7, 9) && !copy.made(2, 7, 9));
+        assert!(!copy.made(1, 7, 9), "the same opening went on without the copy");
+        assert!(copy.made(1, 4, 9) && copy.made(3, 7, 9));
+    }
 
-        /// The copy was made at revision 4; what the first store went on with is not known to it.
-        #[test]
-        fn what_came_after_the_copy_is_not_known_to_it() {
-            let mut first = Lineage::default();
-            first.go_on(1, 0);
-            let mut copy = first.clone();
-            first.go_on(2, 4);
-            copy.go_on(3, 4);
-            assert!(first.made(2, 7, 9) && !copy.made(2, 7, 9));
-            assert!(!copy.made(1, 7, 9), "the same opening went on without the copy");
-            assert!(copy.made(1, 4, 9) && copy.made(3, 7, 9));
-        }
+    /// A place in the log is named by who reached it first, and known to whoever shares that
+    /// history.
+    #[test]
+    fn a_place_is_known_to_those_who_share_its_history() {
+        let mut first = Lineage::default();
+        first.open(1, 0);
+        first.open(2, 0);
+        assert_eq!(first.stretches().len(), 1, "an opening that made nothing is forgotten");
+        first.open(3, 4);
+        assert_eq!((first.mark_at(4, 6), first.mark_at(5, 6)), (Some(2), Some(3)));
+        assert_eq!(first.mark_at(7, 6), None);
+        let mut copy = first.clone();
+        copy.open(4, 6);
+        first.open(5, 9);
+        assert!(copy.reaches(3, 6, 12) && copy.reaches(2, 4, 12) && copy.reaches(4, 12, 12));
+        assert!(!copy.reaches(3, 7, 12), "the first one went on without the copy");
+        assert!(!copy.reaches(5, 10, 12) && !copy.reaches(4, 13, 12) && !copy.reaches(2, 5, 12));
+        assert!(first.reaches(3, 9, 12) && !first.reaches(4, 7, 12));
+    }
 
-        /// A place in the log is named by who reached it first, and known to whoever shares that
-        /// history.
-        #[test]
-        fn a_place_is_known_to_those_who_share_its_history() {
-            let mut first = Lineage::default();
-            first.open(1, 0);
-            first.open(2, 0);
-            assert_eq!(first.stretches().len(), 1, "an opening that made nothing is forgotten");
-            first.open(3, 4);
-            assert_eq!((first.mark_at(4, 6), first.mark_at(5, 6)), (Some(2), Some(3)));
-            assert_eq!(first.mark_at(7, 6), None);
-            let mut copy = first.clone();
-            copy.open(4, 6);
-            first.open(5, 9);
-            assert!(copy.reaches(3, 6, 12) && copy.reaches(2, 4, 12) && copy.reaches(4, 12, 12));
-            assert!(!copy.reaches(3, 7, 12), "the first one went on without the copy");
-            assert!(
-                !copy.reaches(5, 10, 12) && !copy.reaches(4, 13, 12) && !copy.reaches(2, 5, 12)
-            );
-            assert!(first.reaches(3, 9, 12) && !first.reaches(4, 7, 12));
+    #[test]
+    fn the_oldest_openings_are_forgotten() {
+        let mut lineage = Lineage::default();
+        for mark in 0..100 {
+            lineage.go_on(mark, u64::from(mark));
         }
-
-        #[test]
-        fn the_oldest_openings_are_forgotten() {
-            let mut lineage = Lineage::default();
-            for mark in 0..100 {
-                lineage.go_on(mark, u64::from(mark));
-            }
-            assert_eq!(lineage.stretches().len(), Lineage::LIMIT);
-            assert!(!lineage.made(5, 6, 100) && lineage.made(99, 100, 100));
-        }
+        assert_eq!(lineage.stretches().len(), Lineage::LIMIT);
+        assert!(!lineage.made(5, 6, 100) && lineage.made(99, 100, 100));
     }
 }

@@ -171,29 +171,27 @@ set_of! {
 
 #[cfg(test)]
 mod tests {
-    mod flaws {
-        use super::super::*;
+    use super::*;
 
-        fn flaws(of: &[Flaw]) -> Flaws {
-            of.iter().copied().collect()
-        }
+    fn flaws(of: &[Flaw]) -> Flaws {
+        of.iter().copied().collect()
+    }
 
-        #[test]
-        fn a_flaw_is_usual_from_the_beginning_or_after_many_documents_in_a_row() {
-            let (tags, bytes) = (flaws(&[Flaw::Tags]), flaws(&[Flaw::Bytes]));
-            let mut history = FlawHistory::default();
-            history.note(tags, true);
-            assert!(history.are_usual(tags) && history.are_usual(Flaws::default()));
-            let both = flaws(&[Flaw::Tags, Flaw::Bytes]);
-            assert!(!history.are_usual(both));
-            for seen in 1..=FlawHistory::USUAL {
-                history.note(both, false);
-                assert_eq!(history.are_usual(both), seen == FlawHistory::USUAL);
-            }
-            history.note(bytes, false);
-            assert!(history.are_usual(bytes) && !history.are_usual(tags));
-            history.note(Flaws::default(), false);
-            assert_eq!(history, FlawHistory::default());
+    #[test]
+    fn a_flaw_is_usual_from_the_beginning_or_after_many_documents_in_a_row() {
+        let (tags, bytes) = (flaws(&[Flaw::Tags]), flaws(&[Flaw::Bytes]));
+        let mut history = FlawHistory::default();
+        history.note(tags, true);
+        assert!(history.are_usual(tags) && history.are_usual(Flaws::default()));
+        let both = flaws(&[Flaw::Tags, Flaw::Bytes]);
+        assert!(!history.are_usual(both));
+        for seen in 1..=FlawHistory::USUAL {
+            history.note(both, false);
+            assert_eq!(history.are_usual(both), seen == FlawHistory::USUAL);
         }
+        history.note(bytes, false);
+        assert!(history.are_usual(bytes) && !history.are_usual(tags));
+        history.note(Flaws::default(), false);
+        assert_eq!(history, FlawHistory::default());
     }
 }

@@ -225,89 +225,82 @@ impl OutlinePath {
 
 #[cfg(test)]
 mod tests {
-    mod list_place {
-        use super::super::*;
-        use crate::model::{Enrolment, FeedName, FeedSource};
+    use super::*;
+    use crate::model::{Enrolment, FeedName, FeedSource};
 
-        fn label(text: &str) -> OutlineLabel {
-            OutlineLabel::new(|name| (name == "text").then_some(text))
-        }
+    fn label(text: &str) -> OutlineLabel {
+        OutlineLabel::new(|name| (name == "text").then_some(text))
+    }
 
-        fn place(folders: &[u32], position: u32) -> ListPlace {
-            let folder = |position: &u32| ListFolder { position: *position, label: label("F") };
-            let folders = folders.iter().map(folder).collect();
-            ListPlace { number: 0, folders, position, label: label("own"), site: None }
-        }
+    fn place(folders: &[u32], position: u32) -> ListPlace {
+        let folder = |position: &u32| ListFolder { position: *position, label: label("F") };
+        let folders = folders.iter().map(folder).collect();
+        ListPlace { number: 0, folders, position, label: label("own"), site: None }
+    }
 
-        fn record(name: &str, places: Vec<ListPlace>) -> FeedRecord {
-            FeedRecord {
-                enrolment: Enrolment { places, ..Enrolment::default() },
-                ..FeedRecord::new(
-                    FeedName::new(name).unwrap(),
-                    format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
-                    FeedSource::Api,
-                )
-            }
-        }
-
-        #[test]
-        fn feeds_come_in_the_order_of_the_list() {
-            let records = [
-                record("a", vec![place(&[2, 0], 1), place(&[], 0)]),
-                record("b", vec![]),
-                record("c", vec![place(&[2], 0), place(&[], 2)]),
-                record("d", vec![place(&[2, 0], 0)]),
-            ];
-            let names: Vec<_> =
-                listed(&records).iter().map(|(record, _)| record.name.as_str()).collect();
-            assert_eq!(names, ["a", "c", "c", "d", "a", "b"]);
-            assert!(place(&[2], 0).is_within(&place(&[], 2)));
-            assert!(
-                !place(&[2], 0).is_within(&place(&[2], 0))
-                    && !place(&[], 2).is_within(&place(&[2], 0))
-            );
-        }
-
-        #[test]
-        fn labels_are_cut_and_keys_in_them_masked() {
-            assert_eq!(label(&"é".repeat(400)).text.map(|text| text.len()), Some(500));
-            assert_eq!(label("  "), OutlineLabel::default());
-            // What is cut is cut once.
-            let cut = label(&format!("{} b", "a".repeat(499))).text.unwrap();
-            assert_eq!(label(&cut).text, Some(cut));
-            let record = record("a", vec![]);
-            let own = |text: &str| {
-                let place = ListPlace { label: label(text), ..place(&[], 0) };
-                record.shown_label(Some(&place)).text.unwrap()
-            };
-            assert_eq!(own("<Mine> & co"), "<Mine> & co");
-            for text in [record.url.clone(), format!("see {}", record.url)] {
-                assert!(!own(&text).contains("0123456789"), "{}", own(&text));
-            }
-            assert_eq!(record.shown_label(None).text.as_deref(), Some("a"));
+    fn record(name: &str, places: Vec<ListPlace>) -> FeedRecord {
+        FeedRecord {
+            enrolment: Enrolment { places, ..Enrolment::default() },
+            ..FeedRecord::new(
+                FeedName::new(name).unwrap(),
+                format!("https://h.example/{name}?token=0123456789abcdef0123456789abcdef"),
+                FeedSource::Api,
+            )
         }
     }
 
-    mod outline {
-        use super::super::*;
+    #[test]
+    fn feeds_come_in_the_order_of_the_list() {
+        let records = [
+            record("a", vec![place(&[2, 0], 1), place(&[], 0)]),
+            record("b", vec![]),
+            record("c", vec![place(&[2], 0), place(&[], 2)]),
+            record("d", vec![place(&[2, 0], 0)]),
+        ];
+        let names: Vec<_> =
+            listed(&records).iter().map(|(record, _)| record.name.as_str()).collect();
+        assert_eq!(names, ["a", "c", "c", "d", "a", "b"]);
+        assert!(place(&[2], 0).is_within(&place(&[], 2)));
+        assert!(
+            !place(&[2], 0).is_within(&place(&[2], 0)) && !place(&[], 2).is_within(&place(&[2], 0))
+        );
+    }
 
-        #[test]
-        fn ids_are_those_of_their_place() {
-            let outline_id = |path: &[&str], ordinal| {
-                path.iter().fold(OutlinePath::default(), |path, text| path.with(text)).id(ordinal)
-            };
-            let ids = [
-                outline_id(&["News"], 0),
-                outline_id(&["News"], 1),
-                outline_id(&["", "News"], 0),
-                outline_id(&["Ne", "ws"], 0),
-                outline_id(&[], 0),
-            ];
-            for (at, id) in ids.iter().enumerate() {
-                assert!(id.starts_with("x-outline:") && !id.contains("News"), "{id}");
-                assert!(!ids.iter().skip(at + 1).any(|other| other == id), "{id}");
-            }
-            assert_eq!(outline_id(&["News"], 0), ids[0]);
+    #[test]
+    fn labels_are_cut_and_keys_in_them_masked() {
+        assert_eq!(label(&"é".repeat(400)).text.map(|text| text.len()), Some(500));
+        assert_eq!(label("  "), OutlineLabel::default());
+        // What is cut is cut once.
+        let cut = label(&format!("{} b", "a".repeat(499))).text.unwrap();
+        assert_eq!(label(&cut).text, Some(cut));
+        let record = record("a", vec![]);
+        let own = |text: &str| {
+            let place = ListPlace { label: label(text), ..place(&[], 0) };
+            record.shown_label(Some(&place)).text.unwrap()
+        };
+        assert_eq!(own("<Mine> & co"), "<Mine> & co");
+        for text in [record.url.clone(), format!("see {}", record.url)] {
+            assert!(!own(&text).contains("0123456789"), "{}", own(&text));
         }
+        assert_eq!(record.shown_label(None).text.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn ids_are_those_of_their_place() {
+        let outline_id = |path: &[&str], ordinal| {
+            path.iter().fold(OutlinePath::default(), |path, text| path.with(text)).id(ordinal)
+        };
+        let ids = [
+            outline_id(&["News"], 0),
+            outline_id(&["News"], 1),
+            outline_id(&["", "News"], 0),
+            outline_id(&["Ne", "ws"], 0),
+            outline_id(&[], 0),
+        ];
+        for (at, id) in ids.iter().enumerate() {
+            assert!(id.starts_with("x-outline:") && !id.contains("News"), "{id}");
+            assert!(!ids.iter().skip(at + 1).any(|other| other == id), "{id}");
+        }
+        assert_eq!(outline_id(&["News"], 0), ids[0]);
     }
 }

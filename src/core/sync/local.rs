@@ -209,228 +209,212 @@ fn needed(history: &History) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    mod local {
-        use super::super::super::samples::{both, by, count, version, when};
-        use super::super::*;
+    use super::super::is_subsumed;
+    use super::super::samples::{both, by, count, version, when};
+    use super::*;
+    use proptest::prelude::*;
 
-        fn stamp(seconds: i64, name: &str) -> Stamp {
-            both(1, seconds, name).stamp
-        }
+    fn stamp(seconds: i64, name: &str) -> Stamp {
+        both(1, seconds, name).stamp
+    }
 
-        #[test]
-        fn delete_and_restore_are_updates_and_update_does_neither() {
-            let mut item = Shared::new(version(1, "a", [both(1, 1, "A")]));
-            delete(&mut item, stamp(2, "A")).unwrap();
-            assert!(item.winner.deleted);
-            assert_eq!(item.winner.data, "a");
-            update(&mut item, "b".to_owned(), stamp(3, "B")).unwrap();
-            assert!(item.winner.deleted);
-            restore(&mut item, "c".to_owned(), stamp(4, "A")).unwrap();
-            let expected = [both(4, 4, "A"), both(3, 3, "B"), both(2, 2, "A"), both(1, 1, "A")];
-            assert_eq!(item, Shared::new(version(4, "c", expected)));
-        }
+    #[test]
+    fn delete_and_restore_are_updates_and_update_does_neither() {
+        let mut item = Shared::new(version(1, "a", [both(1, 1, "A")]));
+        delete(&mut item, stamp(2, "A")).unwrap();
+        assert!(item.winner.deleted);
+        assert_eq!(item.winner.data, "a");
+        update(&mut item, "b".to_owned(), stamp(3, "B")).unwrap();
+        assert!(item.winner.deleted);
+        restore(&mut item, "c".to_owned(), stamp(4, "A")).unwrap();
+        let expected = [both(4, 4, "A"), both(3, 3, "B"), both(2, 2, "A"), both(1, 1, "A")];
+        assert_eq!(item, Shared::new(version(4, "c", expected)));
+    }
 
-        /// Section 3.2 step 2c: an own sequence that is already greater is exceeded.
-        #[test]
-        fn a_sequence_exceeds_the_endpoints_greatest() {
-            let mut item = Shared::new(version(2, "a", [by(2, "B"), both(7, 1, "A")]));
-            update(&mut item, "b".to_owned(), by(1, "A").stamp).unwrap();
-            assert_eq!(item.winner.updates, count(3));
-            assert_eq!(*item.winner.history.topmost(), by(8, "A"));
-            update(&mut item, "c".to_owned(), when(1, 9).stamp).unwrap();
-            assert_eq!(*item.winner.history.topmost(), when(4, 9));
-        }
+    /// Section 3.2 step 2c: an own sequence that is already greater is exceeded.
+    #[test]
+    fn a_sequence_exceeds_the_endpoints_greatest() {
+        let mut item = Shared::new(version(2, "a", [by(2, "B"), both(7, 1, "A")]));
+        update(&mut item, "b".to_owned(), by(1, "A").stamp).unwrap();
+        assert_eq!(item.winner.updates, count(3));
+        assert_eq!(*item.winner.history.topmost(), by(8, "A"));
+        update(&mut item, "c".to_owned(), when(1, 9).stamp).unwrap();
+        assert_eq!(*item.winner.history.topmost(), when(4, 9));
+    }
 
-        /// FeedSync section 3.2 step 4, and the greatest sequence over conflicts (READINGS 1, row
-        /// 13).
-        #[test]
-        fn own_conflicts_are_taken_into_the_history() {
-            let mut item = Shared::new(version(2, "b", [both(2, 9, "B"), both(1, 1, "A")]));
-            item.conflicts = vec![
-                version(2, "a", [both(6, 5, "A"), both(1, 1, "A")]),
-                version(2, "c", [both(2, 5, "C"), both(1, 1, "A")]),
-            ];
-            update(&mut item, "n".to_owned(), stamp(10, "A")).unwrap();
-            let expected = [both(7, 10, "A"), both(2, 9, "B"), both(1, 1, "A")];
-            assert_eq!(item.winner, version(3, "n", expected));
-            assert_eq!(item.conflicts.len(), 1);
-            assert_eq!(item.conflicts[0].data, "c");
-        }
+    /// FeedSync section 3.2 step 4, and the greatest sequence over conflicts (READINGS 1, row
+    /// 13).
+    #[test]
+    fn own_conflicts_are_taken_into_the_history() {
+        let mut item = Shared::new(version(2, "b", [both(2, 9, "B"), both(1, 1, "A")]));
+        item.conflicts = vec![
+            version(2, "a", [both(6, 5, "A"), both(1, 1, "A")]),
+            version(2, "c", [both(2, 5, "C"), both(1, 1, "A")]),
+        ];
+        update(&mut item, "n".to_owned(), stamp(10, "A")).unwrap();
+        let expected = [both(7, 10, "A"), both(2, 9, "B"), both(1, 1, "A")];
+        assert_eq!(item.winner, version(3, "n", expected));
+        assert_eq!(item.conflicts.len(), 1);
+        assert_eq!(item.conflicts[0].data, "c");
+    }
 
-        #[test]
-        fn an_update_without_by_leaves_the_conflicts() {
-            let mut item = Shared::new(version(2, "b", [both(2, 9, "B")]));
-            item.conflicts =
-                vec![version(2, "a", [both(2, 5, "A")]), version(1, "w", [when(1, 5)])];
-            update(&mut item, "n".to_owned(), when(1, 10).stamp).unwrap();
-            assert_eq!(item.conflicts.len(), 2);
-        }
+    #[test]
+    fn an_update_without_by_leaves_the_conflicts() {
+        let mut item = Shared::new(version(2, "b", [both(2, 9, "B")]));
+        item.conflicts = vec![version(2, "a", [both(2, 5, "A")]), version(1, "w", [when(1, 5)])];
+        update(&mut item, "n".to_owned(), when(1, 10).stamp).unwrap();
+        assert_eq!(item.conflicts.len(), 2);
+    }
 
-        #[test]
-        fn at_the_end_of_the_numbers_the_item_stays_as_it_is() {
-            let most = Count::MAX.value();
-            for full in
-                [version(most, "a", [both(1, 1, "A")]), version(1, "a", [both(most, 1, "A")])]
-            {
-                let mut item = Shared::new(full.clone());
-                let refused = update(&mut item, "b".to_owned(), stamp(2, "A"));
-                assert_eq!(refused, Err(SyncError::Exhausted { id: full.id.clone() }));
-                assert_eq!(item.winner, full);
-            }
+    #[test]
+    fn at_the_end_of_the_numbers_the_item_stays_as_it_is() {
+        let most = Count::MAX.value();
+        for full in [version(most, "a", [both(1, 1, "A")]), version(1, "a", [both(most, 1, "A")])] {
+            let mut item = Shared::new(full.clone());
+            let refused = update(&mut item, "b".to_owned(), stamp(2, "A"));
+            assert_eq!(refused, Err(SyncError::Exhausted { id: full.id.clone() }));
+            assert_eq!(item.winner, full);
         }
     }
 
-    mod resolve {
-        use super::super::super::samples::{both, version, when};
-        use super::super::*;
-
-        fn contested() -> Shared<String> {
-            let mut deleted = version(3, "gone", [both(3, 7, "C"), both(1, 1, "A")]);
-            deleted.deleted = true;
-            Shared {
-                winner: version(3, "b", [both(3, 9, "B"), both(2, 2, "B"), both(1, 1, "A")]),
-                conflicts: vec![
-                    version(3, "w", [when(3, 8), both(2, 4, "D"), both(1, 1, "A")]),
-                    deleted,
-                    version(2, "e", [both(2, 6, "E"), both(1, 1, "A")]),
-                ],
-            }
-        }
-
-        fn stamp() -> Stamp {
-            both(1, 20, "B").stamp
-        }
-
-        #[test]
-        fn keeping_the_winner_takes_in_every_history() {
-            let mut item = contested();
-            resolve_all(&mut item, Choice::Winner, stamp()).unwrap();
-            assert!(item.conflicts.is_empty());
-            assert_eq!((item.winner.data.as_str(), item.winner.deleted), ("b", false));
-            assert_eq!(item.winner.updates.value(), 4);
-            assert_eq!(*item.winner.history.topmost(), both(4, 20, "B"));
-            assert_eq!(item.winner.history.len(), 8);
-            for version in contested().conflicts {
-                let known = |y: &Update| update_is_subsumed(version.history.topmost(), y);
-                assert!(item.winner.history.iter().any(known), "{version:?}");
-            }
-        }
-
-        #[test]
-        fn a_block_keeps_its_order_and_repeats_nothing() {
-            let mut item = contested();
-            resolve(&mut item, Choice::Winner, &[0], stamp()).unwrap();
-            let expected = [
-                both(4, 20, "B"),
-                when(3, 8),
-                both(2, 4, "D"),
-                both(3, 9, "B"),
-                both(2, 2, "B"),
-                both(1, 1, "A"),
-            ];
-            assert_eq!(item.winner, version(4, "b", expected));
-            assert_eq!(item.conflicts, contested().conflicts[1..]);
-        }
-
-        #[test]
-        fn a_chosen_conflict_gives_its_data_and_its_deletion() {
-            let mut item = contested();
-            resolve(&mut item, Choice::Conflict(1), &[], stamp()).unwrap();
-            assert_eq!((item.winner.data.as_str(), item.winner.deleted), ("gone", true));
-            assert_eq!(item.conflicts.len(), 2);
-            resolve_all(&mut item, Choice::New("n".to_owned()), stamp()).unwrap();
-            assert_eq!((item.winner.data.as_str(), item.winner.deleted), ("n", false));
-            assert!(item.conflicts.is_empty());
-        }
-
-        #[test]
-        fn the_numbers_are_those_before_the_update_takes_own_conflicts() {
-            let mut item = contested();
-            resolve(&mut item, Choice::Conflict(2), &[], both(1, 20, "C").stamp).unwrap();
-            assert_eq!(item.winner.data, "e");
-            assert_eq!(item.conflicts, contested().conflicts[..1]);
-        }
-
-        #[test]
-        fn a_number_that_is_not_there_changes_nothing() {
-            let mut item = contested();
-            let refused = resolve(&mut item, Choice::Conflict(3), &[], stamp());
-            assert!(matches!(refused, Err(SyncError::NoSuchConflict { asked: 3, have: 3, .. })));
-            let refused = resolve(&mut item, Choice::Winner, &[0, 9], stamp());
-            assert!(matches!(refused, Err(SyncError::NoSuchConflict { asked: 9, have: 3, .. })));
-            assert_eq!(item, contested());
+    fn contested() -> Shared<String> {
+        let mut deleted = version(3, "gone", [both(3, 7, "C"), both(1, 1, "A")]);
+        deleted.deleted = true;
+        Shared {
+            winner: version(3, "b", [both(3, 9, "B"), both(2, 2, "B"), both(1, 1, "A")]),
+            conflicts: vec![
+                version(3, "w", [when(3, 8), both(2, 4, "D"), both(1, 1, "A")]),
+                deleted,
+                version(2, "e", [both(2, 6, "E"), both(1, 1, "A")]),
+            ],
         }
     }
 
-    mod truncate {
-        use super::super::super::is_subsumed;
-        use super::super::super::samples::{both, version, when};
-        use super::super::*;
-        use proptest::prelude::*;
+    fn resolution() -> Stamp {
+        both(1, 20, "B").stamp
+    }
 
-        fn numbers(history: &History) -> Vec<u32> {
-            history.iter().map(|update| update.sequence.value()).collect()
+    #[test]
+    fn keeping_the_winner_takes_in_every_history() {
+        let mut item = contested();
+        resolve_all(&mut item, Choice::Winner, resolution()).unwrap();
+        assert!(item.conflicts.is_empty());
+        assert_eq!((item.winner.data.as_str(), item.winner.deleted), ("b", false));
+        assert_eq!(item.winner.updates.value(), 4);
+        assert_eq!(*item.winner.history.topmost(), both(4, 20, "B"));
+        assert_eq!(item.winner.history.len(), 8);
+        for version in contested().conflicts {
+            let known = |y: &Update| update_is_subsumed(version.history.topmost(), y);
+            assert!(item.winner.history.iter().any(known), "{version:?}");
         }
+    }
 
-        #[test]
-        fn the_recent_past_is_kept_and_the_needed_far_past() {
-            let mut history = History::from_newest_first([
-                both(9, 9, "A"),
-                both(8, 8, "A"),
-                both(7, 7, "A"),
-                both(6, 6, "B"),
-                both(5, 5, "B"),
-                when(4, 4),
-                both(3, 3, "C"),
-                both(2, 2, "C"),
-            ])
-            .unwrap();
-            truncate(&mut history, 8);
-            assert_eq!(history.len(), 8);
-            truncate(&mut history, 6);
-            assert_eq!(numbers(&history), [9, 8, 7, 6, 4, 3]);
-            truncate(&mut history, 1);
-            assert_eq!(numbers(&history), [9, 6, 4, 3]);
-        }
+    #[test]
+    fn a_block_keeps_its_order_and_repeats_nothing() {
+        let mut item = contested();
+        resolve(&mut item, Choice::Winner, &[0], resolution()).unwrap();
+        let expected = [
+            both(4, 20, "B"),
+            when(3, 8),
+            both(2, 4, "D"),
+            both(3, 9, "B"),
+            both(2, 2, "B"),
+            both(1, 1, "A"),
+        ];
+        assert_eq!(item.winner, version(4, "b", expected));
+        assert_eq!(item.conflicts, contested().conflicts[1..]);
+    }
 
-        #[test]
-        fn a_topmost_that_is_not_its_endpoints_highest_stays() {
-            let updates = [both(1, 9, "A"), both(5, 8, "A"), both(4, 4, "A")];
-            let mut history = History::from_newest_first(updates).unwrap();
-            truncate(&mut history, 2);
-            assert_eq!(numbers(&history), [1, 5]);
-        }
+    #[test]
+    fn a_chosen_conflict_gives_its_data_and_its_deletion() {
+        let mut item = contested();
+        resolve(&mut item, Choice::Conflict(1), &[], resolution()).unwrap();
+        assert_eq!((item.winner.data.as_str(), item.winner.deleted), ("gone", true));
+        assert_eq!(item.conflicts.len(), 2);
+        resolve_all(&mut item, Choice::New("n".to_owned()), resolution()).unwrap();
+        assert_eq!((item.winner.data.as_str(), item.winner.deleted), ("n", false));
+        assert!(item.conflicts.is_empty());
+    }
 
-        fn updates() -> impl Strategy<Value = Vec<Update>> {
-            let any =
-                (1..9_u32, 0..9_i64, 0..4_usize).prop_map(|(sequence, seconds, by)| {
-                    match ["A", "B", "C"].get(by) {
-                        Some(by) => both(sequence, seconds, by),
-                        None => when(sequence, seconds),
-                    }
-                });
-            proptest::collection::vec(any, 1..30)
-        }
+    #[test]
+    fn the_numbers_are_those_before_the_update_takes_own_conflicts() {
+        let mut item = contested();
+        resolve(&mut item, Choice::Conflict(2), &[], both(1, 20, "C").stamp).unwrap();
+        assert_eq!(item.winner.data, "e");
+        assert_eq!(item.conflicts, contested().conflicts[..1]);
+    }
 
-        proptest! {
-            /// What a history subsumes is the same before and after, whatever the limit.
-            #[test]
-            fn no_conflict_is_detected_that_was_none(
-                updates in updates(),
-                probe in updates(),
-                limit in 0..30_usize,
-            ) {
-                let whole = version(1, "", updates);
-                let mut cut = whole.clone();
-                truncate(&mut cut.history, limit);
-                prop_assert_eq!(cut.history.topmost(), whole.history.topmost());
-                let probe = version(1, "", probe);
-                prop_assert_eq!(is_subsumed(&probe, &cut), is_subsumed(&probe, &whole));
-                prop_assert!(cut.history.len() <= limit || cut.history.len() <= whole.history.len());
-                let mut again = cut.clone();
-                truncate(&mut again.history, limit);
-                prop_assert_eq!(again, cut);
+    #[test]
+    fn a_number_that_is_not_there_changes_nothing() {
+        let mut item = contested();
+        let refused = resolve(&mut item, Choice::Conflict(3), &[], resolution());
+        assert!(matches!(refused, Err(SyncError::NoSuchConflict { asked: 3, have: 3, .. })));
+        let refused = resolve(&mut item, Choice::Winner, &[0, 9], resolution());
+        assert!(matches!(refused, Err(SyncError::NoSuchConflict { asked: 9, have: 3, .. })));
+        assert_eq!(item, contested());
+    }
+
+    fn numbers(history: &History) -> Vec<u32> {
+        history.iter().map(|update| update.sequence.value()).collect()
+    }
+
+    #[test]
+    fn the_recent_past_is_kept_and_the_needed_far_past() {
+        let mut history = History::from_newest_first([
+            both(9, 9, "A"),
+            both(8, 8, "A"),
+            both(7, 7, "A"),
+            both(6, 6, "B"),
+            both(5, 5, "B"),
+            when(4, 4),
+            both(3, 3, "C"),
+            both(2, 2, "C"),
+        ])
+        .unwrap();
+        truncate(&mut history, 8);
+        assert_eq!(history.len(), 8);
+        truncate(&mut history, 6);
+        assert_eq!(numbers(&history), [9, 8, 7, 6, 4, 3]);
+        truncate(&mut history, 1);
+        assert_eq!(numbers(&history), [9, 6, 4, 3]);
+    }
+
+    #[test]
+    fn a_topmost_that_is_not_its_endpoints_highest_stays() {
+        let updates = [both(1, 9, "A"), both(5, 8, "A"), both(4, 4, "A")];
+        let mut history = History::from_newest_first(updates).unwrap();
+        truncate(&mut history, 2);
+        assert_eq!(numbers(&history), [1, 5]);
+    }
+
+    fn updates() -> impl Strategy<Value = Vec<Update>> {
+        let any = (1..9_u32, 0..9_i64, 0..4_usize).prop_map(|(sequence, seconds, by)| {
+            match ["A", "B", "C"].get(by) {
+                Some(by) => both(sequence, seconds, by),
+                None => when(sequence, seconds),
             }
+        });
+        proptest::collection::vec(any, 1..30)
+    }
+
+    proptest! {
+        /// What a history subsumes is the same before and after, whatever the limit.
+        #[test]
+        fn no_conflict_is_detected_that_was_none(
+            updates in updates(),
+            probe in updates(),
+            limit in 0..30_usize,
+        ) {
+            let whole = version(1, "", updates);
+            let mut cut = whole.clone();
+            truncate(&mut cut.history, limit);
+            prop_assert_eq!(cut.history.topmost(), whole.history.topmost());
+            let probe = version(1, "", probe);
+            prop_assert_eq!(is_subsumed(&probe, &cut), is_subsumed(&probe, &whole));
+            prop_assert!(cut.history.len() <= limit || cut.history.len() <= whole.history.len());
+            let mut again = cut.clone();
+            truncate(&mut again.history, limit);
+            prop_assert_eq!(again, cut);
         }
     }
 }

@@ -127,131 +127,118 @@ fn rank<D: Canonical>(version: &Version<D>) -> Rank<'_> {
 
 #[cfg(test)]
 mod tests {
-    mod merge {
-        use super::super::super::samples::{both, by, version, when};
-        use super::super::*;
-        use crate::model::SyncId;
+    use super::super::samples::{both, by, version, when};
+    use super::*;
+    use crate::model::SyncId;
 
-        fn shared(
-            winner: Version<String>,
-            conflicts: impl IntoIterator<Item = Version<String>>,
-        ) -> Shared<String> {
-            Shared { winner, conflicts: conflicts.into_iter().collect() }
-        }
-
-        #[test]
-        fn other_items_are_refused() {
-            let local = Shared::new(version(1, "a", [by(1, "A")]));
-            let mut incoming = local.clone();
-            incoming.winner.id = SyncId::new("other").unwrap();
-            assert!(matches!(merge(local, incoming), Err(SyncError::OtherItem { .. })));
-        }
-
-        #[test]
-        fn of_one_update_with_two_datas_the_incoming_one_stays() {
-            let local = Shared::new(version(1, "a", [when(1, 5)]));
-            let incoming = Shared::new(version(1, "b", [when(1, 5)]));
-            assert_eq!(merge(local.clone(), incoming.clone()), Ok(incoming.clone()));
-            assert_eq!(merge(incoming, local.clone()), Ok(local));
-        }
-
-        #[test]
-        fn conflicts_that_the_other_side_resolved_go() {
-            let a = version(2, "a", [both(2, 5, "A"), both(1, 1, "A")]);
-            let b = version(2, "b", [both(2, 4, "B"), both(1, 1, "A")]);
-            let c = version(2, "c", [both(2, 3, "C"), both(1, 1, "A")]);
-            let contested = shared(a, [b, c.clone()]);
-            let resolved = version(
-                3,
-                "r",
-                [both(3, 9, "A"), both(2, 4, "B"), both(2, 5, "A"), both(1, 1, "A")],
-            );
-            let merged = shared(resolved.clone(), [c.clone()]);
-            assert_eq!(merge(contested.clone(), Shared::new(resolved.clone())), Ok(merged.clone()));
-            assert_eq!(merge(Shared::new(resolved), contested), Ok(merged));
-        }
-
-        /// READINGS 1, rows 16 and 17.
-        #[test]
-        fn the_winners_flag_drops_all_conflicts() {
-            let old = version(1, "o", [both(1, 1, "O")]);
-            let mut winner = version(3, "w", [both(3, 3, "W")]);
-            let loser = version(2, "l", [both(2, 2, "L")]);
-            let kept = merge(Shared::new(winner.clone()), shared(loser.clone(), [old.clone()]));
-            assert_eq!(kept.map(|item| item.conflicts), Ok(vec![loser.clone(), old.clone()]));
-            winner.noconflicts = Some(true);
-            let dropped = merge(shared(winner.clone(), [old.clone()]), Shared::new(loser.clone()));
-            assert_eq!(dropped, Ok(Shared::new(winner)));
-            let mut flagged = loser;
-            flagged.noconflicts = Some(true);
-            let winner = version(3, "w", [both(3, 3, "W")]);
-            let merged = merge(Shared::new(winner.clone()), Shared::new(flagged.clone()));
-            assert_eq!(merged, Ok(shared(winner, [flagged])));
-        }
-
-        #[test]
-        fn the_order_of_conflicts_makes_no_other_item() {
-            let a = version(3, "a", [both(3, 5, "A")]);
-            let b = version(2, "b", [both(2, 4, "B")]);
-            let c = version(2, "c", [both(2, 3, "C")]);
-            let one = shared(a.clone(), [b.clone(), c.clone()]);
-            assert!(same_item(&one, &shared(a.clone(), [c.clone(), b.clone()])));
-            assert!(!same_item(&one, &shared(a.clone(), [b.clone()])));
-            assert!(!same_item(&one, &shared(b, [a, c])));
-        }
+    fn shared(
+        winner: Version<String>,
+        conflicts: impl IntoIterator<Item = Version<String>>,
+    ) -> Shared<String> {
+        Shared { winner, conflicts: conflicts.into_iter().collect() }
     }
 
-    mod order {
-        use super::super::super::samples::{both, by, version, when};
-        use super::super::*;
+    #[test]
+    fn other_items_are_refused() {
+        let local = Shared::new(version(1, "a", [by(1, "A")]));
+        let mut incoming = local.clone();
+        incoming.winner.id = SyncId::new("other").unwrap();
+        assert!(matches!(merge(local, incoming), Err(SyncError::OtherItem { .. })));
+    }
 
-        #[test]
-        fn an_endpoint_knows_its_own_earlier_updates() {
-            assert!(update_is_subsumed(&both(3, 9, "A"), &both(3, 9, "A")));
-            assert!(update_is_subsumed(&both(3, 9, "A"), &by(4, "A")));
-            assert!(!update_is_subsumed(&both(4, 9, "A"), &both(3, 9, "A")));
-            assert!(!update_is_subsumed(&both(3, 9, "A"), &both(4, 9, "B")));
-        }
+    #[test]
+    fn of_one_update_with_two_datas_the_incoming_one_stays() {
+        let local = Shared::new(version(1, "a", [when(1, 5)]));
+        let incoming = Shared::new(version(1, "b", [when(1, 5)]));
+        assert_eq!(merge(local.clone(), incoming.clone()), Ok(incoming.clone()));
+        assert_eq!(merge(incoming, local.clone()), Ok(local));
+    }
 
-        #[test]
-        fn without_by_only_the_same_update_is_known() {
-            assert!(update_is_subsumed(&when(3, 9), &when(3, 9)));
-            assert!(!update_is_subsumed(&when(3, 9), &when(4, 9)));
-            assert!(!update_is_subsumed(&when(3, 9), &when(3, 10)));
-            assert!(!update_is_subsumed(&when(3, 9), &both(3, 9, "A")));
-            assert!(!update_is_subsumed(&both(3, 9, "A"), &when(3, 9)));
-        }
+    #[test]
+    fn conflicts_that_the_other_side_resolved_go() {
+        let a = version(2, "a", [both(2, 5, "A"), both(1, 1, "A")]);
+        let b = version(2, "b", [both(2, 4, "B"), both(1, 1, "A")]);
+        let c = version(2, "c", [both(2, 3, "C"), both(1, 1, "A")]);
+        let contested = shared(a, [b, c.clone()]);
+        let resolved =
+            version(3, "r", [both(3, 9, "A"), both(2, 4, "B"), both(2, 5, "A"), both(1, 1, "A")]);
+        let merged = shared(resolved.clone(), [c.clone()]);
+        assert_eq!(merge(contested.clone(), Shared::new(resolved.clone())), Ok(merged.clone()));
+        assert_eq!(merge(Shared::new(resolved), contested), Ok(merged));
+    }
 
-        #[test]
-        fn an_item_is_subsumed_through_its_topmost_update_only() {
-            let old = version(2, "old", [both(2, 2, "A"), both(1, 1, "B")]);
-            let new = version(3, "new", [both(3, 3, "C"), both(2, 2, "A"), both(1, 1, "B")]);
-            assert!(is_subsumed(&old, &new));
-            assert!(!is_subsumed(&new, &old));
-        }
+    /// READINGS 1, rows 16 and 17.
+    #[test]
+    fn the_winners_flag_drops_all_conflicts() {
+        let old = version(1, "o", [both(1, 1, "O")]);
+        let mut winner = version(3, "w", [both(3, 3, "W")]);
+        let loser = version(2, "l", [both(2, 2, "L")]);
+        let kept = merge(Shared::new(winner.clone()), shared(loser.clone(), [old.clone()]));
+        assert_eq!(kept.map(|item| item.conflicts), Ok(vec![loser.clone(), old.clone()]));
+        winner.noconflicts = Some(true);
+        let dropped = merge(shared(winner.clone(), [old.clone()]), Shared::new(loser.clone()));
+        assert_eq!(dropped, Ok(Shared::new(winner)));
+        let mut flagged = loser;
+        flagged.noconflicts = Some(true);
+        let winner = version(3, "w", [both(3, 3, "W")]);
+        let merged = merge(Shared::new(winner.clone()), Shared::new(flagged.clone()));
+        assert_eq!(merged, Ok(shared(winner, [flagged])));
+    }
 
-        /// Each step of Winner Picking in its order, the greater version first.
-        #[test]
-        fn the_keys_decide_in_the_order_of_the_specification() {
-            let pairs = [
-                (version(3, "", [by(1, "A")]), version(2, "", [both(9, 9, "Z")])),
-                (version(2, "", [when(2, 1)]), version(2, "", [by(2, "Z")])),
-                (version(2, "", [when(2, 2)]), version(2, "", [both(2, 1, "Z")])),
-                (version(2, "", [both(2, 2, "A")]), version(2, "", [when(2, 2)])),
-                (version(2, "", [both(2, 2, "é")]), version(2, "", [both(2, 2, "z")])),
-                (
-                    version(2, "", [both(2, 2, "\u{10000}")]),
-                    version(2, "", [both(2, 2, "\u{ff5e}")]),
-                ),
-                (version(2, "", [by(2, "B")]), version(2, "", [by(2, "A")])),
-                (version(2, "", [when(3, 2)]), version(2, "", [when(2, 2)])),
-                (version(2, "b", [when(2, 2)]), version(2, "a", [when(2, 2)])),
-            ];
-            for (greater, lesser) in pairs {
-                assert_eq!(precedence(&greater, &lesser), Ordering::Greater, "{greater:?}");
-                assert_eq!(precedence(&lesser, &greater), Ordering::Less, "{lesser:?}");
-                assert_eq!(precedence(&lesser, &lesser), Ordering::Equal, "{lesser:?}");
-            }
+    #[test]
+    fn the_order_of_conflicts_makes_no_other_item() {
+        let a = version(3, "a", [both(3, 5, "A")]);
+        let b = version(2, "b", [both(2, 4, "B")]);
+        let c = version(2, "c", [both(2, 3, "C")]);
+        let one = shared(a.clone(), [b.clone(), c.clone()]);
+        assert!(same_item(&one, &shared(a.clone(), [c.clone(), b.clone()])));
+        assert!(!same_item(&one, &shared(a.clone(), [b.clone()])));
+        assert!(!same_item(&one, &shared(b, [a, c])));
+    }
+
+    #[test]
+    fn an_endpoint_knows_its_own_earlier_updates() {
+        assert!(update_is_subsumed(&both(3, 9, "A"), &both(3, 9, "A")));
+        assert!(update_is_subsumed(&both(3, 9, "A"), &by(4, "A")));
+        assert!(!update_is_subsumed(&both(4, 9, "A"), &both(3, 9, "A")));
+        assert!(!update_is_subsumed(&both(3, 9, "A"), &both(4, 9, "B")));
+    }
+
+    #[test]
+    fn without_by_only_the_same_update_is_known() {
+        assert!(update_is_subsumed(&when(3, 9), &when(3, 9)));
+        assert!(!update_is_subsumed(&when(3, 9), &when(4, 9)));
+        assert!(!update_is_subsumed(&when(3, 9), &when(3, 10)));
+        assert!(!update_is_subsumed(&when(3, 9), &both(3, 9, "A")));
+        assert!(!update_is_subsumed(&both(3, 9, "A"), &when(3, 9)));
+    }
+
+    #[test]
+    fn an_item_is_subsumed_through_its_topmost_update_only() {
+        let old = version(2, "old", [both(2, 2, "A"), both(1, 1, "B")]);
+        let new = version(3, "new", [both(3, 3, "C"), both(2, 2, "A"), both(1, 1, "B")]);
+        assert!(is_subsumed(&old, &new));
+        assert!(!is_subsumed(&new, &old));
+    }
+
+    /// Each step of Winner Picking in its order, the greater version first.
+    #[test]
+    fn the_keys_decide_in_the_order_of_the_specification() {
+        let pairs = [
+            (version(3, "", [by(1, "A")]), version(2, "", [both(9, 9, "Z")])),
+            (version(2, "", [when(2, 1)]), version(2, "", [by(2, "Z")])),
+            (version(2, "", [when(2, 2)]), version(2, "", [both(2, 1, "Z")])),
+            (version(2, "", [both(2, 2, "A")]), version(2, "", [when(2, 2)])),
+            (version(2, "", [both(2, 2, "é")]), version(2, "", [both(2, 2, "z")])),
+            (version(2, "", [both(2, 2, "\u{10000}")]), version(2, "", [both(2, 2, "\u{ff5e}")])),
+            (version(2, "", [by(2, "B")]), version(2, "", [by(2, "A")])),
+            (version(2, "", [when(3, 2)]), version(2, "", [when(2, 2)])),
+            (version(2, "b", [when(2, 2)]), version(2, "a", [when(2, 2)])),
+        ];
+        for (greater, lesser) in pairs {
+            assert_eq!(precedence(&greater, &lesser), Ordering::Greater, "{greater:?}");
+            assert_eq!(precedence(&lesser, &greater), Ordering::Less, "{lesser:?}");
+            assert_eq!(precedence(&lesser, &lesser), Ordering::Equal, "{lesser:?}");
         }
     }
 }

@@ -11,8 +11,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Item091, Merged091, merge_091};
+use super::{By091, Canonical, merge_091, same_item};
 use crate::model::SyncId;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What an item says, and where it stands.
@@ -26,37 +27,42 @@ pub struct PlacedOutline<D> {
     pub data: D,
 }
 
+impl<D: Canonical> Canonical for PlacedOutline<D> {
+    fn canonical(&self) -> &[u8] {
+        self.data.canonical()
+    }
+}
+
 /// An item of an outline.
-pub type OutlineItem091<D, C> = Item091<PlacedOutline<D>, C>;
+pub type OutlineItem091<D> = By091<PlacedOutline<D>>;
 
 /// All items of an outline, by their ids.
-pub type Outlines<D, C> = BTreeMap<SyncId, OutlineItem091<D, C>>;
+pub type Outlines<D> = BTreeMap<SyncId, OutlineItem091<D>>;
+
+impl<D> OutlineItem091<D> {
+    /// What it says, and where it stands.
+    pub const fn outline(&self) -> &PlacedOutline<D> {
+        &self.item.winner.data
+    }
+}
 
 /// Incorporates the items of another outline (section 4.4), each by itself, and then looks for
-/// cycles (section 4.4.2). `preserve` makes of a loser what is kept of it. Answers whether anything
-/// changed.
-pub fn merge_outlines<D: Clone + PartialEq, C: Clone + PartialEq>(
-    local: &mut Outlines<D, C>,
-    incoming: impl IntoIterator<Item = OutlineItem091<D, C>>,
-    preserve: impl Fn(OutlineItem091<D, C>) -> C,
+/// cycles (section 4.4.2). Answers whether anything changed.
+pub fn merge_outlines<D: Clone + PartialEq + Canonical>(
+    local: &mut Outlines<D>,
+    incoming: impl IntoIterator<Item = OutlineItem091<D>>,
 ) -> bool {
     let mut changed = false;
     for item in incoming {
-        let Some(here) = local.get_mut(&item.id) else {
-            local.insert(item.id.clone(), item);
+        let Some(here) = local.get_mut(&item.item.winner.id) else {
+            local.insert(item.item.winner.id.clone(), item);
             changed = true;
             continue;
         };
-        let merged = match merge_091(here, &item, &preserve) {
-            Merged091::Changed(merged) => merged,
-            Merged091::Unchanged if same_version(here, &item) => {
-                let mut kept = here.clone();
-                resolve_position(&mut kept, &item);
-                kept
-            }
-            Merged091::Unchanged => continue,
-        };
-        if merged != *here {
+        let same = same_version(here, &item).then(|| resolve_position(here, &item));
+        let mut merged = merge_091(here.clone(), item);
+        merged.item.winner.data = same.unwrap_or(merged.item.winner.data);
+        if merged.conflict != here.conflict || !same_item(&merged.item, &here.item) {
             *here = merged;
             changed = true;
         }
@@ -65,23 +71,29 @@ pub fn merge_outlines<D: Clone + PartialEq, C: Clone + PartialEq>(
 }
 
 /// Whether two items are equal in the keys of section 4.4 step 1.
-fn same_version<D, C>(one: &OutlineItem091<D, C>, other: &OutlineItem091<D, C>) -> bool {
-    one.version == other.version && one.last == other.last
+fn same_version<D>(one: &OutlineItem091<D>, other: &OutlineItem091<D>) -> bool {
+    let key = |item: &OutlineItem091<D>| {
+        let winner = &item.item.winner;
+        (winner.updates, winner.history.topmost().stamp.clone())
+    };
+    key(one) == key(other)
 }
 
-/// Two copies of one version: the place of one of them counts, whichever side is asked. One that a
-/// cycle has brought to the root stays there; else the greater position counts, and of equal ones
-/// the lesser parent.
-fn resolve_position<D: Clone, C>(here: &mut OutlineItem091<D, C>, other: &OutlineItem091<D, C>) {
-    let key = |item: &OutlineItem091<D, C>| {
-        let uprooted = item.conflict && item.data.parent.is_none();
-        (uprooted, item.data.position, std::cmp::Reverse(item.data.parent.clone()))
+/// Of two copies of one version this one, in the place of one of them, whichever side is asked. One that
+/// a cycle has brought to the root stays there; else the greater position counts, and of equal ones the
+/// lesser parent.
+fn resolve_position<D: Clone>(
+    here: &OutlineItem091<D>,
+    other: &OutlineItem091<D>,
+) -> PlacedOutline<D> {
+    let key = |item: &OutlineItem091<D>| {
+        let PlacedOutline { parent, position, .. } = item.outline();
+        (item.conflict && parent.is_none(), *position, Reverse(parent.clone()))
     };
-    if key(other) > key(here) {
-        here.data.parent = other.data.parent.clone();
-        here.data.position = other.data.position;
-    }
-    here.conflict |= other.conflict;
+    let PlacedOutline { parent, position, .. } =
+        if key(other) > key(here) { other.outline() } else { here.outline() };
+    let (parent, data) = (parent.clone(), here.outline().data.clone());
+    PlacedOutline { parent, position: *position, data }
 }
 
 /// Cycle Detection (section 4.4.2): an item that meets itself on the way to the root is brought there
@@ -89,11 +101,11 @@ fn resolve_position<D: Clone, C>(here: &mut OutlineItem091<D, C>, other: &Outlin
 /// so changed (READINGS 2, row 17); as an item stands in one other at most, cycles share no item, and
 /// that comes to the item of the lowest id of each. Its version stays, and its position is kept.
 /// Answers whether any item moved.
-pub fn break_cycles<D, C>(items: &mut Outlines<D, C>) -> bool {
+pub fn break_cycles<D>(items: &mut Outlines<D>) -> bool {
     let lowest = lowest_of_cycles(items);
     for id in &lowest {
         if let Some(item) = items.get_mut(id) {
-            item.data.parent = None;
+            item.item.winner.data.parent = None;
             item.conflict = true;
         }
     }
@@ -101,11 +113,11 @@ pub fn break_cycles<D, C>(items: &mut Outlines<D, C>) -> bool {
 }
 
 /// The item of the lowest id of each cycle. Each item is walked over once.
-fn lowest_of_cycles<D, C>(items: &Outlines<D, C>) -> Vec<SyncId> {
+fn lowest_of_cycles<D>(items: &Outlines<D>) -> Vec<SyncId> {
     // In the order of ids, so that the lower number is the lower id.
     let numbers: HashMap<&SyncId, usize> = items.keys().zip(0..).collect();
     let parents: Vec<Option<usize>> = (items.values())
-        .map(|item| item.data.parent.as_ref().and_then(|parent| numbers.get(parent).copied()))
+        .map(|item| item.outline().parent.as_ref().and_then(|parent| numbers.get(parent).copied()))
         .collect();
     // By which walk an item was come by first; walks are numbered by the item that they begin at.
     let mut walked: Vec<Option<usize>> = vec![None; parents.len()];
@@ -135,22 +147,22 @@ fn lowest_of_cycles<D, C>(items: &Outlines<D, C>) -> Vec<SyncId> {
 /// The outline as it is shown, from the outside to the inside: each item with its depth, those that
 /// stand together by position and then by id (READINGS 2, row 16). An item whose parent is not there
 /// stands at the root.
-pub fn in_order<D, C>(items: &Outlines<D, C>) -> Vec<(usize, &OutlineItem091<D, C>)> {
-    let mut inside: HashMap<Option<&SyncId>, Vec<&OutlineItem091<D, C>>> = HashMap::new();
+pub fn in_order<D>(items: &Outlines<D>) -> Vec<(usize, &OutlineItem091<D>)> {
+    let mut inside: HashMap<Option<&SyncId>, Vec<&OutlineItem091<D>>> = HashMap::new();
     for item in items.values() {
-        let parent = item.data.parent.as_ref().filter(|parent| items.contains_key(*parent));
+        let parent = item.outline().parent.as_ref().filter(|parent| items.contains_key(*parent));
         inside.entry(parent).or_default().push(item);
     }
     for together in inside.values_mut() {
-        together.sort_by_key(|item| (item.data.position, &item.id));
+        together.sort_by_key(|item| (item.outline().position, &item.item.winner.id));
     }
     let mut shown = Vec::with_capacity(items.len());
-    let mut open: Vec<(usize, &OutlineItem091<D, C>)> = Vec::new();
+    let mut open: Vec<(usize, &OutlineItem091<D>)> = Vec::new();
     open.extend(inside.remove(&None).into_iter().flatten().rev().map(|item| (0, item)));
     while let Some((depth, item)) = open.pop() {
         shown.push((depth, item));
         // Taken out, so that every item is shown once, whatever its parents are.
-        let within = inside.remove(&Some(&item.id)).into_iter().flatten().rev();
+        let within = inside.remove(&Some(&item.item.winner.id)).into_iter().flatten().rev();
         open.extend(within.map(|item| (depth + 1, item)));
     }
     shown

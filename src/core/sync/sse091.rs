@@ -1,394 +1,389 @@
-//! Merging items of SSE 0.91 (its sections 4.4 and 5.2; READINGS 2).
+//! Items that are known by SSE 0.91 alone: read and kept as items of SSE 1.0, and merged by the rules of
+//! 0.91 (its sections 4.4 and 5.2; READINGS 2).
 //!
-//! Here an update is known by its time and endpoint alone, and its number by its place, so these
-//! histories are of another kind than those of SSE 1.0 and have types of their own.
+//! In 0.91 an update is known by its time and endpoint alone, and its number by its place. Here the k-th
+//! from the top has the sequence `updates` − k ([`history_of_091`]), so that what 0.91 asks of a history
+//! can be asked of this one. Two things go beyond the text, and both only so that rings come to rest, on
+//! however many of their hops 0.91 is spoken: of two equal items the conflicts are put together, where
+//! the text takes no action (4.4 step 2); and nothing is in conflict with a version that its own endpoint
+//! made later, knowing it.
 
-use crate::model::{Count, EndpointId, History, Shared, Stamp, SyncId, Time, Update, Version};
+use super::{Canonical, precedence, update_is_subsumed};
+use crate::model::{Count, EndpointId, History, Shared, Stamp, Time, Update, Version};
 use std::cmp::Ordering;
 
-/// An item of SSE 0.91. `D` is its data, `C` what is kept of a conflict.
+/// An item that is known by SSE 0.91 alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item091<D, C> {
-    pub id: SyncId,
-    /// Its `version`, from 1.
-    pub version: Count,
-    /// Whether it is a tombstone.
-    pub deleted: bool,
-    /// Whether a conflict was detected that nobody has resolved.
+pub struct By091<D> {
+    pub item: Shared<D>,
+    /// Whether it bears `conflict="true"`: somebody detected a conflict that nobody has resolved.
     pub conflict: bool,
-    /// The most recent update (`sx:history`).
-    pub last: Stamp,
-    /// The updates before it, newest first (`sx:update`); there may be none.
-    pub updates: Vec<Stamp>,
-    /// The conflicts kept, at most one for each endpoint and one without.
-    pub conflicts: Vec<Conflict091<C>>,
-    /// What it says.
-    pub data: D,
 }
 
-/// An `sx:conflict`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict091<C> {
-    /// The version that lost.
-    pub version: Count,
-    /// Its most recent update.
-    pub edit: Stamp,
-    /// What is kept of it.
-    pub data: C,
-}
-
-/// What a merge of two items comes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merged091<D, C> {
-    /// The local item stays as it is.
-    Unchanged,
-    /// This takes its place.
-    Changed(Item091<D, C>),
-}
-
-/// Incorporates an incoming item into the local one of the same id (section 4.4). `preserve` makes
-/// of a loser, its own conflicts taken out, what is kept of it (section 5.2).
-pub fn merge_091<D: Clone, C: Clone>(
-    local: &Item091<D, C>,
-    incoming: &Item091<D, C>,
-    preserve: impl FnOnce(Item091<D, C>) -> C,
-) -> Merged091<D, C> {
-    let (winner, loser) = match rank(local).cmp(&rank(incoming)) {
-        // Step 2: equal in all keys is identical.
-        Ordering::Equal => return Merged091::Unchanged,
-        Ordering::Greater => (local, incoming),
+/// Incorporates an incoming item into the local one of the same id (section 4.4).
+pub fn merge_091<D: Canonical>(local: By091<D>, incoming: By091<D>) -> By091<D> {
+    let order = rank(&local.item.winner).cmp(&rank(&incoming.item.winner));
+    let (mut winner, mut loser) = match order {
         Ordering::Less => (incoming, local),
+        Ordering::Equal | Ordering::Greater => (local, incoming),
     };
-    if !is_conflict(winner, loser) {
+    let mut kept = std::mem::take(&mut winner.item.conflicts);
+    let others = match order {
+        Ordering::Equal => {
+            // The data that comes in is the newer one, as in a merge of 1.0 (READINGS 1, row 3).
+            std::mem::swap(&mut winner.item.winner.data, &mut loser.item.winner.data);
+            winner.conflict |= loser.conflict;
+            loser.item.conflicts
+        }
         // The winner's conflict attribute is preserved (READINGS 2, row 7).
-        return match rank(winner).cmp(&rank(local)) {
-            Ordering::Equal => Merged091::Unchanged,
-            _ => Merged091::Changed(winner.clone()),
-        };
-    }
-    let mut merged = winner.clone();
-    merged.conflict = true;
-    let mut lost = loser.clone();
-    let mut conflicts = std::mem::take(&mut lost.conflicts);
-    let (version, edit) = (lost.version, lost.last.clone());
-    conflicts.push(Conflict091 { version, edit, data: preserve(lost) });
-    let mut news = !winner.conflict || std::ptr::eq(winner, incoming);
-    for conflict in conflicts {
-        news |= keep(&mut merged, conflict);
-    }
-    if news { Merged091::Changed(merged) } else { Merged091::Unchanged }
-}
-
-/// The keys of section 4.4 step 1. A value that is not present is less than every other
-/// (READINGS 2, rows 2 to 4).
-fn rank<D, C>(item: &Item091<D, C>) -> (Count, Option<Time>, Option<&EndpointId>) {
-    (item.version, item.last.when(), item.last.by())
-}
-
-/// Conflict Detection (section 4.4.1), which asks first whether there is an nth update (READINGS 2,
-/// rows 5 and 6).
-fn is_conflict<D, C>(winner: &Item091<D, C>, loser: &Item091<D, C>) -> bool {
-    let n = winner.version.value().saturating_sub(loser.version.value());
-    let known = match usize::try_from(n) {
-        Ok(0) => Some(&winner.last),
-        Ok(n) => winner.updates.get(n - 1),
-        Err(_) => None,
+        _ if !is_conflict(&winner.item.winner, &loser.item.winner) => Vec::new(),
+        _ => {
+            winner.conflict = true;
+            loser.item.conflicts.into_iter().chain([loser.item.winner]).collect()
+        }
     };
-    known.is_some_and(|known| *known != loser.last)
+    for conflict in others {
+        keep(&mut kept, conflict);
+    }
+    let is_known = |conflict: &Version<D>| is_known_to(conflict, &winner.item.winner);
+    kept.retain(|conflict| !is_known(conflict));
+    kept.sort_by(|x, y| precedence(y, x));
+    if winner.item.winner.noconflicts == Some(true) {
+        kept.clear();
+    }
+    winner.item.conflicts = kept;
+    winner
+}
+
+/// The keys of section 4.4 step 1. A value that is not present is less than every other.
+fn rank<D>(version: &Version<D>) -> (Count, Option<Time>, Option<&EndpointId>) {
+    let stamp = &version.history.topmost().stamp;
+    (version.updates, stamp.when(), stamp.by())
+}
+
+/// Conflict Detection (section 4.4.1): whether the winner's update of the loser's number is another one
+/// than the loser's. One that is not there any more is none.
+fn is_conflict<D>(winner: &Version<D>, loser: &Version<D>) -> bool {
+    if is_known_to(loser, winner) {
+        return false;
+    }
+    let theirs = &loser.history.topmost().stamp;
+    if winner.updates == loser.updates {
+        return winner.history.topmost().stamp != *theirs;
+    }
+    let mut same = winner.history.below().iter().filter(|u| u.sequence == loser.updates).peekable();
+    same.peek().is_some() && !same.any(|update| update.stamp == *theirs)
+}
+
+/// Whether a version was known to the endpoint that made it when that made a later one, which the
+/// winner's history has.
+fn is_known_to<D>(version: &Version<D>, winner: &Version<D>) -> bool {
+    let theirs = version.history.topmost();
+    let is_later = |update: &Update| match (&update.stamp, &theirs.stamp) {
+        (Stamp::Both { when, .. }, Stamp::Both { when: before, .. }) => {
+            if update.sequence == theirs.sequence { when == before } else { when >= before }
+        }
+        (now, before) => now == before || update.sequence > theirs.sequence,
+    };
+    winner.history.iter().any(|update| update_is_subsumed(theirs, update) && is_later(update))
 }
 
 /// Adds a conflict: one for each endpoint and one without, of the latest version (section 5.2).
-/// Returns whether it was news.
-fn keep<D, C>(item: &mut Item091<D, C>, conflict: Conflict091<C>) -> bool {
-    let is_itself = conflict.version == item.version && conflict.edit == item.last;
-    if is_itself {
-        return false;
+fn keep<D>(kept: &mut Vec<Version<D>>, conflict: Version<D>) {
+    fn age<D>(version: &Version<D>) -> (Count, Option<Time>) {
+        (version.updates, version.history.topmost().stamp.when())
     }
-    let age = |conflict: &Conflict091<C>| (conflict.version, conflict.edit.when());
-    match item.conflicts.iter_mut().find(|kept| kept.edit.by() == conflict.edit.by()) {
-        Some(kept) if age(kept) < age(&conflict) => *kept = conflict,
-        Some(_) => return false,
-        None => item.conflicts.push(conflict),
+    let by = |version: &Version<D>| version.history.topmost().stamp.by().cloned();
+    match kept.iter_mut().find(|other| by(other) == by(&conflict)) {
+        Some(other) if age(other) < age(&conflict) => *other = conflict,
+        Some(_) => {}
+        None => kept.push(conflict),
     }
-    true
 }
 
-// Items of SSE 1.0 as items of SSE 0.91, and back (READINGS 2, its last sentence).
+// Histories of SSE 1.0 as lines of updates of SSE 0.91, and back (READINGS 2, its last sentence).
 //
-// The two know updates by different things: 1.0 by endpoint and sequence, 0.91 by time, endpoint
-// and place. What comes back whole is an item whose updates are numbered one by one from its
-// topmost, which has the number of all updates. Lost on the way to 0.91 are `noconflicts`; updates
-// below a number that is missing, since places would shift; of several updates with one number all
-// but the latest, which is the one that 0.91 would have made the winner; and a topmost sequence
-// that is not the number of updates. Lost on the way from 0.91 are conflicts of which no item was
-// kept, the attribute `conflict` where there is no such item, and updates beyond the first.
+// What comes back whole is a version whose updates are numbered one by one from its topmost, which has
+// the number of all updates. Lost on the way to 0.91 are `noconflicts`; updates below a number that is
+// missing, since places would shift; of several updates with one number all but the latest, which is
+// the one that 0.91 would have made the winner; and a topmost sequence that is not the number of
+// updates. Lost on the way from 0.91 are updates beyond the first.
 
-/// An item of SSE 1.0 as one of 0.91. `keep` makes of a conflicting version, which has no conflicts
-/// of its own, what is kept of it (section 5.2).
-pub fn to_091<D, C>(item: Shared<D>, mut keep: impl FnMut(Item091<D, C>) -> C) -> Item091<D, C> {
-    let conflicts = item.conflicts.into_iter().map(|version| {
-        let lost = alone(version);
-        let (version, edit) = (lost.version, lost.last.clone());
-        Conflict091 { version, edit, data: keep(lost) }
-    });
-    let conflicts: Vec<_> = conflicts.collect();
-    Item091 { conflict: !conflicts.is_empty(), conflicts, ..alone(item.winner) }
-}
-
-fn alone<D, C>(version: Version<D>) -> Item091<D, C> {
-    let (last, updates) = line(version.updates, &version.history);
-    Item091 {
-        id: version.id,
-        version: version.updates,
-        deleted: version.deleted,
-        conflict: false,
-        last,
-        updates,
-        conflicts: Vec::new(),
-        data: version.data,
-    }
-}
-
-/// The updates that stand one by one below the topmost: the k-th has the sequence `updates` − k.
-fn line(updates: Count, history: &History) -> (Stamp, Vec<Stamp>) {
-    let mut stamps = Vec::new();
-    for sequence in (1..updates.value()).rev() {
-        let with = history.below().iter().filter(|update| update.sequence.value() == sequence);
+/// The updates below the topmost as SSE 0.91 has them, newest first: the k-th has the sequence
+/// `updates` − k.
+pub fn updates_of_091<D>(version: &Version<D>) -> impl Iterator<Item = &Stamp> {
+    let below = version.history.below();
+    (1..version.updates.value()).rev().map_while(move |sequence| {
+        let with = below.iter().filter(|update| update.sequence.value() == sequence);
         let latest = with.max_by_key(|update| (update.stamp.when(), update.stamp.by()));
-        match latest {
-            Some(update) => stamps.push(update.stamp.clone()),
-            None => break,
-        }
-    }
-    (history.topmost().stamp.clone(), stamps)
+        latest.map(|update| &update.stamp)
+    })
 }
 
-/// An item of SSE 0.91 as one of 1.0: the k-th update from the top, the topmost being the 0th, gets
-/// the sequence `version` − k. `item_of` gives the item that was kept of a conflict; one of another
-/// id is none.
-pub fn from_091<D, C>(
-    item: Item091<D, C>,
-    mut item_of: impl FnMut(Conflict091<C>) -> Option<Item091<D, C>>,
-) -> Shared<D> {
-    let Item091 { id, version, deleted, conflict: _, last, updates, conflicts, data } = item;
-    let lost = conflicts.into_iter().filter_map(&mut item_of).filter(|lost| lost.id == id);
-    let conflicts = lost.map(|lost| {
-        let history = numbered(lost.version, lost.last, lost.updates);
-        let (updates, deleted) = (lost.version, lost.deleted);
-        Version { id: lost.id, updates, deleted, noconflicts: None, history, data: lost.data }
-    });
-    let conflicts = conflicts.collect();
-    let history = numbered(version, last, updates);
-    let winner = Version { id, updates: version, deleted, noconflicts: None, history, data };
-    Shared { winner, conflicts }
-}
-
-fn numbered(version: Count, last: Stamp, updates: Vec<Stamp>) -> History {
-    let topmost = Update { sequence: version, stamp: last };
-    let sequences = (1..version.value()).rev().map_while(|sequence| Count::new(sequence).ok());
-    let below = sequences.zip(updates).map(|(sequence, stamp)| Update { sequence, stamp });
-    let mut history = History::new(topmost);
+/// The history of the version number `updates` of SSE 0.91, which has this most recent update and those
+/// before it, newest first.
+pub fn history_of_091(updates: Count, last: Stamp, before: Vec<Stamp>) -> History {
+    let sequences = (1..updates.value()).rev().map_while(|sequence| Count::new(sequence).ok());
+    let below = sequences.zip(before).map(|(sequence, stamp)| Update { sequence, stamp });
+    let mut history = History::new(Update { sequence: updates, stamp: last });
     history.insert_below_topmost(below);
     history
 }
 
 #[cfg(test)]
 mod tests {
-    mod sse091 {
-        use super::super::super::samples::{ITEM, both, by, count, when};
-        use super::super::*;
-        use crate::model::Update;
+    use super::super::samples::{ITEM, both, by, count, version, when};
+    use super::super::{create, merge, update};
+    use super::*;
+    use crate::model::SyncId;
+    use proptest::prelude::*;
 
-        type Item = Item091<&'static str, &'static str>;
+    fn known(version: Version<String>) -> By091<String> {
+        By091 { item: Shared::new(version), conflict: false }
+    }
 
-        fn item(version: u32, data: &'static str, edits: &[Update]) -> Item {
-            let mut edits = edits.iter().map(|update| update.stamp.clone());
-            Item091 {
-                id: SyncId::new(ITEM).unwrap(),
-                version: count(version),
-                deleted: false,
-                conflict: false,
-                last: edits.next().unwrap(),
-                updates: edits.collect(),
-                conflicts: Vec::new(),
-                data,
-            }
-        }
+    /// A version as it goes over the wire by 0.91.
+    fn over_091(version: &Version<String>) -> Version<String> {
+        let before = updates_of_091(version).cloned().collect();
+        let last = version.history.topmost().stamp.clone();
+        let history = history_of_091(version.updates, last, before);
+        Version { history, noconflicts: None, ..version.clone() }
+    }
 
-        fn merged(local: &Item, incoming: &Item) -> Item {
-            match merge_091(local, incoming, |lost| lost.data) {
-                Merged091::Unchanged => local.clone(),
-                Merged091::Changed(item) => item,
-            }
-        }
-
-        #[test]
-        fn a_later_version_that_knows_the_earlier_wins_without_conflict() {
-            let old = item(1, "old", &[both(1, 1, "A")]);
-            let new = item(3, "new", &[both(1, 3, "B"), both(1, 2, "A"), both(1, 1, "A")]);
-            assert_eq!(merged(&old, &new), new);
-            assert_eq!(merged(&new, &old), new);
-            assert_eq!(merge_091(&new, &old, |lost| lost.data), Merged091::Unchanged);
-            assert_eq!(merge_091(&new, &new, |lost| lost.data), Merged091::Unchanged);
-        }
-
-        /// Section 4.4.1 step 4: an update that was truncated away is no conflict.
-        #[test]
-        fn what_was_truncated_is_no_conflict() {
-            let old = item(1, "old", &[both(1, 1, "A")]);
-            let new = item(3, "new", &[both(1, 3, "B"), both(1, 2, "B")]);
-            assert_eq!(merged(&old, &new), new);
-        }
-
-        #[test]
-        fn separate_edits_of_one_version_conflict_and_the_loser_is_kept() {
-            let first = both(1, 1, "A");
-            let early = item(2, "early", &[both(1, 5, "A"), first.clone()]);
-            let late = item(2, "late", &[both(1, 9, "B"), first.clone()]);
-            let sum = merged(&early, &late);
-            assert_eq!(sum, merged(&late, &early));
-            assert!(sum.conflict && sum.data == "late");
-            let kept = Conflict091 { version: count(2), edit: early.last.clone(), data: "early" };
-            assert_eq!(sum.conflicts, [kept]);
-            assert_eq!(merge_091(&sum, &early, |lost| lost.data), Merged091::Unchanged);
-            assert_eq!(merged(&early, &sum), sum);
-            let further = item(3, "further", &[both(1, 10, "B"), both(1, 9, "B"), first]);
-            assert!(merged(&early, &further).conflict);
-            assert!(!merged(&late, &further).conflict);
-        }
-
-        #[test]
-        fn a_value_that_is_there_wins_over_one_that_is_not() {
-            let with_when = item(2, "when", &[when(1, 1)]);
-            let with_by = item(2, "by", &[by(1, "Z")]);
-            let with_both = item(2, "both", &[both(1, 1, "A")]);
-            assert_eq!(merged(&with_by, &with_when).data, "when");
-            assert_eq!(merged(&with_both, &with_when).data, "both");
-        }
-
-        /// Section 5.2: of one endpoint's conflicts the latest version is kept.
-        #[test]
-        fn one_conflict_is_kept_for_each_endpoint() {
-            let mut winner = item(4, "w", &[both(1, 9, "W")]);
-            let conflict =
-                |n, edit: Update, data| Conflict091 { version: count(n), edit: edit.stamp, data };
-            winner.conflicts =
-                vec![conflict(2, both(1, 2, "A"), "a2"), conflict(3, both(1, 2, "B"), "b3")];
-            let mut loser = item(4, "l", &[when(1, 8)]);
-            loser.conflicts = vec![
-                conflict(3, both(1, 3, "A"), "a3"),
-                conflict(1, both(1, 9, "B"), "b1"),
-                conflict(4, both(1, 9, "W"), "w"),
-            ];
-            let kept: Vec<_> = merged(&winner, &loser).conflicts.iter().map(|c| c.data).collect();
-            assert_eq!(kept, ["a3", "b3", "l"]);
+    #[test]
+    fn a_later_version_that_knows_the_earlier_wins_without_conflict() {
+        let old = known(version(1, "old", [both(1, 1, "A")]));
+        let all = [both(3, 3, "B"), both(2, 2, "A"), both(1, 1, "A")];
+        let new = known(version(3, "new", all));
+        for (local, incoming) in [(&old, &new), (&new, &old), (&new, &new)] {
+            assert_eq!(merge_091(local.clone(), incoming.clone()), new);
         }
     }
 
-    mod convert {
-        use super::super::super::samples::{both, by, count, version, when};
-        use super::super::*;
-        use proptest::prelude::*;
+    /// Section 4.4.1 step 4: an update that was truncated away is no conflict. What made every foreign edit
+    /// one: a publisher that keeps no `sx:update`, which the text allows.
+    #[test]
+    fn what_was_truncated_is_no_conflict() {
+        let old = known(version(2, "old", [both(2, 2, "B"), both(1, 1, "A")]));
+        let new = known(version(3, "new", [both(3, 3, "A")]));
+        assert_eq!(merge_091(old.clone(), new.clone()), new);
+        assert_eq!(merge_091(new.clone(), old.clone()), new);
+        let by_1_0 = merge(old.item, new.item.clone()).unwrap();
+        assert_eq!(by_1_0.conflicts.len(), 1);
+    }
 
-        type Kept = Box<Item091<String, Whole>>;
+    #[test]
+    fn separate_edits_of_one_version_conflict_and_the_loser_is_kept() {
+        let early = known(version(2, "early", [both(2, 5, "A"), both(1, 1, "A")]));
+        let late = known(version(2, "late", [both(2, 9, "B"), both(1, 1, "A")]));
+        let sum = merge_091(early.clone(), late.clone());
+        assert_eq!(sum, merge_091(late.clone(), early.clone()));
+        assert!(sum.conflict);
+        assert_eq!(sum.item.winner, late.item.winner);
+        assert_eq!(sum.item.conflicts, std::slice::from_ref(&early.item.winner));
+        // What has one of the two alone learns of the conflict, and nothing is news after that.
+        for (local, incoming) in [(&late, &sum), (&early, &sum), (&sum, &early), (&sum, &sum)] {
+            assert_eq!(merge_091(local.clone(), incoming.clone()), sum);
+        }
+        // A later version of the winner's conflicts with what it does not know.
+        let later = [both(3, 10, "B"), both(2, 9, "B"), both(1, 1, "A")];
+        let later = known(version(3, "later", later));
+        let merged = merge_091(early, later.clone());
+        assert!(merged.conflict && merged.item.conflicts.len() == 1);
+        assert!(!merge_091(late, later).conflict);
+    }
 
-        /// What is kept of a conflict: the item.
-        #[derive(Debug, Clone, PartialEq)]
-        struct Whole(Kept);
+    #[test]
+    fn a_value_that_is_there_wins_over_one_that_is_not() {
+        let with_when = known(version(2, "when", [when(2, 1)]));
+        let with_by = known(version(2, "by", [by(2, "Z")]));
+        let with_both = known(version(2, "both", [both(2, 1, "A")]));
+        assert_eq!(merge_091(with_by, with_when.clone()).item.winner.data, "when");
+        assert_eq!(merge_091(with_both, with_when).item.winner.data, "both");
+    }
 
-        fn there(item: Shared<String>) -> Item091<String, Whole> {
-            to_091(item, |lost| Whole(Box::new(lost)))
+    /// Section 5.2: of one endpoint's conflicts the latest version is kept.
+    #[test]
+    fn one_conflict_is_kept_for_each_endpoint() {
+        let mut winner = known(version(4, "w", [both(4, 9, "W")]));
+        winner.item.conflicts =
+            vec![version(2, "a2", [both(2, 2, "A")]), version(3, "b3", [both(3, 2, "B")])];
+        let mut loser = known(version(4, "l", [when(4, 8)]));
+        loser.item.conflicts = vec![
+            version(3, "a3", [both(3, 3, "A")]),
+            version(1, "b1", [both(1, 9, "B")]),
+            version(4, "w", [both(4, 9, "W")]),
+        ];
+        let kept = merge_091(winner, loser).item.conflicts;
+        let kept: Vec<_> = kept.iter().map(|lost| lost.data.as_str()).collect();
+        assert_eq!(kept, ["l", "a3", "b3"]);
+    }
+
+    #[test]
+    fn the_winners_mark_is_kept_and_stands_without_details() {
+        let mut marked = known(version(2, "new", [both(2, 5, "B"), both(1, 1, "A")]));
+        marked.conflict = true;
+        let old = known(version(1, "old", [both(1, 1, "A")]));
+        assert_eq!(merge_091(old.clone(), marked.clone()), marked);
+        let mut marked_old = old;
+        marked_old.conflict = true;
+        let plain = By091 { conflict: false, ..marked };
+        assert_eq!(merge_091(marked_old, plain.clone()), plain);
+    }
+
+    /// An endpoint in a ring: who reads whom by 0.91 is said for each hop.
+    #[derive(Debug, Clone)]
+    struct Endpoint {
+        name: &'static str,
+        held: Option<(By091<String>, bool)>,
+    }
+
+    const RING: [&str; 4] = ["A", "B", "C", "D"];
+
+    impl Endpoint {
+        fn by_091(item: &By091<String>) -> By091<String> {
+            let conflict = item.conflict || !item.item.conflicts.is_empty();
+            let conflicts = item.item.conflicts.iter().map(over_091).collect();
+            By091 { item: Shared { winner: over_091(&item.item.winner), conflicts }, conflict }
         }
 
-        fn back(item: Item091<String, Whole>) -> Shared<String> {
-            from_091(item, |conflict| Some(*conflict.data.0))
-        }
-
-        /// An update of one of three endpoints; each has a time, an endpoint, or both.
-        fn update(sequence: u32) -> impl Strategy<Value = Update> {
-            (0_usize..3, 0_usize..3, 0_i64..1000).prop_map(move |(kind, endpoint, seconds)| {
-                let name = ["A", "B", "C"][endpoint];
-                match kind {
-                    0 => both(sequence, seconds, name),
-                    1 => by(sequence, name),
-                    _ => when(sequence, seconds),
+        fn reads(&mut self, other: &Self, old: bool) {
+            let Some((theirs, _)) = &other.held else { return };
+            let theirs = if old { Self::by_091(theirs) } else { theirs.clone() };
+            self.held = Some(match self.held.take() {
+                None => (theirs, old),
+                Some((own, true)) if old => (merge_091(own, theirs), true),
+                Some((own, _)) => {
+                    let item = merge(own.item, theirs.item).unwrap();
+                    (By091 { item, conflict: false }, false)
                 }
-            })
-        }
-
-        /// A version whose updates are numbered one by one, some of the oldest left out.
-        fn numbered_one_by_one() -> impl Strategy<Value = Version<String>> {
-            (1_u32..8, 0_u32..8, any::<bool>(), "[a-c]{0,3}").prop_flat_map(
-                |(updates, cut, deleted, data)| {
-                    let first = 1 + cut.min(updates - 1);
-                    let all: Vec<_> = (first..=updates).rev().map(update).collect();
-                    all.prop_map(move |all| {
-                        let mut version = version(updates, &data, all);
-                        version.deleted = deleted;
-                        version
-                    })
-                },
-            )
-        }
-
-        proptest! {
-            #[test]
-            fn what_is_not_lost_comes_back(
-                winner in numbered_one_by_one(),
-                conflicts in proptest::collection::vec(numbered_one_by_one(), 0..4),
-            ) {
-                let item = Shared { winner, conflicts };
-                let other = there(item.clone());
-                prop_assert_eq!(other.conflict, !item.conflicts.is_empty());
-                prop_assert_eq!(back(other.clone()), item);
-                prop_assert_eq!(there(back(other.clone())), other);
-            }
-
-            /// Whatever else a history has, the way there gives an item that comes back unchanged.
-            #[test]
-            fn what_was_converted_once_stays(
-                updates in 1_u32..6,
-                sequences in proptest::collection::vec(1_u32..8, 1..8),
-            ) {
-                let all = sequences.iter().enumerate().map(|(n, sequence)| {
-                    both(*sequence, i64::try_from(n).unwrap(), ["A", "B"][n % 2])
-                });
-                let item = Shared::new(version(updates, "x", all));
-                let once = there(item);
-                prop_assert_eq!(there(back(once.clone())), once);
-            }
-        }
-
-        #[test]
-        fn of_two_updates_with_one_number_the_later_stands_in_the_line() {
-            let all = [both(5, 53, "G"), both(4, 3, "J"), both(4, 43, "G"), both(3, 2, "J")];
-            let item = there(Shared::new(version(5, "x", all)));
-            let stamps = [both(4, 43, "G").stamp, both(3, 2, "J").stamp];
-            assert_eq!(item.updates, stamps);
-            assert_eq!(item.version, count(5));
-        }
-
-        #[test]
-        fn updates_below_a_missing_number_are_left_out() {
-            let all = [both(5, 5, "A"), both(4, 4, "B"), both(2, 2, "A"), both(1, 1, "A")];
-            assert_eq!(there(Shared::new(version(5, "x", all))).updates, [both(4, 4, "B").stamp]);
-        }
-
-        #[test]
-        fn a_conflict_of_another_item_and_updates_before_the_first_are_none() {
-            let mut item = there(Shared::new(version(2, "x", [both(2, 2, "A")])));
-            item.updates = vec![both(1, 1, "A").stamp, both(1, 0, "A").stamp];
-            let mut other = item.clone();
-            other.id = crate::model::SyncId::new("other").unwrap();
-            let edit = other.last.clone();
-            item.conflicts.push(Conflict091 {
-                version: count(2),
-                edit,
-                data: Whole(Box::new(other)),
             });
-            let shared = back(item);
-            assert!(shared.conflicts.is_empty());
-            assert_eq!(shared.winner.history.len(), 2);
+        }
+
+        fn edits(&mut self, now: i64) {
+            let text = format!("{} at {now}", self.name);
+            let stamp = both(1, now, self.name).stamp;
+            if let Some((own, _)) = &mut self.held {
+                update(&mut own.item, text, stamp).unwrap();
+                own.conflict = !own.item.conflicts.is_empty();
+            }
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Edit(usize),
+        Read(usize),
+    }
+
+    /// What is in conflict, in whatever order.
+    fn lost(item: &Shared<String>) -> Vec<String> {
+        let mut lost: Vec<String> = item.conflicts.iter().map(|c| c.data.clone()).collect();
+        lost.sort_unstable();
+        lost
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step =
+            prop_oneof![(0_usize..4).prop_map(Step::Edit), (0_usize..4).prop_map(Step::Read)];
+        prop::collection::vec(step, 1..40)
+    }
+
+    #[test]
+    fn of_two_updates_with_one_number_the_later_stands_in_the_line() {
+        let all = [both(5, 53, "G"), both(4, 3, "J"), both(4, 43, "G"), both(3, 2, "J")];
+        let version = version(5, "x", all);
+        let stamps = [both(4, 43, "G").stamp, both(3, 2, "J").stamp];
+        assert!(updates_of_091(&version).eq(&stamps));
+    }
+
+    #[test]
+    fn updates_below_a_missing_number_and_before_the_first_are_left_out() {
+        let all = [both(5, 5, "A"), both(4, 4, "B"), both(2, 2, "A"), both(1, 1, "A")];
+        assert!(updates_of_091(&version(5, "x", all)).eq([&both(4, 4, "B").stamp]));
+        let [last, first, before] = [2, 1, 0].map(|at| both(1, at, "A").stamp);
+        assert_eq!(history_of_091(count(2), last, vec![first, before]).len(), 2);
+    }
+
+    /// An update of one of three endpoints; each has a time, an endpoint, or both.
+    fn any_update(sequence: u32) -> impl Strategy<Value = Update> {
+        (0_usize..3, 0_usize..3, 0_i64..1000).prop_map(move |(kind, endpoint, seconds)| {
+            let name = ["A", "B", "C"][endpoint];
+            match kind {
+                0 => both(sequence, seconds, name),
+                1 => by(sequence, name),
+                _ => when(sequence, seconds),
+            }
+        })
+    }
+
+    /// A version whose updates are numbered one by one, some of the oldest left out.
+    fn numbered_one_by_one() -> impl Strategy<Value = Version<String>> {
+        (1_u32..8, 0_u32..8).prop_flat_map(|(updates, cut)| {
+            let first = 1 + cut.min(updates - 1);
+            let all: Vec<_> = (first..=updates).rev().map(any_update).collect();
+            all.prop_map(move |all| version(updates, "x", all))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_not_lost_comes_back(version in numbered_one_by_one()) {
+            prop_assert_eq!(over_091(&version), version);
+        }
+
+        /// Whatever else a history has, the way there gives a version that comes back unchanged.
+        #[test]
+        fn what_was_converted_once_stays(
+            updates in 1_u32..6,
+            sequences in proptest::collection::vec(1_u32..8, 1..8),
+        ) {
+            let all = sequences.iter().enumerate().map(|(n, sequence)| {
+                both(*sequence, i64::try_from(n).unwrap(), ["A", "B"][n % 2])
+            });
+            let once = over_091(&version(updates, "x", all));
+            prop_assert_eq!(over_091(&once), once);
+        }
+
+        /// Rings come to rest with one winner everywhere, whichever of their hops speak 0.91; with 0.91
+        /// on none or on all hops, or on one, with the same in conflict as well.
+        #[test]
+        fn rings_converge(steps in steps(), hops in any::<[bool; 4]>()) {
+            let mut ring = RING.map(|name| Endpoint { name, held: None });
+            let id = SyncId::new(ITEM).unwrap();
+            let first = create(id, "first".to_owned(), both(1, 0, "A").stamp, None);
+            ring[0].held = Some((By091 { item: first, conflict: false }, true));
+            let read = |ring: &mut [Endpoint; 4], at: usize| {
+                let other = ring[(at + 3) % 4].clone();
+                ring[at].reads(&other, hops[at]);
+            };
+            for (now, step) in (1..).zip(steps) {
+                match step {
+                    Step::Edit(at) => ring[at].edits(now),
+                    Step::Read(at) => read(&mut ring, at),
+                }
+            }
+            let mut rounds = 0;
+            loop {
+                let before = ring.clone().map(|endpoint| endpoint.held);
+                for at in 0..4 {
+                    read(&mut ring, at);
+                }
+                rounds += 1;
+                prop_assert!(rounds < 20, "it never comes to rest");
+                if before == ring.clone().map(|endpoint| endpoint.held) {
+                    break;
+                }
+            }
+            let shown = ring.map(|endpoint| endpoint.held.unwrap().0.item);
+            let old_hops = hops.iter().filter(|hop| **hop).count();
+            for other in &shown[1..] {
+                prop_assert_eq!(&other.winner.data, &shown[0].winner.data);
+                prop_assert_eq!(other.winner.updates, shown[0].winner.updates);
+                if matches!(old_hops, 0 | 1 | 4) {
+                    prop_assert_eq!(lost(other), lost(&shown[0]));
+                }
+            }
         }
     }
 }

@@ -13,6 +13,10 @@ pub fn date(text: &str) -> Option<Time> {
     if text.is_empty() || text.len() > DATE_LIMIT {
         return None;
     }
+    // Most dates of RSS begin with a weekday, and no other form does. To have one refused is dear.
+    if text.starts_with(char::is_alphabetic) {
+        return rfc822(text);
+    }
     Time::parse_rfc3339(text).ok().or_else(|| iso(text)).or_else(|| rfc822(text))
 }
 

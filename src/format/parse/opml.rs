@@ -14,7 +14,7 @@ pub(super) use entries::{MARK, within};
 pub use list::{BYTES_LIMIT, read};
 
 use std::ops::Range;
-use tidegate_core::sync::Item091;
+use tidegate_core::sync::By091;
 use tidegate_core::xml::doc::NodeId;
 use tidegate_core::xml::ns::OUTLINE;
 
@@ -36,7 +36,7 @@ pub struct Outline {
     pub attributes: Vec<(String, String)>,
     /// What its `sx:sync` says, where it has one that is valid. Of a conflict the markup between the
     /// tags of its `sx:conflict` is kept.
-    pub sync: Option<Item091<(), String>>,
+    pub sync: Option<By091<String>>,
     /// Whether it has one that is not.
     pub has_invalid_sync: bool,
     /// Whether it, or one around it, says that it is commented out (`isComment`, OPML 2.0).
@@ -101,7 +101,7 @@ impl Outline {
 
     /// Whether its `sx:sync` says that it was deleted.
     pub fn is_deleted(&self) -> bool {
-        self.sync.as_ref().is_some_and(|sync| sync.deleted)
+        self.sync.as_ref().is_some_and(|sync| sync.item.winner.deleted)
     }
 
     /// What it is. `xmlUrl` says that it is a feed, whatever its type; `url` does so where the type

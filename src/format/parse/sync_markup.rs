@@ -24,7 +24,7 @@ use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{split_name, trimmed};
 use url::Url;
 use version::{NO_HISTORY, fault, too_many};
-pub(super) use version::{SyncResult, checked_id, item_091, lost_091, push_within};
+pub(super) use version::{SyncResult, checked_id, lost_091, push_within, version_091};
 
 /// What is wrong with the `sx:sync` of an entry that had to be repaired.
 const REPAIRED: &str = "the item is not well-formed, so that what its sx:sync says is in doubt";

@@ -308,7 +308,7 @@ fn merge(local: &SharedItem, incoming: SharedItem) -> Option<SharedItem> {
 fn merge_091(local: &SharedItem, incoming: SharedItem) -> Option<SharedItem> {
     let known = |SharedItem { item, sse091 }| By091 { item, conflict: sse091 == Some(true) };
     let before = known(local.clone());
-    let By091 { item, conflict } = sync::merge_as_091(before.clone(), known(incoming));
+    let By091 { item, conflict } = sync::merge_091(before.clone(), known(incoming));
     let is_same = conflict == before.conflict && sync::same_item(&item, &before.item);
     (!is_same).then_some(SharedItem { item, sse091: Some(conflict) })
 }

@@ -7,8 +7,7 @@ use super::scope::{Prefixes, Scope, borrow};
 use super::{Dialect, kept};
 use std::borrow::Cow;
 use std::fmt::Write;
-use tidegate_core::model::{Family, Item, Markup, Shared, Time, Version};
-use tidegate_core::sync::to_091;
+use tidegate_core::model::{Family, Item, Markup, Time, Version};
 use tidegate_core::sync_markup::{sx, sx091};
 use tidegate_core::xml::{self, cut, push_attribute, tag};
 
@@ -344,13 +343,10 @@ pub fn push_sync(
 ) {
     let ShownVersion { version, conflicts, extras, .. } = *shown;
     if dialect == Dialect::Sse091 {
-        let conflicts = conflicts.iter().map(|lost| lost.with(lost)).collect();
-        let shared = Shared { winner: version.with(version), conflicts };
-        let mut item = to_091(shared, |lost| lost.data);
-        item.conflict |= shown.is_contested;
-        sx091::sync_element(out, prefix, declare, &item, &mut |out, kept| {
+        let winner = (version, shown.is_contested || !conflicts.is_empty());
+        sx091::sync_element(out, prefix, declare, winner, conflicts, &mut |out, lost| {
             out.push('>');
-            conflict(out, kept.data);
+            conflict(out, lost);
         });
         return;
     }

@@ -13,9 +13,7 @@ use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     FeedState, Format, Item, Markup, OUTLINE_DEPTH, OUTLINE_ROOT, Shared, Skeleton, SyncId, Version,
 };
-use tidegate_core::sync::{
-    Item091, OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order, to_091,
-};
+use tidegate_core::sync::{By091, OutlineItem091, Outlines, PlacedOutline, break_cycles, in_order};
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml::ns::{OUTLINE, OUTLINE_PREFIX, SSE_091};
 use tidegate_core::xml::tree::{self, Attribute, Element};
@@ -23,9 +21,6 @@ use tidegate_core::xml::{self, push_attribute};
 
 /// The prefix of sync markup.
 const SX: &str = "sx";
-
-/// An outline's element, with what it has beside outlines and sync markup.
-type RenderedOutline<'a> = OutlineItem091<Element, &'a Version<Markup>>;
 
 /// Renders a page, and the items that follow those that it has: outlines stand in each other, so
 /// that all are taken before any is written. There is one dialect of sync markup for lists.
@@ -52,7 +47,7 @@ pub fn write<E>(to: PageWriter<'_, '_, E>) -> Result<(), E> {
         let depth = depth.min(OUTLINE_DEPTH - 1);
         close(out, &mut open, depth);
         out.push('\n');
-        push(out, page, outline);
+        push(out, outline);
         open = depth + 1;
     }
     close(out, &mut open, 0);
@@ -106,10 +101,7 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
 }
 
 /// The outlines of a page by their ids, of these items those that it shows.
-fn outlines<'a>(
-    page: &Page<'a>,
-    items: impl Iterator<Item = &'a Item>,
-) -> Outlines<Element, &'a Version<Markup>> {
+fn outlines<'a>(page: &Page<'a>, items: impl Iterator<Item = &'a Item>) -> Outlines<Element> {
     let shown = items.filter(|item| page.shows(item));
     let shown = shown.map(|item| (item, said(page, &ShownVersion::of(page, item))));
     let items: Vec<(&Item, (ListPosition, Element))> = shown.collect();
@@ -127,19 +119,21 @@ fn outlines<'a>(
         let found = parent.and_then(|key| before.get(&key).or_else(|| behind.get(&key)));
         let parent = found.map(|id| (*id).clone());
         before.extend(ids(item).map(|(name, id)| ((list, name), id)));
-        let shared = Shared {
-            winner: item.shared.winner.with(&item.shared.winner),
-            conflicts: page.conflicts(item).iter().map(|lost| lost.with(lost)).collect(),
-        };
-        let Item091 { id, version, deleted, conflict, last, updates, conflicts, .. } =
-            to_091(shared, |lost| lost.data);
-        let conflict = conflict || is_contested(item);
-        let data = PlacedOutline { parent, position, data: data.clone() };
-        let node =
-            Item091 { id: id.clone(), version, deleted, conflict, last, updates, conflicts, data };
-        outlines.insert(id, node);
+        let winner =
+            item.shared.winner.with(PlacedOutline { parent, position, data: data.clone() });
+        let conflicts = page.conflicts(item).iter().map(|lost| lost_outline(page, lost)).collect();
+        let (id, conflict) = (winner.id.clone(), is_contested(item));
+        outlines.insert(id, By091 { item: Shared { winner, conflicts }, conflict });
     }
     outlines
+}
+
+/// A version that lost, which names what it stood in.
+fn lost_outline(page: &Page<'_>, lost: &Version<Markup>) -> Version<PlacedOutline<Element>> {
+    let (place, mut data) = said(page, &ShownVersion::alone(lost));
+    let parent = place.parent.map(|id| Attribute::of(OUTLINE_PREFIX, OUTLINE, "parent", &id));
+    data.attributes.extend(parent);
+    lost.with(PlacedOutline { parent: None, position: 0, data })
 }
 
 /// The ids that an entry is known by, those of the outlines in it name one of them; a tombstone has
@@ -254,20 +248,19 @@ fn with_id(mut said: Element, published: &str) -> Element {
     said
 }
 
-/// Adds the start tag of an outline and all in it but other outlines.
-fn push(out: &mut String, page: &Page<'_>, outline: &RenderedOutline<'_>) {
-    push_said(out, &outline.data.data, None);
-    sx091::sync_element(out, SX, None, outline, &mut |out, kept| {
+/// Adds the start tag of an outline and all in it but other outlines. What it says is its element, with
+/// what that has beside outlines and sync markup.
+fn push(out: &mut String, outline: &OutlineItem091<Element>) {
+    let (winner, said) = (&outline.item.winner, &outline.outline().data);
+    push_said(out, said);
+    let (shown, conflicts) = ((winner, outline.conflict), &outline.item.conflicts);
+    sx091::sync_element(out, SX, None, shown, conflicts, &mut |out, lost| {
         out.push('>');
-        let lost = kept.data;
-        let item = to_091(Shared::new(lost.with(lost)), |lost| lost.data);
-        let shown = ShownVersion::alone(lost);
-        let (place, said) = said(page, &shown);
-        push_said(out, &said, place.parent.as_deref());
-        sx091::sync_element(out, SX, None, &item, &mut |_, _| {});
+        push_said(out, &lost.data.data);
+        sx091::sync_element::<_, ()>(out, SX, None, (lost, false), &[], &mut |_, _| {});
         out.push_str("</outline>");
     });
-    for child in outline.data.data.elements() {
+    for child in said.elements() {
         tree::write(out, child, &mut scope());
     }
 }
@@ -277,8 +270,8 @@ fn scope() -> Vec<(String, String)> {
     vec![(SX.to_owned(), SSE_091.to_owned()), (OUTLINE_PREFIX.to_owned(), OUTLINE.to_owned())]
 }
 
-/// Adds the start tag. `parent`: what a version that lost stood in.
-fn push_said(out: &mut String, said: &Element, parent: Option<&str>) {
+/// Adds the start tag.
+fn push_said(out: &mut String, said: &Element) {
     out.push_str("<outline");
     let mut bound = scope();
     let mut names: HashSet<(&str, &str)> = HashSet::new();
@@ -301,9 +294,6 @@ fn push_said(out: &mut String, said: &Element, parent: Option<&str>) {
             bound.push(binding);
         }
         push_attribute(out, &format!("{prefix}:{name}"), value);
-    }
-    if let Some(parent) = parent {
-        push_attribute(out, &format!("{OUTLINE_PREFIX}:parent"), parent);
     }
     out.push('>');
 }

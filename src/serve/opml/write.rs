@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use tidegate_core::model::{
     EndpointId, FeedName, FeedRecord, ListPlace, OUTLINE_SUP, OutlineLabel, ShownAddress, SupId,
-    SyncId, Time, listed, shown_text,
+    SyncId, Time, Version, listed, shown_text,
 };
 use tidegate_core::short_hash::{ID_BYTES, base32};
-use tidegate_core::sync::Item091;
+use tidegate_core::sync::history_of_091;
 use tidegate_core::sync_markup::sx091;
 use tidegate_core::xml;
 use tidegate_core::xml::ns::{OUTLINE, OUTLINE_PREFIX, SSE_091};
@@ -186,17 +186,11 @@ impl OutlineBody<'_> {
         let mut history = record.enrolment.history.iter().cloned();
         let Some(last) = history.next() else { return };
         let Some(id) = id(&record.name, number, self.upstream, self.endpoint) else { return };
-        let item: Item091<(), ()> = Item091 {
-            id,
-            version: record.enrolment.version,
-            deleted,
-            conflict: false,
-            last,
-            updates: history.collect(),
-            conflicts: Vec::new(),
-            data: (),
-        };
-        sx091::sync_element(&mut self.opml, PREFIX, None, &item, &mut |_, _| {});
+        let updates = record.enrolment.version;
+        let history = history_of_091(updates, last, history.collect());
+        let version = Version { id, updates, deleted, noconflicts: None, history, data: () };
+        let version = (&version, false);
+        sx091::sync_element::<_, ()>(&mut self.opml, PREFIX, None, version, &[], &mut |_, _| {});
     }
 }
 

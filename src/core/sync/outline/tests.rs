@@ -1,61 +1,51 @@
+use super::super::create;
 use super::*;
-use crate::model::{Count, EndpointId, Stamp, Time};
+use crate::model::{EndpointId, Shared, Stamp, Time, Update};
 use proptest::prelude::*;
 
-type Set = Outlines<u8, u8>;
+type Node = OutlineItem091<&'static str>;
+type Set = Outlines<&'static str>;
 
 fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
-fn node(name: &str, parent: Option<&str>, position: u32) -> OutlineItem091<u8, u8> {
-    Item091 {
-        id: id(name),
-        version: Count::ONE,
-        deleted: false,
-        conflict: false,
-        last: Stamp::By(EndpointId::new("a").unwrap()),
-        updates: Vec::new(),
-        conflicts: Vec::new(),
-        data: PlacedOutline { parent: parent.map(id), position, data: 0 },
-    }
+fn node(name: &str, parent: Option<&str>, position: u32) -> Node {
+    let data = PlacedOutline { parent: parent.map(id), position, data: "" };
+    let by = Stamp::By(EndpointId::new("a").unwrap());
+    By091 { item: create(id(name), data, by, None), conflict: false }
 }
 
 /// Updated by an endpoint: a new version with another place (section 4.2).
-fn moved(
-    item: &OutlineItem091<u8, u8>,
-    by: &str,
-    parent: Option<&str>,
-    position: u32,
-) -> OutlineItem091<u8, u8> {
-    let mut item = item.clone();
-    item.updates.insert(0, item.last.clone());
-    item.last = Stamp::Both {
-        when: Time::from_unix(i64::from(item.version.value())),
-        by: EndpointId::new(by).unwrap(),
-    };
-    item.version = item.version.next().unwrap();
-    item.conflict = false;
-    item.conflicts = Vec::new();
-    item.data.parent = parent.map(id);
-    item.data.position = position;
-    item
+fn moved(item: &Node, by: &str, parent: Option<&str>, position: u32) -> Node {
+    let mut winner = item.item.winner.clone();
+    let when = Time::from_unix(i64::from(winner.updates.value()));
+    winner.updates = winner.updates.next().unwrap();
+    let stamp = Stamp::Both { when, by: EndpointId::new(by).unwrap() };
+    winner.history.push(Update { sequence: winner.updates, stamp });
+    winner.data = PlacedOutline { parent: parent.map(id), position, data: "" };
+    By091 { item: Shared::new(winner), conflict: false }
 }
 
-fn set(items: &[OutlineItem091<u8, u8>]) -> Set {
-    items.iter().map(|item| (item.id.clone(), item.clone())).collect()
+fn set(items: &[Node]) -> Set {
+    items.iter().map(|item| (item.item.winner.id.clone(), item.clone())).collect()
 }
 
 fn shown(items: &Set) -> String {
     let lines = in_order(items).into_iter().map(|(depth, item)| {
-        format!("{}{}{}", "-".repeat(depth), item.id, if item.conflict { "!" } else { "" })
+        format!(
+            "{}{}{}",
+            "-".repeat(depth),
+            item.item.winner.id,
+            if item.conflict { "!" } else { "" }
+        )
     });
     lines.collect::<Vec<_>>().join(" ")
 }
 
 fn merged(local: &Set, incoming: &Set) -> Set {
     let mut local = local.clone();
-    merge_outlines(&mut local, incoming.values().cloned(), |lost| lost.data.data);
+    merge_outlines(&mut local, incoming.values().cloned());
     local
 }
 
@@ -80,7 +70,7 @@ fn a_winner_stays_with_its_parent() {
     assert_eq!(shown(&folder_moved), "g -f --a");
     let both = merged(&folder_moved, &set(&[moved(&a, "y", Some("f"), 7)]));
     assert_eq!(shown(&both), "g -f --a");
-    assert_eq!(both[&id("a")].data.position, 7);
+    assert_eq!(both[&id("a")].outline().position, 7);
 }
 
 /// Section 4.4.2: two endpoints put each folder into the other.
@@ -93,10 +83,10 @@ fn a_cycle_is_broken_at_its_lowest_id_alone() {
     let sum = merged(&one, &other);
     assert_eq!(shown(&sum), "a! -b --c");
     assert_eq!(sum, merged(&other, &one));
-    assert_eq!(sum[&id("a")].version.value(), 2, "the version stays");
+    assert_eq!(sum[&id("a")].item.winner.updates.value(), 2, "the version stays");
     // Who has seen it tells others, and it does not change back.
     assert_eq!(shown(&merged(&one, &sum)), "a! -b --c");
-    assert!(!merge_outlines(&mut sum.clone(), sum.values().cloned(), |lost| lost.data.data));
+    assert!(!merge_outlines(&mut sum.clone(), sum.values().cloned()));
     // An item that is its own parent, and one below a cycle of others.
     let mut odd = set(&[
         node("s", Some("s"), 0),
@@ -125,7 +115,7 @@ fn long_ways_to_the_root_are_walked_once() {
     let mut broken = chain.clone();
     assert!(!break_cycles(&mut broken));
     let mut ring = chain;
-    ring.get_mut(&id(&name(count - 1))).unwrap().data.parent = Some(id(&name(0)));
+    ring.get_mut(&id(&name(count - 1))).unwrap().item.winner.data.parent = Some(id(&name(0)));
     assert!(break_cycles(&mut ring));
     assert_eq!(ring.values().filter(|item| item.conflict).count(), 1);
     assert_eq!(in_order(&ring).len(), count);
@@ -134,7 +124,8 @@ fn long_ways_to_the_root_are_walked_once() {
         .map(|n| node(&name(n), Some(&name(if n + 1 < count { n + 1 } else { n - 1 })), 0))
         .collect::<Vec<_>>());
     assert!(break_cycles(&mut below));
-    let conflicts: Vec<_> = below.values().filter(|item| item.conflict).map(|i| &i.id).collect();
+    let conflicts: Vec<_> =
+        below.values().filter(|item| item.conflict).map(|i| &i.item.winner.id).collect();
     assert_eq!(conflicts, [&id(&name(count - 2))]);
 }
 
@@ -153,7 +144,7 @@ fn graph() -> impl Strategy<Value = Set> {
     })
 }
 
-fn node_of(name: &str, parent: usize, position: u32) -> OutlineItem091<u8, u8> {
+fn node_of(name: &str, parent: usize, position: u32) -> Node {
     node(name, NAMES.get(parent).copied(), position)
 }
 
@@ -161,7 +152,7 @@ fn node_of(name: &str, parent: usize, position: u32) -> OutlineItem091<u8, u8> {
 fn cycle_of(items: &Set, start: &SyncId) -> Option<Vec<SyncId>> {
     let mut way = vec![start.clone()];
     loop {
-        let parent = items.get(way.last()?)?.data.parent.clone()?;
+        let parent = items.get(way.last()?)?.outline().parent.clone()?;
         if parent == *start {
             way.sort();
             return Some(way);
@@ -195,7 +186,7 @@ proptest! {
         for (id, item) in &broken {
             let mut expected = items[id].clone();
             if lowest.contains(id) {
-                expected.data.parent = None;
+                expected.item.winner.data.parent = None;
                 expected.conflict = true;
             }
             prop_assert_eq!(item, &expected);

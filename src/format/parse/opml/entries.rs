@@ -281,12 +281,20 @@ impl<'a> EntryWriter<'a> {
         let element = self.doc.element(outline.sync_node);
         let mut lost = element.into_iter().flat_map(|sync| lost_outlines(sync, self.lines));
         let mut text = String::new();
-        sx091::sync_element(&mut text, SX, Some(SSE_091), sync, &mut |out, conflict| {
-            out.push('>');
-            let entry =
-                lost.next().flatten().and_then(|lost| self.lost(lost, place, &conflict.edit));
-            out.push_str(&entry.unwrap_or_default());
-        });
+        let (winner, conflicts) = ((&sync.item.winner, sync.conflict), &sync.item.conflicts);
+        sx091::sync_element(
+            &mut text,
+            SX,
+            Some(SSE_091),
+            winner,
+            conflicts,
+            &mut |out, conflict| {
+                out.push('>');
+                let edit = &conflict.history.topmost().stamp;
+                let entry = lost.next().flatten().and_then(|lost| self.lost(lost, place, edit));
+                out.push_str(&entry.unwrap_or_default());
+            },
+        );
         self.out.push(&text);
     }
 
@@ -299,7 +307,7 @@ impl<'a> EntryWriter<'a> {
     ) -> Option<String> {
         // The list is flat (SSE 1.0 section 3.3).
         if let Some(sync) = &mut outline.sync {
-            sync.conflicts.clear();
+            sync.item.conflicts.clear();
         }
         let mut writer = EntryWriter::new(self.list, self.doc, self.lines, &Limits::default());
         let parent = self.list.ours(&outline, "parent").or(around);

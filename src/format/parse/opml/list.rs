@@ -3,12 +3,12 @@
 use super::{HEAD, OpmlProblem, OpmlSharing, Outline, OutlineKind, OutlineList};
 use crate::parse::out::Lines;
 use crate::parse::sync_markup::{
-    MOST_CONFLICTS, SyncResult, checked_id, item_091, lost_091, push_within,
+    MOST_CONFLICTS, SyncResult, checked_id, lost_091, push_within, version_091,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tidegate_core::model::OUTLINE_DEPTH;
-use tidegate_core::sync::{Conflict091, Item091};
+use tidegate_core::model::{OUTLINE_DEPTH, Shared};
+use tidegate_core::sync::By091;
 use tidegate_core::xml::doc::{Doc, DocElement, DocLimits, Findings, LimitReached, NodeId};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{self, cut, split_name, trimmed};
@@ -331,17 +331,16 @@ fn value<'a>(element: DocElement<'_, 'a>, name: &str) -> Option<Cow<'a, str>> {
 }
 
 /// Reads an `sx:sync`: what it says, or the first thing that is wrong.
-fn read_sync(sync: DocElement<'_, '_>) -> SyncResult<Item091<(), String>> {
-    let id = value(sync, "id").unwrap_or_default();
-    let mut read = item_091(sync, checked_id(sync, &id)?, (), parts)?;
-    for conflict in parts(sync, "conflict") {
-        push_within(&mut read.conflicts, MOST_CONFLICTS, conflict, || {
-            let (version, edit) = lost_091(conflict)?;
-            let data = cut(conflict.doc().text(), conflict.content()).to_owned();
-            Ok(Conflict091 { version, edit, data })
-        })?;
+fn read_sync(sync: DocElement<'_, '_>) -> SyncResult<By091<String>> {
+    let id = checked_id(sync, &value(sync, "id").unwrap_or_default())?;
+    let (winner, conflict) = version_091(sync, id, String::new(), parts)?;
+    let mut item = Shared::new(winner);
+    for element in parts(sync, "conflict") {
+        let markup = || cut(element.doc().text(), element.content()).to_owned();
+        let lost = || lost_091(element, &item.winner.id, markup());
+        push_within(&mut item.conflicts, MOST_CONFLICTS, element, lost)?;
     }
-    Ok(read)
+    Ok(By091 { item, conflict })
 }
 
 /// The outlines that are kept of the conflicts of an `sx:sync`, in order; `None` where there is none.

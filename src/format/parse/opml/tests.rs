@@ -180,9 +180,11 @@ fn sharing_markup_is_read() {
     assert_eq!((sharing.version.as_str(), sharing.since), ("0.91", None));
     assert_eq!(list.outlines.len(), 4, "what lost is no outline of the list");
     let sync = list.outlines[0].sync.clone().unwrap();
-    assert_eq!((sync.id.as_str(), sync.version.value(), sync.conflict), ("x", 3, true));
-    assert!(matches!(sync.last, Stamp::Both { .. }) && sync.updates.len() == 1);
-    assert_eq!(sync.conflicts[0].data, "<outline text='lost'><s:sync id='x'/></outline>");
+    let winner = &sync.item.winner;
+    assert_eq!((winner.id.as_str(), winner.updates.value(), sync.conflict), ("x", 3, true));
+    assert!(matches!(winner.history.topmost().stamp, Stamp::Both { .. }));
+    assert_eq!(winner.history.len(), 2);
+    assert_eq!(sync.item.conflicts[0].data, "<outline text='lost'><s:sync id='x'/></outline>");
     assert_eq!(list.outlines[1].parent, Some(0));
     assert!(list.outlines[2].is_deleted());
     assert!(list.outlines[3].sync.is_none());

@@ -9,7 +9,7 @@ use tidegate_core::model::{
     Count, EndpointId, Extra, History, Shared, Stamp, SyncExtras, SyncId, SyncMarkupError, Time,
     Update, Version,
 };
-use tidegate_core::sync::{Item091, from_091};
+use tidegate_core::sync::history_of_091;
 use tidegate_core::xml::doc::DocElement;
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{split_name, tree};
@@ -76,12 +76,11 @@ pub(super) fn read_091<'t, 'a>(
     dialect: FeedDialect,
 ) -> SyncResult<Option<(Shared<DocElement<'t, 'a>>, bool)>> {
     let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(None) };
-    let read: Item091<_, ()> = item_091(sync, sync_id(sync)?, item, children_091)?;
-    let (id, is_contested) = (read.id.clone(), read.conflict);
-    let mut shared = from_091(read, |_| None);
+    let (winner, is_contested) = version_091(sync, sync_id(sync)?, item, children_091)?;
+    let mut shared = Shared::new(winner);
     let lists = children(sync, Ns::Sx091, "conflicts");
     for element in lists.flat_map(|list| children(list, Ns::Sx091, "conflict")) {
-        let conflict = || conflict_091(element, &id, dialect);
+        let conflict = || conflict_091(element, &shared.winner.id, dialect);
         push_within(&mut shared.conflicts, MOST_CONFLICTS, element, conflict)?;
     }
     Ok(Some((shared, is_contested)))
@@ -94,36 +93,37 @@ fn children_091<'t, 'a>(
     children(element, Ns::Sx091, local)
 }
 
-/// An item without its conflicts. `parts`: the elements of a name that belong to its `sx:sync` or a
-/// part of that.
-pub(in crate::parse) fn item_091<'t, 'a, D, C, I: Iterator<Item = DocElement<'t, 'a>>>(
+/// A version by SSE 0.91, and its `conflict` attribute. `parts`: the elements of a name that belong to its
+/// `sx:sync` or a part of that.
+pub(in crate::parse) fn version_091<'t, 'a, D, I: Iterator<Item = DocElement<'t, 'a>>>(
     sync: DocElement<'t, 'a>,
     id: SyncId,
     data: D,
     parts: impl Fn(DocElement<'t, 'a>, &'static str) -> I,
-) -> SyncResult<Item091<D, C>> {
+) -> SyncResult<(Version<D>, bool)> {
     let history = parts(sync, "history").next();
     let history = history.ok_or_else(|| fault(sync, NO_HISTORY))?;
-    let mut read = Item091 {
-        id,
-        version: number(sync, "version")?,
-        deleted: flag(sync, "deleted")?.unwrap_or(false),
-        conflict: flag(sync, "conflict")?.unwrap_or(false),
-        last: stamp(history)?,
-        updates: Vec::new(),
-        conflicts: Vec::new(),
-        data,
-    };
+    let updates = number(sync, "version")?;
+    let deleted = flag(sync, "deleted")?.unwrap_or(false);
+    let is_contested = flag(sync, "conflict")?.unwrap_or(false);
+    let (last, mut before) = (stamp(history)?, Vec::new());
     for element in parts(history, "update") {
         let most = (UPDATE_LIMIT, "sx:update in one sx:history");
-        push_within(&mut read.updates, most, element, || stamp(element))?;
+        push_within(&mut before, most, element, || stamp(element))?;
     }
-    Ok(read)
+    let history = history_of_091(updates, last, before);
+    Ok((Version { id, updates, deleted, noconflicts: None, history, data }, is_contested))
 }
 
-/// The `version` of an `sx:conflict`, and its most recent update.
-pub(in crate::parse) fn lost_091(conflict: DocElement<'_, '_>) -> SyncResult<(Count, Stamp)> {
-    Ok((number(conflict, "version")?, stamp(conflict)?))
+/// The version of the item `id` that an `sx:conflict` says to have lost.
+pub(in crate::parse) fn lost_091<D>(
+    conflict: DocElement<'_, '_>,
+    id: &SyncId,
+    data: D,
+) -> SyncResult<Version<D>> {
+    let (id, updates) = (id.clone(), number(conflict, "version")?);
+    let history = history_of_091(updates, stamp(conflict)?, Vec::new());
+    Ok(Version { id, updates, deleted: false, noconflicts: None, history, data })
 }
 
 /// The version of the item `id` that an `sx:conflict` stands for: the item in it, without conflicts
@@ -133,27 +133,14 @@ fn conflict_091<'t, 'a>(
     id: &SyncId,
     dialect: FeedDialect,
 ) -> SyncResult<Version<DocElement<'t, 'a>>> {
-    let (version, edit) = lost_091(element)?;
-    let item = element.children().find(|item| dialect_of_item(*item, dialect).is_some());
-    let inside: Option<Item091<_, ()>> = match item {
-        Some(item) => sync_of(item, Ns::Sx091)?
-            .map(|sync| item_091(sync, sync_id(sync)?, item, children_091))
-            .transpose()?,
-        None => None,
-    };
+    let lost = lost_091(element, id, element)?;
+    let mut items = element.children().filter(|item| dialect_of_item(*item, dialect).is_some());
+    let Some(item) = items.next() else { return Ok(lost) };
+    let Some(sync) = sync_of(item, Ns::Sx091)? else { return Ok(lost) };
+    let (inside, _) = version_091(sync, sync_id(sync)?, item, children_091)?;
     // What stands in it is for each application to say (section 5.2): it may be no version of the
     // item.
-    let read = inside.filter(|inside| inside.id == *id).unwrap_or_else(|| Item091 {
-        id: id.clone(),
-        version,
-        deleted: false,
-        conflict: false,
-        last: edit,
-        updates: Vec::new(),
-        conflicts: Vec::new(),
-        data: element,
-    });
-    Ok(from_091(read, |_| None).winner)
+    Ok(if inside.id == *id { inside } else { lost })
 }
 
 // Markup that SSE does not know (SSE 1.0 section 2.1.8) is written anew from what was read, so that

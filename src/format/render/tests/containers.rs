@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tidegate_core::model::{
     Count, EndpointId, Format, History, Item, Markup, Shared, Stamp, SyncId, Time, Update, Version,
 };
-use tidegate_core::sync::{from_091, to_091};
+use tidegate_core::sync::{history_of_091, updates_of_091};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Sse, Dialect::FeedSync, Dialect::Sse091];
 /// The containers that sync markup is written in.
@@ -60,8 +60,14 @@ fn surviving(shared: Shared<()>, dialect: Dialect, container: Container) -> Shar
     if dialect != Dialect::Sse091 || container == Container::Json {
         return shared;
     }
-    struct Kept(Box<tidegate_core::sync::Item091<(), Kept>>);
-    from_091(to_091(shared, |lost| Kept(Box::new(lost))), |conflict| Some(*conflict.data.0))
+    let line = |version: Version<()>| {
+        let before = updates_of_091(&version).cloned().collect();
+        let last = version.history.topmost().stamp.clone();
+        let history = history_of_091(version.updates, last, before);
+        Version { history, noconflicts: None, ..version }
+    };
+    let conflicts = shared.conflicts.into_iter().map(line).collect();
+    Shared { winner: line(shared.winner), conflicts }
 }
 
 fn update() -> impl Strategy<Value = Update> {

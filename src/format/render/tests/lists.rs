@@ -36,7 +36,7 @@ fn shown(feed: &Feed, kind: ViewKind) -> OutlineList {
 fn tree(list: &OutlineList) -> String {
     let name = |outline: &Outline| {
         let sync = outline.sync.as_ref().unwrap();
-        let mark = if sync.deleted { "x" } else { "" };
+        let mark = if sync.item.winner.deleted { "x" } else { "" };
         let conflict = if sync.conflict { "!" } else { "" };
         let folder: String = list.folder(outline).iter().map(|text| format!("{text}/")).collect();
         format!("{folder}{}{mark}{conflict}", outline.text().unwrap())
@@ -160,7 +160,7 @@ fn folders_of_two_lists_do_not_mix() {
     let folder = |at: usize| {
         let list = shown(&both, ViewKind::Reader);
         let around = list.outlines[at].parent.unwrap();
-        list.outlines[around].sync.as_ref().unwrap().id.clone()
+        list.outlines[around].sync.as_ref().unwrap().item.winner.id.clone()
     };
     assert_eq!((folder(1), folder(3)), (id("f.one"), id("f.two")));
 }
@@ -196,7 +196,7 @@ fn posts_are_links() {
     for (name, value) in [("text", "One & only"), ("type", "link"), ("url", "http://p/1")] {
         assert_eq!(one.attribute(name), Some(value));
     }
-    assert_eq!(one.sync.as_ref().unwrap().id, feed.items[0].shared.winner.id);
+    assert_eq!(one.sync.as_ref().unwrap().item.winner.id, feed.items[0].shared.winner.id);
     assert_eq!(two.attribute("url"), None);
 }
 

@@ -110,7 +110,7 @@ pub(super) fn merged<'m>(
         return Ok((sync::merge(local, incoming)?, None));
     };
     let local = By091 { item: local, conflict: ours };
-    let merged = sync::merge_as_091(local, By091 { item: incoming, conflict: theirs });
+    let merged = sync::merge_091(local, By091 { item: incoming, conflict: theirs });
     Ok((merged.item, Some(merged.conflict)))
 }
 
