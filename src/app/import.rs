@@ -145,8 +145,10 @@ async fn list(
     now: Time,
 ) -> Result<Imported, AppError> {
     let bytes = read_bounded(file, BYTES_LIMIT).map_err(|error| unreadable(file, &error))?;
-    let list = read_list(&bytes, BYTES_LIMIT)
-        .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
+    let list = read_list(&bytes, BYTES_LIMIT).map_err(|why| {
+        let file = file.display();
+        AppError::Input(format!("{file}: {why}; and it is no state of a gateway"))
+    })?;
     let store = open(config).await?;
     store.condition().check_intake().context("the list was not imported")?;
     let stored = store.feed_list().await.context("the feeds could not be read")?;
