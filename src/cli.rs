@@ -19,7 +19,7 @@ use clap::Parser;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use tidegate_config::Overrides;
+use tidegate_config::{ConfigError, Overrides};
 use tidegate_core::model::counted;
 use tidegate_core::terminal::printable_lines;
 use tidegate_store::Compacted;
@@ -32,7 +32,9 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // A configuration's mistakes stand alone on their lines, so that editors find them.
             let report = match &error {
-                AppError::Config(_) => error.report(),
+                AppError::Config(ConfigError::Faults(_) | ConfigError::Unusable(_)) => {
+                    error.report()
+                }
                 _ => format!("tidegate: {}", error.report()),
             };
             // Nobody is left to be told when standard error itself is gone.

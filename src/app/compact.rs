@@ -19,6 +19,7 @@ pub async fn compact(settings: ConfigSource) -> Result<Compacted, AppError> {
     if !path.is_dir() {
         return Err(AppError::Input(format!("there is no data folder {}", path.display())));
     }
+    disk::check_owner(&path)?;
     let request = CompactRequest {
         path,
         endpoint,

@@ -1,6 +1,8 @@
 //! Which store a configuration asks for: one on disk, or one in PostgreSQL; and how much space is left for it.
 
 use super::{AppError, ErrorContext};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Config, StoreKind};
@@ -46,6 +48,25 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
         .context(format!("{} cannot be made", config.store.path.display()))?;
     let endpoint = config.publish.endpoint.clone();
     Ok(Some(LastingStore::Postgres(PostgresRequest::new(&url, endpoint))))
+}
+
+/// An error where root would write a store anew into the folder of another user, whose gateway could not read it. Where
+/// something in the folder is root's, root is who runs the gateway.
+pub(super) fn check_owner(folder: &Path) -> Result<(), AppError> {
+    let owner = |path: &Path| std::fs::symlink_metadata(path).map(|about| about.uid());
+    let is_root = |path: &Path| owner(path).is_ok_and(|owner| owner == 0);
+    let user = owner(folder).unwrap_or_default();
+    if user == 0 || !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    if files.any(|file| is_root(&file.path())) {
+        return Ok(());
+    }
+    Err(AppError::Input(format!(
+        "{} belongs to the user with the number {user}, who could not read what root writes; run the command as that user, as with `runuser -u tidegate -- tidegate …`",
+        folder.display()
+    )))
 }
 
 /// What a store that cannot be opened means.

@@ -10,7 +10,7 @@ use super::export::is_in_use;
 use super::{AppError, ConfigSource, ErrorContext, GatewayOptions, RunningGateway};
 use http::Method;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, SystemClock};
@@ -24,7 +24,11 @@ use tidegate_store::portable::MAGIC;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Imported {
     /// The feeds of a list were added.
-    List(ImportedList),
+    List {
+        done: ImportedList,
+        /// The data folder that has them, where no gateway runs with it.
+        waits_in: Option<PathBuf>,
+    },
     /// The state of a gateway was brought in.
     State(ImportedState),
 }
@@ -82,7 +86,8 @@ async fn import_running(
     let gateway = RunningGateway::find(gateway)?;
     let body = Some(("text/x-opml", list));
     let answer = gateway.open(Method::POST, ("/import", pairs), body).await?;
-    gateway.value(answer).await.map(Imported::List)
+    let done = gateway.value(answer).await?;
+    Ok(Imported::List { done, waits_in: None })
 }
 
 /// Whether a file has the state of a gateway.
@@ -140,8 +145,10 @@ async fn list(
     now: Time,
 ) -> Result<Imported, AppError> {
     let bytes = read_bounded(file, BYTES_LIMIT).map_err(|error| unreadable(file, &error))?;
-    let list = read_list(&bytes, BYTES_LIMIT)
-        .map_err(|why| AppError::Input(format!("{}: {why}", file.display())))?;
+    let list = read_list(&bytes, BYTES_LIMIT).map_err(|why| {
+        let file = file.display();
+        AppError::Input(format!("{file}: {why}; and it is no state of a gateway"))
+    })?;
     let store = open(config).await?;
     store.condition().check_intake().context("the list was not imported")?;
     let stored = store.feed_list().await.context("the feeds could not be read")?;
@@ -156,7 +163,8 @@ async fn list(
         AppError::run(failed, error)
     })?;
     closed.context("the store could not be closed")?;
-    Ok(Imported::List(done))
+    let waits_in = disk::on_disk(config).map(|_| config.store.path.clone());
+    Ok(Imported::List { done, waits_in })
 }
 
 /// What a file has, and of one that is longer than `limit` one byte more, so that it is seen to be.

@@ -126,10 +126,8 @@ fn random_token(bytes: usize) -> Result<String, AppError> {
 /// The token in a file.
 pub(super) fn read(path: &Path) -> Result<String, AppError> {
     let wrong = |error| {
-        AppError::run(
-            format!("the administration token cannot be read from {}", path.display()),
-            error,
-        )
+        let path = path.display();
+        AppError::Input(format!("the administration token cannot be read from {path}: {error}"))
     };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(wrong)?;

@@ -11,7 +11,7 @@ use client::ClientCommand;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use tidegate_config::{Overrides, feed_address, public_address};
+use tidegate_config::{Overrides, feed_address, listen_address, public_address};
 use url::Url;
 
 /// A gateway that gives plain Atom and RSS feeds memory: version histories, tombstones and change
@@ -32,7 +32,7 @@ pub enum Command {
     /// Run the gateway in front of a small publisher of its own; needs no network
     Demo {
         /// The address to listen on; port 0 lets the system choose
-        #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+        #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = listen_address)]
         listen: SocketAddr,
         /// The data folder [default: none, everything is forgotten at the end]
         #[arg(short, long, value_name = "DIR")]
@@ -50,7 +50,7 @@ pub enum Command {
         #[command(flatten)]
         config: ConfigArg,
         /// The address that it listens on [default: that of the configuration]
-        #[arg(short, long, value_name = "ADDR")]
+        #[arg(short, long, value_name = "ADDR", value_parser = listen_address)]
         listen: Option<SocketAddr>,
     },
     /// Take recorded documents through the gateway, with no network and no server
@@ -158,7 +158,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub config: ConfigArg,
     /// The address to listen on; port 0 lets the system choose [default: 127.0.0.1:8080]
-    #[arg(short, long, value_name = "ADDR")]
+    #[arg(short, long, value_name = "ADDR", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// The data folder [default: tidegate-data]
     #[arg(short, long, value_name = "DIR")]

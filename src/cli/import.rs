@@ -20,15 +20,15 @@ pub(super) fn print(
     err: &mut dyn Write,
 ) -> Result<(), AppError> {
     match imported {
-        Imported::List(done) if is_json => {
+        Imported::List { done, .. } if is_json => {
             let answer = serde_json::to_string(done);
             let answer = answer.context("the answer cannot be told")?;
             print_lines(&format!("{}\n", printable_json(&answer)), out)
         }
-        Imported::List(done) => {
+        Imported::List { done, waits_in } => {
             // Nobody is left to be told when standard error itself is gone.
             let _ = print_lines(&list_mistakes(done, file), err);
-            print_lines(&list_words(done), out)
+            print_lines(&list_words(done, waits_in.as_deref()), out)
         }
         Imported::State(carried) => {
             let mut words = carried_words("brought in", carried);
@@ -50,7 +50,7 @@ fn list_mistakes(done: &ImportedList, file: &Path) -> String {
     lines.into_iter().map(said).collect()
 }
 
-fn list_words(done: &ImportedList) -> String {
+fn list_words(done: &ImportedList, waits_in: Option<&Path>) -> String {
     let named = done.added.iter().take(SHOWN);
     let mut words: String = named.map(|name| format!("added     {name}\n")).collect();
     if done.added.len() > SHOWN {
@@ -66,11 +66,19 @@ fn list_words(done: &ImportedList) -> String {
         (done.placed, "given another place".to_owned()),
         (done.deeper, format!("deeper than {} folders are kept", ListPlace::DEPTH)),
         (done.deleted, "deleted in the list".to_owned()),
-        (done.repaired, "problems in the list".to_owned()),
     ];
     let seldom = seldom.into_iter().filter(|(count, _)| *count > 0);
     said.extend(seldom.map(|(count, what)| format!("{count} {what}")));
+    if done.repaired > 0 {
+        said.push(format!("{} in the list", counted(done.repaired, "problem")));
+    }
     words.push_str(&format!("{}\n", said.join(", ")));
+    if let Some(folder) = waits_in {
+        let folder = folder.display();
+        words.push_str(&format!(
+            "no gateway runs with {folder}: the next start with it polls them\n"
+        ));
+    }
     words
 }
 
@@ -129,7 +137,7 @@ mod tests {
             problems: vec![line(5, "a '&' is not escaped")],
             ..ImportedList::default()
         };
-        let imported = Imported::List(done);
+        let imported = Imported::List { done, waits_in: Some("data".into()) };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         print(&imported, (Path::new("l.opml"), false), &mut out, &mut err).unwrap();
         assert_eq!(
@@ -139,7 +147,8 @@ mod tests {
         );
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "0 feeds added, 2 known already, 2 not taken, 2 problems in the list\n"
+            "0 feeds added, 2 known already, 2 not taken, 2 problems in the list\n\
+             no gateway runs with data: the next start with it polls them\n"
         );
     }
 

@@ -74,7 +74,7 @@ impl std::error::Error for Faults {}
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("the configuration file {file} cannot be read; name another with --config")]
+    #[error("the configuration file {file} cannot be read; {}", way_out(.source))]
     Read {
         file: String,
         /// What the system said.
@@ -87,6 +87,14 @@ pub enum ConfigError {
     /// The file has mistakes.
     #[error(transparent)]
     Faults(#[from] Faults),
+}
+
+/// What helps where a file cannot be read.
+fn way_out(why: &std::io::Error) -> &'static str {
+    match why.kind() {
+        std::io::ErrorKind::PermissionDenied => "run the command as root, or as the gateway's user",
+        _ => "name another with --config",
+    }
 }
 
 /// Something that is to be found elsewhere.

@@ -29,7 +29,7 @@ section! {
     /// Where the gateway listens and who administers it.
     pub struct ServerSection with KEYS {
         /// The address to listen on. Port 0 lets the system choose.
-        listen = parsed("an IP address and a port", listen), Preset("\"127.0.0.1:8080\"");
+        listen = parsed("an IP address and a port", listen_address), Preset("\"127.0.0.1:8080\"");
         /// The address that readers use.
         ///
         /// Write it where it differs from http://LISTEN: behind a reverse proxy, say. It goes into
@@ -41,7 +41,7 @@ section! {
         /// Where it is set, the API, sessions, forms, /add and /metrics answer there alone, and the
         /// listener for readers answers 404 to them. Pages for reading are at both. Let no proxy lead
         /// there from outside.
-        admin_listen: Option<SocketAddr> = parsed("an IP address and a port", listen).optional(),
+        admin_listen: Option<SocketAddr> = parsed("an IP address and a port", listen_address).optional(),
             Words("none: one listener for both", "\"127.0.0.1:8081\"");
         /// Who may look at pages: `"public"` (everybody), `"operators"` (who is signed in).
         ///
@@ -163,7 +163,8 @@ fn memory(text: &str) -> Result<u64, String> {
     Some(memory).filter(|memory| *memory >= MEMORY).ok_or_else(least)
 }
 
-fn listen(text: &str) -> Result<SocketAddr, String> {
+/// An address to listen on.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!(
             "{text:?} is not an address to listen on; write an IP address and a port, like \

@@ -170,7 +170,8 @@ impl From<&Subscription> for SubscriptionAnswer {
             manner: of.manner.name(),
             callback_host: of.callback.host_str().map(str::to_owned),
             state: of.standing(),
-            lease_ends: state.map(|active| active.until),
+            // That of a webhook has no end.
+            lease_ends: state.map(|active| active.until).filter(|until| *until != Time::MAX),
             since: state.map(|active| active.since),
             signed: state.is_some_and(|active| active.secret.is_some()),
             told: state.and_then(|active| active.told),

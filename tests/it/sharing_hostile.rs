@@ -281,6 +281,23 @@ async fn what_another_source_shows_stays() {
     assert_eq!(both.reader().await.len(), 2);
 }
 
+/// As after a start, when every item is looked at again.
+#[tokio::test]
+async fn what_no_source_shows_is_retired_once() {
+    let (mut a, mut both) = (Gate::new().await, Gate::new().await);
+    let posts = ["a", "b", "c"].map(|id| plain(id, id));
+    a.take(&document("", &posts)).await;
+    gather(&mut both, &[("a", &a, &[])]).await;
+    a.later(1);
+    both.later(1);
+    a.take(&document("", &[posts[0].clone(), posts[2].clone()])).await;
+    let verdict = gather(&mut both, &[("a", &a, &[])]).await;
+    assert_eq!(kinds(&verdict), [EventKind::Retired]);
+    both.later(1);
+    let verdict = gather(&mut both, &[("a", &a, &[])]).await;
+    assert_eq!(kinds(&verdict), []);
+}
+
 #[tokio::test]
 async fn redaction_goes_before_what_another_source_says() {
     let (mut a, mut b, mut both) = three().await;

@@ -12,7 +12,6 @@ import os
 import pathlib
 import pwd
 import re
-import shutil
 import socket
 import struct
 import subprocess
@@ -22,7 +21,7 @@ import tempfile
 import stage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DATA, OLD = pathlib.Path("/var/lib/tidegate"), pathlib.Path("/var/lib/tidegate.old")
+DATA = pathlib.Path("/var/lib/tidegate")
 CONFIG, UNIT = pathlib.Path("/etc/tidegate/tidegate.toml"), pathlib.Path("/etc/systemd/system/tidegate.service")
 BASE = "http://127.0.0.1:8080"
 # What does for systemctl here: it starts and stops what the unit says, as the user that it names, in the folder of
@@ -117,7 +116,7 @@ def ask(path, *more):
 def install(program):
     """The lines in the head of the unit."""
     head = (ROOT / "deploy/tidegate.service").read_text().split("\n[Unit]")[0]
-    lines = re.findall(r"^#   ((?:adduser|install|systemctl|runuser) .*)$", head, re.MULTILINE)
+    lines = re.findall(r"^#   ((?:useradd|install|systemctl|runuser) .*)$", head, re.MULTILINE)
     assert len(lines) == 6, lines
     for line in lines:
         run(line.replace("target/release/tidegate", program))
@@ -136,12 +135,11 @@ def backup():
 
 
 def restore():
-    """The block of an installed gateway, line by line."""
+    """The block of an installed gateway, as it is pasted."""
     text = (ROOT / "docs/operators/backup.md").read_text()
     blocks = re.findall(r"^```\w+\n(systemctl stop tidegate\n.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 1, blocks
-    for line in blocks[0].splitlines():
-        run(line)
+    run(blocks[0])
 
 
 def check(token):
@@ -153,9 +151,14 @@ def check(token):
         if "lost+found" not in path.parts:
             assert path.stat().st_uid == owner, path
     assert not [path for path in DATA.iterdir() if path.name.startswith("compact.")]
-    assert (OLD / "db").exists(), "the old state is gone"
-    beside = {path.name for path in DATA.parent.glob("tidegate*")} - {DATA.name, OLD.name}
-    assert not beside, beside
+    beside = {path for path in DATA.parent.glob("tidegate*")} - {DATA}
+    assert beside and all((old / "db").exists() for old in beside), f"the old state is gone: {beside}"
+
+
+def refuse_root():
+    """What root wrote anew, the gateway could not read at its next start."""
+    done = subprocess.run(["tidegate", "compact", "-c", CONFIG], capture_output=True, text=True)
+    assert done.returncode == 2 and "belongs to the user" in done.stderr, done
 
 
 def main():
@@ -182,7 +185,7 @@ def main():
         check(token)
         # Where the data folder is a mount point, with what a file system has at its root.
         run("systemctl stop tidegate")
-        shutil.rmtree(OLD)
+        refuse_root()
         run(f"cp -a {DATA} /srv/kept")
         in_memory(DATA)
         (DATA / "lost+found").mkdir(mode=0o700)

@@ -2,7 +2,7 @@
 //! and put in its place only then. A database is filled in its place, and not opened before it has all.
 
 use super::{ImportedState, lasting, unreadable};
-use crate::app::disk::LastingStore;
+use crate::app::disk::{self, LastingStore};
 use crate::app::error::{blocking, joined};
 use crate::app::export::{ProvedState, prove, sync_folder};
 use crate::app::{AppError, ErrorContext};
@@ -30,11 +30,12 @@ pub(super) async fn bring_in(
     let request = lasting(config)?;
     let wrong =
         |error: &dyn std::fmt::Display| AppError::Input(format!("{}: {error}", file.display()));
-    if let LastingStore::Disk(DiskRequest { path, .. }) = &request
-        && !is_vacant(path).map_err(|error| unreadable(path, &error))?
-    {
-        let said = "has a store or something else in it already; name a folder that is empty or not there with --data";
-        return Err(AppError::Input(format!("{} {said}", path.display())));
+    if let LastingStore::Disk(DiskRequest { path, .. }) = &request {
+        if !is_vacant(path).map_err(|error| unreadable(path, &error))? {
+            let said = "has a store or something else in it already; move that away, or name a folder that is empty or not there with --data";
+            return Err(AppError::Input(format!("{} {said}", path.display())));
+        }
+        disk::check_owner(path)?;
     }
     let path = file.to_owned();
     let proved = tokio::task::spawn_blocking(move || prove(&path))

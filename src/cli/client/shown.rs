@@ -137,6 +137,17 @@ fn for_readers(feed: &Value) -> String {
     first(feed, ["/readers/words", "/views/reader"])
 }
 
+/// How often a document had nothing of the last one.
+fn gaps(feed: &Value) -> String {
+    match number(feed, "/gaps/count") {
+        0 => String::new(),
+        gaps => format!(
+            "{gaps}, the last {}: a document had nothing of the one before, and items may have been missed",
+            moment(feed, "/gaps/last")
+        ),
+    }
+}
+
 /// How many items a feed has, by their standing.
 fn counts(feed: &Value) -> String {
     let count = |name: &str| number(feed, &format!("/state/counts/{name}"));
@@ -185,6 +196,7 @@ pub(super) fn feed(feed: &Value) -> String {
                 }),
             ),
             ("held", Text("/hold/words")),
+            ("gaps", Said(gaps)),
             ("for readers", Said(for_readers)),
         ],
     );

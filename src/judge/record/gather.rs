@@ -106,10 +106,12 @@ pub fn gather(
     merging.is_ours = true;
     let mut left_out = Vec::new();
     let holders = IdHolders::new(snapshot, all, sources);
+    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
     for source in sources {
         for item in &source.items {
             let before = merging.merged.notes.len();
-            offer(&mut merging, all, source, item, &holders);
+            let is_listed = shown.contains(&item.shared.winner.id);
+            offer(&mut merging, all, source, (item, is_listed), &holders);
             for why in merging.merged.notes.iter().skip(before) {
                 let (source, id) = (source.name.clone(), item.shared.winner.id.clone());
                 left_out.push(LeftOut { source, id, why: why.clone() });
@@ -123,8 +125,8 @@ pub fn gather(
             }
         }
     }
-    discard(&mut draft, sources);
-    retire(&mut draft, all, sources);
+    discard(&mut draft, sources, &shown);
+    retire(&mut draft, all, &shown);
     // Of lists alone comes a list. What has nothing yet may become anything.
     let was_list = draft.state.format == Format::Opml;
     let is_list = (sources.len() == all.len() || was_list)
@@ -181,12 +183,13 @@ const fn is_redacted(item: &Item) -> bool {
     matches!(item.standing, ItemStatus::Redacted { .. })
 }
 
-/// Offers an item, where its source may change it: an item's first source owns its id.
+/// Offers an item, where its source may change it: an item's first source owns its id. `is_listed`: a source shows it,
+/// which one does not that waits for evidence that it is gone.
 fn offer(
     merging: &mut Merging<'_, '_>,
     all: &[FeedName],
     source: &AggregateSource,
-    item: &Item,
+    (item, is_listed): (&Item, bool),
     holders: &IdHolders<'_>,
 ) {
     if is_redacted(item) {
@@ -233,7 +236,7 @@ fn offer(
         body: OfferedBody::Item(&markup),
         published_id: Some(own.as_ref().unwrap_or(&item.published_id)),
         origin,
-        is_listed: item.standing == ItemStatus::Current,
+        is_listed,
         takes_over,
     });
 }
@@ -246,8 +249,7 @@ fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource, at: usize) {
 }
 
 /// What the first source of an item discarded goes here too, unless another one shows it.
-fn discard(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource]) {
-    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
+fn discard(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource], shown: &HashSet<&SyncId>) {
     for source in sources {
         let discarded: HashSet<&SyncId> = source.discarded.iter().collect();
         let origin = Origin::Feed(source.name.clone());
@@ -260,8 +262,7 @@ fn discard(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource]) {
 }
 
 /// What no source shows any more leaves the reader view.
-fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], sources: &[AggregateSource]) {
-    let shown: HashSet<&SyncId> = sources.iter().flat_map(|source| &source.current).collect();
+fn retire(draft: &mut ChangeDraft<'_>, all: &[FeedName], shown: &HashSet<&SyncId>) {
     let left = |known: &LedgerEntry| match &known.origin {
         Origin::Feed(owner) => {
             known.standing == ItemStatus::Current

@@ -4,7 +4,7 @@
 use super::body::read_whole;
 use super::call::{CallBody, CallRequest};
 use super::client::Core;
-use super::error::{FetchError, broken};
+use super::error::{FetchError, broken, root_cause};
 use super::guard::AllowPrivate;
 use super::{FetchLimits, FetchSettings, LeadScope};
 use bytes::Bytes;
@@ -103,7 +103,8 @@ pub async fn status_of(url: &str, within: Duration) -> Result<u16, Box<dyn Error
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().timeout(within);
     let client = client.redirect(Policy::none()).tls_danger_accept_invalid_certs(true).build()?;
-    Ok(client.get(url).send().await?.status().as_u16())
+    let answer = client.get(url).send().await.map_err(|error| root_cause(&error))?;
+    Ok(answer.status().as_u16())
 }
 
 #[cfg(test)]
@@ -154,6 +155,7 @@ mod tests {
         let status = async |path: &str| status_of(&server.url(path), Duration::from_secs(5)).await;
         assert_eq!(status("/healthz").await.unwrap(), 200);
         assert_eq!(status("/away").await.unwrap(), 302);
-        assert!(status_of("http://127.0.0.1:1/healthz", Duration::from_secs(5)).await.is_err());
+        let nobody = status_of("http://127.0.0.1:1/healthz", Duration::from_secs(5)).await;
+        assert!(nobody.unwrap_err().to_string().starts_with("Connection refused"));
     }
 }
