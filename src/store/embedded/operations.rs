@@ -128,14 +128,13 @@ impl Store {
 
     /// The same for who shows it: who asks for the same state again gets the same one.
     pub async fn shown_state(&self, feed: &FeedName) -> Result<Option<Arc<FeedState>>, StoreError> {
-        self.inner.check_open()?;
-        self.inner.check_seen()?;
+        self.inner.check_answers()?;
         self.inner.shared.shown_state(feed)
     }
 
     /// The revision of the feed's state, where that is shown: what costs nothing.
     pub fn revision(&self, feed: &FeedName) -> Option<Revision> {
-        self.inner.check_open().ok()?;
+        self.inner.check_answers().ok()?;
         self.inner.shared.revision(feed)
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, FeedRecord, FeedState, Revision, Time};
+use tidegate_core::model::{FeedName, FeedRecord, FeedState, Revision};
 use tokio::sync::watch;
 
 /// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
