@@ -266,6 +266,7 @@ pub(super) fn broken() -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::model::Time;
     use tidegate_core::model::{FeedState, Format, Revision};
 
     fn head(revision: u64) -> StateRecord {
