@@ -91,7 +91,7 @@ impl LedRequest {
     pub(super) fn into_scope(self) -> LeadScope {
         match self.scope {
             LeadScope::Site(site) if self.is_within => LeadScope::Site(site),
-            _ if self.is_within => LeadScope::Places(vec![self.to]),
+            _ if self.is_within => LeadScope::Places(vec![without_credentials(self.to)]),
             _ => LeadScope::Public,
         }
     }
