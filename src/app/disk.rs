@@ -1,6 +1,7 @@
 //! Which store a configuration asks for: one on disk, or one in PostgreSQL; and how much space is left for it.
 
 use super::{AppError, ErrorContext};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,16 +52,16 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
 }
 
 /// An error where root would write a store anew into the folder of another user, whose gateway could not read it. Where
-/// something in the folder is root's, root is who runs the gateway.
+/// a file in the folder is root's, root is who runs the gateway.
 pub(super) fn check_owner(folder: &Path) -> Result<(), AppError> {
-    let owner = |path: &Path| std::fs::symlink_metadata(path).map(|about| about.uid());
-    let is_root = |path: &Path| owner(path).is_ok_and(|owner| owner == 0);
-    let user = owner(folder).unwrap_or_default();
+    // A folder that is root's may be `lost+found`.
+    let is_roots = |about: Metadata| about.is_file() && about.uid() == 0;
+    let user = std::fs::metadata(folder).map(|about| about.uid()).unwrap_or_default();
     if user == 0 || !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    if files.any(|file| is_root(&file.path())) {
+    if files.any(|file| file.metadata().is_ok_and(is_roots)) {
         return Ok(());
     }
     Err(AppError::Input(format!(
