@@ -1,9 +1,7 @@
-//! From what is kept of an item to what is answered of it; the same for every store.
+//! From what is kept of an item to what is answered of it.
 
 use super::VersionNote;
-use tidegate_core::model::{
-    Event, History, Item, ItemStatus, LedgerEntry, Markup, NewVersion, Shared, Time, Version,
-};
+use tidegate_core::model::{History, Item, ItemStatus, LedgerEntry, Markup, Shared, Time, Version};
 
 /// Whether what a view showed at `at` may tell of an item: not of one whose text was removed since,
 /// and not of one that was discarded by then.
@@ -38,38 +36,6 @@ pub(super) fn assemble(
         extras: known.extras,
         touched: known.touched,
     }
-}
-
-/// What is noted of the version that a ledger entry has now, and that is shown from `shown` on.
-pub(super) fn note(known: &LedgerEntry, version: &NewVersion, shown: Time) -> VersionNote {
-    let size = match (&version.markup, known.is_deleted()) {
-        (Some(markup), false) => u64::try_from(markup.xml.len()).unwrap_or(u64::MAX),
-        _ => 0,
-    };
-    VersionNote {
-        updates: known.updates,
-        update: known.history.topmost().clone(),
-        deleted: known.is_deleted(),
-        tick: known.tick,
-        shown,
-        title: known.title.clone(),
-        reason: version.reason.clone(),
-        size,
-    }
-}
-
-/// Takes what the item said out of a note.
-pub(super) fn redact_note(note: &mut VersionNote) {
-    note.title.clear();
-    note.size = 0;
-}
-
-/// Takes what the item said out of an event. `native_id`: what it goes by after the redaction.
-pub(super) fn redact_event(event: &mut Event, native_id: &str) {
-    event.title.clear();
-    native_id.clone_into(&mut event.native_id);
-    // An id may be made of a title.
-    event.old_native_id = event.old_native_id.take().filter(|old| !old.starts_with("title:"));
 }
 
 /// An item as it was when `note` was its newest version, with the bytes of then.

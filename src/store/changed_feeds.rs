@@ -43,7 +43,9 @@ impl ChangedFeeds {
     pub fn note_all(&self) {
         let mut all = self.lock();
         all.newest += 1;
-        all.forget();
+        all.forgotten = all.newest;
+        all.feeds.clear();
+        all.numbers.clear();
     }
 
     /// The number of the newest change, and the feeds that have changed after `seen`; `None`: any may have.
@@ -58,14 +60,6 @@ impl ChangedFeeds {
 
     fn lock(&self) -> MutexGuard<'_, NumberedChanges> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl NumberedChanges {
-    fn forget(&mut self) {
-        self.forgotten = self.newest;
-        self.feeds.clear();
-        self.numbers.clear();
     }
 }
 

@@ -1,10 +1,10 @@
-//! What a change must hold before any store takes it. Pure; both stores ask the same questions.
+//! What a change must hold before the store takes it. Pure.
 
 use super::limits::VALUE_LIMIT;
-use super::{CommitError, StoreError, seals};
+use super::{CommitError, StoreError};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    Change, Conflicting, FeedState, LedgerEntry, NewVersion, Revision, SyncId,
+    Chain, Change, Conflicting, FeedState, LedgerEntry, NewVersion, Revision, SyncId,
 };
 
 /// Checks that a change was computed from the feed's state as it stands, and that it agrees with
@@ -69,7 +69,7 @@ fn agrees_with_itself<'a>(
     let versioned = versions(change, &known)?;
     latest(change, &versioned)?;
     redacted(change, &known)?;
-    seals::check(change, before)?;
+    seals(change, before)?;
     touched(change, &known)?;
     conflicts(change, &known)?;
     evicted(change, order, &known)?;
@@ -247,6 +247,35 @@ fn latest(change: &Change, versioned: &HashSet<&SyncId>) -> Result<(), String> {
         if !seen.insert(id) {
             return Err(format!("it has newest bytes of {id} twice"));
         }
+    }
+    Ok(())
+}
+
+/// Checks that what a change seals and drops follows the chain as it stands.
+fn seals(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
+    let nothing = Chain::default();
+    let old = before.map_or(&nothing, |state| &state.archives);
+    let new = &change.state.archives;
+    let mut last = old.newest.as_ref();
+    for (number, seal) in (old.next..).zip(&change.seals) {
+        if seal.number != number || seal.previous.as_ref() != last {
+            return Err(format!("the archive {} does not follow the last one", seal.id));
+        }
+        let once: HashSet<&SyncId> = seal.items.iter().collect();
+        if seal.items.is_empty() || once.len() != seal.items.len() {
+            return Err(format!("the archive {} lists nothing, or something twice", seal.id));
+        }
+        last = Some(&seal.id);
+    }
+    let sealed = u64::try_from(change.seals.len()).unwrap_or(u64::MAX);
+    if new.newest.as_ref() != last || new.next != old.next.saturating_add(sealed) {
+        return Err("its chain of archives does not end with its seals".to_owned());
+    }
+    if !(old.first..=old.next).contains(&new.first) {
+        return Err("it drops archives that are not there".to_owned());
+    }
+    if new.sealed < old.sealed || new.sealed > change.state.tick {
+        return Err("it seals up to a tick that its feed has not reached or had left".to_owned());
     }
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! Whether a store takes anything in, and why not: answered from memory, also while it is closed.
 
 use super::{KnownGateway, StoreError};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::model::{Change, NewVersion, SyncId, Time, counted, shown_size};
+use tidegate_core::model::{Time, counted, shown_size};
 
 /// The difference between this machine's clock and its database's, in milliseconds, beyond which is warned.
 pub(super) const CLOCK_LIMIT: u64 = 2_000;
@@ -140,16 +139,4 @@ impl std::fmt::Display for StoreStop {
             ),
         }
     }
-}
-
-/// Whether a change brings text that was not kept before. What takes something away, or only moves on
-/// what is known, is stored however little space there is.
-pub(super) fn takes_in(change: &Change) -> bool {
-    // What stands in for the text of a tombstone is none.
-    let tombstones: HashSet<&SyncId> =
-        change.known.iter().filter(|known| known.is_tombstone()).map(|known| &known.id).collect();
-    let is_text =
-        |version: &NewVersion| version.markup.is_some() && !tombstones.contains(&version.id);
-    let has_text = change.versions.iter().any(is_text);
-    change.redacted.is_empty() && (has_text || !change.latest.is_empty() || change.kept.is_some())
 }

@@ -8,26 +8,26 @@ mod folder;
 mod fresh;
 #[cfg(test)]
 mod measure;
-mod note;
 mod private;
 mod swap;
 
 pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
 pub use self::fresh::{FreshStore, is_vacant};
-use self::note::NumberNote;
 pub use self::private::make_data_folder;
 
 use self::folder::{Mark, StoreFolder};
-use super::embedded::{
-    Found, OpenRequest, Records, Reopen, ReopenPauses, Reopened, Store, StorePlace, begin, inspect,
-};
+use super::embedded::{Found, OpenRequest, Records, ReopenPauses, Reopened, Store, begin, inspect};
 use super::engine::Engine;
-use super::{Epoch, StoreError, open_database};
+use super::sled::SledEngine;
+use super::{Epoch, StoreError};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_core::clock::Clock;
 use tidegate_core::model::{EndpointId, SupIdBasis};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A store on disk that is to be opened, or made.
 #[derive(Debug, Clone)]
@@ -49,15 +49,6 @@ impl DiskRequest {
 
 impl Store {
     /// Opens a store on disk, or makes one. Blocks.
-    pub fn on_disk(
-        path: &Path,
-        endpoint: Option<EndpointId>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, StoreError> {
-        Self::open_on_disk(DiskRequest::new(path, endpoint), clock)
-    }
-
-    /// The same, as a request says. Blocks.
     pub fn open_on_disk(request: DiskRequest, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let DiskRequest { path, endpoint, sup_ids } = request;
         let folder = Arc::new(StoreFolder::take(&path)?);
@@ -72,10 +63,11 @@ type WrapEngine = dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send;
 pub(super) type FoundStore = (Records, Found, NumberNote);
 
 /// Opens the store in a folder that is this process's own, as often as needed.
-struct StoreOpener {
+pub(super) struct StoreOpener {
     folder: Arc<StoreFolder>,
     wrap: Box<WrapEngine>,
-    pauses: ReopenPauses,
+    /// The pauses between tries to open it again.
+    pub(super) pauses: ReopenPauses,
 }
 
 impl StoreOpener {
@@ -87,7 +79,7 @@ impl StoreOpener {
     /// Opens the store. The folder is let go of last, whatever fails: the database may write until it is dropped.
     fn open(self, request: OpenRequest, clock: Arc<dyn Clock>) -> Result<Store, StoreError> {
         let opened = self.begin(self.open_database()?, request)?;
-        Store::over(opened, clock, Some(Box::new(self)))
+        Store::in_folder(opened, clock, self)
     }
 
     /// Opens the database, and checks that it has everything up to its mark.
@@ -99,8 +91,8 @@ impl StoreOpener {
             doing: "read its files before opening them",
             source,
         })?;
-        let engine = open_database(folder.path(), &folder.database())?;
-        let records = Records::of((self.wrap)(engine));
+        let engine = SledEngine::open(folder.path(), &folder.database())?;
+        let records = Records::of((self.wrap)(Arc::new(engine)));
         let found = inspect(&records)?;
         let lost = match (mark, &found.identity) {
             (None, _) => None,
@@ -117,17 +109,17 @@ impl StoreOpener {
             None => Ok((records, found, reached)),
         }
     }
-}
 
-impl Reopen for StoreOpener {
-    fn find(&self) -> Result<FoundStore, StoreError> {
+    /// Opens the database again after a failure, and reads what it has.
+    pub(super) fn find(&self) -> Result<FoundStore, StoreError> {
         // Where nothing can be written, opening would fail too, after much reading.
         self.folder.try_writing()?;
         files::forget_cached(&self.folder);
         self.open_database()
     }
 
-    fn begin(
+    /// Begins to use what was found.
+    pub(super) fn begin(
         &self,
         (records, found, reached): FoundStore,
         request: OpenRequest,
@@ -138,31 +130,84 @@ impl Reopen for StoreOpener {
         let mark = Mark { endpoint, fence, epoch: found.sealed.0 };
         self.folder.set_mark(&mark)?;
         let folder = Arc::clone(&self.folder);
-        let place = Arc::new(OnDisk { folder, mark, reached: Mutex::new(reached) });
-        Ok(Reopened { records, opened, place })
-    }
-
-    fn pauses(&self) -> ReopenPauses {
-        self.pauses
+        let folder = Arc::new(OpenFolder { folder, mark, reached: Mutex::new(reached) });
+        Ok(Reopened { records, opened, folder })
     }
 }
 
 /// The folder of a store that is open.
-struct OnDisk {
+pub(super) struct OpenFolder {
     folder: Arc<StoreFolder>,
     mark: Mark,
     reached: Mutex<NumberNote>,
 }
 
-impl StorePlace for OnDisk {
-    fn note(&self, epoch: Epoch) -> io::Result<()> {
-        self.reached.lock().unwrap_or_else(PoisonError::into_inner).write(epoch.0)
+impl OpenFolder {
+    /// Notes an epoch that became durable, without waiting for the disk.
+    pub(super) fn note_reached(&self, epoch: Epoch) {
+        let note = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = note.write(epoch.0) {
+            // It serves only to notice damage; the store itself is durable.
+            tracing::warn!(error = %error, "the store could not note what it has reached");
+        }
     }
 
-    fn closed(&self, epoch: Epoch) {
+    /// Notes what the store had reached when it was closed.
+    pub(super) fn note_end(&self, epoch: Epoch) {
         if let Err(error) = self.folder.set_mark(&Mark { epoch, ..self.mark.clone() }) {
             // The mark of the start still stands, and so does the note of the last epoch.
             tracing::warn!(error = %error, "the store could not note where it ended");
+        }
+    }
+}
+
+/// Notes a number as it grows, without waiting for the disk: after a loss of power the note may be behind
+/// what it tells of, and is never ahead of it.
+pub(super) struct NumberNote(File);
+
+impl NumberNote {
+    /// Opens a note or makes one: what it says, zero where there is none or half of one, and where to write
+    /// the next number.
+    fn open(path: &Path) -> io::Result<(u64, Self)> {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let note = Self(options.open(path)?);
+        Ok((note.read(), note))
+    }
+
+    /// Notes a number.
+    fn write(&self, number: u64) -> io::Result<()> {
+        let number = number.to_le_bytes();
+        let check = xxh3_64(&number).to_le_bytes();
+        self.0.write_all_at(&[number, check].concat(), 0)
+    }
+
+    fn read(&self) -> u64 {
+        let (mut number, mut check) = ([0; 8], [0; 8]);
+        let read = self.0.read_exact_at(&mut number, 0);
+        let read = read.and_then(|()| self.0.read_exact_at(&mut check, 8));
+        let is_whole = read.is_ok() && xxh3_64(&number) == u64::from_le_bytes(check);
+        if is_whole { u64::from_le_bytes(number) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_is_not_whole_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("note");
+        let (number, note) = NumberNote::open(&path).unwrap();
+        assert_eq!(number, 0);
+        for number in [1, u64::MAX, 7] {
+            note.write(number).unwrap();
+            assert_eq!(NumberNote::open(&path).unwrap().0, number);
+        }
+        for damage in [&b""[..], b"\x09\0\0", &[0xff; 16]] {
+            std::fs::write(&path, damage).unwrap();
+            assert_eq!(NumberNote::open(&path).unwrap().0, 0);
         }
     }
 }

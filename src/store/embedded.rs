@@ -2,8 +2,8 @@
 //! ([`super::engine`]).
 //!
 //! On disk and in memory, writes go to one committer, which groups them ([`committer`]); a large one is made certain
-//! first, and then applied in portions ([`redo`]). A reader holds the gate of its feed, which is shut while a change is
-//! applied. After a write that may not have become durable, nothing is acknowledged or published, and only states are
+//! first, and then applied in portions ([`redo`]). Who reads a feed holds its lock, which a change of it has to itself until it is
+//! published. After a write that may not have become durable, nothing is acknowledged or published, and only states are
 //! answered, until the store was opened again ([`reopen`]). On disk the committer has a thread of its own, and reads run
 //! on blocking threads, a bounded number at a time. In memory nothing blocks, and all is done where it is asked for.
 //!
@@ -29,7 +29,6 @@ mod reading;
 mod records;
 mod redo;
 mod reopen;
-mod request;
 mod shared;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod testing;
@@ -39,6 +38,7 @@ mod transactions;
 mod transfer;
 mod write;
 
+pub(super) use self::committer::WriteScope;
 pub use self::follow::SHOWN_WITHIN;
 pub(super) use self::follow::read_image;
 pub(super) use self::open::{
@@ -46,17 +46,17 @@ pub(super) use self::open::{
 };
 pub use self::reader::{PinnedFeed, RemainingItems};
 pub(super) use self::records::Records;
-pub(super) use self::reopen::{Reopen, ReopenPauses, Reopened};
-pub(super) use self::request::WriteScope;
+pub(super) use self::reopen::{ReopenPauses, Reopened};
 
-use self::committer::Committer;
+use self::committer::{CommitRequest, Committer};
 use self::follow::Following;
 use self::reading::READS;
-use self::request::CommitRequest;
 use self::shared::{StoreShared, broken};
+use super::disk::{OpenFolder, StoreOpener};
 use super::engine::MemoryEngine;
 use super::postgres::Database;
-use super::{CommitError, Epoch, FreeSpace, Gateways, StoreError};
+use super::record::IdentityRecord;
+use super::{CommitError, FreeSpace, Gateways, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -66,31 +66,6 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// The most requests that wait for the committer before callers wait to ask.
 const REQUESTS: usize = 1024;
-
-/// The place that a database has, which may keep notes beside it.
-pub(crate) trait StorePlace: Send + Sync + 'static {
-    /// Whether reading and writing wait for a disk or a network.
-    fn blocks(&self) -> bool {
-        true
-    }
-
-    /// Notes an epoch that became durable, without waiting for the disk.
-    fn note(&self, _epoch: Epoch) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    /// Notes what the store had reached when it was closed.
-    fn closed(&self, _epoch: Epoch) {}
-}
-
-/// What is in memory leaves no note.
-pub(super) struct Nowhere;
-
-impl StorePlace for Nowhere {
-    fn blocks(&self) -> bool {
-        false
-    }
-}
 
 /// A store on disk or in memory.
 pub struct Store {
@@ -106,7 +81,6 @@ pub struct Store {
 /// What a request takes with it, which may go on when nobody waits for it any more.
 struct StoreInner {
     shared: Arc<StoreShared>,
-    clock: Arc<dyn Clock>,
     /// The turns to read.
     reads: Arc<Semaphore>,
     /// Whether reading and writing wait for a disk.
@@ -133,8 +107,8 @@ enum OpenState {
 struct OpenStore {
     records: Records,
     writer: Writer,
-    /// What the database's place does at the end; gone last.
-    place: Arc<dyn StorePlace>,
+    /// The folder, where it has one; gone last.
+    folder: Option<Arc<OpenFolder>>,
 }
 
 /// Where writes are done.
@@ -176,34 +150,8 @@ impl Store {
         endpoint: Option<EndpointId>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
-        Self::in_memory_as(endpoint, None, clock)
-    }
-
-    /// The same; `sup_ids` says what SUP ids are made of.
-    pub fn in_memory_as(
-        endpoint: Option<EndpointId>,
-        sup_ids: Option<SupIdBasis>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, StoreError> {
-        Self::over_memory(
-            Records::of(Arc::new(MemoryEngine::default())),
-            OpenRequest { endpoint, sup_ids },
-            clock,
-        )
-    }
-
-    /// Closes a store in memory and opens another over the same content: what a restart is to a store on disk.
-    pub fn reopen(&self) -> Result<Self, StoreError> {
-        if self.inner.blocks {
-            let path = self.inner.opened()?.records.engine().path().to_owned();
-            return Err(StoreError::InUse { path });
-        }
-        let open = self.inner.replace(OpenState::Closed);
-        let OpenState::Open(OpenStore { records, .. }) = open else {
-            return Err(StoreError::Closed);
-        };
-        let clock = Arc::clone(&self.inner.clock);
-        Self::over_memory(records, OpenRequest::default(), clock)
+        let records = Records::of(Arc::new(MemoryEngine::default()));
+        Self::over_memory(records, OpenRequest { endpoint, sup_ids: None }, clock)
     }
 
     fn over_memory(
@@ -213,38 +161,34 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let found = inspect(&records)?;
         let opened = open::begin(&records, found, request)?;
-        Self::over(Reopened { records, opened, place: Arc::new(Nowhere) }, clock, None)
+        let written = (opened.1.list_writes, opened.1.sealed);
+        let shared = Arc::new(StoreShared::new(opened, clock));
+        let committer = Committer::new(records.clone(), None, &shared, written);
+        let writer = Writer::Here(Arc::new(Mutex::new(committer)));
+        let open = OpenStore { records, writer, folder: None };
+        Ok(Self::new(StoreInner::new(shared, open, false, None)))
     }
 
-    /// A store over a database that was opened. `reopen`: how it is opened again after a failure.
-    pub(super) fn over(
-        Reopened { records, opened, place }: Reopened,
+    /// A store in a folder, as it was opened by what opens it again after a failure.
+    pub(super) fn in_folder(
+        Reopened { records, opened, folder }: Reopened,
         clock: Arc<dyn Clock>,
-        reopen: Option<Box<dyn Reopen>>,
+        opener: StoreOpener,
     ) -> Result<Self, StoreError> {
-        let (endpoint, sup_ids) = (opened.0.endpoint.clone(), opened.0.sup_ids);
         let written = (opened.1.list_writes, opened.1.sealed);
-        let shared = Arc::new(StoreShared::new(opened, Arc::clone(&clock)));
-        let parts = (records.clone(), Arc::clone(&place));
-        let committer = Committer::new(parts, &shared, &clock, written);
-        let blocks = place.blocks();
-        let inner = |writer| StoreInner::new(shared, clock, (records, writer, place), None);
-        if !blocks {
-            let inner = inner(Writer::Here(Arc::new(Mutex::new(committer))));
-            return Ok(Self { endpoint, sup_ids, gateways: None, space: None, inner });
-        }
+        let shared = Arc::new(StoreShared::new(opened, clock));
+        let folder = Some(folder);
+        let committer = Committer::new(records.clone(), folder.clone(), &shared, written);
         let (requests, waiting) = mpsc::channel(REQUESTS);
-        let inner = inner(Writer::Thread(requests));
-        let (within, whose) = (Arc::downgrade(&inner), endpoint.clone());
-        let keep = move || {
-            reopen::keep_open(&within, committer, waiting, &whose, reopen.as_deref());
-        };
+        let open = OpenStore { records, writer: Writer::Thread(requests), folder };
+        let inner = StoreInner::new(shared, open, true, None);
+        let within = Arc::downgrade(&inner);
         let thread = std::thread::Builder::new()
             .name("store-committer".to_owned())
-            .spawn(keep)
+            .spawn(move || reopen::keep_open(&within, committer, waiting, &opener))
             .map_err(|source| StoreError::Io { doing: "start its thread", source })?;
         *inner.committer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
-        Ok(Self { endpoint, sup_ids, gateways: None, space: None, inner })
+        Ok(Self::new(inner))
     }
 
     /// A store in a database that others write to as well, as it was found.
@@ -253,19 +197,23 @@ impl Store {
         (opened, position): (Opened, i64),
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (endpoint, sup_ids) = (opened.0.endpoint.clone(), opened.0.sup_ids);
-        let shared = StoreShared::new(opened, Arc::clone(&clock));
+        let shared = Arc::new(StoreShared::new(opened, clock));
         let (following, requests) = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));
         let writer = Writer::Transactions(Arc::clone(database));
-        let parts = (records, writer, Arc::clone(database) as Arc<dyn StorePlace>);
-        let inner = StoreInner::new(Arc::new(shared), clock, parts, Some(Arc::clone(&following)));
-        let within = Arc::downgrade(&inner);
-        let followed = Arc::downgrade(database);
-        let task = follow::follow(within, followed, following, requests, position);
-        database.spawn(task);
-        let gateways = Some(Arc::clone(database.gateways()));
-        Self { endpoint, sup_ids, gateways, space: None, inner }
+        let open = OpenStore { records, writer, folder: None };
+        let inner = StoreInner::new(shared, open, true, Some(Arc::clone(&following)));
+        let (within, followed) = (Arc::downgrade(&inner), Arc::downgrade(database));
+        database.spawn(follow::follow(within, followed, following, requests, position));
+        let mut store = Self::new(inner);
+        store.gateways = Some(Arc::clone(database.gateways()));
+        store
+    }
+
+    /// One that is its gateway's alone.
+    fn new(inner: Arc<StoreInner>) -> Self {
+        let IdentityRecord { endpoint, sup_ids, .. } = inner.shared.identity();
+        Self { endpoint, sup_ids, gateways: None, space: None, inner }
     }
 
     /// Takes nothing new in while the file system has too little space.
@@ -279,16 +227,15 @@ impl Store {
 impl StoreInner {
     fn new(
         shared: Arc<StoreShared>,
-        clock: Arc<dyn Clock>,
-        (records, writer, place): (Records, Writer, Arc<dyn StorePlace>),
+        open: OpenStore,
+        blocks: bool,
         following: Option<Arc<Following>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             shared,
-            clock,
             reads: Arc::new(Semaphore::new(READS as usize)),
-            blocks: place.blocks(),
-            open: RwLock::new(OpenState::Open(OpenStore { records, writer, place })),
+            blocks,
+            open: RwLock::new(OpenState::Open(open)),
             is_closing: AtomicBool::new(false),
             committer: Mutex::default(),
             following,
@@ -303,18 +250,24 @@ impl StoreInner {
         }
     }
 
-    /// The records, where the store works.
+    /// The records, where the store works and its database is seen.
     fn records(&self) -> Result<Records, StoreError> {
         let records = self.opened()?.records;
+        self.following.as_ref().map_or(Ok(()), |following| following.check_seen())?;
         self.shared.health().map(|()| records)
     }
 
-    /// An error where the store is closed; not where it is opened again.
-    fn check_open(&self) -> Result<(), StoreError> {
-        match &*self.open.read().unwrap_or_else(PoisonError::into_inner) {
-            OpenState::Open(_) | OpenState::Again => Ok(()),
-            OpenState::Closed => Err(StoreError::Closed),
+    /// An error where nothing is answered from memory; not where the store is opened again, for what was published is
+    /// durable.
+    fn check_answers(&self) -> Result<(), StoreError> {
+        if self.is_closed() {
+            return Err(StoreError::Closed);
         }
+        self.following.as_ref().map_or(Ok(()), |following| following.check_seen())
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(&*self.open.read().unwrap_or_else(PoisonError::into_inner), OpenState::Closed)
     }
 
     fn replace(&self, state: OpenState) -> OpenState {
@@ -340,7 +293,9 @@ impl StoreInner {
                     return Err(self.unserved().into());
                 }
             }
-            Writer::Here(committer) => serve_here(&committer, request(work))?,
+            Writer::Here(committer) => {
+                committer.lock().map_err(|_| broken())?.serve(vec![request(work)]);
+            }
             Writer::Transactions(_) => return self.transact(scope, work).await,
         }
         // Whether a request that the committer took with it was carried out is unknown.
@@ -374,16 +329,9 @@ impl StoreInner {
     }
 }
 
-/// Has a request served by a committer that has no thread of its own.
-fn serve_here(committer: &Mutex<Committer>, request: CommitRequest) -> Result<(), StoreError> {
-    let mut committer = committer.lock().map_err(|_| broken())?;
-    committer.serve(vec![request]);
-    Ok(())
-}
-
 /// Waits for the committer, lets go of the database and notes what the store has reached. Blocks.
 fn close(open: Option<OpenStore>, committer: Option<JoinHandle<()>>, shared: &StoreShared) {
-    let Some(OpenStore { records, writer, place }) = open else {
+    let Some(OpenStore { records, writer, folder }) = open else {
         // Opening it again ends soon; there is nothing to note.
         drop(committer.map(JoinHandle::join));
         return;
@@ -391,8 +339,8 @@ fn close(open: Option<OpenStore>, committer: Option<JoinHandle<()>>, shared: &St
     drop(writer);
     let ended = committer.is_none_or(|thread| thread.join().is_ok());
     drop(records);
-    if ended && shared.health().is_ok() {
-        place.closed(*shared.sealed.borrow());
+    if let Some(folder) = folder.filter(|_| ended && shared.health().is_ok()) {
+        folder.note_end(*shared.sealed.borrow());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The id of a gateway whose operator chose none.
+//! What is chosen at random: the id of a gateway whose operator chose none, and the mark of an opening.
 
 use super::StoreError;
 use tidegate_core::model::EndpointId;
@@ -13,4 +13,10 @@ pub fn random() -> Result<EndpointId, StoreError> {
     getrandom::fill(&mut bytes).map_err(|error| failed(std::io::Error::other(error)))?;
     let text = data_encoding::BASE32_NOPAD.encode(&bytes).to_ascii_lowercase();
     EndpointId::own(&format!("tg-{text}")).map_err(|error| failed(std::io::Error::other(error)))
+}
+
+/// The mark of an opening, by which what it made is told from what others made ([`Lineage`](tidegate_core::model::Lineage)):
+/// a number that no other opening has, as good as surely; `None` where the system gives out no chance.
+pub(super) fn random_mark() -> Option<u32> {
+    getrandom::u32().ok()
 }

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $class:ident $name:ident $number:literal)+) => {
@@ -106,9 +107,6 @@ pub(super) const PORTION_BYTES: usize = 1 << 20;
 /// About how many bytes of values at many keys are read at once.
 pub(super) const MANY_BYTES: usize = 8 << 20;
 
-/// A database as of one moment, and an entry of it.
-pub(super) type SnapshotWith = (std::sync::Arc<dyn Engine>, Option<Bytes>);
-
 /// A database.
 pub(super) trait Engine: Send + Sync + 'static {
     /// The folder, or what stands for it in messages.
@@ -172,9 +170,9 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
 
-    /// The database as of one moment, with what it has there at `key`, where other processes write to it; `None`: none
-    /// does.
-    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<SnapshotWith>, StoreError> {
+    /// The database as of one moment, where other processes write to it; `None`: none does. What it has at `key` comes
+    /// with it.
+    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
         Ok(None)
     }
 

@@ -1,21 +1,21 @@
-//! Locks of feeds: what changes a feed, one at a time.
+//! Locks of feeds: what changes a feed, one at a time, and not while it is read.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedName;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::time::timeout;
 
-/// Who changes which feed, and who waits for that.
+/// A fair lock for each feed that somebody reads, changes or waits for.
 #[derive(Default)]
-pub struct FeedLocks(std::sync::Mutex<HashMap<FeedName, Weak<Mutex<()>>>>);
+pub struct FeedLocks(Mutex<HashMap<FeedName, Weak<RwLock<()>>>>);
 
 /// The right to change a feed: one change of a feed is made at a time.
-pub type FeedLock = OwnedMutexGuard<()>;
+pub type FeedLock = OwnedRwLockWriteGuard<()>;
 
 impl FeedLocks {
-    fn lock_of(&self, feed: &FeedName) -> Arc<Mutex<()>> {
+    pub(super) fn lock_of(&self, feed: &FeedName) -> Arc<RwLock<()>> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that nobody has, or waits for, any more.
         locks.retain(|_, lock| lock.strong_count() > 0);
@@ -27,9 +27,14 @@ impl FeedLocks {
         })
     }
 
-    /// Waits until nobody else changes the feed: in turn.
+    /// Waits until nobody else changes or reads the feed: in turn.
     pub async fn lock(&self, feed: &FeedName) -> FeedLock {
-        self.lock_of(feed).lock_owned().await
+        self.lock_of(feed).write_owned().await
+    }
+
+    /// Waits until nobody changes the feed: in turn.
+    pub(super) async fn lock_to_read(&self, feed: &FeedName) -> OwnedRwLockReadGuard<()> {
+        self.lock_of(feed).read_owned().await
     }
 
     /// The same behind no more than `most` others, and for no longer than `limit`; `None` where that is not enough.
@@ -44,7 +49,7 @@ impl FeedLocks {
         if others > most {
             return None;
         }
-        timeout(limit, lock.lock_owned()).await.ok()
+        timeout(limit, lock.write_owned()).await.ok()
     }
 }
 

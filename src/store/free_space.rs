@@ -38,16 +38,25 @@ pub struct MeasuredSpace {
 
 type Measure = dyn Fn() -> io::Result<MeasuredSpace> + Send + Sync;
 
+/// What was measured last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct SpaceStatus {
+    /// The space on the file system.
+    pub(super) free: Option<FreeBytes>,
+    /// The bytes that the files of the folder take.
+    pub(super) used: Option<u64>,
+    /// The same against its limit; `None` where there is none.
+    pub(super) taken: Option<TakenBytes>,
+}
+
 /// Watches the space of one file system. Whoever owns it measures now and then; everybody else reads
 /// what was measured last.
 pub struct FreeSpace {
     limits: Mutex<SpaceLimits>,
     measure: Box<Measure>,
-    last: Mutex<Option<FreeBytes>>,
     /// Whose files are counted.
     folder: Option<PathBuf>,
-    used: Mutex<Option<u64>>,
-    taken: Mutex<Option<TakenBytes>>,
+    status: Mutex<SpaceStatus>,
     /// Tells who prunes that the folder is near its limit.
     near: Notify,
 }
@@ -76,8 +85,7 @@ impl FreeSpace {
     ) -> Self {
         let measure = Box::new(measure);
         let limits = Mutex::new(SpaceLimits { min_free, max_size: None });
-        let (last, used, taken) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { limits, measure, last, folder: None, used, taken, near: Notify::new() }
+        Self { limits, measure, folder: None, status: Mutex::default(), near: Notify::new() }
     }
 
     /// Goes by these limits from now on. Blocks: measures anew.
@@ -107,8 +115,8 @@ impl FreeSpace {
             }
         };
         let limit = locked(&self.limits).min_free.min(total / SMALL_PART);
-        let mut last = locked(&self.last);
-        let was_low = last.is_some_and(|last| last.is_low);
+        let mut status = locked(&self.status);
+        let was_low = status.free.is_some_and(|last| last.is_low);
         let needed = if was_low { limit.saturating_add(limit / RESUME_PART) } else { limit };
         let is_low = free < needed;
         let now = FreeBytes { free, limit, is_low };
@@ -117,29 +125,36 @@ impl FreeSpace {
         } else if was_low && !is_low {
             tracing::warn!(free, limit, "there is space again: everything is taken in as usual");
         }
-        *last = Some(now);
+        status.free = Some(now);
     }
 
     /// Measures, and refuses what is new where space is low. Blocks.
     pub fn check(&self) -> Result<(), StoreError> {
         self.measure();
-        self.last().as_ref().map_or(Ok(()), FreeBytes::check)?;
-        self.taken().as_ref().map_or(Ok(()), TakenBytes::check)
+        self.check_last()
+    }
+
+    /// Refuses what is new where space was low when it was measured last.
+    pub(super) fn check_last(&self) -> Result<(), StoreError> {
+        let SpaceStatus { free, taken, .. } = self.status();
+        free.as_ref().map_or(Ok(()), FreeBytes::check)?;
+        taken.as_ref().map_or(Ok(()), TakenBytes::check)
     }
 
     /// Counts the bytes that the files of the folder take. Where that fails, because a file goes
     /// meanwhile, they stay as they were. Blocks.
     pub fn measure_used(&self) {
         if let Some(Ok(used)) = self.folder.as_deref().map(folder_bytes) {
-            *locked(&self.used) = Some(used);
-            self.note_taken(used);
+            self.note_used(used);
         }
     }
 
     /// Compares what the folder takes with what it may take, and logs where that begins or ends to be too much.
-    fn note_taken(&self, used: u64) {
-        let mut taken = locked(&self.taken);
-        let Some(limit) = locked(&self.limits).max_size else {
+    fn note_used(&self, used: u64) {
+        let (mut status, limit) = (locked(&self.status), locked(&self.limits).max_size);
+        status.used = Some(used);
+        let taken = &mut status.taken;
+        let Some(limit) = limit else {
             *taken = None;
             return;
         };
@@ -163,19 +178,9 @@ impl FreeSpace {
         *taken = Some(now);
     }
 
-    /// What the folder takes against its limit, as it was counted last; `None` where there is no limit.
-    pub fn taken(&self) -> Option<TakenBytes> {
-        *locked(&self.taken)
-    }
-
-    /// The bytes that the files of the folder took when they were counted last.
-    pub fn used(&self) -> Option<u64> {
-        *locked(&self.used)
-    }
-
     /// What was measured last.
-    pub fn last(&self) -> Option<FreeBytes> {
-        *locked(&self.last)
+    pub(super) fn status(&self) -> SpaceStatus {
+        *locked(&self.status)
     }
 }
 
@@ -200,19 +205,19 @@ mod tests {
     fn is_low(space: &FreeSpace, free: &AtomicU64, bytes: u64) -> bool {
         free.store(bytes, Ordering::SeqCst);
         space.measure();
-        space.last().unwrap().is_low
+        space.status().free.unwrap().is_low
     }
 
     #[test]
     fn space_is_low_below_the_limit_until_a_quarter_more_is_free() {
         let (space, free) = watched(256 * MIB, 1 << 40);
-        assert_eq!(space.last(), None);
+        assert_eq!(space.status().free, None);
         assert!(!is_low(&space, &free, 256 * MIB));
         assert!(is_low(&space, &free, 256 * MIB - 1));
         assert!(is_low(&space, &free, 320 * MIB - 1));
         assert!(!is_low(&space, &free, 320 * MIB));
         assert!(!is_low(&space, &free, 256 * MIB));
-        assert_eq!(space.last().unwrap().limit, 256 * MIB);
+        assert_eq!(space.status().free.unwrap().limit, 256 * MIB);
     }
 
     #[test]
@@ -228,9 +233,9 @@ mod tests {
     fn what_cannot_be_measured_stays_as_it_was() {
         let (space, free) = watched(256 * MIB, 1 << 40);
         assert!(is_low(&space, &free, MIB));
-        let before = space.last();
+        let before = space.status().free;
         assert!(is_low(&space, &free, u64::MAX));
-        assert_eq!(space.last(), before);
+        assert_eq!(space.status().free, before);
     }
 
     #[test]
@@ -238,11 +243,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.measure_used();
-        assert_eq!(space.taken(), None, "no limit");
+        assert_eq!(space.status().taken, None, "no limit");
         let takes = |bytes: usize| {
             std::fs::write(folder.path().join("file"), vec![7; bytes]).unwrap();
             space.measure_used();
-            space.taken().unwrap().is_over
+            space.status().taken.unwrap().is_over
         };
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
         assert!(!takes(99_999) && space.check().is_ok());
@@ -255,7 +260,7 @@ mod tests {
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(200_000) });
         assert!(space.check().is_ok(), "the limit was raised");
         space.set_limits(SpaceLimits { min_free: 0, max_size: None });
-        assert_eq!(space.taken(), None);
+        assert_eq!(space.status().taken, None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -280,17 +285,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.measure();
-        assert!(space.last().is_some_and(|last| !last.is_low));
-        assert_eq!(space.used(), None);
+        assert!(space.status().free.is_some_and(|last| !last.is_low));
+        assert_eq!(space.status().used, None);
         space.measure_used();
-        assert_eq!(space.used(), Some(0));
+        assert_eq!(space.status().used, Some(0));
         std::fs::create_dir(folder.path().join("below")).unwrap();
         std::fs::write(folder.path().join("below/file"), [7; 5000]).unwrap();
         space.measure_used();
-        assert_eq!(space.used(), Some(5000));
+        assert_eq!(space.status().used, Some(5000));
         let missing = FreeSpace::of_folder(folder.path().join("none"), 0);
         missing.measure();
         missing.measure_used();
-        assert_eq!((missing.last(), missing.used()), (None, None));
+        assert_eq!((missing.status().free, missing.status().used), (None, None));
     }
 }

@@ -7,7 +7,6 @@
 
 use super::boot_time::since_boot;
 use super::shared_settings::SharedSettings;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -52,6 +51,8 @@ struct GatewayTable {
     /// What this gateway lets the others know of it.
     polls: bool,
     settings: Option<SharedSettings>,
+    /// By how many milliseconds this machine's clock is ahead of the database's.
+    clock_ahead: i64,
 }
 
 /// The gateways over one database that live, and which of them is this one.
@@ -61,14 +62,12 @@ pub struct Gateways {
     lease: Duration,
     table: Mutex<GatewayTable>,
     changes: watch::Sender<u64>,
-    clock_ahead: AtomicI64,
 }
 
 impl Gateways {
     /// None seen yet. `lease`: for how long a gateway counts as living that says nothing more.
     pub fn new(id: GatewayId, lease: Duration) -> Self {
-        let (table, changes) = (Mutex::default(), watch::Sender::new(0));
-        Self { id, lease, table, changes, clock_ahead: AtomicI64::new(0) }
+        Self { id, lease, table: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
     fn table(&self) -> MutexGuard<'_, GatewayTable> {
@@ -114,12 +113,12 @@ impl Gateways {
 
     /// By how many milliseconds this machine's clock is ahead of the database's; below 0: it is behind.
     pub fn clock_ahead(&self) -> i64 {
-        self.clock_ahead.load(Ordering::Acquire)
+        self.table().clock_ahead
     }
 
     /// Notes that.
     pub fn set_clock_ahead(&self, milliseconds: i64) {
-        self.clock_ahead.store(milliseconds, Ordering::Release);
+        self.table().clock_ahead = milliseconds;
     }
 
     /// Says whether this gateway takes part in polling; it does not before the first call.

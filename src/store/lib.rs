@@ -20,22 +20,19 @@ mod feed_locks;
 mod free_space;
 mod gateways;
 mod limits;
-mod lineage;
 mod past;
 pub mod portable;
 mod postgres;
 mod purge_mark;
 mod record;
 mod retention;
-mod seals;
 mod shared_settings;
 mod sled;
 mod subscription_change;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-use self::assemble::{assemble, note};
-use self::sled::open_database;
+use self::assemble::assemble;
 use serde::{Deserialize, Serialize};
 
 pub use self::applied_origins::AppliedOrigins;

@@ -6,15 +6,14 @@
 
 mod archive;
 mod content;
-pub(super) mod delta;
 #[cfg(test)]
 mod golden;
 mod identity;
 mod log_ages;
+pub(super) mod packing;
 #[cfg(test)]
 pub(super) mod specimen;
 mod state;
-mod zstd_contexts;
 
 pub use self::archive::{ArchiveRecord, SegmentRecord};
 pub(super) use self::content::carried_bytes;
@@ -24,36 +23,18 @@ pub(super) use self::log_ages::LogAges;
 pub(super) use self::state::FloorRecord;
 pub use self::state::StateRecord;
 
+use self::packing::{LAYOUT, PLAIN, envelope};
 use super::limits::VALUE_LIMIT;
+use bytes::Bytes;
 use postcard::Deserializer;
 use postcard::de_flavors::{Flavor, Slice};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::borrow::Cow;
-
-/// Payloads below this many bytes are not worth compressing.
-const PACK_FROM: usize = 256;
-/// The zstd level: fast, and good enough for markup.
-const PACK_LEVEL: i32 = 3;
-
-const PLAIN: u8 = 0;
-const ZSTD: u8 = 1;
-
-/// The layout of records: the first byte of each.
-const LAYOUT: u8 = 1;
 
 /// Something that is written to disk.
 pub(super) trait Record: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Record for T {}
-
-/// Splits a record into its way of packing and what is packed; an error where its layout is another one.
-fn envelope(bytes: &[u8]) -> Result<(u8, &[u8]), RecordError> {
-    match bytes.split_first_chunk().ok_or(RecordError::Short)? {
-        ([LAYOUT, packing], packed) => Ok((*packing, packed)),
-        ([found, _], _) => Err(RecordError::Layout { found: *found, known: LAYOUT }),
-    }
-}
 
 /// Why bytes are no record.
 #[derive(Debug, thiserror::Error)]
@@ -93,21 +74,7 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Vec<u8>, RecordError> {
     if payload.len() > VALUE_LIMIT {
         return Err(RecordError::TooLarge { size: payload.len(), limit: VALUE_LIMIT });
     }
-    let mut packing = PLAIN;
-    let mut packed = Cow::Borrowed(payload.as_slice());
-    if payload.len() >= PACK_FROM {
-        let smaller = zstd_contexts::compress(&payload).map_err(RecordError::Zstd)?;
-        if smaller.len() + size_of::<u32>() < payload.len() {
-            let mut with_size = u32::try_from(payload.len())?.to_le_bytes().to_vec();
-            with_size.extend_from_slice(&smaller);
-            packing = ZSTD;
-            packed = Cow::Owned(with_size);
-        }
-    }
-    let mut bytes = Vec::with_capacity(packed.len() + 2);
-    bytes.extend_from_slice(&[LAYOUT, packing]);
-    bytes.extend_from_slice(&packed);
-    Ok(bytes)
+    packing::pack(&payload)
 }
 
 /// Writes a record of at most `limit` bytes without compressing it.
@@ -161,11 +128,30 @@ impl<'b> Flavor<'b> for CountedNumbers<'b> {
 
 /// Reads a record. Whatever the bytes are, it answers and takes bounded memory.
 pub(super) fn decode<T: Record>(bytes: &[u8]) -> Result<T, RecordError> {
-    read_fields(&delta::payload(bytes, None)?)
+    read_fields(&packing::payload(bytes, None)?)
 }
 
 /// Reads the fields of a record to the last byte.
 pub(super) fn read_fields<T: Record>(payload: &[u8]) -> Result<T, RecordError> {
     let (record, rest) = postcard::take_from_bytes(payload)?;
     if rest.is_empty() { Ok(record) } else { Err(RecordError::Trailing(rest.len())) }
+}
+
+impl TextRecord {
+    /// Writes it: the body, which is packed by itself, follows the note.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, RecordError> {
+        let mut bytes = encode_plain(&self.note, VALUE_LIMIT)?;
+        bytes.extend_from_slice(self.body.as_deref().unwrap_or_default());
+        Ok(bytes)
+    }
+
+    /// Reads it.
+    pub(crate) fn decode(bytes: &Bytes) -> Result<Self, RecordError> {
+        let (packing, payload) = envelope(bytes)?;
+        if packing != PLAIN {
+            return Err(RecordError::Packing(packing));
+        }
+        let (note, body) = postcard::take_from_bytes(payload)?;
+        Ok(Self { note, body: (!body.is_empty()).then(|| bytes.slice_ref(body)) })
+    }
 }

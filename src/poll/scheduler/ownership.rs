@@ -40,7 +40,7 @@ impl StoredFeed {
     ) -> Result<Self, StoreError> {
         let state = state.filter(|state| state.url == record.url);
         let pending = match is_polled(&record) {
-            true => store.next_decision(&record.name).await?,
+            true => store.state(&record.name).await?.and_then(|state| state.next_decision_at),
             false => None,
         };
         Ok(Self { record, state, pending })

@@ -340,11 +340,6 @@ proptest! {
     fn copies_on_disk_answer_alike(steps in vec(step(), 1..30)) {
         run::<InMemory, OnDisk>(steps);
     }
-
-    #[test]
-    fn copies_from_disk_to_memory_answer_alike(steps in vec(step(), 1..30)) {
-        run::<OnDisk, InMemory>(steps);
-    }
 }
 
 async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {

@@ -161,7 +161,7 @@ impl Told {
         for change in self.since_it_left(id) {
             for version in change.versions.iter().filter(|version| version.id == *id) {
                 let known = change.known.iter().find(|known| known.id == *id).unwrap();
-                notes.push(note(known, version, change.state.updated_at));
+                notes.push(VersionNote::new(known, version, change.state.updated_at));
             }
         }
         notes

@@ -5,11 +5,11 @@
 //! everything that is kept is handed to a new store within the data folder, read back and compared, and
 //! put in the place of the old one ([`super::swap`]).
 
-use super::files::engine_bytes;
+use super::files::folder_bytes;
 use super::folder::StoreFolder;
 use super::{FreshStore, StoreOpener};
 use crate::embedded::{OpenRequest, Store};
-use crate::portable::{ExportDigest, ExportRecord, ImportMessage, PortableError};
+use crate::portable::{ExportDigest, ExportRecord, ImportMessage};
 use crate::{CommitError, FreeSpace, StoreError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,9 +61,6 @@ pub enum CompactError {
     /// The copy could not be written.
     #[error("the store could not be copied; nothing was changed")]
     Copy(#[source] CommitError),
-    /// A piece has no fingerprint.
-    #[error("the store could not be copied; nothing was changed")]
-    Piece(#[from] PortableError),
     /// The file system has no room for a second store.
     #[error(
         "{needed} bytes must be free for a copy of the store, and {free} are; nothing was changed: free some space"
@@ -135,7 +132,9 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn bytes(folder: &StoreFolder) -> Result<u64, StoreError> {
-    let found = engine_bytes(folder);
+    let database = folder.database();
+    // A new store has none yet.
+    let found = if database.exists() { folder_bytes(&database) } else { Ok(0) };
     found.map_err(|source| StoreError::Io { doing: "look at its files", source })
 }
 
@@ -143,7 +142,7 @@ fn check_room(path: &Path, size: u64, min_free: u64) -> Result<(), CompactError>
     let space = FreeSpace::of_folder(path.to_owned(), min_free);
     space.measure();
     // Where it cannot be told, it is tried.
-    let Some(last) = space.last() else { return Ok(()) };
+    let Some(last) = space.status().free else { return Ok(()) };
     let needed = size.saturating_add(last.limit);
     if last.free < needed { Err(CompactError::NoRoom { needed, free: last.free }) } else { Ok(()) }
 }
@@ -156,8 +155,8 @@ async fn copy(
     progress: &mut (dyn FnMut(CompactProgress) + Send),
 ) -> Result<u64, CompactError> {
     let mut items = 0_u64;
-    for feed in old.feeds().await? {
-        let state = old.state(&feed.name).await?;
+    for feed in old.feed_list().await?.keys() {
+        let state = old.state(feed).await?;
         let count = state.map_or(0, |state| state.living.saturating_add(state.tombstones));
         items = items.saturating_add(u64::from(count));
     }
@@ -211,7 +210,7 @@ async fn read(
                 break;
             }
         }
-        Ok::<_, PortableError>((digest, to))
+        Ok::<_, StoreError>((digest, to))
     };
     let (exported, read) = tokio::join!(store.export(sender), reading);
     exported?;

@@ -10,6 +10,7 @@ use super::folder::StoreFolder;
 use super::{DiskRequest, OpenRequest, WrapEngine};
 use crate::Store;
 use crate::StoreError;
+use crate::conformance::make::Draft;
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
 use std::collections::BTreeMap;
@@ -69,86 +70,9 @@ pub(crate) fn news() -> FeedName {
 
 /// A change to one item of the feed `news`, on top of what the store has.
 pub(crate) async fn change(store: &Store, text: &str) -> Change {
-    let before = store.state(&news()).await.unwrap();
-    let revision = before.as_ref().map_or(Revision(0), |state| state.revision);
-    let seconds = i64::try_from(revision.0).unwrap() + 1;
-    let tick = Tick::at(Time::from_unix(1_795_191_605 + seconds));
-    let id = SyncId::new("a").unwrap();
-    let updates = Count::new(u32::try_from(revision.0).unwrap() + 1).unwrap();
-    let update = Update { sequence: updates, stamp: Stamp::When(tick.time()) };
-    let state = FeedState {
-        revision,
-        tick: Some(tick),
-        render_revision: revision.0 + 1,
-        current: 1,
-        living: 1,
-        sync_ids_issued: 1,
-        ..FeedState::untouched(Format::Atom10, tick.time())
-    };
-    let known = LedgerEntry {
-        id: id.clone(),
-        native: "urn:a".to_owned(),
-        native_shown: "urn:a".to_owned(),
-        published_id: "urn:a".to_owned(),
-        aliases: Vec::new(),
-        title: "a".to_owned(),
-        link: None,
-        enclosure: None,
-        published: None,
-        updated: None,
-        updates,
-        history: History::new(update),
-        tick,
-        noconflicts: None,
-        conflicts: 0,
-        origin: tidegate_core::model::Origin::default(),
-        first_seen: tick.time(),
-        came: tick.time(),
-        standing: ItemStatus::Current,
-        absence: None,
-        prints: Vec::new(),
-        bytes: 0,
-        noise: Noise::default(),
-        sse091: None,
-        extras: None,
-        touched: revision.0 + 1,
-    };
-    let markup = Markup {
-        format: Format::Atom10,
-        xml: text.to_owned(),
-        context: Context::default(),
-        slots: Slots::default(),
-        card: Card::default(),
-    };
-    let skeleton = Skeleton {
-        format: Format::Atom10,
-        text: "<feed/>".to_owned(),
-        slots: SkeletonSlots::default(),
-        context: Context::default(),
-        title: String::new(),
-        link: None,
-    };
-    Change {
-        feed: news(),
-        base: revision,
-        at: tick.time(),
-        asked_at: None,
-        tick: Some(tick),
-        state,
-        skeleton: Some(skeleton),
-        order: Some(vec![id.clone()]),
-        known: vec![known],
-        index: IndexUpdate::NONE,
-        versions: vec![NewVersion { id, markup: Some(markup), reason: "a test".to_owned() }],
-        latest: Vec::new(),
-        conflicts: Vec::new(),
-        kept: None,
-        seals: Vec::new(),
-        redacted: Vec::new(),
-        evicted: Vec::new(),
-        reinstated: Vec::new(),
-        events: Vec::new(),
-    }
+    let revision = store.state(&news()).await.unwrap().map_or(0, |state| state.revision.0);
+    let seconds = i64::try_from(revision).unwrap() + 1;
+    Draft::on(store, "news", seconds).await.item("a", text).order(&["a"]).done()
 }
 
 /// Text that does not compress.

@@ -11,14 +11,13 @@ const BLOCK: u64 = 512;
 /// How deep an engine's folders are.
 const DEPTH_LIMIT: usize = 8;
 
-/// The engine's files in a folder, in a fixed order.
+/// The engine's files in a folder.
 fn engine_files(folder: &StoreFolder) -> io::Result<Vec<PathBuf>> {
     let (mut found, database) = (Vec::new(), folder.database());
     // A new store has none yet.
     if database.exists() {
         add_files(&database, 0, &mut found)?;
     }
-    found.sort();
     Ok(found)
 }
 
@@ -57,20 +56,10 @@ pub(super) fn read_through(folder: &StoreFolder) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of the engine's files.
-pub(super) fn engine_bytes(folder: &StoreFolder) -> io::Result<u64> {
-    written_bytes(&engine_files(folder)?)
-}
-
-/// The bytes of all files in a folder.
+/// The bytes of all files in a folder; what a file is longer than what was written to it takes nothing.
 pub(crate) fn folder_bytes(folder: &Path) -> io::Result<u64> {
     let mut files = Vec::new();
     add_files(folder, 0, &mut files)?;
-    written_bytes(&files)
-}
-
-/// The bytes of files; what a file is longer than what was written to it takes nothing.
-fn written_bytes(files: &[PathBuf]) -> io::Result<u64> {
     let bytes = |about: fs::Metadata| about.len().min(about.blocks().saturating_mul(BLOCK));
     files.iter().map(|path| fs::metadata(path).map(bytes)).sum()
 }

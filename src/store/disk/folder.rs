@@ -19,8 +19,6 @@ const REACHED: &str = "reached";
 pub(super) const TRIAL: &str = "trial";
 /// How much: more than the engine needs to open its files.
 const TRIAL_BYTES: usize = 2 << 20;
-/// The longest mark that is read, in bytes.
-const MARK_LIMIT: u64 = 4096;
 
 /// A folder that belongs to this process.
 pub(super) struct StoreFolder {
@@ -96,22 +94,16 @@ impl StoreFolder {
 
     /// The mark, where one was ever made.
     pub(super) fn mark(&self) -> Result<Option<Mark>, StoreError> {
-        let path = self.path.join(MARK);
-        let text = match File::open(&path) {
-            Ok(file) => io::read_to_string(io::Read::take(file, MARK_LIMIT)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => Err(error),
-        };
-        let text = match text {
+        let text = match std::fs::read(self.path.join(MARK)) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(StoreError::Io { doing: "read its mark", source }),
         };
         let damaged = |_| StoreError::Damaged {
             path: self.path.display().to_string(),
             what: format!("the file {MARK} is not as it was written"),
         };
-        serde_json::from_str(&text).map(Some).map_err(damaged)
+        serde_json::from_slice(&text).map(Some).map_err(damaged)
     }
 
     /// The note of the last durable epoch: what it says, and where to write the next.

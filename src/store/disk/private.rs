@@ -4,10 +4,10 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// The mode of the folder.
-#[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
 
 /// Makes the folder where it is not there; those around it are made as any others.
@@ -18,10 +18,7 @@ pub fn make_data_folder(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent)?;
     }
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, FOLDER_MODE);
-    match builder.create(path) {
+    match fs::DirBuilder::new().mode(FOLDER_MODE).create(path) {
         // Another process was quicker; the lock tells the two apart.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
@@ -32,29 +29,22 @@ pub fn make_data_folder(path: &Path) -> io::Result<()> {
 /// on: the engine makes its own with the process's mask. A folder that belongs to somebody else stays as it is: who
 /// set it up so has to answer for it.
 pub(super) fn shut_out_others(path: &Path) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-        let closed =
-            fs::metadata(path).and_then(|about| match about.permissions().mode() & 0o077 {
-                0 => Ok(()),
-                _ => fs::set_permissions(path, fs::Permissions::from_mode(FOLDER_MODE)),
-            });
-        if let Err(error) = closed {
-            tracing::warn!(
-                path = %path.display(), %error,
-                "others may read the data folder: its mode could not be set to 0700"
-            );
-        }
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let closed = fs::metadata(path).and_then(|about| match about.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => fs::set_permissions(path, fs::Permissions::from_mode(FOLDER_MODE)),
+    });
+    if let Err(error) = closed {
+        tracing::warn!(
+            path = %path.display(), %error,
+            "others may read the data folder: its mode could not be set to 0700"
+        );
     }
 }
 
-#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777

@@ -8,9 +8,7 @@ use crate::StoreError;
 use crate::engine::Class;
 use crate::record::{ArchiveRecord, SegmentRecord};
 use bytes::Bytes;
-use tidegate_core::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, FeedName, FeedState, Snapshot,
-};
+use tidegate_core::model::{Archive, ArchiveId, ArchiveNote, ArchivePlace, FeedName, FeedState};
 
 impl FeedRecords {
     /// What is stored of an archive.
@@ -25,28 +23,16 @@ impl FeedRecords {
         self.records.values(Class::Archives, &keys::feed(&self.name))
     }
 
-    /// The notes of archives that are kept.
-    fn notes(&self, numbers: impl Iterator<Item = u64>) -> Result<Vec<ArchiveNote>, StoreError> {
-        let keys = numbers.map(|number| keys::numbered(&self.name, number));
-        let found: Vec<ArchiveRecord> = self.records.expect_all(Class::Archives, keys)?;
-        Ok(found.into_iter().map(|record| record.note).collect())
-    }
-
-    /// The archives kept, newest first.
-    pub(super) fn archives(
+    /// The oldest archives kept, oldest first, at most `limit`.
+    pub(super) fn oldest_archives(
         &self,
         state: &FeedState,
         limit: usize,
     ) -> Result<Vec<ArchiveNote>, StoreError> {
-        self.notes((state.archives.first..state.archives.next).rev().take(limit))
-    }
-
-    /// The oldest archives kept, oldest first.
-    pub(super) fn oldest_archives(
-        &self,
-        state: &FeedState,
-    ) -> Result<Vec<ArchiveNote>, StoreError> {
-        self.notes((state.archives.first..state.archives.next).take(Snapshot::OLDEST_ARCHIVES))
+        let numbers = (state.archives.first..state.archives.next).take(limit);
+        let keys = numbers.map(|number| keys::numbered(&self.name, number));
+        let found: Vec<ArchiveRecord> = self.records.expect_all(Class::Archives, keys)?;
+        Ok(found.into_iter().map(|record| record.note).collect())
     }
 
     fn archive_named(&self, id: &ArchiveId) -> Result<Option<ArchiveRecord>, StoreError> {
@@ -67,12 +53,8 @@ impl FeedRecords {
     /// The content of an archive that is kept.
     pub(super) fn archive(&self, id: &ArchiveId) -> Result<Option<Archive>, StoreError> {
         let found = self.archive_named(id)?.filter(|record| !record.note.dropped);
-        found.map(|record| self.content(&record)).transpose()
-    }
-
-    /// The content of an archive.
-    pub(super) fn content(&self, record: &ArchiveRecord) -> Result<Archive, StoreError> {
-        self.records.archive(&self.name, record, &self.stored_segments(record)?)
+        let Some(record) = found else { return Ok(None) };
+        self.records.archive(&self.name, &record, &self.stored_segments(&record)?).map(Some)
     }
 
     /// The blocks of an archive, as they are stored.

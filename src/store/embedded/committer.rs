@@ -1,15 +1,19 @@
 //! Who writes. On disk and in memory it groups what is waiting, applies each all or nothing, passes one barrier for all
-//! of them, and only then publishes and answers ([`groups`]). Of a database that others write to as well, each request
+//! of them, and only then publishes and answers ([`requests`]). Of a database that others write to as well, each request
 //! is a transaction ([`super::transactions`]).
 
-mod groups;
+mod requests;
+
+pub(super) use self::requests::CommitRequest;
+pub(crate) use self::requests::WriteScope;
 
 use super::feed::FeedRecords;
 use super::plan::PlannedCommit;
-use super::records::Records;
+use super::records::{RecordCodec, Records};
 use super::redo::PORTION;
 use super::shared::StoreShared;
-use super::{StorePlace, keys, open, prune, purge, read, transfer};
+use super::{keys, open, prune, purge, read, transfer};
+use crate::disk::OpenFolder;
 use crate::engine::{Class, Writes};
 use crate::portable::ExportRecord;
 use crate::purge_mark::PurgeMark;
@@ -22,7 +26,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tidegate_core::clock::Clock;
 use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Revision, Time};
 use tidegate_core::websub::Subscription;
 
@@ -30,8 +33,7 @@ use tidegate_core::websub::Subscription;
 pub(super) struct Committer {
     pub(super) records: Records,
     pub(super) shared: Arc<StoreShared>,
-    pub(super) place: Arc<dyn StorePlace>,
-    pub(super) clock: Arc<dyn Clock>,
+    folder: Option<Arc<OpenFolder>>,
     /// How often records outside the content of feeds were written.
     pub(super) list_writes: u64,
     /// The last closed epoch, and when it was closed.
@@ -41,6 +43,7 @@ pub(super) struct Committer {
 }
 
 /// What one group has done so far.
+#[derive(Default)]
 pub(super) struct CommitGroup {
     /// Its epoch, should a change make a tick, and when that is closed.
     epoch: Epoch,
@@ -63,31 +66,21 @@ pub(super) struct CommitGroup {
 impl CommitGroup {
     /// The one behind the epoch `sealed`, at the time `now`.
     fn behind(sealed: (Epoch, Time), now: Time) -> Self {
-        Self {
-            epoch: Epoch(sealed.0.0 + 1),
-            at: now.max(sealed.1),
-            logged: Vec::new(),
-            feeds: BTreeMap::new(),
-            listed: Vec::new(),
-            wrote: false,
-            reached: None,
-            is_renamed: false,
-            imports: None,
-        }
+        Self { epoch: Epoch(sealed.0.0 + 1), at: now.max(sealed.1), ..Self::default() }
     }
 }
 
 impl Committer {
     /// One that has done nothing yet. `sealed`: the last closed epoch, and when it was closed.
     pub(super) fn new(
-        (records, place): (Records, Arc<dyn StorePlace>),
+        records: Records,
+        folder: Option<Arc<OpenFolder>>,
         shared: &Arc<StoreShared>,
-        clock: &Arc<dyn Clock>,
         (list_writes, sealed): (u64, (Epoch, Time)),
     ) -> Self {
-        let (shared, clock) = (Arc::clone(shared), Arc::clone(clock));
-        let group = CommitGroup::behind(sealed, clock.now());
-        Self { records, shared, place, clock, list_writes, sealed, group }
+        let shared = Arc::clone(shared);
+        let group = CommitGroup::behind(sealed, shared.clock.now());
+        Self { records, shared, folder, list_writes, sealed, group }
     }
 
     /// Whether the database is this process's alone. Otherwise the change log is numbered by the database, and nothing
@@ -118,7 +111,7 @@ impl Committer {
             if self.is_alone() {
                 let place = u32::try_from(self.group.logged.len()).unwrap_or(u32::MAX);
                 let place = (self.group.epoch, place, self.group.at);
-                open::log(&self.records, &mut writes, place, &logged)?;
+                log(&self.records, &mut writes, place, &logged)?;
             }
             self.group.logged.push(logged);
         }
@@ -213,15 +206,20 @@ impl Committer {
 
     /// Notes where the running time stands.
     pub(super) fn note_running(&mut self, at: Time) -> Result<(), CommitError> {
-        let passed = self.shared.running_since_noted(self.clock.running());
-        let writes = open::note_running(&self.records, at, (passed, self.sealed.0))?;
+        let passed = self.shared.running_since_noted(self.shared.clock.running());
+        let writes = open::reidentify(&self.records, |identity| {
+            identity.running = Some(at);
+            // How old the change log is: by how long the store was open.
+            identity.log_ages.note(passed, self.sealed.0);
+        })?;
         self.write(writes)
     }
 
     /// Writes records of feeds that were decided over a list, and what of a configuration is applied.
     pub(super) fn put_feeds(
         &mut self,
-        (records, over): (&[FeedRecord], Option<&FeedList>),
+        records: &[FeedRecord],
+        over: Option<&FeedList>,
         applied: Option<&AppliedOrigins>,
     ) -> Result<(), CommitError> {
         // Who is alone decides about one change after the other.
@@ -239,7 +237,8 @@ impl Committer {
             self.records.put(&mut writes, Class::Feeds, keys::feed(&record.name), record)?;
         }
         if let Some(applied) = applied {
-            open::note_applied(&self.records, applied, &mut writes)?;
+            let key = open::APPLIED_ORIGINS_KEY.to_vec();
+            self.records.put(&mut writes, Class::Gateway, key, applied)?;
         }
         self.write(writes)?;
         let listed = records.iter().map(|it| (it.name.clone(), Some(Arc::new(it.clone()))));
@@ -374,10 +373,22 @@ impl Committer {
             return;
         }
         let epoch = self.sealed.0;
-        if let Err(error) = self.place.note(epoch) {
-            // It serves only to notice damage; the store itself is durable.
-            tracing::warn!(error = %error, "the store could not note what it has reached");
+        if let Some(folder) = &self.folder {
+            folder.note_reached(epoch);
         }
         self.shared.sealed.send_replace(epoch);
     }
+}
+
+/// Plans the entry of a change in the log: its epoch, its place in that, and when it is closed.
+pub(super) fn log(
+    codec: &RecordCodec,
+    writes: &mut Writes,
+    (epoch, place, at): (Epoch, u32, Time),
+    change: &LoggedChange,
+) -> Result<(), StoreError> {
+    let mut value = at.unix().to_be_bytes().to_vec();
+    value.extend(codec.encoded(change, || "a change in the log".to_owned())?);
+    writes.insert((Class::Log, keys::log(epoch.0, place)), Some(value));
+    Ok(())
 }

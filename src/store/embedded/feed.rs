@@ -17,11 +17,9 @@ use tidegate_core::model::{
 
 /// The most items whose records are read at once.
 pub(super) const ITEMS_AT_ONCE: usize = 256;
-/// The items of a view whose records are read at once while their size is not known: most views are no longer.
-const FIRST_ITEMS: usize = 64;
 /// How many items of a view are read at a time.
 const PORTION_ITEMS: usize = if cfg!(test) { 3 } else { 1024 };
-/// The bytes of items that are read at a time; the last one may be beyond.
+/// The bytes of items after which no more are read at a time.
 const PORTION_BYTES: usize = 4 << 20;
 /// The most stubs that are answered of one name that is not their sync id. Native ids that many items bore
 /// are no names.
@@ -63,12 +61,8 @@ impl FeedRecords {
     /// Whether the ledger has an index.
     pub(super) fn has_index(&self) -> Result<bool, StoreError> {
         // A long list is not read.
-        Ok(self
-            .records
-            .sizes(Class::Frames, &keys::unsettled(&self.name))
-            .next()
-            .transpose()?
-            .is_some())
+        let found = self.records.sizes(Class::Frames, &keys::unsettled(&self.name)).next();
+        Ok(found.transpose()?.is_some())
     }
 
     /// What is stored of an item.
@@ -174,8 +168,7 @@ impl FeedRecords {
         let (mut items, mut bytes, mut read) = (Vec::new(), 0, 0);
         while items.len() < PORTION_ITEMS && bytes < PORTION_BYTES {
             let left = remaining.ids().get(read..).unwrap_or_default();
-            let most = fitting(items.len(), bytes).min(PORTION_ITEMS - items.len());
-            let ids = left.get(..most).unwrap_or(left);
+            let ids = left.get(..ITEMS_AT_ONCE.min(PORTION_ITEMS - items.len())).unwrap_or(left);
             if ids.is_empty() {
                 break;
             }
@@ -186,9 +179,6 @@ impl FeedRecords {
                 let item = item?;
                 bytes += item.shared.winner.data.xml.len();
                 items.push(item);
-                if bytes >= PORTION_BYTES {
-                    break;
-                }
             }
             let last = items.last().filter(|_| items.len() < all);
             let last = last.map(|item| &item.shared.winner.id);
@@ -202,7 +192,10 @@ impl FeedRecords {
     pub(super) fn snapshot(&self, state: &FeedState) -> Result<Option<Snapshot>, StoreError> {
         let items = self.items().collect::<Result<Vec<_>, _>>()?;
         let whole = self.snapshot_of(state, (self.order()?, self.unsettled_ids()?), items)?;
-        Ok(Some(Snapshot { archives: self.oldest_archives(state)?, ..whole }))
+        Ok(Some(Snapshot {
+            archives: self.oldest_archives(state, Snapshot::OLDEST_ARCHIVES)?,
+            ..whole
+        }))
     }
 
     /// The order and the items that are not settled; the whole ledger where it has no index.
@@ -339,42 +332,17 @@ impl FeedRecords {
         Ok(events)
     }
 
-    /// The updates of the item that was updated most often, as [`purge_mark::most_updates`] counts them. What
-    /// is damaged does not count: it is about to go.
+    /// The updates of the item that was updated most often ([`purge_mark::own_updates`]). What is damaged does not count:
+    /// it is about to go.
     pub(super) fn most_updates(&self, own: Option<&EndpointId>) -> Result<u32, StoreError> {
         let known = self.items().map(|item| item.map(|item| item.known));
         let left = self.all_stubs();
         let mut most = 0;
         for entry in known.chain(left) {
             if let Some(entry) = super::read::undamaged(entry)? {
-                most = most.max(purge_mark::most_updates(std::iter::once(&entry), own));
+                most = most.max(purge_mark::own_updates(&entry, own));
             }
         }
         Ok(most)
-    }
-}
-
-/// How many items are read next for a portion that has so many with so many bytes: those that are likely to be in it.
-fn fitting(items: usize, bytes: usize) -> usize {
-    let likely = match bytes.checked_div(items) {
-        None => FIRST_ITEMS,
-        Some(size) => PORTION_BYTES.saturating_sub(bytes) / size.max(1) + 1,
-    };
-    likely.clamp(1, ITEMS_AT_ONCE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_read_ahead_ends_about_where_the_portion_does() {
-        let (small, large) = (4 << 10, 100 << 10);
-        assert_eq!(fitting(0, 0), FIRST_ITEMS);
-        assert_eq!(fitting(64, 64 * small), ITEMS_AT_ONCE, "a portion has a thousand of these");
-        assert_eq!(fitting(1000, 1000 * small), 25);
-        assert_eq!(fitting(30, 30 * large), 11);
-        assert_eq!(fitting(1, PORTION_BYTES - 1), 1);
-        assert_eq!(fitting(3, 0), ITEMS_AT_ONCE, "items without bytes");
     }
 }

@@ -76,17 +76,20 @@ impl FeedWriter<'_> {
     }
 
     pub(super) fn put_stub(&mut self, stub: &LedgerEntry) -> Result<(), StoreError> {
-        for name in stub.names() {
-            self.set(Class::Index, keys::stub_name(self.name, name, stub.tick, &stub.id));
-        }
+        self.index_stub(stub, true);
         self.put(Class::Stubs, keys::stub(self.name, stub.tick, &stub.id), stub)
     }
 
     pub(super) fn remove_stub(&mut self, stub: &LedgerEntry) {
-        for name in stub.names() {
-            self.remove(Class::Index, keys::stub_name(self.name, name, stub.tick, &stub.id));
-        }
+        self.index_stub(stub, false);
         self.remove(Class::Stubs, keys::stub(self.name, stub.tick, &stub.id));
+    }
+
+    /// Sets whether a stub is in the index by its names.
+    fn index_stub(&mut self, stub: &LedgerEntry, is_there: bool) {
+        let key = |name| keys::stub_name(self.name, name, stub.tick, &stub.id);
+        let keys = stub.names().map(|name| ((Class::Index, key(name)), is_there.then(Vec::new)));
+        self.writes.extend(keys);
     }
 
     /// Sets an archive in the place of `old`; `note` says of it what follows from how many bytes it takes. Answers these

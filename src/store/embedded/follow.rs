@@ -39,13 +39,13 @@ pub(super) type LookRequest = oneshot::Sender<bool>;
 pub(super) struct Following {
     looks: mpsc::Sender<LookRequest>,
     /// When the last look that succeeded was begun, in milliseconds of [`since_boot`].
-    seen: AtomicU64,
+    pub(super) seen: AtomicU64,
     is_failing: AtomicBool,
     /// For how long a look is waited for.
     patience: Duration,
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -57,13 +57,6 @@ impl Following {
         (Arc::new(Self { looks, seen, is_failing, patience }), requests)
     }
 
-    /// The database was seen so long ago; `None`: it is seen all the time.
-    #[cfg(any(test, feature = "testing"))]
-    pub(super) fn set_age(&self, age: Option<Duration>) {
-        let seen = age.map_or(u64::MAX, |age| millis(since_boot().saturating_sub(age)));
-        self.seen.store(seen, Ordering::Release);
-    }
-
     /// For how long the database was not seen.
     fn age(&self) -> Duration {
         let seen = self.seen.load(Ordering::Acquire);
@@ -73,6 +66,12 @@ impl Following {
     /// The same, where that is too long.
     pub(super) fn unseen(&self) -> Option<Duration> {
         Some(self.age()).filter(|age| *age > UNSEEN_LIMIT)
+    }
+
+    /// An error where nothing may be answered, because the database was not seen for too long.
+    pub(super) fn check_seen(&self) -> Result<(), StoreError> {
+        let unseen = self.unseen();
+        unseen.map_or(Ok(()), |unseen| Err(StoreError::Unseen { seconds: unseen.as_secs() }))
     }
 
     /// Notes how a look went that was begun at `begun`.
@@ -92,12 +91,6 @@ impl Following {
 }
 
 impl StoreInner {
-    /// An error where nothing may be answered, because the database was not seen for too long.
-    pub(super) fn check_seen(&self) -> Result<(), StoreError> {
-        let unseen = self.following.as_ref().and_then(|following| following.unseen());
-        unseen.map_or(Ok(()), |unseen| Err(StoreError::Unseen { seconds: unseen.as_secs() }))
-    }
-
     /// Whether what is in memory is what the database had within [`SHOWN_WITHIN`].
     pub(super) fn is_current(&self) -> bool {
         self.following.as_ref().is_none_or(|following| following.age() <= SHOWN_WITHIN)
@@ -241,7 +234,7 @@ fn show(shared: &StoreShared, records: &Records, seen: &MemoryLook) -> Result<()
             }
             continue;
         }
-        let feed = open::name(records, Class::States, key)?;
+        let feed = open::name(records, key)?;
         let head = entry.state.as_ref();
         let head: Option<StateRecord> =
             head.map(|value| records.decode(Class::States, key, value)).transpose()?;

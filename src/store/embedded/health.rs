@@ -48,9 +48,11 @@ impl StoreHealth {
         } else {
             tracing::error!(error = %cause, "the store stopped; it will be opened again");
         }
-        let ends_damaged = ends.filter(|_| matches!(error, StoreError::Damaged { .. }));
-        let damage = ends_damaged.map(|path| (path.to_owned(), what_of(error)));
-        let next_try = if ends.is_none() { Some(now) } else { None };
+        let damage = match (ends, error) {
+            (Some(path), StoreError::Damaged { what, .. }) => Some((path.to_owned(), what.clone())),
+            _ => None,
+        };
+        let next_try = ends.is_none().then_some(now);
         let stop = StoreStop { cause, since: now, next_try, failed_tries: 0 };
         *failure = Some(StoreFailure { stop, damage });
     }
@@ -71,7 +73,11 @@ impl StoreHealth {
         if let Some(error) = failed {
             stop.failed_tries = stop.failed_tries.saturating_add(1);
             if is_damaged {
-                stop.cause = format!("the store looks damaged: {}", what_of(error));
+                let what = match error {
+                    StoreError::Damaged { what, .. } => what.clone(),
+                    other => in_words(other),
+                };
+                stop.cause = format!("the store looks damaged: {what}");
             }
             let error = in_words(error);
             tracing::warn!(%error, next = %next, "the store could not be opened again");
@@ -96,14 +102,6 @@ impl StoreHealth {
             let (after, tries) = (now.since(stop.since), stop.failed_tries);
             tracing::warn!(?after, failed_tries = tries, "the store is open again");
         }
-    }
-}
-
-/// What was found to be damaged.
-fn what_of(error: &StoreError) -> String {
-    match error {
-        StoreError::Damaged { what, .. } => what.clone(),
-        other => in_words(other),
     }
 }
 

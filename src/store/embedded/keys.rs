@@ -138,7 +138,7 @@ pub(super) fn after_tick(feed: &FeedName, tick: Tick) -> Vec<u8> {
 
 /// The key of an item in the index by tick.
 pub(super) fn by_tick(feed: &FeedName, tick: Tick, id: &SyncId) -> Vec<u8> {
-    [of_kind(BY_TICK, feed).as_slice(), &tick_bytes(tick), id.as_str().as_bytes()].concat()
+    [from_tick(feed, tick).as_slice(), id.as_str().as_bytes()].concat()
 }
 
 /// What the keys of the items in the index of a ledger begin with that have this key there.
@@ -148,7 +148,7 @@ pub(super) fn indexed(feed: &FeedName, key: IndexKey) -> Vec<u8> {
 
 /// The key of an item in the index of its ledger.
 pub(super) fn indexed_item(feed: &FeedName, key: IndexKey, id: &SyncId) -> Vec<u8> {
-    [of_kind(BY_LEDGER_KEY, feed).as_slice(), &key.0.to_be_bytes(), id.as_str().as_bytes()].concat()
+    [indexed(feed, key).as_slice(), id.as_str().as_bytes()].concat()
 }
 
 /// What the keys in the index by name begin with: a hash, for names have any length. Names that share one are told
@@ -197,11 +197,6 @@ pub(super) fn log(epoch: u64, place: u32) -> Vec<u8> {
 /// The epoch in a key of the log.
 pub(super) fn log_epoch(key: &[u8]) -> Option<u64> {
     key.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
-}
-
-/// A key as an error message shows it.
-pub(super) fn shown(key: &[u8]) -> String {
-    key.escape_ascii().to_string()
 }
 
 pub(super) fn tick_bytes(tick: Tick) -> [u8; NUMBER] {

@@ -1,16 +1,12 @@
 //! Opening a store: whose it is, whether it is whole, and everything that is kept in memory.
 
-use super::read::{feeds, last_logged};
-use super::records::{RecordCodec, Records};
+use super::read::last_logged;
+use super::records::Records;
 use super::{keys, purge, redo};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::record::{FloorRecord, IdentityRecord, LogAges, StateRecord};
-use crate::{
-    AppliedOrigins, Epoch, FeedList, LoggedChange, StoreError, StoreOrigin, as_list, endpoint,
-    lineage,
-};
+use crate::{AppliedOrigins, Epoch, FeedList, StoreError, as_list, endpoint};
 use std::collections::HashMap;
-use std::time::Duration;
 use tidegate_core::model::{EndpointId, FeedName, Lineage, SupIdBasis, Time};
 
 /// The format that is written and read.
@@ -23,7 +19,7 @@ pub(crate) const IDENTITY_KEY: &[u8] = b"identity";
 pub(super) const LIST_WRITES_KEY: &[u8] = b"list_writes";
 
 /// Where it stands where the sites of the configuration were that was applied.
-const APPLIED_ORIGINS_KEY: &[u8] = b"applied_origins";
+pub(super) const APPLIED_ORIGINS_KEY: &[u8] = b"applied_origins";
 
 /// What stands there while another store's state is taken in.
 const IMPORTING_KEY: &[u8] = b"importing";
@@ -59,7 +55,7 @@ pub(crate) fn inspect(records: &Records) -> Result<Found, StoreError> {
     }
     let sealed = last_logged(records)?.unwrap_or((Epoch(0), Time::MIN));
     let list_writes = records.record(Class::Gateway, LIST_WRITES_KEY)?.unwrap_or_default();
-    let (committed, feeds) = (states(records)?, as_list(feeds(records)?));
+    let (committed, feeds) = (states(records)?, as_list(records.list(Class::Feeds, &[])?));
     Ok(Found { identity, committed, feeds, floors: floors(records)?, list_writes, sealed })
 }
 
@@ -80,41 +76,42 @@ pub(crate) fn identify(
     (used, goes_on, reached): (bool, bool, Epoch),
     request: OpenRequest,
 ) -> Result<(IdentityRecord, Writes), StoreError> {
-    let OpenRequest { endpoint: configured, sup_ids: new_sup_ids } = request;
-    // An id that was chosen is chosen again for a store that is made anew.
-    let of_new = if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name };
-    let (stored, before) = match identity {
-        Some(IdentityRecord { endpoint, fence, sup_ids, lineage, running, log_ages }) => {
-            // As its endpoint id: an earlier opening over nothing gave no ids to anybody.
-            let is_unused = new_sup_ids.is_some() && !used && is_empty(records)?;
-            let sup_ids = new_sup_ids.filter(|_| is_unused).unwrap_or(sup_ids);
-            (Some(endpoint), (fence, sup_ids, lineage, running, log_ages))
-        }
-        None => {
-            let (sup_ids, lineage) = (new_sup_ids.unwrap_or(of_new), Lineage::default());
-            (None, (0, sup_ids, lineage, None, LogAges::default()))
-        }
+    let OpenRequest { endpoint: configured, sup_ids } = request;
+    let is_new = identity.is_none();
+    let mut identity = match identity {
+        Some(stored) => stored,
+        None => IdentityRecord {
+            endpoint: configured.clone().map_or_else(endpoint::random, Ok)?,
+            fence: 0,
+            // An id that was chosen is chosen again for a store that is made anew.
+            sup_ids: if configured.is_some() { SupIdBasis::Endpoint } else { SupIdBasis::Name },
+            lineage: Lineage::default(),
+            running: None,
+            log_ages: LogAges::default(),
+        },
     };
-    let (mut fence, sup_ids, mut lineage, running, log_ages) = before;
-    if !goes_on || stored.is_none() {
-        fence = fence.saturating_add(1);
-        let chance = || std::io::Error::other("the system gives out no random numbers");
-        let mark = lineage::mark().ok_or_else(chance);
-        let mark = mark.map_err(|source| StoreError::Io { doing: "choose a mark", source })?;
-        lineage.open(mark, reached.0);
+    if let Some(wanted) = configured.filter(|wanted| *wanted != identity.endpoint) {
+        if used {
+            return Err(StoreError::Endpoint { stored: identity.endpoint, wanted });
+        }
+        identity.endpoint = wanted;
     }
-    let endpoint = match (stored, configured) {
-        (Some(stored), Some(wanted)) if stored != wanted && used => {
-            return Err(StoreError::Endpoint { stored, wanted });
+    if let Some(sup_ids) = sup_ids {
+        // As its endpoint id: an earlier opening over nothing gave no ids to anybody.
+        if is_new || (!used && is_empty(records)?) {
+            identity.sup_ids = sup_ids;
         }
-        (_, Some(wanted)) => wanted,
-        (Some(stored), None) => stored,
-        (None, None) => endpoint::random()?,
-    };
+    }
+    if !goes_on || is_new {
+        identity.fence = identity.fence.saturating_add(1);
+        let chance = || std::io::Error::other("the system gives out no random numbers");
+        let mark = endpoint::random_mark().ok_or_else(chance);
+        let mark = mark.map_err(|source| StoreError::Io { doing: "choose a mark", source })?;
+        identity.lineage.open(mark, reached.0);
+    }
     let mut writes = Writes::new();
     let format = FORMAT.to_be_bytes().to_vec();
     writes.insert((Class::Gateway, FORMAT_KEY.to_vec()), Some(format));
-    let identity = IdentityRecord { endpoint, fence, sup_ids, lineage, running, log_ages };
     records.put(&mut writes, Class::Gateway, IDENTITY_KEY.to_vec(), &identity)?;
     Ok((identity, writes))
 }
@@ -130,8 +127,7 @@ pub(crate) fn begin(
         while !purge::sweep(records, feed, floor)? {}
     }
     redo::finish_all(records, &mut found)?;
-    let reached = found.sealed.0;
-    let used = !(found.committed.is_empty() && found.floors.is_empty() && reached == Epoch(0));
+    let (used, reached) = is_used(records)?;
     let identity = found.identity.take();
     let (identity, writes) = identify(records, identity, (used, false, reached), request)?;
     records.engine().apply(writes)?;
@@ -154,44 +150,9 @@ pub(crate) fn is_used(records: &Records) -> Result<(bool, Epoch), StoreError> {
     Ok((reached > Epoch(0), reached))
 }
 
-/// Plans the entry of a change in the log: its epoch, its place in that, and when it is closed.
-pub(super) fn log(
-    codec: &RecordCodec,
-    writes: &mut Writes,
-    (epoch, place, at): (Epoch, u32, Time),
-    change: &LoggedChange,
-) -> Result<(), StoreError> {
-    let mut value = at.unix().to_be_bytes().to_vec();
-    value.extend(codec.encoded(change, || "a change in the log".to_owned())?);
-    writes.insert((Class::Log, keys::log(epoch.0, place)), Some(value));
-    Ok(())
-}
-
-/// The entry that notes where the running time stands, and how old the change log is: the store was open for `passed`
-/// since the last time.
-pub(super) fn note_running(
-    records: &Records,
-    at: Time,
-    (passed, newest): (Duration, Epoch),
-) -> Result<Writes, StoreError> {
-    reidentify(records, |identity| {
-        identity.running = Some(at);
-        identity.log_ages.note(passed, newest);
-    })
-}
-
 /// What of a configuration was applied.
 pub(super) fn applied(records: &Records) -> Result<AppliedOrigins, StoreError> {
     Ok(records.record(Class::Gateway, APPLIED_ORIGINS_KEY)?.unwrap_or_default())
-}
-
-/// The entries that note it.
-pub(super) fn note_applied(
-    codec: &RecordCodec,
-    origins: &AppliedOrigins,
-    writes: &mut Writes,
-) -> Result<(), StoreError> {
-    codec.put(writes, Class::Gateway, APPLIED_ORIGINS_KEY.to_vec(), origins)
 }
 
 /// Checks that the store has this program's format; whether there is one.
@@ -219,17 +180,6 @@ pub(crate) fn identity(records: &Records) -> Result<Option<IdentityRecord>, Stor
     Err(records.damage("it has data and no format number".to_owned()))
 }
 
-/// What another store goes on from, where this one is not new.
-pub(super) fn origin(records: &Records, reached: Epoch) -> Result<Option<StoreOrigin>, StoreError> {
-    let found = identity(records)?;
-    Ok(found.map(|IdentityRecord { fence, lineage, running, .. }| StoreOrigin {
-        fence,
-        lineage,
-        reached,
-        running,
-    }))
-}
-
 /// The entry of an identity in which something is changed.
 pub(super) fn reidentify(
     records: &Records,
@@ -254,26 +204,20 @@ pub(super) fn is_empty(records: &Records) -> Result<bool, StoreError> {
 }
 
 fn states(records: &Records) -> Result<HashMap<FeedName, StateRecord>, StoreError> {
-    records
-        .scan::<StateRecord>(Class::States, &[])
-        .map(|entry| {
-            let (key, head) = entry?;
-            Ok((name(records, Class::States, &key)?, head))
-        })
-        .collect()
+    let states = records.scan(Class::States, &[]);
+    states.map(|entry| entry.and_then(|(key, head)| Ok((name(records, &key)?, head)))).collect()
 }
 
 /// What is left of purged feeds.
 pub(super) fn floors(records: &Records) -> Result<HashMap<FeedName, FloorRecord>, StoreError> {
     let floor = |entry: Result<(Vec<u8>, FloorRecord), StoreError>| {
         let (key, record) = entry?;
-        let (feed, _) = records.of_key(Class::Marks, &key, keys::split_kind(&key))?;
-        Ok((feed, record))
+        Ok((records.of_key(Class::Marks, &key, keys::split_kind(&key))?.0, record))
     };
-    records.scan::<FloorRecord>(Class::Marks, keys::PURGED).map(floor).collect()
+    records.scan(Class::Marks, keys::PURGED).map(floor).collect()
 }
 
-/// The feed in the key of what a feed has one of.
-pub(super) fn name(records: &Records, class: Class, key: &[u8]) -> Result<FeedName, StoreError> {
-    records.of_key(class, key, keys::feed_name(key))
+/// The feed in the key of a state.
+pub(super) fn name(records: &Records, key: &[u8]) -> Result<FeedName, StoreError> {
+    records.of_key(Class::States, key, keys::feed_name(key))
 }

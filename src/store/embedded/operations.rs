@@ -1,29 +1,27 @@
 //! The operations of a store.
 
 use super::Store;
+use super::committer::WriteScope;
 use super::feed::FeedRecords;
-use super::request::WriteScope;
-use super::{open, read};
+use super::{keys, open, read};
+use crate::engine::Class;
+use crate::free_space::SpaceStatus;
 use crate::{
-    AppliedOrigins, ChangedFeeds, ClosedEpoch, CommitError, Committed, Epoch, FeedList, Gateways,
-    Holdings, KeptVersion, Past, PastSelect, PinnedFeed, Pruned, Retention, Select, StoreCondition,
-    StoreError, SubscriptionChange, VersionNote, View, condition,
+    AppliedOrigins, ChangedFeeds, ClosedEpoch, CommitError, Epoch, FeedList, Gateways, Holdings,
+    KeptVersion, Past, PastSelect, StoreCondition, StoreError, SubscriptionChange, VersionNote,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{
-    Archive, ArchiveId, ArchiveNote, ArchivePlace, Attempt, Change, Count, EndpointId, Event,
-    FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState, Snapshot, SupIdBasis,
-    SyncId, Time,
+    Archive, ArchiveId, ArchivePlace, Attempt, Count, EndpointId, Event, FeedName, FeedRecord,
+    FeedState, Item, LedgerEntry, Lineage, PollState, SupIdBasis, SyncId, Time,
 };
 use tidegate_core::websub::Subscription;
 use tokio::sync::watch;
 
 /// How many records of feeds are written at once, all or none.
 const FEEDS_AT_ONCE: usize = 4096;
-/// How often a feed is read anew that was changed while it was read.
-const READ_TRIES: usize = 16;
 
 impl Store {
     /// This gateway's endpoint id: chosen when the store was made, never changed.
@@ -40,21 +38,20 @@ impl Store {
     /// reached it as well ([`Lineage::mark_at`]), so that a store that was brought back from a copy
     /// knows the epochs of the one that went on. Empty: openings are not told apart.
     pub fn lineage(&self) -> Lineage {
-        self.inner.shared.lineage()
+        self.inner.shared.identity().lineage
     }
 
     /// What of it does not work, from memory: also while it is closed and opened again.
     pub fn condition(&self) -> StoreCondition {
-        let space = self.space.as_ref().and_then(|space| space.last());
-        let used = self.space.as_ref().and_then(|space| space.used());
-        let taken = self.space.as_ref().and_then(|space| space.taken());
+        let space = self.space.as_ref().map(|space| space.status()).unwrap_or_default();
+        let SpaceStatus { free, used, taken } = space;
         let following = self.inner.following.as_ref();
         let unanswered = following.and_then(|following| following.unseen());
         let stop = self.inner.shared.health.stop();
         let gateways = self.gateways.as_ref();
         let clock_ahead = gateways.map_or(0, |gateways| gateways.clock_ahead());
         let gateways = gateways.map(|gateways| gateways.live()).unwrap_or_default();
-        StoreCondition { stop, space, used, taken, unanswered, gateways, clock_ahead }
+        StoreCondition { stop, space: free, used, taken, unanswered, gateways, clock_ahead }
     }
 
     /// Whether what is in memory may be answered without [`Store::catch_up`]: nobody else writes, or what others wrote
@@ -74,16 +71,10 @@ impl Store {
         self.gateways.clone()
     }
 
-    /// Every feed that was ever added and not purged, by name.
-    pub async fn feeds(&self) -> Result<Vec<FeedRecord>, StoreError> {
-        let listed = self.feed_list().await?;
-        Ok(listed.values().map(|record| FeedRecord::clone(record)).collect())
-    }
-
-    /// The same, shared by all who ask while no record changes: it costs nothing then.
+    /// Every feed that was ever added and not purged, by name; shared by all who ask while no record changes: it costs
+    /// nothing then.
     pub async fn feed_list(&self) -> Result<Arc<FeedList>, StoreError> {
-        self.inner.check_seen()?;
-        drop(self.inner.opened()?);
+        drop(self.inner.records()?);
         self.inner.shared.listed()
     }
 
@@ -94,7 +85,9 @@ impl Store {
 
     /// Adds or replaces a feed's record, whatever is there. Durable on return.
     pub async fn put_feed(&self, record: &FeedRecord) -> Result<(), StoreError> {
-        self.put_some_feeds(vec![record.clone()], None, None).await
+        let records = vec![record.clone()];
+        let put = self.inner.ask(WriteScope::Feeds, move |it| it.put_feeds(&records, None, None));
+        Ok(put.await?)
     }
 
     /// The same of many that were decided over a list, which pass the barrier together:
@@ -105,10 +98,7 @@ impl Store {
         records: &[FeedRecord],
         over: &Arc<FeedList>,
     ) -> Result<(), StoreError> {
-        for some in records.chunks(FEEDS_AT_ONCE) {
-            self.put_some_feeds(some.to_vec(), Some(Arc::clone(over)), None).await?;
-        }
-        Ok(())
+        self.put_all(records, over, None).await
     }
 
     /// The same, and notes what of a configuration is applied, in the place of what was. Where it fails, none is there
@@ -119,18 +109,7 @@ impl Store {
         over: &Arc<FeedList>,
         applied: AppliedOrigins,
     ) -> Result<(), StoreError> {
-        let last = records.chunks(FEEDS_AT_ONCE).last().unwrap_or_default();
-        let (before, last) = records.split_at(records.len() - last.len());
-        self.put_feeds(before, over).await?;
-        self.put_some_feeds(last.to_vec(), Some(Arc::clone(over)), Some(applied)).await
-    }
-
-    /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
-    /// keeps what it said. A feed of that name that is added later starts at a revision and tick
-    /// above the purged one's.
-    pub async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
-        let purge = Arc::clone(&self.inner).purge(feed.clone());
-        Ok(self.inner.to_the_end(purge).await?)
+        self.put_all(records, over, Some(applied)).await
     }
 
     /// How often this gateway updated an item of a feed of this name that was purged, at most; 0 where
@@ -143,55 +122,13 @@ impl Store {
 
     /// The feed's state; `None` where nothing was committed yet. Cheap: answered from memory.
     pub async fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
-        // Also while the store is opened again: what was published is durable.
-        self.inner.check_open()?;
-        self.inner.check_seen()?;
+        self.inner.check_answers()?;
         self.inner.shared.state(feed)
     }
 
     /// The feeds of which another state is shown.
     pub fn changed_states(&self) -> &ChangedFeeds {
         &self.inner.shared.changed
-    }
-
-    /// When something pending in the feed can be decided, of its state; `None` where nothing is. Cheaper
-    /// than its state.
-    pub async fn next_decision(&self, feed: &FeedName) -> Result<Option<Time>, StoreError> {
-        self.inner.check_open()?;
-        self.inner.check_seen()?;
-        Ok(self.inner.shared.next_decision(feed))
-    }
-
-    /// The feed as it stands, to be read as it is now: [`StoreError::Outdated`] once another change was committed. `None`
-    /// where nothing was committed yet.
-    pub async fn pin(&self, feed: &FeedName) -> Result<Option<PinnedFeed>, StoreError> {
-        PinnedFeed::new(&self.inner, feed)
-    }
-
-    /// The state, ledger and order, at one revision.
-    pub async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
-        self.read_pinned(feed, |reader| async move { reader.snapshot().await }).await
-    }
-
-    /// Items with their bytes, state and skeleton, at one revision.
-    pub async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
-        self.read_pinned(feed, |reader| async move { reader.view(select).await }).await
-    }
-
-    /// Reads a feed at one revision, anew where it changes meanwhile.
-    async fn read_pinned<T, F: Future<Output = Result<Option<T>, StoreError>>>(
-        &self,
-        feed: &FeedName,
-        read: impl Fn(PinnedFeed) -> F,
-    ) -> Result<Option<T>, StoreError> {
-        let mut tries = 1..READ_TRIES;
-        loop {
-            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
-            match read(reader).await {
-                Err(StoreError::Outdated) if tries.next().is_some() => {}
-                read => return read,
-            }
-        }
     }
 
     /// The items of a feed that have conflicts, in the order of their ids. A store on disk answers
@@ -273,15 +210,6 @@ impl Store {
         self.inner.of_feed(feed, move |feed, _| feed.events(limit)).await
     }
 
-    /// The archives that are kept, newest first, at most `limit`.
-    pub async fn archives(
-        &self,
-        feed: &FeedName,
-        limit: usize,
-    ) -> Result<Vec<ArchiveNote>, StoreError> {
-        self.inner.of_feed(feed, move |feed, state| feed.archives(state, limit)).await
-    }
-
     /// What is known of an archive, also of one that was dropped and is remembered
     /// ([`DROPPED_REMEMBERED`](crate::DROPPED_REMEMBERED)). Cheap: its content is not read.
     pub async fn archive_place(
@@ -303,21 +231,6 @@ impl Store {
         self.inner.of_feed(feed, move |feed, _| feed.archive(&id)).await
     }
 
-    /// Applies a change: all or nothing, durable and shown on return, compare-and-set on the feed's revision. One that
-    /// comes from a document is refused where the feed has one that was asked for later ([`Change::asked_at`]). A feed
-    /// without a state has the revision 0. The first changes of a feed
-    /// whose name was purged are lifted above the purged one's revision, tick and render revision.
-    pub async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
-        let space = if condition::takes_in(&change) {
-            self.condition().check_intake()?;
-            self.space.clone()
-        } else {
-            None
-        };
-        let commit = Arc::clone(&self.inner).commit(change, space);
-        self.inner.to_the_end(commit).await
-    }
-
     /// Writes poll states, many at once. Durable on return.
     pub async fn checkpoint(&self, states: &[PollState]) -> Result<(), CommitError> {
         let states = states.to_vec();
@@ -326,13 +239,16 @@ impl Store {
 
     /// All poll states.
     pub async fn poll_states(&self) -> Result<Vec<PollState>, StoreError> {
-        self.inner.of_all(read::poll_states).await
+        self.inner.of_all(|records| records.list(Class::Polls, &[])).await
     }
 
     /// Those of some feeds, as far as there are any.
     pub async fn poll_states_of(&self, feeds: &[FeedName]) -> Result<Vec<PollState>, StoreError> {
         let feeds: BTreeSet<FeedName> = feeds.iter().cloned().collect();
-        self.inner.of_all(move |records| read::poll_states_of(records, &feeds)).await
+        let found = self.inner.of_all(move |records| {
+            records.all::<PollState>(Class::Polls, feeds.iter().map(keys::feed))
+        });
+        Ok(found.await?.into_iter().flatten().collect())
     }
 
     /// Notes that a large document of a feed is being taken in, so that a start after the gateway was
@@ -346,12 +262,12 @@ impl Store {
 
     /// What was noted so, by feed.
     pub async fn attempts(&self) -> Result<Vec<Attempt>, StoreError> {
-        self.inner.of_all(read::attempts).await
+        self.inner.of_all(|records| records.list(Class::Marks, keys::ATTEMPT)).await
     }
 
     /// Every subscription of the hub, in the order of their ids.
     pub async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
-        self.inner.of_all(read::subscriptions).await
+        self.inner.of_all(|records| records.list(Class::Subscriptions, &[])).await
     }
 
     /// Writes subscriptions of the hub, and takes out those of which nothing is left
@@ -364,19 +280,6 @@ impl Store {
         let changes = changes.to_vec();
         let scope = WriteScope::Subscriptions;
         Ok(self.inner.ask(scope, move |it| it.put_subscriptions(&changes)).await?)
-    }
-
-    /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
-    /// a bounded number at a time. Nothing that is shown changes. Durable on return.
-    pub async fn prune(
-        &self,
-        feed: &FeedName,
-        retention: &Retention,
-        now: Time,
-    ) -> Result<Pruned, CommitError> {
-        let inner = Arc::clone(&self.inner);
-        let prune = inner.prune(feed.clone(), *retention, now);
-        self.inner.to_the_end(prune).await
     }
 
     /// Takes epochs that are at least so old out of the change log, oldest first and a bounded number at a
@@ -423,7 +326,7 @@ impl Store {
     pub async fn note_running_time(&self, at: Time) -> Result<(), StoreError> {
         if !self.keeps_log() {
             // Whoever keeps it has noted the time until now: the log is not to age by that again.
-            let _ = self.inner.shared.running_since_noted(self.inner.clock.running());
+            let _ = self.inner.shared.running_since_noted(self.inner.shared.clock.running());
             return Ok(());
         }
         Ok(self.inner.ask(WriteScope::Identity, move |it| it.note_running(at)).await?)
@@ -442,17 +345,25 @@ impl Store {
         live.iter().find(|it| it.polls).is_none_or(|first| first.is_this)
     }
 
-    /// Writes records of feeds that were decided over a list, all or none, and with them what of a configuration is
+    /// Writes records of feeds that were decided over a list, and with the last of them what of a configuration is
     /// applied.
-    async fn put_some_feeds(
+    async fn put_all(
         &self,
-        records: Vec<FeedRecord>,
-        over: Option<Arc<FeedList>>,
-        applied: Option<AppliedOrigins>,
+        records: &[FeedRecord],
+        over: &Arc<FeedList>,
+        mut applied: Option<AppliedOrigins>,
     ) -> Result<(), StoreError> {
-        let put = self.inner.ask(WriteScope::Feeds, move |committer| {
-            committer.put_feeds((&records, over.as_deref()), applied.as_ref())
-        });
-        Ok(put.await?)
+        let mut left = records;
+        while !left.is_empty() || applied.is_some() {
+            let (some, rest) = left.split_at(left.len().min(FEEDS_AT_ONCE));
+            left = rest;
+            let applied = applied.take_if(|_| rest.is_empty());
+            let (some, over) = (some.to_vec(), Arc::clone(over));
+            let put = self.inner.ask(WriteScope::Feeds, move |committer| {
+                committer.put_feeds(&some, Some(&over), applied.as_ref())
+            });
+            put.await?;
+        }
+        Ok(())
     }
 }

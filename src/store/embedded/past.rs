@@ -79,7 +79,9 @@ impl FeedRecords {
         let mut versions = self.versions(id);
         while let Some(note) = versions.next().transpose()? {
             if note.updates == updates {
-                return versions.kept(note).map(Some);
+                // A tombstone has none.
+                let markup = if note.deleted { None } else { versions.body()? };
+                return Ok(Some(KeptVersion { note, markup }));
             }
         }
         Ok(None)
@@ -251,11 +253,5 @@ impl VersionReader<'_> {
             Ok(newer.map(|(_, body)| body.clone()))
         };
         self.records.decode_difference((Class::Texts, key), body.clone(), newer).map(Some)
-    }
-
-    /// The version that was read last with its bytes; a tombstone has none.
-    pub(super) fn kept(&self, note: VersionNote) -> Result<KeptVersion, StoreError> {
-        let markup = if note.deleted { None } else { self.body()? };
-        Ok(KeptVersion { note, markup })
     }
 }

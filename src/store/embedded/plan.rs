@@ -11,11 +11,11 @@ use super::keys;
 use crate::engine::{Class, Writes};
 use crate::limits::{EVENTS_KEPT, VERSIONS_LIMIT, WHOLE_EVERY};
 use crate::record::{FloorRecord, FrameRecord, ItemRecord, StateRecord, TextRecord};
-use crate::{CommitError, LoggedChange, StoreError, check, lineage, note};
+use crate::{CommitError, LoggedChange, StoreError, VersionNote, check};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tidegate_core::model::{
-    Change, Event, FeedName, LedgerEntry, Markup, NewVersion, Revision, Version,
+    Change, Event, FeedName, LedgerEntry, Markup, NewVersion, Revision, Time, Version,
 };
 
 /// By how much a document may have been asked for before another one and be older: no poll takes that long. What is
@@ -74,7 +74,12 @@ pub(super) fn plan(
         floor.lift(&mut change, state.is_none());
     }
     change.state.revision = Revision(base.0 + 1);
-    lineage::go_on(&mut change, state, mark);
+    // Which opening makes this render revision.
+    let (shown, next) = (state.map(|state| state.render_revision), &mut change.state);
+    let shown = shown.unwrap_or_else(|| next.render_revision.saturating_sub(1));
+    if next.render_revision > shown {
+        next.lineage.go_on(mark, shown);
+    }
 
     let contested = state.map_or(0, |state| state.contested);
     let mut writes = Writes::new();
@@ -176,11 +181,7 @@ impl ChangePlanner<'_> {
         let end = next.saturating_add(change.events.len() as u64);
         let first = end.saturating_sub(EVENTS_KEPT as u64) / EVENTS_OF_BLOCK;
         let mut blocks: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
-        let changed = match (change.redacted.is_empty(), change.events.is_empty()) {
-            (false, _) => load::kept_blocks(next),
-            (true, false) => next / EVENTS_OF_BLOCK..=next / EVENTS_OF_BLOCK,
-            (true, true) => return Ok(end),
-        };
+        let Some(changed) = load::changed_blocks(change, next) else { return Ok(end) };
         for number in changed {
             let found = self.loaded.record(Class::Events, &keys::numbered(feed, number))?;
             let mut events: Vec<Event> = found.unwrap_or_default();
@@ -304,7 +305,7 @@ impl ChangePlanner<'_> {
                 self.writer.remove(Class::Texts, keys::item(&change.feed, id));
             }
         }
-        let note = Some(note(&item.known, new, change.state.updated_at));
+        let note = Some(VersionNote::new(&item.known, new, change.state.updated_at));
         let text = TextRecord { note, body };
         self.writer.put_text(keys::version(&change.feed, id, tick), &text)?;
         item.kept = item.kept.saturating_add(1);
@@ -354,8 +355,8 @@ impl ChangePlanner<'_> {
                 continue;
             }
             match self.loaded.text(key)?.and_then(|text| text.note) {
-                Some(mut note) => {
-                    crate::assemble::redact_note(&mut note);
+                Some(note) => {
+                    let note = VersionNote { title: String::new(), size: 0, ..note };
                     let text = TextRecord { note: Some(note), body: None };
                     self.writer.put_text(key.clone(), &text)?;
                 }
@@ -392,7 +393,29 @@ impl ChangePlanner<'_> {
 /// Takes what a redacted item said out of an event of it.
 fn redact_event(change: &Change, event: &mut Event) {
     let known = change.known.iter().find(|known| known.id == event.id);
-    if let Some(known) = known.filter(|known| change.redacted.contains(&known.id)) {
-        crate::assemble::redact_event(event, &known.native_shown);
+    let Some(known) = known.filter(|known| change.redacted.contains(&known.id)) else { return };
+    event.title.clear();
+    // What it goes by after the redaction. An id may be made of a title.
+    event.native_id.clone_from(&known.native_shown);
+    event.old_native_id = event.old_native_id.take().filter(|old| !old.starts_with("title:"));
+}
+
+impl VersionNote {
+    /// What is noted of the version that a ledger entry has now, and that is shown from `shown` on.
+    pub(crate) fn new(known: &LedgerEntry, version: &NewVersion, shown: Time) -> Self {
+        let size = match (&version.markup, known.is_deleted()) {
+            (Some(markup), false) => u64::try_from(markup.xml.len()).unwrap_or(u64::MAX),
+            _ => 0,
+        };
+        Self {
+            updates: known.updates,
+            update: known.history.topmost().clone(),
+            deleted: known.is_deleted(),
+            tick: known.tick,
+            shown,
+            title: known.title.clone(),
+            reason: version.reason.clone(),
+            size,
+        }
     }
 }

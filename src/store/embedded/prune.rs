@@ -44,7 +44,11 @@ pub(super) fn prune(
     past.leave_bare_texts(feed)?;
     let (gone, more) = surplus(&past.lines, retention, now);
     let (mut writes, mut pruned) = (Writes::new(), Pruned { more, ..Pruned::default() });
-    let changed: BTreeMap<usize, &Vec<u8>> = gone.iter().filter_map(|it| past.item(*it)).collect();
+    let item = |thing: &PastThing| match thing {
+        PastThing::Version(item, _) => Some((*item, past.items.get(*item)?)),
+        PastThing::Frame(_) => None,
+    };
+    let changed: BTreeMap<usize, &Vec<u8>> = gone.iter().filter_map(item).collect();
     let records: Vec<ItemRecord> =
         feed.records.expect_all(Class::Items, changed.values().copied().cloned())?;
     let mut items: BTreeMap<usize, ItemRecord> = changed.into_keys().zip(records).collect();
@@ -76,12 +80,8 @@ pub(super) fn prune(
         } else {
             writes.insert((Class::Texts, key), None);
         }
-        feed.records.put(
-            &mut writes,
-            Class::Items,
-            keys::item(&feed.name, &item.known.id),
-            item,
-        )?;
+        let key = keys::item(&feed.name, &item.known.id);
+        feed.records.put(&mut writes, Class::Items, key, item)?;
     }
     Ok((writes, pruned))
 }
@@ -110,14 +110,6 @@ impl FeedPast {
         let frames = frames.map(frame).collect();
         past.lines.push(Succession { things: frames, ended, most: usize::MAX });
         Ok(past)
-    }
-
-    /// The item that something is of, and its key.
-    fn item(&self, thing: PastThing) -> Option<(usize, &Vec<u8>)> {
-        match thing {
-            PastThing::Version(item, _) => Some((item, self.items.get(item)?)),
-            PastThing::Frame(_) => None,
-        }
     }
 
     /// Leaves out bytes whose version went, which stay. They are older than all versions that are kept.

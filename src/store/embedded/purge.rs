@@ -21,7 +21,8 @@ pub(super) fn forget(
     }
     writes.insert((Class::Marks, keys::of_kind(keys::ATTEMPT, feed)), None);
     if let Some(floor) = floor {
-        note(records, &mut writes, feed, floor, true)?;
+        let record = FloorRecord { floor: *floor, sweeping: true };
+        records.put(&mut writes, Class::Marks, keys::of_kind(keys::PURGED, feed), &record)?;
     }
     Ok(writes)
 }
@@ -38,8 +39,8 @@ pub(super) fn sweep(
             return Ok(false);
         }
     }
-    let mut writes = Writes::new();
-    note(records, &mut writes, feed, floor, false)?;
+    let (mut writes, record) = (Writes::new(), FloorRecord { floor: *floor, sweeping: false });
+    records.put(&mut writes, Class::Marks, keys::of_kind(keys::PURGED, feed), &record)?;
     records.engine().apply(writes)?;
     Ok(true)
 }
@@ -58,15 +59,4 @@ pub(super) fn content(feed: &FeedName) -> impl Iterator<Item = (Class, Vec<u8>)>
     ];
     let index = keys::INDEX.map(|kind| (Class::Index, keys::of_kind(kind, feed)));
     classes.map(|class| (class, keys::feed(feed))).into_iter().chain(index)
-}
-
-fn note(
-    records: &Records,
-    writes: &mut Writes,
-    feed: &FeedName,
-    floor: &PurgeMark,
-    sweeping: bool,
-) -> Result<(), StoreError> {
-    let key = keys::of_kind(keys::PURGED, feed);
-    records.put(writes, Class::Marks, key, &FloorRecord { floor: *floor, sweeping })
 }

@@ -7,39 +7,8 @@ use crate::limits::TAIL_LIMIT;
 use crate::purge_mark::PurgeMark;
 use crate::record::FloorRecord;
 use crate::{ClosedEpoch, Epoch, LoggedChange, StoreError};
-use std::collections::BTreeSet;
 use std::ops::Bound;
-use tidegate_core::model::{Attempt, FeedName, FeedRecord, PollState, Time};
-use tidegate_core::websub::Subscription;
-
-/// All feeds, by name.
-pub(super) fn feeds(records: &Records) -> Result<Vec<FeedRecord>, StoreError> {
-    records.values(Class::Feeds, &[]).collect()
-}
-
-/// All poll states.
-pub(super) fn poll_states(records: &Records) -> Result<Vec<PollState>, StoreError> {
-    records.values(Class::Polls, &[]).collect()
-}
-
-/// The poll states of some feeds, as far as there are any.
-pub(super) fn poll_states_of(
-    records: &Records,
-    feeds: &BTreeSet<FeedName>,
-) -> Result<Vec<PollState>, StoreError> {
-    let found = records.all(Class::Polls, feeds.iter().map(keys::feed))?;
-    Ok(found.into_iter().flatten().collect())
-}
-
-/// All large documents that are being taken in.
-pub(super) fn attempts(records: &Records) -> Result<Vec<Attempt>, StoreError> {
-    records.values(Class::Marks, keys::ATTEMPT).collect()
-}
-
-/// All subscriptions of the hub.
-pub(super) fn subscriptions(records: &Records) -> Result<Vec<Subscription>, StoreError> {
-    records.values(Class::Subscriptions, &[]).collect()
-}
+use tidegate_core::model::{FeedName, Time};
 
 /// What was read; `None` where it is damaged. Other errors are passed on: a database that does not answer for a
 /// moment has it all the same.

@@ -1,14 +1,52 @@
 //! A feed that is read at one revision, a portion at a time.
 
-use super::StoreInner;
 use super::feed::FeedRecords;
+use super::{Store, StoreInner};
 use crate::record::StateRecord;
 use crate::{Select, StoreError, View};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_core::model::{
-    FeedName, FeedState, FoundItems, Item, LedgerQuery, Snapshot, SyncId, Tick,
-};
+use tidegate_core::model::{FeedName, FeedState, Item, LedgerQuery, Snapshot, SyncId, Tick};
+
+/// How often a feed is read anew that was changed while it was read.
+const READ_TRIES: usize = 16;
+
+impl Store {
+    /// The feed as it stands, to be read as it is now: [`StoreError::Outdated`] once another change was committed. `None`
+    /// where nothing was committed yet.
+    pub async fn pin(&self, feed: &FeedName) -> Result<Option<PinnedFeed>, StoreError> {
+        drop(self.inner.records()?);
+        let head = self.inner.shared.head(feed)?;
+        let (inner, feed) = (Arc::clone(&self.inner), feed.clone());
+        Ok(head.map(|head| PinnedFeed { inner, feed, head: Arc::new(head) }))
+    }
+
+    /// The state, ledger and order, at one revision.
+    pub async fn snapshot(&self, feed: &FeedName) -> Result<Option<Snapshot>, StoreError> {
+        self.read_pinned(feed, |reader| async move { reader.snapshot().await }).await
+    }
+
+    /// Items with their bytes, state and skeleton, at one revision.
+    pub async fn view(&self, feed: &FeedName, select: Select) -> Result<Option<View>, StoreError> {
+        self.read_pinned(feed, |reader| async move { reader.view(select).await }).await
+    }
+
+    /// Reads a feed at one revision, anew where it changes meanwhile.
+    async fn read_pinned<T, F: Future<Output = Result<Option<T>, StoreError>>>(
+        &self,
+        feed: &FeedName,
+        read: impl Fn(PinnedFeed) -> F,
+    ) -> Result<Option<T>, StoreError> {
+        let mut tries = 1..READ_TRIES;
+        loop {
+            let Some(reader) = self.pin(feed).await? else { return Ok(None) };
+            match read(reader).await {
+                Err(StoreError::Outdated) if tries.next().is_some() => {}
+                read => return read,
+            }
+        }
+    }
+}
 
 /// Reads a feed at one revision. Once another change was committed, every call answers [`StoreError::Outdated`]: whoever
 /// reads begins anew. Nothing is answered before the first skeleton, and where the feed was purged meanwhile.
@@ -20,20 +58,7 @@ pub struct PinnedFeed {
 }
 
 impl PinnedFeed {
-    /// The feed as it is published; `None` where nothing was committed to it.
-    pub(super) fn new(
-        inner: &Arc<StoreInner>,
-        feed: &FeedName,
-    ) -> Result<Option<Self>, StoreError> {
-        inner.opened()?;
-        inner.check_seen()?;
-        inner.shared.health()?;
-        let head = inner.shared.published(feed).map(|published| published.head()).transpose()?;
-        let (inner, feed) = (Arc::clone(inner), feed.clone());
-        Ok(head.map(|head| Self { inner, feed, head: Arc::new(head) }))
-    }
-
-    async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&FeedRecords, &FeedState) -> Result<Option<T>, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
@@ -110,13 +135,6 @@ impl PinnedFeed {
         self.read(move |feed, state| feed.unsettled(state, cutoff)).await
     }
 
-    /// The items that a snapshot without the settled ones lacks, as far as the query asks for them; those
-    /// that it has may be among them.
-    pub async fn find_items(&self, query: LedgerQuery) -> Result<FoundItems, StoreError> {
-        let found = self.read(move |feed, _| feed.find(&query).map(Some));
-        Ok(found.await?.unwrap_or_default())
-    }
-
     /// A snapshot of this feed with the items that a query asks for; `None` where it has them already,
     /// there are none, or the feed was purged meanwhile. What had left the ledger stays in it.
     pub async fn read_more(
@@ -129,7 +147,8 @@ impl PinnedFeed {
         }
         let whole = if query.whole { self.snapshot().await? } else { None };
         let whole = whole.map(|whole| whole.with_evicted(snapshot));
-        let found = self.find_items(query).await?;
+        let found =
+            self.read(move |feed, _| feed.find(&query).map(Some)).await?.unwrap_or_default();
         Ok(whole.as_ref().unwrap_or(snapshot).with_found(found).or(whole))
     }
 }

@@ -1,4 +1,4 @@
-//! How the store is read: on blocking threads where that waits for a disk, a feed with its gate held.
+//! How the store is read: on blocking threads where that waits for a disk, a feed with its lock held.
 
 use super::feed::FeedRecords;
 use super::shared::StoreShared;
@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, FeedState};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 /// The most at a time.
@@ -42,7 +42,6 @@ impl StoreInner {
         &self,
         read: impl FnOnce(&Records, &Arc<StoreShared>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        self.check_seen()?;
         if !self.blocks {
             return read(&self.records()?, &self.shared);
         }
@@ -70,31 +69,24 @@ impl StoreInner {
         feed: &FeedName,
         read: impl FnOnce(&FeedRecords, &StateRecord) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
-        self.opened()?;
-        let gate = match self.shared.gate(feed) {
-            Some(gate) => Some(gate.read_owned().await),
-            None => None,
+        // A database that others write to as well has one moment for each reader.
+        let lock = match self.opened()?.records.engine().is_shared() {
+            true => None,
+            false => Some(self.shared.locks.lock_to_read(feed).await),
         };
         let feed = feed.clone();
         self.read(move |records, shared| {
             let key = keys::feed(&feed);
-            let Some((records, stored)) = records.snapshot(Some((Class::States, key.clone())))?
-            else {
-                return match (shared.published(&feed), &gate) {
-                    // It was committed to for the first time since.
-                    (None, _) | (_, None) => Ok(None),
-                    (Some(shown), Some(gate))
-                        if Arc::ptr_eq(&shown.gate, OwnedRwLockReadGuard::rwlock(gate)) =>
-                    {
-                        read(&FeedRecords::new(records, &feed), &shown.head()?).map(Some)
-                    }
-                    // It was purged and begun anew since: its readers and this one do not wait for each other.
-                    _ => Err(StoreError::Outdated),
-                };
+            let (records, head) = match records.snapshot(Some((Class::States, key.clone())))? {
+                Some(records) => {
+                    let head = records.record(Class::States, &key)?;
+                    (records, head)
+                }
+                None => (records.clone(), shared.head(&feed)?),
             };
-            let head = stored.map(|value| records.decode(Class::States, &key, &value));
-            let feed = FeedRecords::new(&records, &feed);
-            head.transpose()?.map(|head| read(&feed, &head)).transpose()
+            let found = head.map(|head| read(&FeedRecords::new(&records, &feed), &head));
+            drop(lock);
+            found.transpose()
         })
         .await
     }
@@ -115,10 +107,7 @@ impl StoreInner {
         read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.read(move |records, shared| {
-            shared.listing(|| match records.snapshot(None)? {
-                Some((records, _)) => read(&records),
-                None => read(records),
-            })
+            shared.listing(|| read(records.snapshot(None)?.as_ref().unwrap_or(records)))
         })
         .await
     }

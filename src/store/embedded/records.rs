@@ -1,13 +1,12 @@
 //! Records in a database: what is read is decoded, what is written is encoded, and what cannot be right
 //! is said with its place.
 
-use super::keys;
 use super::redo::{PORTION, PORTION_BYTES};
 use crate::StoreError;
 use crate::engine::{self, Class, Engine, KeyOrder, KeyRange, RecordKey, Writes, beginning_with};
 use crate::limits::{CHAIN_LIMIT, VALUE_LIMIT};
 use crate::record::{
-    Record, RecordError, TextRecord, decode, delta, encode, encode_plain, read_fields,
+    Record, RecordError, TextRecord, decode, encode, encode_plain, packing, read_fields,
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -49,13 +48,9 @@ impl Records {
         Self { engine, codec }
     }
 
-    /// The same as of one moment, where other processes write to the database; with what it has at `key`.
-    pub(crate) fn snapshot(
-        &self,
-        key: Option<RecordKey>,
-    ) -> Result<Option<(Self, Option<Bytes>)>, StoreError> {
-        let snapshot = self.engine.snapshot(key)?;
-        Ok(snapshot.map(|(engine, entry)| (Self::of(engine), entry)))
+    /// The same as of one moment, where other processes write to the database; the record at `key` comes with it.
+    pub(crate) fn snapshot(&self, key: Option<RecordKey>) -> Result<Option<Self>, StoreError> {
+        Ok(self.engine.snapshot(key)?.map(Self::of))
     }
 
     /// The database.
@@ -233,6 +228,15 @@ impl Records {
         })
     }
 
+    /// The same without their keys, as a list.
+    pub(super) fn list<T: Record>(
+        &self,
+        class: Class,
+        prefix: &[u8],
+    ) -> Result<Vec<T>, StoreError> {
+        self.values(class, prefix).collect()
+    }
+
     /// The same without their keys.
     pub(super) fn values<'a, T: Record>(
         &'a self,
@@ -256,7 +260,7 @@ impl RecordCodec {
         key: &[u8],
         bytes: &[u8],
     ) -> Result<bool, StoreError> {
-        let base = delta::base(bytes).map_err(|error| self.damaged(class, key, error))?;
+        let base = packing::base(bytes).map_err(|error| self.damaged(class, key, error))?;
         Ok(base.is_none())
     }
 
@@ -270,7 +274,7 @@ impl RecordCodec {
         let damaged = |what: &dyn std::fmt::Display| self.damaged(class, key, what);
         let mut chain = vec![bytes];
         while let Some(last) = chain.last()
-            && let Some(at) = delta::base(last).map_err(|error| damaged(&error))?
+            && let Some(at) = packing::base(last).map_err(|error| damaged(&error))?
         {
             if chain.len() > CHAIN_LIMIT {
                 return Err(damaged(&format!("it is more than {CHAIN_LIMIT} differences away")));
@@ -280,33 +284,11 @@ impl RecordCodec {
         }
         let mut payload = Vec::new();
         for bytes in chain.iter().rev() {
-            let opened = delta::payload(bytes, Some(&payload)).map_err(|error| damaged(&error))?;
+            let opened =
+                packing::payload(bytes, Some(&payload)).map_err(|error| damaged(&error))?;
             payload = opened.into_owned();
         }
         read_fields(&payload).map_err(|error| damaged(&error))
-    }
-
-    /// Checks that records can be read of which each but the last is a difference to the next: each with the time that
-    /// it stands under, and its key.
-    pub(super) fn check_differences<T: Record>(
-        &self,
-        class: Class,
-        run: &[(Time, Vec<u8>, Bytes)],
-    ) -> Result<(), StoreError> {
-        let mut newer: Option<(Time, Vec<u8>)> = None;
-        for (at, key, bytes) in run.iter().rev() {
-            let damaged = |error: RecordError| self.damaged(class, key, error);
-            let base = delta::base(bytes).map_err(damaged)?;
-            if let Some(base) = base.filter(|base| newer.as_ref().map(|(at, _)| at) != Some(base)) {
-                let what = format!("what it differs from, {base}, is missing");
-                return Err(self.damaged(class, key, what));
-            }
-            let payload = delta::payload(bytes, newer.as_ref().map(|(_, payload)| &payload[..]));
-            let payload = payload.map_err(damaged)?.into_owned();
-            read_fields::<T>(&payload).map_err(damaged)?;
-            newer = Some((*at, payload));
-        }
-        Ok(())
     }
 
     /// A record from its bytes.
@@ -355,7 +337,9 @@ impl RecordCodec {
         what: impl FnOnce() -> String,
     ) -> Result<Vec<u8>, StoreError> {
         let difference = match self.is_compact {
-            true => delta::against(whole, at, newer).map_err(|error| unwritable(what(), error))?,
+            true => {
+                packing::against(whole, at, newer).map_err(|error| unwritable(what(), error))?
+            }
             false => None,
         };
         Ok(difference.unwrap_or_else(|| whole.to_vec()))
@@ -400,7 +384,7 @@ impl RecordCodec {
 }
 
 fn place(class: Class, key: &[u8]) -> String {
-    format!("{} at {}", class.name(), keys::shown(key))
+    format!("{} at {}", class.name(), key.escape_ascii())
 }
 
 /// A record that cannot be written.

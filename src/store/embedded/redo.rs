@@ -5,17 +5,15 @@
 //! mark out.
 
 use super::committer::Committer;
+use super::committer::WriteScope;
 use super::plan::PlannedCommit;
 use super::records::Records;
-use super::request::WriteScope;
-use super::{Found, StoreInner, keys, open};
+use super::{Found, StoreInner, committer, keys};
 use crate::engine::{Class, KeyOrder, Writes, beginning_with};
 use crate::record::StateRecord;
 use crate::{CommitError, Committed, Epoch, FreeSpace, LoggedChange, StoreError};
 use serde::{Deserialize, Serialize};
 
-/// The entries of the largest change that is written in one transaction, and the bytes of its values.
-const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);
 /// The entries that one transaction sets or removes, about. So few in unit tests that they see portions.
 pub(super) const PORTION: usize = if cfg!(test) { 7 } else { 1024 };
 /// The bytes of values in a portion, about.
@@ -30,13 +28,7 @@ struct RedoMark {
     logged: Option<LoggedChange>,
 }
 
-/// Whether a change is too large for one transaction.
-pub(super) fn is_large(writes: &Writes) -> bool {
-    let bytes = writes.values().flatten().map(Vec::len).sum::<usize>();
-    writes.len() >= WHOLE.0 || bytes >= WHOLE.1
-}
-
-/// The same entries in portions.
+/// Entries in portions.
 fn portions(writes: Writes) -> Vec<Writes> {
     let (mut portions, mut last, mut bytes) = (Vec::new(), Writes::new(), 0_usize);
     for (key, value) in writes {
@@ -60,52 +52,46 @@ impl StoreInner {
     /// changes the feed, and keeps readers out.
     pub(super) async fn commit_large(
         &self,
+        planned: PlannedCommit,
+        space: Option<&FreeSpace>,
+    ) -> Result<Committed, CommitError> {
+        let feed = planned.feed.clone();
+        let done = self.write_large(planned, space).await;
+        // What fails here is taken out by the next opening.
+        let scope = WriteScope::Feed(feed.clone());
+        let _ = self.ask(scope, move |committer| committer.forget_redo(&feed)).await;
+        done
+    }
+
+    async fn write_large(
+        &self,
         mut planned: PlannedCommit,
         space: Option<&FreeSpace>,
     ) -> Result<Committed, CommitError> {
-        let (feed, fence) = (planned.feed.clone(), self.shared.fence());
-        let name = feed.clone();
-        let scope = || WriteScope::Feed(name.clone());
+        let (feed, fence) = (planned.feed.clone(), self.shared.identity().fence);
+        let scope = || WriteScope::Feed(feed.clone());
         let portions = portions(std::mem::take(&mut planned.writes));
-        let mark = RedoMark {
-            blobs: u32::try_from(portions.len()).unwrap_or(u32::MAX),
-            head: planned.head.clone(),
-            logged: planned.logged.clone(),
-        };
-        let mut marked = Writes::new();
-        let mark_key = keys::of_kind(keys::UNFINISHED, &feed);
-        self.records()?.put(&mut marked, Class::Marks, mark_key.clone(), &mark)?;
-        let noted = async {
-            for (number, portion) in (0_u32..).zip(&portions) {
-                self.goes_on()?;
-                space.map_or(Ok(()), FreeSpace::check)?;
-                let key = (Class::Marks, keys::redo_blob(&feed, number));
-                let value = blob(&self.records()?, portion)?;
-                self.put(scope(), fence, Writes::from([(key, Some(value))])).await?;
-            }
-            Ok::<_, StoreError>(())
-        };
-        let noted = noted.await;
-        if noted.is_ok() {
-            self.put(scope(), fence, marked).await.map_err(CommitError::Ambiguous)?;
-            for portion in portions {
-                self.put(scope(), fence, portion).await.map_err(CommitError::Ambiguous)?;
-            }
-            planned.writes.insert((Class::Marks, mark_key), None);
+        let blobs = u32::try_from(portions.len()).unwrap_or(u32::MAX);
+        for (number, portion) in (0_u32..).zip(&portions) {
+            self.goes_on()?;
+            space.map_or(Ok(()), FreeSpace::check)?;
+            let key = (Class::Marks, keys::redo_blob(&feed, number));
+            let value = blob(&self.records()?, portion)?;
+            self.put(scope(), fence, Writes::from([(key, Some(value))])).await?;
         }
-        let done = match noted {
-            Ok(()) => {
-                let commit = move |committer: &mut Committer| {
-                    same_opening(committer, fence).map_err(CommitError::Ambiguous)?;
-                    committer.commit(planned)
-                };
-                self.ask(scope(), commit).await
-            }
-            Err(error) => Err(CommitError::Store(error)),
+        let mark_key = keys::of_kind(keys::UNFINISHED, &feed);
+        let (head, logged) = (planned.head.clone(), planned.logged.clone());
+        let (mark, mut marked) = (RedoMark { blobs, head, logged }, Writes::new());
+        self.records()?.put(&mut marked, Class::Marks, mark_key.clone(), &mark)?;
+        for writes in [marked].into_iter().chain(portions) {
+            self.put(scope(), fence, writes).await.map_err(CommitError::Ambiguous)?;
+        }
+        planned.writes.insert((Class::Marks, mark_key), None);
+        let commit = move |committer: &mut Committer| {
+            same_opening(committer, fence).map_err(CommitError::Ambiguous)?;
+            committer.commit(planned)
         };
-        // What fails here is taken out by the next opening.
-        let _ = self.ask(scope(), move |committer| committer.forget_redo(&feed)).await;
-        done
+        self.ask(scope(), commit).await
     }
 
     /// Writes entries as one transaction, as long as the store is open as it was with this number.
@@ -121,7 +107,7 @@ impl StoreInner {
 
 /// An error where the store was opened again since: what was certain was applied then, and the rest taken out.
 fn same_opening(committer: &Committer, fence: u64) -> Result<(), StoreError> {
-    if committer.shared.fence() == fence { Ok(()) } else { Err(super::broken()) }
+    if committer.shared.identity().fence == fence { Ok(()) } else { Err(super::broken()) }
 }
 
 /// Applies every large change that is certain, and takes out what is left of those that are not. `found`: what the store
@@ -141,7 +127,7 @@ pub(super) fn finish_all(records: &Records, found: &mut Found) -> Result<(), Sto
         if let Some(logged) = logged {
             let (last, at) = found.sealed;
             let (epoch, at) = (Epoch(last.0 + 1), at.max(logged.tick.time()));
-            open::log(records, &mut writes, (epoch, 0, at), &logged)?;
+            committer::log(records, &mut writes, (epoch, 0, at), &logged)?;
             found.sealed = (epoch, at);
         }
         records.engine().apply(writes)?;
@@ -220,7 +206,7 @@ mod tests {
         let clock = Arc::new(tidegate_core::clock::ManualClock::at(Time::from_unix(7)));
         let store = crate::Store::in_memory(None, clock).unwrap();
         let (inner, key) = (&store.inner, (Class::Texts, vec![1]));
-        let (fence, writes) = (inner.shared.fence(), Writes::from([(key, Some(vec![1]))]));
+        let (fence, writes) = (inner.shared.identity().fence, Writes::from([(key, Some(vec![1]))]));
         assert!(inner.put(WriteScope::Notes, fence + 1, writes.clone()).await.is_err());
         let is_there = || inner.records().unwrap().contains(Class::Texts, &[1]).unwrap();
         assert!(!is_there());

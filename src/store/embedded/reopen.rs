@@ -5,21 +5,20 @@
 //! until readers have, and opens the folder again, which this process holds all the while. What was
 //! acknowledged must be found there. Meanwhile states are answered from memory.
 
+use super::committer::CommitRequest;
 use super::committer::Committer;
 use super::open::{Found, Opened};
-use super::request::CommitRequest;
 use super::shared::{StoreShared, broken};
-use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, StorePlace, Writer};
+use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, Writer};
 use crate::StoreError;
-use crate::disk::FoundStore;
+use crate::disk::{OpenFolder, StoreOpener};
 use crate::engine::Engine;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
-use tidegate_core::clock::Clock;
-use tidegate_core::model::{EndpointId, counted};
+use tidegate_core::model::counted;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -50,39 +49,27 @@ impl Default for ReopenPauses {
 
 impl ReopenPauses {
     /// The pause after one and a try that failed with `error`. A full disk is tried as often as ever: a try
-    /// that finds no space costs nothing, and whoever frees some waits for the store.
+    /// that finds no space costs nothing, and whoever frees some waits for the store. Readers let go by themselves.
     fn after(self, pause: Duration, error: &StoreError) -> Duration {
-        let is_full = matches!(error, StoreError::Io { source, .. } if matches!(
+        let is_soon = matches!(error, StoreError::Io { doing, source } if *doing == LET_GO || matches!(
             source.kind(),
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded
         ));
-        if is_full { self.first } else { pause.saturating_mul(2).min(self.longest) }
+        if is_soon { self.first } else { pause.saturating_mul(2).min(self.longest) }
     }
-}
-
-/// Opens the database of one place again.
-pub(crate) trait Reopen: Send {
-    /// Opens the database, and reads what it has.
-    fn find(&self) -> Result<FoundStore, StoreError>;
-
-    /// Begins to use what was found.
-    fn begin(&self, found: FoundStore, request: OpenRequest) -> Result<Reopened, StoreError>;
-
-    /// The pauses between tries.
-    fn pauses(&self) -> ReopenPauses;
 }
 
 /// A store that was opened.
 pub(crate) struct Reopened {
     pub(crate) records: Records,
     pub(crate) opened: Opened,
-    pub(crate) place: Arc<dyn StorePlace>,
+    pub(crate) folder: Arc<OpenFolder>,
 }
 
 /// The first thing in words that was acknowledged and is missing from what was found. What was never acknowledged may be
 /// there or not: a change, or a purge.
 fn missing(shared: &StoreShared, found: &Found) -> Option<String> {
-    let known = shared.identity.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let known = shared.identity();
     match &found.identity {
         None => return Some("whose store it is".to_owned()),
         Some(identity) if identity.endpoint != known.endpoint => {
@@ -121,8 +108,7 @@ pub(super) fn keep_open(
     inner: &Weak<StoreInner>,
     mut committer: Committer,
     mut requests: mpsc::Receiver<CommitRequest>,
-    endpoint: &EndpointId,
-    reopen: Option<&dyn Reopen>,
+    opener: &StoreOpener,
 ) {
     loop {
         let shared = Arc::clone(&committer.shared);
@@ -137,10 +123,9 @@ pub(super) fn keep_open(
         while let Some(request) = requests.blocking_recv() {
             committer.serve(vec![request]);
         }
-        let clock = Arc::clone(&committer.clock);
         drop(committer);
-        let (Some(inner), Some(reopen)) = (inner.upgrade(), reopen) else { return };
-        match try_until_open(&inner, reopen, endpoint, &clock) {
+        let Some(inner) = inner.upgrade() else { return };
+        match try_until_open(&inner, opener) {
             Some(next) => (committer, requests) = next,
             None => return,
         }
@@ -151,17 +136,16 @@ pub(super) fn keep_open(
 /// is closed.
 pub(super) fn try_until_open(
     inner: &StoreInner,
-    reopen: &dyn Reopen,
-    endpoint: &EndpointId,
-    clock: &Arc<dyn Clock>,
+    opener: &StoreOpener,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
     let (engine, path) = let_go(inner)?;
-    let health = &inner.shared.health;
-    let pauses = reopen.pauses();
+    let (shared, pauses) = (&inner.shared, opener.pauses);
+    let health = &shared.health;
+    let endpoint = shared.identity().endpoint;
     let (mut pause, mut damaged, mut failed) = (pauses.first, 0, None);
     loop {
         let is_damaged = damaged >= DAMAGED_TRIES;
-        health.plan_try(clock.now().plus(pause), failed.as_ref(), is_damaged);
+        health.plan_try(shared.clock.now().plus(pause), failed.as_ref(), is_damaged);
         if is_closed_within(inner, pause) {
             return None;
         }
@@ -172,15 +156,15 @@ pub(super) fn try_until_open(
                 let source = std::io::Error::other("somebody still reads from it");
                 return Err(StoreError::Io { doing: LET_GO, source });
             }
-            let found = reopen.find()?;
-            if let Some(missing) = missing(&inner.shared, &found.1) {
+            let found = opener.find()?;
+            if let Some(missing) = missing(shared, &found.1) {
                 return Ok(Err(missing));
             }
             let request = OpenRequest { endpoint: Some(endpoint.clone()), sup_ids: None };
-            reopen.begin(found, request).map(Ok)
+            opener.begin(found, request).map(Ok)
         }));
         let error = match tried.unwrap_or_else(|_| Err(broken())) {
-            Ok(Ok(opened)) => return install(inner, opened, clock),
+            Ok(Ok(opened)) => return install(inner, opened),
             Ok(Err(missing)) => {
                 let what = format!("acknowledged state is missing since a write failed: {missing}");
                 health.give_up(&path, what);
@@ -192,10 +176,6 @@ pub(super) fn try_until_open(
         damaged = if looks_damaged { DAMAGED_TRIES.min(damaged + 1) } else { 0 };
         pause = match damaged {
             DAMAGED_TRIES => pause.saturating_mul(2).clamp(pauses.damaged.0, pauses.damaged.1),
-            // Readers let go by themselves.
-            _ if matches!(error, StoreError::Io { doing: LET_GO, .. }) => {
-                pause.saturating_mul(2).min(pauses.first.saturating_mul(4))
-            }
             _ => pauses.after(pause.min(pauses.longest), &error),
         };
         failed = Some(error);
@@ -205,18 +185,15 @@ pub(super) fn try_until_open(
 /// Takes the database out of the store and lets go of it; readers may still have it. With its name. `None` where the
 /// store is closed.
 fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
-    let taken = {
-        let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
-        match &*open {
-            OpenState::Closed | OpenState::Again => return None,
-            OpenState::Open(_) => std::mem::replace(&mut *open, OpenState::Again),
-        }
-    };
-    let OpenState::Open(OpenStore { records, writer, place }) = taken else { return None };
+    let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
+    let OpenState::Open(OpenStore { records, writer, folder }) = &*open else { return None };
+    let (records, writer, folder) = (records.clone(), writer.clone(), folder.clone());
+    *open = OpenState::Again;
+    drop(open);
     let (engine, path) = (records.watch(), records.engine().path().to_owned());
     // The engine breaks off where it cannot make its last writes durable, which nobody relies on.
     let _ = catch_unwind(AssertUnwindSafe(|| drop((writer, records))));
-    drop(place);
+    drop(folder);
     Some((engine, path))
 }
 
@@ -224,8 +201,7 @@ fn let_go(inner: &StoreInner) -> Option<(Weak<dyn Engine>, String)> {
 fn is_closed_within(inner: &StoreInner, pause: Duration) -> bool {
     let until = Instant::now() + pause;
     loop {
-        if matches!(&*inner.open.read().unwrap_or_else(PoisonError::into_inner), OpenState::Closed)
-        {
+        if inner.is_closed() {
             return true;
         }
         let left = until.saturating_duration_since(Instant::now());
@@ -239,21 +215,19 @@ fn is_closed_within(inner: &StoreInner, pause: Duration) -> bool {
 /// Shows what the store has now, and serves requests again. `None` where the store is closed.
 fn install(
     inner: &StoreInner,
-    reopened: Reopened,
-    clock: &Arc<dyn Clock>,
+    Reopened { records, opened, folder }: Reopened,
 ) -> Option<(Committer, mpsc::Receiver<CommitRequest>)> {
-    let Reopened { records, opened, place } = reopened;
     let written = (opened.1.list_writes, opened.1.sealed);
     let (sender, requests) = mpsc::channel(REQUESTS);
-    let parts = (records.clone(), Arc::clone(&place));
-    let committer = Committer::new(parts, &inner.shared, clock, written);
+    let folder = Some(folder);
+    let committer = Committer::new(records.clone(), folder.clone(), &inner.shared, written);
     let mut open = inner.open.write().unwrap_or_else(PoisonError::into_inner);
     if matches!(&*open, OpenState::Closed) {
         return None;
     }
     inner.shared.replace(opened);
-    inner.shared.health.heal(clock.now());
-    *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), place });
+    inner.shared.health.heal(inner.shared.clock.now());
+    *open = OpenState::Open(OpenStore { records, writer: Writer::Thread(sender), folder });
     Some((committer, requests))
 }
 

@@ -3,7 +3,7 @@
 use super::Opened;
 use super::health::StoreHealth;
 use super::transfer::Importer;
-use crate::feed_locks::{FeedLock, FeedLocks};
+use crate::feed_locks::FeedLocks;
 use crate::limits::VALUE_LIMIT;
 use crate::record::{IdentityRecord, StateRecord, decode, encode_plain};
 use crate::{ChangedFeeds, Epoch, FeedList, StoreError};
@@ -13,15 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tidegate_core::clock::Clock;
-use tidegate_core::model::{FeedName, FeedRecord, FeedState, Lineage, Revision, Time};
+use tidegate_core::model::{FeedName, FeedRecord, FeedState, Revision, Time};
 use tokio::sync::watch;
 
 /// Shut by the committer from the moment it touches what is read over all feeds until that is durable;
 /// held open by a reader.
 pub(super) type Gate = Arc<RwLock<()>>;
-
-/// The gate of a feed's content.
-pub(super) type FeedGate = Arc<tokio::sync::RwLock<()>>;
 
 /// A feed as it may be shown.
 #[derive(Clone)]
@@ -30,26 +27,15 @@ pub(super) struct Published {
     head: Arc<[u8]>,
     /// The number of the last write to its content.
     pub(super) write: u64,
-    /// When something pending in it can be decided.
-    pub(super) next_decision: Option<Time>,
-    /// Held by whoever reads content, and shut while a change of it is applied. It is fair.
-    pub(super) gate: FeedGate,
     pub(super) revision: Revision,
 }
 
 impl Published {
-    /// A feed that nobody reads yet.
     pub(super) fn new(head: &StateRecord) -> Self {
         let (write, revision) = (head.write, head.state.revision);
-        let next_decision = head.state.next_decision_at;
         // The store wrote it as a record, so that it can be.
         let head = encode_plain(head, VALUE_LIMIT).unwrap_or_default().into();
-        Self { write, next_decision, head, gate: Arc::default(), revision }
-    }
-
-    /// Shows another state from now on, to the same readers.
-    pub(super) fn show(&mut self, head: &StateRecord) {
-        *self = Self { gate: Arc::clone(&self.gate), ..Self::new(head) };
+        Self { write, head, revision }
     }
 
     /// The feed's state.
@@ -68,12 +54,12 @@ pub(super) struct StoreShared {
     feeds: RwLock<PublishedFeeds>,
     /// The feeds of which another state is shown.
     pub(super) changed: ChangedFeeds,
-    /// Who changes which feed.
-    writers: Arc<FeedLocks>,
+    /// Held by whoever reads a feed's content, or changes it.
+    pub(super) locks: FeedLocks,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
     pub(super) health: StoreHealth,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     /// Whose store it is, and its opening.
     pub(super) identity: RwLock<IdentityRecord>,
     /// The records of all feeds as far as they are durable.
@@ -98,7 +84,7 @@ impl StoreShared {
         Self {
             feeds: RwLock::new(published(found.committed)),
             changed: ChangedFeeds::default(),
-            writers: Arc::default(),
+            locks: FeedLocks::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
             clock,
@@ -112,19 +98,15 @@ impl StoreShared {
         }
     }
 
-    /// The number of this opening.
-    pub(super) fn fence(&self) -> u64 {
-        self.identity.read().unwrap_or_else(PoisonError::into_inner).fence
-    }
-
-    /// Which opening closed which epochs.
-    pub(super) fn lineage(&self) -> Lineage {
-        self.identity.read().unwrap_or_else(PoisonError::into_inner).lineage.clone()
+    /// Whose store it is, and its opening.
+    pub(super) fn identity(&self) -> IdentityRecord {
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Tells this opening of the store from all others in what readers are told.
     pub(super) fn mark(&self) -> u32 {
-        self.lineage().mark().unwrap_or_default()
+        let identity = self.identity.read().unwrap_or_else(PoisonError::into_inner);
+        identity.lineage.mark().unwrap_or_default()
     }
 
     /// The revision of each feed, and the number of its last write.
@@ -161,46 +143,30 @@ impl StoreShared {
         self.feeds.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else changes the feed.
-    pub(super) async fn lock(&self, feed: &FeedName) -> FeedLock {
-        self.writers.lock(feed).await
-    }
-
     /// A feed, where anything was committed to it.
     pub(super) fn published(&self, feed: &FeedName) -> Option<Published> {
         self.feeds().get(feed).map(|published| Published::clone(published))
     }
 
-    /// A feed's state, where anything was committed to it.
-    pub(super) fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
-        let head = self.published(feed).map(|published| published.head()).transpose()?;
-        Ok(head.map(|head| head.state))
+    /// What is published of a feed's content, where anything was committed to it.
+    pub(super) fn head(&self, feed: &FeedName) -> Result<Option<StateRecord>, StoreError> {
+        self.published(feed).map(|published| published.head()).transpose()
     }
 
-    /// When something pending in a feed can be decided.
-    pub(super) fn next_decision(&self, feed: &FeedName) -> Option<Time> {
-        self.feeds().get(feed)?.next_decision
+    /// A feed's state, likewise.
+    pub(super) fn state(&self, feed: &FeedName) -> Result<Option<FeedState>, StoreError> {
+        Ok(self.head(feed)?.map(|head| head.state))
     }
 
     /// Shows a feed's new head, or that it was purged.
     pub(super) fn publish(&self, feed: &FeedName, head: Option<StateRecord>) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
-        match (head, feeds.get_mut(feed)) {
-            (Some(head), Some(published)) => published.show(&head),
-            (Some(head), None) => {
-                feeds.insert(feed.clone(), Box::new(Published::new(&head)));
-            }
-            (None, _) => {
-                feeds.remove(feed);
-            }
+        match head {
+            Some(head) => drop(feeds.insert(feed.clone(), Box::new(Published::new(&head)))),
+            None => drop(feeds.remove(feed)),
         }
         drop(feeds);
         self.changed.note(feed);
-    }
-
-    /// The gate of a feed's content, where anything was committed to it.
-    pub(super) fn gate(&self, feed: &FeedName) -> Option<FeedGate> {
-        self.feeds().get(feed).map(|published| Arc::clone(&published.gate))
     }
 
     /// Runs `read` while the gate of what is read over all feeds is held open.
@@ -254,7 +220,6 @@ impl StoreShared {
     }
 }
 
-/// Feeds that nobody reads yet.
 fn published(heads: HashMap<FeedName, StateRecord>) -> PublishedFeeds {
     heads.into_iter().map(|(feed, head)| (feed, Box::new(Published::new(&head)))).collect()
 }
@@ -287,18 +252,5 @@ mod tests {
     fn a_state_takes_a_fraction_of_its_fields() {
         let bytes = Published::new(&head(4)).head.len();
         assert!(bytes * 4 < size_of::<StateRecord>(), "{bytes} bytes");
-    }
-
-    #[test]
-    fn another_state_keeps_its_readers() {
-        let mut published = Published::new(&head(4));
-        let gate = Arc::clone(&published.gate);
-        let mut next = head(5);
-        next.state.next_decision_at = Some(Time::from_unix(9));
-        published.show(&next);
-        assert_eq!(published.next_decision, Some(Time::from_unix(9)));
-        assert_eq!(published.revision, Revision(5));
-        assert!(Arc::ptr_eq(&gate, &published.gate));
-        assert_eq!(published.head().unwrap(), next);
     }
 }

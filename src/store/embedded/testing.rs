@@ -4,18 +4,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod script;
+mod store;
 
 pub use self::script::StoreFault;
 
 use self::script::StoreScript;
 use super::feed_writer::FeedWriter;
-use super::follow::LookRequest;
+use super::follow::{self, LookRequest};
 use super::open::{self, inspect};
-use super::request::CommitRequest;
 use super::*;
 use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
 use crate::record::{FrameRecord, ItemRecord, Record, StateRecord, TextRecord};
-use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote};
+use crate::{Epoch, LoggedChange, MeasuredSpace, StoreStop, VersionNote, since_boot};
 use std::ops::Deref;
 use std::time::Duration;
 use tidegate_core::model::{
@@ -23,17 +23,6 @@ use tidegate_core::model::{
     Skeleton, SyncId, Time,
 };
 use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit};
-
-/// Where the database of a test is.
-struct ScriptedPlace {
-    blocks: bool,
-}
-
-impl StorePlace for ScriptedPlace {
-    fn blocks(&self) -> bool {
-        self.blocks
-    }
-}
 
 /// An item of a feed as it is to be stored.
 #[derive(Clone)]
@@ -98,25 +87,22 @@ impl ScriptedStore {
         let opened = open::begin(&records, inspect(&records).unwrap(), request).unwrap();
         let (mut identity, found) = opened;
         identity.lineage = Lineage::default();
-        let (endpoint, sup_ids) = (identity.endpoint.clone(), identity.sup_ids);
         let sealed = found.sealed;
-        let shared = Arc::new(StoreShared::new((identity, found), Arc::clone(&clock)));
-        let place: Arc<dyn StorePlace> = Arc::new(ScriptedPlace { blocks });
-        let parts = (records.clone(), Arc::clone(&place));
-        let committer = Committer::new(parts, &shared, &clock, (0, sealed));
+        let shared = Arc::new(StoreShared::new((identity, found), clock));
+        let committer = Committer::new(records.clone(), None, &shared, (0, sealed));
         let (sender, requests) = mpsc::channel(REQUESTS);
         let (following, looks) = Following::new(Duration::from_millis(50));
-        following.set_age(None);
+        following.seen.store(u64::MAX, Ordering::SeqCst);
         let following = is_followed.then_some(following);
-        let inner =
-            StoreInner::new(shared, clock, (records, Writer::Thread(sender), place), following);
+        let open = OpenStore { records, writer: Writer::Thread(sender), folder: None };
+        let inner = StoreInner::new(shared, open, blocks, following);
         let free = Arc::clone(&script);
         let measure = move || {
             let free = free.free.load(Ordering::SeqCst);
             Ok(MeasuredSpace { free, total: u64::MAX })
         };
-        let space = Some(Arc::new(FreeSpace::measured_by(256 << 20, measure)));
-        let store = Arc::new(Store { endpoint, sup_ids, gateways: None, space, inner });
+        let space = Arc::new(FreeSpace::measured_by(256 << 20, measure));
+        let store = Arc::new(Store::new(inner).with_space(space));
         let this = Self { store, engine: memory, script };
         if tokio::runtime::Handle::try_current().is_ok() {
             tokio::spawn(write(committer, requests, Arc::clone(&this.script)));
@@ -246,13 +232,13 @@ impl ScriptedStore {
 
     /// Reads of a feed's content wait for this to be let go.
     pub fn hold_feed(&self, feed: &FeedName) -> OwnedRwLockWriteGuard<()> {
-        self.inner.shared.gate(feed).unwrap().try_write_owned().unwrap()
+        self.inner.shared.locks.lock_of(feed).try_write_owned().unwrap()
     }
 
     /// How many reads wait for that.
     pub fn waiting(&self, feed: &FeedName) -> usize {
-        let gate = self.inner.shared.gate(feed).unwrap();
-        Arc::strong_count(&gate).saturating_sub(3)
+        // But for this one and whoever holds it.
+        Arc::strong_count(&self.inner.shared.locks.lock_of(feed)).saturating_sub(2)
     }
 
     /// All reads of a database that is far wait for this to be let go.
@@ -267,7 +253,8 @@ impl ScriptedStore {
 
     /// The database was seen so long ago; `None`: it is seen all the time.
     pub fn set_age(&self, age: Option<Duration>) {
-        self.inner.following.as_ref().unwrap().set_age(age);
+        let seen = age.map_or(u64::MAX, |age| follow::millis(since_boot().saturating_sub(age)));
+        self.inner.following.as_ref().unwrap().seen.store(seen, Ordering::SeqCst);
     }
 
     /// How often it was looked what other gateways wrote.
@@ -336,7 +323,7 @@ impl ScriptedStore {
 
     /// The large documents that are being taken in, as they are stored.
     pub fn stored_attempts(&self) -> Vec<Attempt> {
-        read::attempts(&self.records()).unwrap()
+        self.records().list(Class::Marks, keys::ATTEMPT).unwrap()
     }
 
     /// Puts one there.
@@ -351,7 +338,7 @@ impl ScriptedStore {
 
     /// A feed has a state, and its last document was asked for then.
     pub fn set_state(&self, feed: &FeedName, state: FeedState, asked_at: Option<Time>) {
-        let before = self.inner.shared.published(feed).map(|it| it.head().unwrap());
+        let before = self.inner.shared.head(feed).unwrap();
         let (next_event, write) = before.map_or((0, 0), |it| (it.next_event, it.write));
         let head = StateRecord { state, next_event, write: write + 1, asked_at };
         self.put(Class::States, keys::feed(feed), &head);
@@ -401,7 +388,7 @@ impl ScriptedStore {
         let epoch = Epoch(shared.sealed.borrow().0 + 1);
         let mut writes = Writes::new();
         for (place, change) in (0..).zip(changes) {
-            open::log(&self.records(), &mut writes, (epoch, place, at), change).unwrap();
+            committer::log(&self.records(), &mut writes, (epoch, place, at), change).unwrap();
         }
         self.apply(writes);
         shared.sealed.send_replace(epoch);

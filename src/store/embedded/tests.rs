@@ -7,7 +7,7 @@ use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
 use super::*;
 use crate::conformance::make::{self, Draft};
-use crate::engine::Class;
+use crate::engine::{Class, EngineCall, WatchedEngine};
 use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
@@ -17,6 +17,18 @@ use tidegate_core::model::Time;
 fn open(folder: &std::path::Path) -> Store {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock).unwrap()
+}
+
+/// A store in memory whose calls are seen; an error is the answer.
+fn watched(
+    watch: impl Fn(EngineCall<'_>) -> Result<(), StoreError> + Send + Sync + 'static,
+) -> Store {
+    let engine =
+        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch: Box::new(watch) };
+    let endpoint = EndpointId::own("gate.example").ok();
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let request = OpenRequest { endpoint, ..OpenRequest::default() };
+    Store::over_memory(Records::of(Arc::new(engine)), request, clock).unwrap()
 }
 
 #[tokio::test]
@@ -70,7 +82,7 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
         let change = Draft::on(&store, feed, 1).await.item("a", "A").order(&["a"]).done();
         store.commit(change).await.unwrap();
     }
-    let shut = store.inner.shared.gate(&make::feed("shut")).unwrap().write_owned().await;
+    let shut = store.inner.shared.locks.lock(&make::feed("shut")).await;
     let (reading, name) = (Arc::clone(&store), make::feed("shut"));
     let waiting: Vec<_> = (0..3 * READS)
         .map(|_| {
@@ -176,7 +188,7 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
 
 #[tokio::test]
 async fn a_tombstone_takes_nothing_in_whatever_stands_in_for_its_text() {
-    use crate::condition::takes_in;
+    use super::write::takes_in;
     use tidegate_core::model::ItemStatus;
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock).unwrap();

@@ -3,9 +3,9 @@
 //! ([`super::follow`]).
 
 use super::committer::Committer;
-use super::request::WriteScope;
+use super::committer::WriteScope;
 use super::shared::StoreShared;
-use super::{Nowhere, Records, StoreInner, Writer, keys, open};
+use super::{Records, StoreInner, Writer, keys, open};
 use crate::engine::Engine;
 use crate::postgres::{Database, MemoryNotes};
 use crate::{CommitError, StoreError};
@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_core::clock::Clock;
 use tidegate_core::model::Time;
 
 impl StoreInner {
@@ -47,9 +46,9 @@ impl StoreInner {
             self.catch_up().await?;
         }
         let turn = self.read_turn().await?;
-        let (shared, clock) = (Arc::clone(&self.shared), Arc::clone(&self.clock));
+        let shared = Arc::clone(&self.shared);
         let working = tokio::task::spawn_blocking(move || {
-            let done = transact(&database, &scope, (&shared, &clock), work);
+            let done = transact(&database, &scope, &shared, work);
             drop((database, turn));
             done
         });
@@ -58,17 +57,11 @@ impl StoreInner {
             Err(CommitError::Ambiguous(StoreError::Io { doing: "write", source }))
         });
         let (done, is_noted) = done?;
-        if is_noted {
-            self.show_committed().await;
-        }
-        Ok(done)
-    }
-
-    /// Waits until this gateway shows what it committed. That is durable, whether it is shown or not.
-    pub(super) async fn show_committed(&self) {
-        if let Err(error) = self.catch_up().await {
+        // It is durable, whether it is shown here or not.
+        if is_noted && let Err(error) = self.catch_up().await {
             tracing::warn!(%error, "a change is stored, and not shown here yet");
         }
+        Ok(done)
     }
 }
 
@@ -76,16 +69,16 @@ impl StoreInner {
 fn transact<T>(
     database: &Arc<Database>,
     scope: &WriteScope,
-    (shared, clock): (&Arc<StoreShared>, &Arc<dyn Clock>),
+    shared: &Arc<StoreShared>,
     work: impl FnOnce(&mut Committer) -> Result<T, CommitError>,
 ) -> Result<(T, bool), CommitError> {
     let transaction = Arc::new(database.begin(scope)?);
     let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
     let sealed = (*shared.sealed.borrow(), Time::MIN);
-    let mut committer = Committer::new((records, Arc::new(Nowhere)), shared, clock, (0, sealed));
+    let mut committer = Committer::new(records, None, shared, (0, sealed));
     let done = work(&mut committer)?;
     let notes = notes(&committer)?;
-    let is_noted = !notes.is_empty();
+    let is_noted = !notes.keys.is_empty();
     drop(committer);
     transaction.commit(notes).map_err(CommitError::Ambiguous)?;
     Ok((done, is_noted))
@@ -94,11 +87,12 @@ fn transact<T>(
 /// What a transaction changed of what gateways have in memory.
 fn notes(committer: &Committer) -> Result<MemoryNotes, StoreError> {
     let Committer { records, group, .. } = committer;
-    if let Some(is_end) = group.imports {
-        let anew = if is_end { MemoryNotes::anew(group.at) } else { MemoryNotes::none(group.at) };
-        return Ok(MemoryNotes { reached: group.reached, ..anew });
-    }
     let mut keys: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
+    if let Some(is_end) = group.imports {
+        // At its end everything is read anew.
+        keys.extend(is_end.then(|| (Vec::new(), None)));
+        return Ok(MemoryNotes { at: group.at, keys, reached: group.reached });
+    }
     let listed = group.listed.iter().map(|(feed, _)| feed);
     keys.extend(group.feeds.keys().chain(listed).map(|feed| (keys::feed(feed), None)));
     for logged in &group.logged {

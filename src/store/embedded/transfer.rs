@@ -1,14 +1,17 @@
 //! How a store is handed over, and taken in: one walk over everything that it keeps.
 
+use super::committer::WriteScope;
 use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
 use super::records::{RecordCodec, Records};
-use super::request::WriteScope;
-use super::{Committer, Store, keys, open, read};
+use super::{Committer, Store, committer, keys, open, read};
 use crate::engine::{Class, Writes};
 use crate::limits::CHAIN_LIMIT;
-use crate::portable::{ExportRecord, Fit, ImportMessage};
-use crate::record::{FloorRecord, FrameRecord, Record, StateRecord};
+use crate::portable::{ExportRecord, Fit, ImportMessage, StoreOrigin};
+use crate::record::{
+    FloorRecord, FrameRecord, IdentityRecord, Record, RecordError, StateRecord, packing,
+    read_fields,
+};
 use crate::{CommitError, Epoch, StoreError};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -35,7 +38,11 @@ impl Store {
         let mut fit = Fit::default();
         // Known before any feed is read, so that the log is never ahead of one.
         let newest = *self.inner.shared.sealed.borrow();
-        let (mut pieces, names) = self.inner.of_all(move |records| start(records, newest)).await?;
+        let begun = self.inner.read(move |records, _| {
+            let snapshot = records.snapshot(None)?;
+            begin_export(snapshot.as_ref().unwrap_or(records), newest)
+        });
+        let (mut pieces, names) = begun.await?;
         let mut after = Epoch(0);
         while !pieces.is_empty() {
             for piece in pieces {
@@ -145,35 +152,38 @@ fn check(fit: &mut Fit, codec: &RecordCodec, piece: &ExportRecord) -> Result<(),
     })
 }
 
-/// Reads what is handed over first, and the feeds that follow. The committer waits meanwhile, where it writes to what is
-/// read over all feeds.
+/// Reads what is handed over first, and the feeds that follow. Nobody waits for it: of each thing that is written
+/// meanwhile it has what was before or what is after.
 ///
 /// No poll state is newer than the content of its feed, which is read after this: the copy would ask the publisher for
 /// what is newer than a document that it lacks, and be told that nothing is. An older one costs a poll. A feed that is
-/// purged meanwhile ends the export.
-fn start(
+/// purged meanwhile ends the export, or has left its mark, which is read last. What is applied of a configuration is read
+/// before the feeds that it is about.
+fn begin_export(
     records: &Records,
     newest: Epoch,
 ) -> Result<(Vec<ExportRecord>, Vec<FeedName>), StoreError> {
+    let names = records.sizes(Class::States, &[]);
+    let names = names.map(|entry| open::name(records, &entry?.0)).collect::<Result<_, _>>()?;
     let mut pieces: Vec<ExportRecord> = Vec::new();
-    let origin = open::origin(records, newest)?;
-    pieces.extend(origin.map(|origin| ExportRecord::Origin(Box::new(origin))));
+    if let Some(IdentityRecord { fence, lineage, running, .. }) = open::identity(records)? {
+        let origin = StoreOrigin { fence, lineage, reached: newest, running };
+        pieces.push(ExportRecord::Origin(Box::new(origin)));
+    }
     let origins = open::applied(records)?;
     if !origins.0.is_empty() {
         pieces.push(ExportRecord::Sites(origins));
     }
-    let subscriptions = read::subscriptions(records)?.into_iter();
+    let subscriptions = records.list(Class::Subscriptions, &[])?.into_iter();
     pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
+    let feeds = records.list(Class::Feeds, &[])?.into_iter();
+    pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
+    let polls = records.list(Class::Polls, &[])?.into_iter();
+    pieces.extend(polls.map(|one| ExportRecord::Poll(Box::new(one))));
     let floors: BTreeMap<_, _> = open::floors(records)?.into_iter().collect();
     let floors = floors.into_iter();
     pieces.extend(floors.map(|(name, record)| ExportRecord::Floor(name, record.floor)));
-    let feeds = read::feeds(records)?.into_iter();
-    pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
-    let polls = read::poll_states(records)?.into_iter();
-    pieces.extend(polls.map(|one| ExportRecord::Poll(Box::new(one))));
-    let names = records.sizes(Class::States, &[]);
-    let names = names.map(|entry| open::name(records, Class::States, &entry?.0));
-    Ok((pieces, names.collect::<Result<_, _>>()?))
+    Ok((pieces, names))
 }
 
 /// Bytes that are handed over as they are stored, oldest first, until those came that they differ from: each is read once,
@@ -199,9 +209,22 @@ impl<'a> Readable<'a> {
         Ok(())
     }
 
-    /// Nothing follows.
+    /// Nothing follows: each but the last is a difference to the next.
     fn end<T: Record>(&mut self) -> Result<(), StoreError> {
-        self.codec.check_differences::<T>(self.class, &std::mem::take(&mut self.run))
+        let mut newer: Option<(Time, Vec<u8>)> = None;
+        for (at, key, bytes) in self.run.drain(..).rev() {
+            let damaged = |error: RecordError| self.codec.damaged(self.class, &key, error);
+            let base = packing::base(&bytes).map_err(damaged)?;
+            if let Some(base) = base.filter(|base| newer.as_ref().map(|(at, _)| at) != Some(base)) {
+                let what = format!("what it differs from, {base}, is missing");
+                return Err(self.codec.damaged(self.class, &key, what));
+            }
+            let payload = packing::payload(&bytes, newer.as_ref().map(|(_, payload)| &payload[..]));
+            let payload = payload.map_err(damaged)?.into_owned();
+            read_fields::<T>(&payload).map_err(damaged)?;
+            newer = Some((at, payload));
+        }
+        Ok(())
     }
 }
 
@@ -315,7 +338,7 @@ impl Importer {
             ExportRecord::Origin(origin) => committer.go_on_from(origin)?,
             ExportRecord::Log(sealed) => {
                 for (place, announced) in (0_u32..).zip(&sealed.changes) {
-                    open::log(codec, writes, (sealed.epoch, place, sealed.at), announced)?;
+                    committer::log(codec, writes, (sealed.epoch, place, sealed.at), announced)?;
                 }
                 committer.sealed = (sealed.epoch, sealed.at);
                 committer.group.reached = Some(committer.sealed);
@@ -336,7 +359,9 @@ impl Importer {
                 let record = FloorRecord { floor: *floor, sweeping: false };
                 codec.put(writes, Class::Marks, key, &record)?;
             }
-            ExportRecord::Sites(origins) => open::note_applied(codec, origins, writes)?,
+            ExportRecord::Sites(origins) => {
+                codec.put(writes, Class::Gateway, open::APPLIED_ORIGINS_KEY.to_vec(), origins)?;
+            }
             _ => {}
         }
         Ok(())

@@ -1,24 +1,61 @@
 //! Changes of a feed: each is planned where it is asked for, and goes to the committer, or is a transaction of a database
 //! that others write to as well.
 
-use super::committer::Committer;
+use super::committer::{Committer, WriteScope};
 use super::feed::FeedRecords;
 use super::plan::{LoadedRecords, plan};
-use super::request::WriteScope;
-use super::{StoreInner, Writer, prune, redo};
+use super::{Store, StoreInner, Writer, prune};
+use crate::engine::Writes;
 use crate::record::StateRecord;
 use crate::{CommitError, Committed, FreeSpace, Pruned, Retention, StoreError};
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tidegate_core::model::{Change, FeedName, Revision, Time};
-use tokio::sync::OwnedRwLockWriteGuard;
+use tidegate_core::model::{Change, FeedName, NewVersion, Revision, SyncId, Time};
 use tokio::time::{sleep, timeout};
 
 /// How long it is asked what became of a commit whose answer was lost.
 const SETTLE_TIME: Duration = Duration::from_secs(30);
 /// The first pause between two questions; each is twice the last.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// The entries of the largest change that is written in one transaction, and the bytes of its values.
+const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);
+
+impl Store {
+    /// Applies a change: all or nothing, durable and shown on return, compare-and-set on the feed's revision. One that
+    /// comes from a document is refused where the feed has one that was asked for later ([`Change::asked_at`]). A feed
+    /// without a state has the revision 0. The first changes of a feed
+    /// whose name was purged are lifted above the purged one's revision, tick and render revision.
+    pub async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        let space = self.space.clone().filter(|_| takes_in(&change));
+        space.as_ref().map_or(Ok(()), |space| space.check_last())?;
+        let commit = Arc::clone(&self.inner).commit(change, space);
+        self.inner.to_the_end(commit).await
+    }
+
+    /// Takes out what `retention` does not keep of the feed's past, given the time, oldest first and
+    /// a bounded number at a time. Nothing that is shown changes. Durable on return.
+    pub async fn prune(
+        &self,
+        feed: &FeedName,
+        retention: &Retention,
+        now: Time,
+    ) -> Result<Pruned, CommitError> {
+        let inner = Arc::clone(&self.inner);
+        let prune = inner.prune(feed.clone(), *retention, now);
+        self.inner.to_the_end(prune).await
+    }
+
+    /// Removes a feed's items, ledger, skeleton, archives, poll state and record. Durable on return; the log
+    /// keeps what it said. A feed of that name that is added later starts at a revision and tick
+    /// above the purged one's.
+    pub async fn purge_feed(&self, feed: &FeedName) -> Result<(), StoreError> {
+        let purge = Arc::clone(&self.inner).purge(feed.clone());
+        Ok(self.inner.to_the_end(purge).await?)
+    }
+}
 
 impl StoreInner {
     /// Commits a change; a large one breaks off where too little of `space` is left.
@@ -31,33 +68,24 @@ impl StoreInner {
         self.goes_on()?;
         self.shared.health()?;
         let feed = change.feed.clone();
-        let lock = self.shared.lock(&feed).await;
+        let lock = self.shared.locks.lock(&feed).await;
         if let Writer::Transactions(_) = writer {
             return self.commit_in_transaction(change).await;
         }
         let planned = self.read(move |records, shared| {
-            let before = shared.published(&change.feed).map(|it| it.head()).transpose()?;
+            let before = shared.head(&change.feed)?;
             let loaded = LoadedRecords::load(records, &change, before.as_ref())?;
             plan(loaded, before.as_ref(), shared.mark(), change)
         });
         let planned = planned.await?;
-        let gate = self.shut(&feed).await;
-        let done = if redo::is_large(&planned.writes) {
+        let done = if is_large(&planned.writes) {
             self.commit_large(planned, space.as_deref()).await
         } else {
             let scope = WriteScope::Feed(feed.clone());
             self.ask(scope, move |committer| committer.commit(planned)).await
         };
-        drop((gate, lock));
+        drop(lock);
         done
-    }
-
-    /// Keeps readers of a feed out, once those that began before are done.
-    async fn shut(&self, feed: &FeedName) -> Option<OwnedRwLockWriteGuard<()>> {
-        match self.shared.gate(feed) {
-            Some(gate) => Some(gate.write_owned().await),
-            None => None,
-        }
     }
 
     /// An error where the store is about to be closed: no change is begun, and a large one breaks off that is not
@@ -71,7 +99,7 @@ impl StoreInner {
     async fn commit_in_transaction(&self, mut change: Change) -> Result<Committed, CommitError> {
         let (feed, base) = (change.feed.clone(), change.base);
         // Two gateways that make the same state of different changes at once number their writes differently.
-        let chance = crate::lineage::mark().map_or(0, u64::from);
+        let chance = crate::endpoint::random_mark().map_or(0, u64::from);
         let made = Arc::new(OnceLock::new());
         let making = Arc::clone(&made);
         // By the database's clock, which all gateways have.
@@ -138,7 +166,7 @@ impl StoreInner {
         retention: Retention,
         now: Time,
     ) -> Result<Pruned, CommitError> {
-        let (lock, scope) = (self.shared.lock(&feed).await, WriteScope::Feed(feed.clone()));
+        let scope = WriteScope::Feed(feed.clone());
         let prune = move |feed: &FeedRecords, head: &StateRecord| {
             let (writes, pruned) = prune::prune(feed, &retention, now)?;
             Ok((writes, pruned, head.clone()))
@@ -150,15 +178,20 @@ impl StoreInner {
         if writes.is_empty() {
             return Ok(pruned);
         }
-        let gate = self.shut(&feed).await;
-        self.ask(scope, move |committer| committer.prune(&feed, &head, writes)).await?;
-        drop((gate, lock));
-        Ok(pruned)
+        let lock = self.shared.locks.lock(&feed).await;
+        let done = self.ask(scope, move |committer| committer.prune(&feed, &head, writes)).await;
+        drop(lock);
+        match done {
+            Ok(()) => Ok(pruned),
+            // What was read is old: it is to be done anew.
+            Err(CommitError::Conflict(_)) => Ok(Pruned { more: true, ..Pruned::default() }),
+            Err(error) => Err(error),
+        }
     }
 
     /// Forgets a feed.
     pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), CommitError> {
-        let lock = self.shared.lock(&feed).await;
+        let lock = self.shared.locks.lock(&feed).await;
         if let Writer::Transactions(_) = self.opened()?.writer {
             let scope = WriteScope::Feed(feed.clone());
             let purge = move |committer: &mut Committer| {
@@ -170,12 +203,14 @@ impl StoreInner {
             };
             return self.ask(scope, purge).await.map(drop);
         }
-        let name = feed.clone();
-        let floor = self.read_feed(&feed, Committer::purge_mark).await?;
-        let gate = self.shut(&feed).await;
+        let (of, name) = (feed.clone(), feed.clone());
+        let floor = self.read(move |records, shared| {
+            let (records, head) = (FeedRecords::new(records, &of), shared.head(&of)?);
+            head.map(|head| Committer::purge_mark(&records, &head)).transpose()
+        });
+        let floor = floor.await?;
         let purge = move |committer: &mut Committer| committer.purge(&name, floor.as_ref());
         self.ask(WriteScope::Feeds, purge).await?;
-        drop(gate);
         // The rest goes in portions, so that others are served between them.
         let mut is_all = floor.is_none();
         while let Some(floor) = floor.filter(|_| !is_all) {
@@ -186,4 +221,22 @@ impl StoreInner {
         drop(lock);
         Ok(())
     }
+}
+
+/// Whether a change is too large for one transaction.
+fn is_large(writes: &Writes) -> bool {
+    let bytes = writes.values().flatten().map(Vec::len).sum::<usize>();
+    writes.len() >= WHOLE.0 || bytes >= WHOLE.1
+}
+
+/// Whether a change brings text that was not kept before. What takes something away, or only moves on
+/// what is known, is stored however little space there is.
+pub(super) fn takes_in(change: &Change) -> bool {
+    // What stands in for the text of a tombstone is none.
+    let tombstones: HashSet<&SyncId> =
+        change.known.iter().filter(|known| known.is_tombstone()).map(|known| &known.id).collect();
+    let is_text =
+        |version: &NewVersion| version.markup.is_some() && !tombstones.contains(&version.id);
+    let has_text = change.versions.iter().any(is_text);
+    change.redacted.is_empty() && (has_text || !change.latest.is_empty() || change.kept.is_some())
 }

@@ -2,7 +2,7 @@
 
 use super::{ExportRecord, StoreOrigin};
 use crate::record::StateRecord;
-use crate::{ClosedEpoch, Epoch, LoggedChange, lineage};
+use crate::{ClosedEpoch, Epoch, LoggedChange, endpoint};
 use std::time::Duration;
 use tidegate_core::model::{Gap, Lineage, Tick, Time};
 
@@ -87,7 +87,7 @@ pub fn restarted(mut head: StateRecord, known: Time, now: Time) -> StateRecord {
     state.render_revision = found.saturating_add(1);
     state.deltas_from = state.render_revision;
     state.updated_at = now.max(state.updated_at.plus(second));
-    match lineage::mark() {
+    match endpoint::random_mark() {
         Some(mark) => state.lineage.go_on(mark, found),
         // Nobody could tell what was made from now on: nothing is claimed of any revision.
         None => state.lineage = Lineage::default(),

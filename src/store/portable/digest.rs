@@ -1,6 +1,7 @@
 //! The fingerprint of everything that a store keeps.
 
-use super::{ExportRecord, PortableError};
+use super::ExportRecord;
+use crate::StoreError;
 use tidegate_core::model::FeedName;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -24,7 +25,7 @@ impl Eq for ExportDigest {}
 
 impl ExportDigest {
     /// Adds the next piece.
-    pub fn put(&mut self, piece: &ExportRecord) -> Result<(), PortableError> {
+    pub fn put(&mut self, piece: &ExportRecord) -> Result<(), StoreError> {
         if matches!(piece, ExportRecord::Origin(_)) {
             return Ok(());
         }
@@ -37,8 +38,11 @@ impl ExportDigest {
             hash.update(&self.place.1.to_le_bytes());
             self.place.1 += 1;
         }
-        let bytes = postcard::to_stdvec(piece);
-        hash.update(&bytes.map_err(|error| PortableError::Unwritable(error.to_string()))?);
+        let bytes = postcard::to_stdvec(piece).map_err(|error| {
+            let source = std::io::Error::other(error);
+            StoreError::Io { doing: "encode a record", source }
+        });
+        hash.update(&bytes?);
         self.items += u64::from(matches!(piece, ExportRecord::Item(..)));
         self.sum = self.sum.wrapping_add(hash.digest128());
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::ExportRecord;
 use crate::limits::VERSIONS_LIMIT;
-use crate::record::{ArchiveRecord, ItemRecord, TextRecord, delta};
+use crate::record::{ArchiveRecord, ItemRecord, TextRecord, packing};
 use crate::{Epoch, StoreError};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedName, SyncId, Tick, Time};
@@ -57,7 +57,7 @@ impl ItemFit {
             self.versions = left.ok_or("has more versions than are kept")?;
         }
         let Some(body) = &text.body else { return Ok(()) };
-        let base = delta::base(body).map_err(|_| "has bytes that are none")?;
+        let base = packing::base(body).map_err(|_| "has bytes that are none")?;
         if self.base.is_some_and(|base| Some(base) != tick.map(Tick::time)) {
             return Err("has a version without the next one");
         }

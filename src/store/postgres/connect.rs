@@ -144,9 +144,9 @@ async fn prepare(client: &Client) -> Result<(), HookError> {
 
 /// Whether commits wait for a standby of the database, too.
 pub(super) async fn waits_for_standby(pool: &Pool) -> Result<bool, SqlError> {
-    let client = connection(pool).await?;
-    let row = timeout(CONNECT_TIME, client.query_one(WAITS_FOR_STANDBY, &[])).await;
-    Ok(row.map_err(|_| SqlError::Late)??.try_get(0)?)
+    let asking =
+        async |client: &Object| get(only(&query(client, WAITS_FOR_STANDBY, &[]).await?)?, 0);
+    on_connection(pool, CONNECT_TIME, asking).await
 }
 
 /// Why a database is refused that loses what it acknowledged.
@@ -286,15 +286,13 @@ impl SqlError {
             Self::Late => "it did not answer in time".to_owned(),
             Self::Refused(said) => said,
         };
-        let source = |said: String| io::Error::other(format!("{shown}: {said}"));
-        match (is_passing, known) {
-            (true, why) => {
-                StoreError::Away { doing, why: why.unwrap_or(AWAY), source: source(said) }
-            }
-            (false, Some(why)) => {
-                StoreError::Io { doing, source: source(format!("{why}: {said}")) }
-            }
-            (false, None) => StoreError::Io { doing, source: source(said) },
+        let source = io::Error::other(match known.filter(|_| !is_passing) {
+            Some(why) => format!("{shown}: {why}: {said}"),
+            None => format!("{shown}: {said}"),
+        });
+        match is_passing {
+            true => StoreError::Away { doing, why: known.unwrap_or(AWAY), source },
+            false => StoreError::Io { doing, source },
         }
     }
 }

@@ -6,11 +6,11 @@ use super::connect::{
 };
 use super::engine::PostgresEngine;
 use super::statements::{
-    ANALYZE, BEAT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_VERSIONS, KEPT_POSITIONS, LEAVE, LOOK,
-    NUMBER, POSITION, TABLES, VERSION,
+    ANALYZE, BEAT, BEGIN, COMMIT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_VERSIONS, KEPT_POSITIONS,
+    LEAVE, LOCK, LOOK, NUMBER, POSITION, TABLES, VERSION,
 };
-use super::transaction::OpenTransaction;
-use crate::embedded::{StorePlace, WriteScope};
+use super::transaction::{OpenTransaction, TransactionRequest};
+use crate::embedded::WriteScope;
 use crate::engine::RecordKey;
 use crate::gateways::{GatewayId, Gateways, KnownGateway};
 use crate::{StoreError, since_boot};
@@ -20,7 +20,7 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tidegate_core::clock::unix_nanos;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Row;
 
@@ -30,8 +30,6 @@ const LEASE: Duration = Duration::from_secs(10);
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// How long a look may take: less than readers wait for it.
 const LOOK_TIME: Duration = Duration::from_secs(2);
-/// How often the tables are made anew where others make them as well.
-const TABLE_TRIES: u32 = 3;
 /// How long giving up the row may take at the end.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
 /// The part of a gateway's number that its name shows.
@@ -86,13 +84,6 @@ impl Database {
         let database = Self { runtime, pool, look_pool, shown, gateways };
         let pool = database.look_pool.clone();
         let format = database.run("make its tables", async move {
-            for _ in 1..TABLE_TRIES {
-                match on_connection(&pool, ANSWER_TIME, make_tables).await {
-                    // Another gateway did it at the same time.
-                    Err(SqlError::Database(_)) => sleep(Duration::from_millis(100)).await,
-                    done => return done,
-                }
-            }
             on_connection(&pool, ANSWER_TIME, make_tables).await
         })?;
         if format != FORMAT {
@@ -136,10 +127,6 @@ impl Database {
         }
     }
 
-    fn handle(&self) -> Result<Handle, StoreError> {
-        self.runtime.as_ref().map(|runtime| runtime.handle().clone()).ok_or(StoreError::Closed)
-    }
-
     /// Does `work` on threads of its own, and waits for it. Blocks.
     pub(super) fn run<T: Send + 'static>(
         &self,
@@ -163,33 +150,36 @@ impl Database {
         self: &Arc<Self>,
         scope: &WriteScope,
     ) -> Result<PostgresEngine, StoreError> {
-        let (pool, handle, scope) = (self.pool.clone(), self.handle()?, scope.clone());
-        let begun = self.run("begin a write", async move {
-            let client = connection(&pool).await?;
-            in_time(OpenTransaction::begin(client, handle, &scope)).await
-        })?;
-        Ok(PostgresEngine::new(Arc::clone(self), Some(Arc::new(begun))))
+        self.begin_transaction("begin a write", TransactionRequest::write(scope))
     }
 
-    /// The entries as of one moment, with what is at `key`. Blocks.
+    /// The entries as of one moment; what is at `key` comes with it. Blocks.
     pub(super) fn snapshot(
         self: &Arc<Self>,
         key: Option<RecordKey>,
-    ) -> Result<(PostgresEngine, Option<Bytes>), StoreError> {
-        let (pool, handle) = (self.pool.clone(), self.handle()?);
-        let begun = self.run("read", async move {
+    ) -> Result<PostgresEngine, StoreError> {
+        self.begin_transaction("read", TransactionRequest::read(key))
+    }
+
+    fn begin_transaction(
+        self: &Arc<Self>,
+        doing: &'static str,
+        request: TransactionRequest,
+    ) -> Result<PostgresEngine, StoreError> {
+        let runtime = self.runtime.as_ref().ok_or(StoreError::Closed)?;
+        let (pool, handle) = (self.pool.clone(), runtime.handle().clone());
+        let begun = self.run(doing, async move {
             let client = connection(&pool).await?;
-            in_time(OpenTransaction::read(client, handle, key)).await
+            in_time(OpenTransaction::begin(client, handle, request)).await
         })?;
-        let (open, entry) = begun;
-        Ok((PostgresEngine::new(Arc::clone(self), Some(Arc::new(open))), entry))
+        Ok(PostgresEngine::new(Arc::clone(self), Some(Arc::new(begun))))
     }
 
     /// The same, with up to where notes are numbered. Blocks.
     pub(crate) fn snapshot_with_position(
         self: &Arc<Self>,
     ) -> Result<(PostgresEngine, i64), StoreError> {
-        let (engine, _) = self.snapshot(None)?;
+        let engine = self.snapshot(None)?;
         let position = engine.ask("read", |client| async move {
             let rows = query(&client, POSITION, &[]).await?;
             get(only(&rows)?, 0)
@@ -260,9 +250,16 @@ fn noted(row: &Row) -> Result<Option<NotedEntry>, SqlError> {
 
 /// Makes the tables where there are none; their format.
 async fn make_tables(client: &Object) -> Result<i32, SqlError> {
-    if !get::<bool>(only(&query(client, HAS_VERSIONS, &[]).await?)?, 0)? {
-        client.batch_execute(&format!("BEGIN; {TABLES}; COMMIT")).await?;
-        tracing::info!("the tables of the store were made");
+    let has_tables = async || get::<bool>(only(&query(client, HAS_VERSIONS, &[]).await?)?, 0);
+    if !has_tables().await? {
+        // One gateway after the other.
+        client.batch_execute(BEGIN).await?;
+        query(client, LOCK, &[&"tables"]).await?;
+        if !has_tables().await? {
+            client.batch_execute(TABLES).await?;
+            tracing::info!("the tables of the store were made");
+        }
+        client.batch_execute(COMMIT).await?;
     }
     get(only(&query(client, VERSION, &[]).await?)?, 0)
 }
@@ -300,8 +297,6 @@ async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<(), SqlErr
     gateways.confirm(began, live.into());
     Ok(())
 }
-
-impl StorePlace for Database {}
 
 impl Drop for Database {
     fn drop(&mut self) {

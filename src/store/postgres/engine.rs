@@ -7,8 +7,7 @@ use super::statements::{FIRST, GET, GET_MANY, LAST, REMOVE_RANGE, SIZES};
 use super::transaction::{MemoryNotes, OpenTransaction, commit};
 use crate::StoreError;
 use crate::engine::{
-    Class, Engine, KeyOrder, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey, SnapshotWith,
-    Writes,
+    Class, Engine, KeyOrder, KeyRange, MANY_BYTES, PORTION_BYTES, Portion, RecordKey, Writes,
 };
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -61,8 +60,8 @@ impl PostgresEngine {
 
     /// Writes and commits, where it is a transaction. After an error it is unknown whether that was done. Blocks.
     pub(crate) fn commit(&self, notes: MemoryNotes) -> Result<(), StoreError> {
-        let open = Arc::clone(self.opened()?);
-        self.database.run("write", async move { in_time(commit(&open, notes)).await })
+        let (open, gateway) = (Arc::clone(self.opened()?), self.database.gateways().id());
+        self.database.run("write", async move { in_time(commit(&open, notes, gateway)).await })
     }
 
     fn opened(&self) -> Result<&Arc<OpenTransaction>, StoreError> {
@@ -106,9 +105,8 @@ impl Engine for PostgresEngine {
         true
     }
 
-    fn snapshot(&self, key: Option<RecordKey>) -> Result<Option<SnapshotWith>, StoreError> {
-        let (engine, entry) = self.database.snapshot(key)?;
-        Ok(Some((Arc::new(engine), entry)))
+    fn snapshot(&self, key: Option<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
+        Ok(Some(Arc::new(self.database.snapshot(key)?)))
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {

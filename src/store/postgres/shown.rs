@@ -1,9 +1,9 @@
 //! What a person reads of an entry in the database, as JSON: the views of the tables have a column for each part. No
 //! credentials are among it.
 
-use crate::LoggedChange;
 use crate::engine::Class;
 use crate::record::{StateRecord, decode};
+use crate::{GatewayId, LoggedChange};
 use serde_json::{Value, json};
 use tidegate_core::model::{FeedRecord, PollState};
 use tidegate_core::websub::Subscription;
@@ -17,8 +17,13 @@ fn address(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// Of an entry of a class; `None` where people ask for nothing of it.
-pub(super) fn of_entry(class: Class, key: &[u8], value: &[u8]) -> Option<String> {
+/// Of an entry of a class that a gateway writes; `None` where people ask for nothing of it.
+pub(super) fn of_entry(
+    class: Class,
+    key: &[u8],
+    value: &[u8],
+    gateway: GatewayId,
+) -> Option<String> {
     let shown = match class {
         Class::Feeds => {
             let record: FeedRecord = decode(value).ok()?;
@@ -46,6 +51,7 @@ pub(super) fn of_entry(class: Class, key: &[u8], value: &[u8]) -> Option<String>
                 "due": state.not_before.map(|at| at.to_string()),
                 "failures": state.failures,
                 "error": state.last_error,
+                "gateway": gateway.0,
             })
         }
         Class::Subscriptions => {

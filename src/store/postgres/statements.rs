@@ -163,7 +163,8 @@ pub(super) const TABLES: &str = "\
         FROM tidegate_entry WHERE class = 4; \
     CREATE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
         (shown->>'polled')::timestamptz AS polled, (shown->>'due')::timestamptz AS due, \
-        (shown->>'failures')::bigint AS failures, shown->>'error' AS error FROM tidegate_entry WHERE class = 3; \
+        (shown->>'failures')::bigint AS failures, shown->>'error' AS error, \
+        (shown->>'gateway')::bigint AS gateway FROM tidegate_entry WHERE class = 3; \
     CREATE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
         shown->>'subscriber' AS subscriber, (shown->>'until')::timestamptz AS until, \
         (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 5";

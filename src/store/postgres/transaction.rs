@@ -5,9 +5,9 @@ use super::connect::{SqlError, execute, get};
 use super::engine::number;
 use super::shown;
 use super::statements::{BEGIN, BEGIN_READ, COMMIT, GET, LOCK, NOTE, PUT, REACH, REMOVE, ROLLBACK};
-use crate::Epoch;
 use crate::embedded::WriteScope;
 use crate::engine::{Class, RecordKey, Writes};
+use crate::{Epoch, GatewayId};
 use bytes::Bytes;
 use deadpool_postgres::Object;
 use std::collections::BTreeMap;
@@ -35,23 +35,6 @@ pub(crate) struct MemoryNotes {
     pub(crate) reached: Option<(Epoch, Time)>,
 }
 
-impl MemoryNotes {
-    /// Nothing.
-    pub(crate) const fn none(at: Time) -> Self {
-        Self { at, keys: BTreeMap::new(), reached: None }
-    }
-
-    /// That everything is to be read anew.
-    pub(crate) fn anew(at: Time) -> Self {
-        Self { at, keys: BTreeMap::from([(Vec::new(), None)]), reached: None }
-    }
-
-    /// Whether nothing is to be shown.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-}
-
 /// A transaction that is open on a connection.
 pub(super) struct OpenTransaction {
     pub(super) client: Arc<Object>,
@@ -63,63 +46,71 @@ pub(super) struct OpenTransaction {
     is_over: AtomicBool,
 }
 
-impl OpenTransaction {
-    fn new(client: Arc<Object>, handle: Handle) -> Self {
-        let (writes, is_over) = (Mutex::default(), AtomicBool::new(false));
-        Self { client, handle, writes, first: None, is_over }
+/// A transaction that is to be begun.
+pub(super) struct TransactionRequest {
+    /// How it begins.
+    begin: &'static str,
+    /// What it has to itself.
+    lock: Option<String>,
+    /// An entry that is read at once.
+    first: Option<RecordKey>,
+}
+
+impl TransactionRequest {
+    /// One that reads as of one moment.
+    pub(super) const fn read(first: Option<RecordKey>) -> Self {
+        Self { begin: BEGIN_READ, lock: None, first }
     }
 
-    /// Begins one that writes. What it reads later was committed when it had the lock.
+    /// One that writes. What it reads later was committed when it had the lock.
+    pub(super) fn write(scope: &WriteScope) -> Self {
+        let (lock, first) = match scope {
+            WriteScope::Notes => (None, None),
+            WriteScope::Feed(feed) => (Some(format!("feed {feed}")), Some(state_key(feed))),
+            WriteScope::Identity => (Some("identity".to_owned()), None),
+            WriteScope::Feeds => (Some("feeds".to_owned()), None),
+            WriteScope::Subscriptions => (Some("subscriptions".to_owned()), None),
+        };
+        Self { begin: BEGIN, lock, first }
+    }
+}
+
+impl OpenTransaction {
+    /// Begins one.
     pub(super) async fn begin(
         client: Object,
         handle: Handle,
-        scope: &WriteScope,
+        request: TransactionRequest,
     ) -> Result<Self, SqlError> {
-        let mut open = Self::new(Arc::new(client), handle);
-        let (name, state) = match scope {
-            WriteScope::Notes => {
-                open.client.batch_execute(BEGIN).await?;
-                return Ok(open);
-            }
-            WriteScope::Feed(feed) => (format!("feed {feed}"), Some(state_key(feed))),
-            WriteScope::Identity => ("identity".to_owned(), None),
-            WriteScope::Feeds => ("feeds".to_owned(), None),
-            WriteScope::Subscriptions => ("subscriptions".to_owned(), None),
-        };
-        let locking = open.client.prepare_cached(LOCK).await?;
-        let getting = open.client.prepare_cached(GET).await?;
-        let key = state.as_ref().map(|(_, key)| key.clone()).unwrap_or_default();
+        let TransactionRequest { begin, lock, first } = request;
+        let (client, writes, is_over) = (Arc::new(client), Mutex::default(), false.into());
+        // It is rolled back also where nobody waits for its beginning any more.
+        let mut open = Self { client, handle, writes, first: None, is_over };
+        let client = &open.client;
+        let locking = client.prepare_cached(LOCK).await?;
+        let getting = client.prepare_cached(GET).await?;
         // In this order, each behind the other on one connection.
         let (begun, locked, found) = tokio::join!(
             biased;
-            open.client.batch_execute(BEGIN),
-            async { open.client.query(&locking, &[&name]).await },
-            async { open.client.query(&getting, &[&number(Class::States), &key]).await },
+            client.batch_execute(begin),
+            async {
+                match &lock {
+                    Some(name) => client.query(&locking, &[name]).await.map(drop),
+                    None => Ok(()),
+                }
+            },
+            async {
+                match &first {
+                    Some((class, key)) => client.query(&getting, &[&number(*class), key]).await,
+                    None => Ok(Vec::new()),
+                }
+            },
         );
         begun?;
         locked?;
         let found = value(&found?)?;
-        open.first = state.map(|key| (key, found));
+        open.first = first.map(|key| (key, found));
         Ok(open)
-    }
-
-    /// Begins one that reads as of one moment; with what is at `key`.
-    pub(super) async fn read(
-        client: Object,
-        handle: Handle,
-        key: Option<RecordKey>,
-    ) -> Result<(Self, Option<Bytes>), SqlError> {
-        let open = Self::new(Arc::new(client), handle);
-        let (class, key) = key.unwrap_or((Class::States, Vec::new()));
-        let getting = open.client.prepare_cached(GET).await?;
-        let (begun, found) = tokio::join!(
-            biased;
-            open.client.batch_execute(BEGIN_READ),
-            async { open.client.query(&getting, &[&number(class), &key]).await },
-        );
-        begun?;
-        let found = value(&found?)?;
-        Ok((open, found))
     }
 
     /// What is known of an entry since it began.
@@ -166,8 +157,12 @@ struct Puts {
     shown: Vec<Option<String>>,
 }
 
-/// Sends everything, the last of it together with the commit.
-pub(super) async fn commit(open: &OpenTransaction, notes: MemoryNotes) -> Result<(), SqlError> {
+/// Sends everything that a gateway writes, the last of it together with the commit.
+pub(super) async fn commit(
+    open: &OpenTransaction,
+    notes: MemoryNotes,
+    gateway: GatewayId,
+) -> Result<(), SqlError> {
     let writes = std::mem::take(&mut *open.writes.lock().unwrap_or_else(PoisonError::into_inner));
     let client = &open.client;
     let (mut classes, mut gone, mut puts, mut bytes) = (Vec::new(), Vec::new(), Puts::default(), 0);
@@ -179,7 +174,7 @@ pub(super) async fn commit(open: &OpenTransaction, notes: MemoryNotes) -> Result
         };
         bytes += value.len();
         puts.classes.push(number(class));
-        puts.shown.push(shown::of_entry(class, &key, &value));
+        puts.shown.push(shown::of_entry(class, &key, &value, gateway));
         puts.keys.push(key);
         puts.values.push(value);
         if bytes >= PUT_BYTES {

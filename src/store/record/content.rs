@@ -1,8 +1,6 @@
 //! The content of a feed on disk.
 
-use super::{PLAIN, RecordError, encode_plain, envelope};
 use crate::VersionNote;
-use crate::limits::VALUE_LIMIT;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tidegate_core::model::{LedgerEntry, Markup, Skeleton, SyncId, Tick, Time, Version};
@@ -48,25 +46,6 @@ pub struct TextRecord {
     /// Its bytes: a record of their own, which may be a difference to those of a later version.
     #[serde(with = "carried_bytes")]
     pub(crate) body: Option<Bytes>,
-}
-
-impl TextRecord {
-    /// Writes it: the body, which is packed by itself, follows the note.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, RecordError> {
-        let mut bytes = encode_plain(&self.note, VALUE_LIMIT)?;
-        bytes.extend_from_slice(self.body.as_deref().unwrap_or_default());
-        Ok(bytes)
-    }
-
-    /// Reads it.
-    pub(crate) fn decode(bytes: &Bytes) -> Result<Self, RecordError> {
-        let (packing, payload) = envelope(bytes)?;
-        if packing != PLAIN {
-            return Err(RecordError::Packing(packing));
-        }
-        let (note, body) = postcard::take_from_bytes(payload)?;
-        Ok(Self { note, body: (!body.is_empty()).then(|| bytes.slice_ref(body)) })
-    }
 }
 
 /// Bytes that are taken as a whole where they are read.

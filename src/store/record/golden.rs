@@ -192,11 +192,11 @@ fn a_text_is_read_as_it_was_written() {
     };
     assert_eq!(decode::<Markup>(&of("text.hex", newer.clone())).unwrap(), two);
     let at = Time::from_unix(1_795_191_605);
-    let old = delta::against(&encode(&one).unwrap(), at, &newer).unwrap().unwrap();
+    let old = packing::against(&encode(&one).unwrap(), at, &newer).unwrap().unwrap();
     let old = of("text-difference.hex", old);
-    assert_eq!(delta::base(&old).unwrap(), Some(at));
-    let base = delta::payload(&newer, None).unwrap();
-    let payload = delta::payload(&old, Some(&base)).unwrap();
+    assert_eq!(packing::base(&old).unwrap(), Some(at));
+    let base = packing::payload(&newer, None).unwrap();
+    let payload = packing::payload(&old, Some(&base)).unwrap();
     assert_eq!(read_fields::<Markup>(&payload).unwrap(), one);
 }
 

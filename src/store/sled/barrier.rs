@@ -1,30 +1,132 @@
 //! The moment from which on something may be acknowledged.
+//!
+//! sled's blocking flush returns once its log is durable (`sync.c`); a sync of our own follows: a write that failed is
+//! reported once to each who has the file open, and sled's own thread does not pass it on. Never `flush_async`, which
+//! deadlocks beside transactions (sled issue 1308).
+//!
+//! sled 0.34 notes a failed write for all to see, but on one way (the last writer of a buffer that somebody else sealed)
+//! it wakes nobody who waits for that write. Whoever asks it to flush then notices the error, and wakes the others. So
+//! while a barrier takes long, a watchdog asks now and then.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::time::Instant;
 
-/// sled's blocking flush, which returns once its log is durable (`sync.c`), and then a sync of our own: a write that
-/// failed is reported once to each who has the file open, and sled's own thread does not pass it on. Never
-/// `flush_async`, which deadlocks beside transactions (sled issue 1308).
+/// How long a barrier may take before it is looked at, and how often after that.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How many may ask at a time: on a disk that is merely slow, each of them waits too.
+const AT_ONCE: usize = 4;
+
+/// The durability barrier of a database.
 pub(super) struct FlushAndSync {
     db: ::sled::Db,
     file: File,
+    /// The database's file, opened before the engine had it, until the first barrier: the system tells of what was lost
+    /// once to each who had the file open then, and the engine does not pass it on.
+    opened_before: Option<File>,
+    watchdog: Watchdog,
 }
 
 impl FlushAndSync {
-    /// The barrier of the store in `folder`.
-    pub(super) fn new(db: ::sled::Db, folder: &Path) -> io::Result<Self> {
+    /// That of the database in `folder`.
+    pub(super) fn new(
+        db: ::sled::Db,
+        folder: &Path,
+        opened_before: Option<File>,
+    ) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(folder.join("db"))?;
-        Ok(Self { db, file })
+        let waking = db.clone();
+        // What it answers is no barrier's answer.
+        let watchdog = Watchdog::new(LOOK_EVERY, move || drop(waking.flush()))?;
+        Ok(Self { db, file, opened_before, watchdog })
     }
 
     /// Returns when everything written before the call would survive a loss of power.
     pub(super) fn pass(&mut self) -> io::Result<()> {
-        self.db.flush().map_err(|error| match error {
+        self.watchdog.note_barrier(Some(Instant::now()));
+        let flushed = self.db.flush().map_err(|error| match error {
             ::sled::Error::Io(error) => error,
             other => io::Error::other(other.to_string()),
-        })?;
-        self.file.sync_data()
+        });
+        let synced = flushed.and_then(|_| {
+            self.file.sync_data()?;
+            self.opened_before.take().map_or(Ok(()), |file| file.sync_data())
+        });
+        self.watchdog.note_barrier(None);
+        synced
+    }
+}
+
+/// A thread that looks whether a barrier takes long.
+struct Watchdog {
+    /// When the barrier that is under way was begun.
+    begun: Arc<Mutex<Option<Instant>>>,
+    ends: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// One that looks after each `pause`, and calls `wake`, which may block.
+    fn new(pause: Duration, wake: impl Fn() + Send + Sync + 'static) -> io::Result<Self> {
+        let (ends, ended) = channel::<()>();
+        let begun: Arc<Mutex<Option<Instant>>> = Arc::default();
+        let (since, wake) = (Arc::clone(&begun), Arc::new(wake));
+        let watch = move || {
+            let mut asking: Vec<JoinHandle<()>> = Vec::new();
+            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                asking.retain(|thread| !thread.is_finished());
+                let begun = *since.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_slow = begun.is_some_and(|begun| begun.elapsed() >= pause);
+                if is_slow && asking.len() < AT_ONCE {
+                    let wake = Arc::clone(&wake);
+                    let thread = std::thread::Builder::new().spawn(move || wake());
+                    asking.extend(thread);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("store-watchdog".to_owned()).spawn(watch)?;
+        Ok(Self { begun, ends: Some(ends), thread: Some(thread) })
+    }
+
+    /// Notes when a barrier was begun, or that it is over.
+    fn note_barrier(&self, begun: Option<Instant>) {
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.ends = None;
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn only_a_barrier_that_takes_long_is_looked_at() {
+        let (woken, count) = channel();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let pause = Duration::from_millis(10);
+        let dog = Watchdog::new(pause, move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = woken.send(());
+        });
+        let dog = dog.unwrap();
+        dog.note_barrier(Some(Instant::now()));
+        dog.note_barrier(None);
+        std::thread::sleep(5 * pause);
+        assert_eq!(calls.load(Ordering::SeqCst), 0);
+        dog.note_barrier(Some(Instant::now()));
+        count.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }

@@ -2,7 +2,6 @@
 //! written together, whatever their size; so large values stand in pieces, behind all classes.
 
 use super::barrier::FlushAndSync;
-use super::watchdog::Watchdog;
 use crate::StoreError;
 use crate::engine::{
     Class, Engine, KeyOrder, KeyRange, PORTION_BYTES, Portion, RecordKey, Writes, beginning_with,
@@ -61,21 +60,12 @@ pub(crate) struct SledEngine {
     path: String,
     db: Db,
     barrier: Mutex<FlushAndSync>,
-    /// The database's file, opened before the engine had it, until the first barrier: the system tells of
-    /// what was lost once to each who had the file open then, and the engine does not pass it on.
-    opened_before: Mutex<Option<File>>,
-    watchdog: Watchdog,
 }
 
 /// How the names of sled's snapshots begin: what it has read of its log, so that it need not again.
 const SNAPSHOT: &str = "snap.";
 /// How the names of those end that it is still writing.
 const UNFINISHED: &str = ".generating";
-
-/// Whether a file of the folder is a snapshot that was not written to its end.
-fn is_unfinished_snapshot(name: &str) -> bool {
-    name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED)
-}
 
 /// Removes the snapshots that an end by force left unfinished. sled 0.34 takes such a file for its newest
 /// snapshot, and so the store for damaged; the log and the snapshot before have all that it would have.
@@ -86,15 +76,17 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        if is_unfinished_snapshot(&entry.file_name().to_string_lossy()) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED) {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Opens sled in the folder `path` of a data folder.
-pub(super) fn open(data_folder: &Path, path: &Path) -> Result<SledEngine, StoreError> {
+/// What the engine's own files must be before sled has them; the database's file, where there is one.
+fn prepare(path: &Path) -> Result<Option<File>, StoreError> {
     remove_unfinished_snapshots(path).map_err(|source| StoreError::Io {
         doing: "remove a snapshot that was not written to its end",
         source,
@@ -105,46 +97,26 @@ pub(super) fn open(data_folder: &Path, path: &Path) -> Result<SledEngine, StoreE
     // it takes the place of.
     let synced = opened_before.as_ref().map_or(Ok(()), File::sync_all);
     synced.map_err(|source| StoreError::Io { doing: "make its database durable", source })?;
-    let opened_before = Mutex::new(opened_before);
+    Ok(opened_before)
+}
+
+/// Opens sled itself in a folder; messages show the data folder.
+fn open_sled(path: &Path, shown: &str) -> Result<Db, StoreError> {
     let config =
         ::sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(Some(FLUSH_EVERY));
-    let shown = data_folder.display().to_string();
-    let mut tries = 0;
-    loop {
+    for _ in 0..LOCK_TRIES {
         // sled 0.34 panics on some damaged files where it should answer an error.
-        let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
-        match opened {
-            Ok(Ok(db)) => {
-                let barrier = sync_beside(path)
-                    .and_then(|()| FlushAndSync::new(db.clone(), path))
-                    .map_err(|source| StoreError::Io { doing: "open its database", source })?;
-                let barrier = Mutex::new(barrier);
-                let waking = db.clone();
-                // What it answers is no barrier's answer.
-                let watchdog = Watchdog::new(move || drop(waking.flush()))
-                    .map_err(|source| StoreError::Io { doing: "open its database", source })?;
-                return Ok(SledEngine { path: shown, db, barrier, opened_before, watchdog });
-            }
-            Ok(Err(error)) if is_locked(&error) => {
-                tries += 1;
-                if tries > LOCK_TRIES {
-                    return Err(StoreError::InUse { path: shown });
-                }
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            Ok(Err(error)) => return Err(failed(&shown, "open its database", error)),
+        match catch_unwind(AssertUnwindSafe(|| config.open())) {
+            Ok(Ok(db)) => return Ok(db),
+            Ok(Err(error)) if is_locked(&error) => std::thread::sleep(LOCK_PAUSE),
+            Ok(Err(error)) => return Err(failed(shown, "open its database", error)),
             Err(panic) => {
                 let what = format!("the engine broke off while opening it: {}", message(&*panic));
-                return Err(StoreError::Damaged { path: shown, what });
+                return Err(StoreError::Damaged { path: shown.to_owned(), what });
             }
         }
     }
-}
-
-/// Makes durable what sled does not sync: its settings, and the names of its files.
-fn sync_beside(path: &Path) -> io::Result<()> {
-    File::open(path.join("conf"))?.sync_all()?;
-    File::open(path)?.sync_all()
+    Err(StoreError::InUse { path: shown.to_owned() })
 }
 
 /// sled tells only in words that its lock is taken.
@@ -159,9 +131,21 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl SledEngine {
-    /// What an error of the engine means.
-    fn failed(&self, doing: &'static str, error: ::sled::Error) -> StoreError {
-        failed(&self.path, doing, error)
+    /// Opens the database in the folder `path` of a data folder, or makes one; messages show the data folder. What was
+    /// written but never made durable may be gone, anything else that is missing is an error.
+    pub(crate) fn open(data_folder: &Path, path: &Path) -> Result<Self, StoreError> {
+        let (shown, opened_before) = (data_folder.display().to_string(), prepare(path)?);
+        let db = open_sled(path, &shown)?;
+        let barrier = || {
+            // What sled does not sync: its settings, and the names of its files.
+            File::open(path.join("conf"))?.sync_all()?;
+            File::open(path)?.sync_all()?;
+            FlushAndSync::new(db.clone(), path, opened_before)
+        };
+        let barrier = barrier();
+        let barrier =
+            barrier.map_err(|source| StoreError::Io { doing: "open its database", source })?;
+        Ok(Self { path: shown, db, barrier: Mutex::new(barrier) })
     }
 
     /// An entry that cannot be right.
@@ -174,7 +158,7 @@ impl SledEngine {
     }
 
     fn root(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
-        self.db.get(key).map_err(|error| self.failed("read", error))
+        self.db.get(key).map_err(|error| failed(&self.path, "read", error))
     }
 
     /// The value whose root entry is `root`. Nobody writes it meanwhile.
@@ -255,7 +239,7 @@ impl Engine for SledEngine {
                 KeyOrder::Descending => found.next_back(),
             };
             let Some(entry) = entry else { return Ok(Portion { entries, has_more: false }) };
-            let (key, root) = entry.map_err(|error| self.failed("read", error))?;
+            let (key, root) = entry.map_err(|error| failed(&self.path, "read", error))?;
             let value = self.whole(&key, &root)?;
             bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
             entries.push((without_class(&key), value));
@@ -271,7 +255,7 @@ impl Engine for SledEngine {
         let mut sizes = Vec::new();
         for (class, range) in ranges {
             for entry in self.db.range::<Vec<u8>, _>(tree_range(*class, range)).take(limit) {
-                let (key, root) = entry.map_err(|error| self.failed("read", error))?;
+                let (key, root) = entry.map_err(|error| failed(&self.path, "read", error))?;
                 let whole = root.len().saturating_sub(1) as u64;
                 let size = size_in_pieces(&root).map_or(whole, u64::from);
                 sizes.push(((*class, without_class(&key)), size));
@@ -285,18 +269,12 @@ impl Engine for SledEngine {
         for ((class, key), value) in writes {
             self.write(&mut batch, &tree_key(class, &key), value)?;
         }
-        self.db.apply_batch(batch).map_err(|error| self.failed("write", error))
+        self.db.apply_batch(batch).map_err(|error| failed(&self.path, "write", error))
     }
 
     fn pass(&self) -> Result<(), StoreError> {
         let mut barrier = self.barrier.lock().unwrap_or_else(PoisonError::into_inner);
-        let watched = self.watchdog.watch();
-        let passed = barrier.pass().and_then(|()| {
-            let mut before = self.opened_before.lock().unwrap_or_else(PoisonError::into_inner);
-            before.take().map_or(Ok(()), |file| file.sync_data())
-        });
-        drop(watched);
-        passed.map_err(|source| {
+        barrier.pass().map_err(|source| {
             let source = io::Error::new(source.kind(), format!("{}: {source}", self.path));
             StoreError::Io { doing: "make a write durable", source }
         })

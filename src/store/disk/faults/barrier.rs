@@ -99,7 +99,7 @@ async fn nothing_is_seen_before_it_is_durable() {
         assert_eq!(commit.await.unwrap().unwrap().revision, Revision(round));
         if let Some(view) = view.await.unwrap().unwrap() {
             assert_eq!(view.state.revision, Revision(round));
-            assert_eq!(view.items[0].shared.winner.data.xml, round.to_string());
+            assert_eq!(view.items[0].shared.winner.data.xml, format!("<entry>{round}</entry>"));
         } else {
             assert_eq!(round, 1, "a feed that was there is gone");
         }
@@ -196,7 +196,7 @@ async fn a_wide_change_that_breaks_off_is_whole_or_not_there() {
             assert!(failing >= before_it, "it broke off before it was whole");
             assert_eq!((after.state.revision, after.items.len()), (Revision(2), ITEMS));
             let texts = after.items.iter().map(|item| &item.shared.winner.data.xml);
-            assert!(texts.into_iter().all(|text| text == "two"));
+            assert!(texts.into_iter().all(|text| text == "<entry>two</entry>"));
         }
         let third = wide(&store, ITEMS, "three").await;
         store.commit(third).await.unwrap();

@@ -80,7 +80,7 @@ async fn a_failed_barrier_stops_the_store_until_it_is_open_again() {
         assert_eq!(view, before);
     } else {
         assert_eq!(view.state.revision, Revision(2));
-        assert_eq!(view.items[0].shared.winner.data.xml, "two");
+        assert_eq!(view.items[0].shared.winner.data.xml, "<entry>two</entry>");
     }
     assert_eq!(tail.len() as u64, view.state.revision.0);
     assert_eq!(*sealed.borrow(), Epoch(view.state.revision.0));
@@ -288,7 +288,7 @@ async fn a_large_change_that_breaks_off_leaves_nothing_behind() {
             assert_eq!(now, before);
         } else {
             let texts = now.items.iter().map(|item| &item.shared.winner.data.xml);
-            assert!(texts.into_iter().all(|text| *text == round.to_string()));
+            assert!(texts.into_iter().all(|text| *text == format!("<entry>{round}</entry>")));
             assert_eq!(now.items.len(), ITEMS);
         }
     }

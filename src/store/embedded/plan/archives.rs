@@ -2,9 +2,12 @@
 
 use super::{ChangePlanner, load};
 use crate::limits::DROPPED_REMEMBERED;
-use crate::{StoreError, assemble, seals};
+use crate::{StoreError, assemble};
 use std::collections::HashMap;
-use tidegate_core::model::{Archive, Item, LedgerEntry, Markup, SyncId};
+use std::time::Duration;
+use tidegate_core::model::{
+    Archive, ArchiveNote, FeedState, Item, LedgerEntry, Markup, Seal, SyncId, Tick, Time,
+};
 
 impl ChangePlanner<'_> {
     /// Archives that text is taken out of, those that are sealed, and those that are dropped. Answers how many bytes are
@@ -26,7 +29,7 @@ impl ChangePlanner<'_> {
             for id in &change.redacted {
                 archive.redact(id, shown, &published);
             }
-            let note = |bytes| seals::redacted(&old.note, &archive, shown, bytes);
+            let note = |bytes| redacted_note(&old.note, &archive, shown, bytes);
             let new = self.writer.put_archive(&archive, Some(&old), note)?;
             bytes = bytes.saturating_sub(old.note.bytes).saturating_add(new);
         }
@@ -73,7 +76,7 @@ impl ChangePlanner<'_> {
             let items = items.collect::<Result<Vec<_>, _>>()?;
             let archive = Archive::new(seal.upstream.clone(), skeleton.clone(), items);
             let old = self.loaded.archive(seal.number)?;
-            let note = |bytes| seals::note(seal, &archive, &change.state, bytes);
+            let note = |bytes| seal_note(seal, &archive, &change.state, bytes);
             bytes = bytes.saturating_add(self.writer.put_archive(&archive, old.as_ref(), note)?);
         }
         Ok(bytes)
@@ -83,4 +86,37 @@ impl ChangePlanner<'_> {
 /// An item as an archive has it.
 fn as_sealed(known: &LedgerEntry, markup: Markup) -> Item {
     assemble(known.clone(), markup, Vec::new())
+}
+
+/// What is noted of a segment that a change seals and that takes `bytes`.
+fn seal_note(seal: &Seal, archive: &Archive, state: &FeedState, bytes: u64) -> ArchiveNote {
+    // Each has a second of its own, before that of the feed: what is newer says so.
+    let behind = Duration::from_secs(state.archives.next.saturating_sub(seal.number));
+    ArchiveNote {
+        number: seal.number,
+        id: seal.id.clone(),
+        previous: seal.previous.clone(),
+        sealed: state.updated_at.minus(behind),
+        until: state.archives.sealed.unwrap_or(Tick::at(Time::MIN)),
+        entries: count(archive.items.len()),
+        deletions: count(archive.deleted.len()),
+        bytes,
+        redacted: None,
+        dropped: false,
+    }
+}
+
+/// What is noted of an archive that text was taken out of at `when`, and that takes `bytes` now.
+fn redacted_note(old: &ArchiveNote, archive: &Archive, when: Time, bytes: u64) -> ArchiveNote {
+    ArchiveNote {
+        entries: count(archive.items.len()),
+        deletions: count(archive.deleted.len()),
+        bytes,
+        redacted: Some(when),
+        ..old.clone()
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -38,6 +38,16 @@ pub(super) fn kept_blocks(next: u64) -> RangeInclusive<u64> {
     next.saturating_sub(EVENTS_KEPT as u64) / EVENTS_OF_BLOCK..=next / EVENTS_OF_BLOCK
 }
 
+/// Those of them that a change before the event `next` writes.
+pub(super) fn changed_blocks(change: &Change, next: u64) -> Option<RangeInclusive<u64>> {
+    let last = next / EVENTS_OF_BLOCK;
+    match (change.redacted.is_empty(), change.events.is_empty()) {
+        (false, _) => Some(kept_blocks(next)),
+        (true, false) => Some(last..=last),
+        (true, true) => None,
+    }
+}
+
 /// The numbers of the archives that a change drops.
 pub(super) fn dropped(change: &Change, before: Option<&StateRecord>) -> std::ops::Range<u64> {
     let chain = before.map(|head| &head.state.archives);
@@ -57,13 +67,7 @@ fn keys_of(change: &Change, before: Option<&StateRecord>) -> BTreeSet<RecordKey>
     let sealed = change.seals.iter().flat_map(|seal| &seal.items);
     let items = known.chain(versions).chain(conflicts).chain(sealed);
     keys.extend(items.map(|id| (Class::Items, keys::item(feed, id))));
-    let next_event = before.map_or(0, |head| head.next_event);
-    let last_block = next_event / EVENTS_OF_BLOCK;
-    let blocks = match (change.redacted.is_empty(), change.events.is_empty()) {
-        (false, _) => Some(kept_blocks(next_event)),
-        (true, false) => Some(last_block..=last_block),
-        (true, true) => None,
-    };
+    let blocks = changed_blocks(change, before.map_or(0, |head| head.next_event));
     let blocks = blocks.into_iter().flatten();
     keys.extend(blocks.map(|number| (Class::Events, keys::numbered(feed, number))));
     let ids = change.seals.iter().map(|seal| keys::archive_id(feed, &seal.id));
@@ -197,7 +201,7 @@ impl LoadedRecords {
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<&Bytes>, StoreError> {
         let key = (class, key.to_vec());
         let unread = || {
-            let source = io::Error::other(format!("{} was not read", keys::shown(&key.1)));
+            let source = io::Error::other(format!("{} was not read", key.1.escape_ascii()));
             StoreError::Io { doing: "plan a change", source }
         };
         self.records.get(&key).map(Option::as_ref).ok_or_else(unread)

@@ -1,7 +1,6 @@
 //! How many requests are carried out behind one barrier.
 
 use super::*;
-use crate::engine::{EngineCall, WatchedEngine};
 
 /// What a slow database did.
 #[derive(Default)]
@@ -16,10 +15,10 @@ struct SlowLog {
 }
 
 impl SlowLog {
-    /// An engine that is noted here, over one in memory.
-    fn engine(log: &Arc<Mutex<Self>>) -> WatchedEngine {
+    /// A store that is noted here.
+    fn store(log: &Arc<Mutex<Self>>) -> Store {
         let log = Arc::clone(log);
-        let watch = Box::new(move |call: EngineCall<'_>| match call {
+        watched(move |call| match call {
             EngineCall::Apply(_) => {
                 let delay = log.lock().unwrap().delay;
                 std::thread::sleep(delay);
@@ -28,8 +27,7 @@ impl SlowLog {
             }
             EngineCall::Pass => log.lock().unwrap().pass(),
             EngineCall::Read(..) => Ok(()),
-        });
-        WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch }
+        })
     }
 
     fn pass(&mut self) -> Result<(), StoreError> {
@@ -47,12 +45,7 @@ impl SlowLog {
 /// barrier, which were begun, in their order, and what each was answered.
 async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitError>>) {
     let log = Arc::new(Mutex::new(SlowLog::default()));
-    let engine = SlowLog::engine(&log);
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let endpoint = EndpointId::own("gate.example").ok();
-    let request = OpenRequest { endpoint, ..OpenRequest::default() };
-    let records = Records::of(Arc::new(engine));
-    let store = Store::over_memory(records, request, clock).unwrap();
+    let store = SlowLog::store(&log);
     *log.lock().unwrap() =
         SlowLog { delay: Duration::from_millis(40), fails, ..SlowLog::default() };
 
@@ -63,7 +56,7 @@ async fn twelve(fails: bool) -> (Vec<usize>, Vec<usize>, Vec<Result<(), CommitEr
         let (record, begun) = (make::record(&format!("feed-{number}")), Arc::clone(&begun));
         let work = move |committer: &mut Committer| {
             begun.lock().unwrap().push(number);
-            committer.put_feeds((&[record], None), None)
+            committer.put_feeds(&[record], None, None)
         };
         let (reply, answer) = oneshot::channel();
         assert!(sender.try_send(CommitRequest::new(&WriteScope::Notes, work, reply)).is_ok());

@@ -1,7 +1,7 @@
 //! What a look at the past of a feed reads, and how much one writes.
 
 use super::*;
-use crate::engine::{EngineCall, PORTION_BYTES, WatchedEngine};
+use crate::engine::PORTION_BYTES;
 use crate::{Pruned, Retention};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_core::model::SyncId;
@@ -13,18 +13,12 @@ const ALL: Retention =
 fn counting_store() -> (Store, Arc<AtomicUsize>) {
     let reads = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&reads);
-    let watch = Box::new(move |call: EngineCall<'_>| {
+    let store = watched(move |call| {
         let is_text = matches!(call, EngineCall::Read(Class::Texts, _));
         seen.fetch_add(usize::from(is_text), Ordering::SeqCst);
         Ok(())
     });
-    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch };
-    let store = Store::over_memory(
-        Records::of(Arc::new(engine)),
-        OpenRequest { endpoint: EndpointId::own("gate.example").ok(), ..OpenRequest::default() },
-        Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
-    );
-    (store.unwrap(), reads)
+    (store, reads)
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! The mark of a purged feed, where what it is made of cannot be read.
 
 use super::*;
-use crate::engine::{EngineCall, WatchedEngine};
 
 /// How reads of a class fail.
 type ReadFault = (Class, fn() -> StoreError);
@@ -19,18 +18,10 @@ fn damaged() -> StoreError {
 async fn failing_store() -> (Store, Arc<Mutex<Option<ReadFault>>>) {
     let fault: Arc<Mutex<Option<ReadFault>>> = Arc::default();
     let failing = Arc::clone(&fault);
-    let watch = Box::new(move |call: EngineCall<'_>| {
+    let store = watched(move |call| {
         let is_of = |(class, _): &mut ReadFault| matches!(call, EngineCall::Read(read, _) if read == *class);
         failing.lock().unwrap().take_if(is_of).map_or(Ok(()), |(_, error)| Err(error()))
     });
-    let engine = WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch };
-    let endpoint = EndpointId::own("gate.example").ok();
-    let store = Store::over_memory(
-        Records::of(Arc::new(engine)),
-        OpenRequest { endpoint, ..OpenRequest::default() },
-        Arc::new(ManualClock::at(Time::from_unix(1_795_191_605))),
-    );
-    let store = store.unwrap();
     for (at, text) in [(1, "one"), (2, "two")] {
         let change = Draft::on(&store, "news", at).await.item("a", text).order(&["a"]).done();
         store.commit(change).await.unwrap();

@@ -1,20 +1,55 @@
-//! Records stored as what makes them out of another record: the same item one version later, the
-//! order that came after this one.
+//! How the payloads of records are packed: as they are, compressed, or as what makes them out of another record: the same
+//! item one version later, the order that came after this one.
 //!
-//! The base is always the newer of the two. So the newest is there whole, the oldest can go without
-//! a look at the others, and a chain is as long as the operator's patience with old versions.
+//! The base is always the newer of the two. So the newest is there whole, the oldest can go without a look at the others,
+//! and a chain is as long as the operator's patience with old versions.
 
-use super::{LAYOUT, PLAIN, RecordError, ZSTD, envelope};
+use super::RecordError;
 use crate::limits::VALUE_LIMIT;
 use std::borrow::Cow;
+use std::io;
+use std::sync::{Mutex, PoisonError};
 use tidegate_core::model::Time;
+use zstd::bulk::{Compressor, Decompressor};
 
+/// Payloads below this many bytes are not worth compressing.
+const PACK_FROM: usize = 256;
+/// The zstd level: fast, and good enough for markup.
+const PACK_LEVEL: i32 = 3;
+
+pub(super) const PLAIN: u8 = 0;
+const ZSTD: u8 = 1;
+
+/// The layout of records: the first byte of each.
+pub(super) const LAYOUT: u8 = 1;
 /// The way of packing: the base's key as seconds, the payload's size, and zstd with the base's
 /// payload as its dictionary.
 const DELTA: u8 = 2;
-/// The zstd level: of entries that publishers edited a higher one makes no smaller differences, and takes eight times
+/// Its zstd level: of entries that publishers edited a higher one makes no smaller differences, and takes eight times
 /// as long.
-const LEVEL: i32 = 8;
+const DELTA_LEVEL: i32 = 8;
+
+/// Splits a record into its way of packing and what is packed; an error where its layout is another one.
+pub(super) fn envelope(bytes: &[u8]) -> Result<(u8, &[u8]), RecordError> {
+    match bytes.split_first_chunk().ok_or(RecordError::Short)? {
+        ([LAYOUT, packing], packed) => Ok((*packing, packed)),
+        ([found, _], _) => Err(RecordError::Layout { found: *found, known: LAYOUT }),
+    }
+}
+
+/// Writes a payload, compressed where that saves something.
+pub(super) fn pack(payload: &[u8]) -> Result<Vec<u8>, RecordError> {
+    if payload.len() >= PACK_FROM {
+        let make = || Compressor::new(PACK_LEVEL);
+        let packed = COMPRESSORS.with(make, payload.len(), |context| context.compress(payload));
+        let packed = packed.map_err(RecordError::Zstd)?;
+        if packed.len() + size_of::<u32>() < payload.len() {
+            let size = u32::try_from(payload.len())?.to_le_bytes();
+            return Ok([&[LAYOUT, ZSTD][..], &size, &packed].concat());
+        }
+    }
+    Ok([&[LAYOUT, PLAIN][..], payload].concat())
+}
 
 /// What a stored record is packed in.
 enum Packed<'a> {
@@ -66,11 +101,12 @@ pub(crate) fn payload<'a>(
 ) -> Result<Cow<'a, [u8]>, RecordError> {
     let opened = match open(bytes)? {
         Packed::Plain(payload) => return Ok(Cow::Borrowed(payload)),
-        Packed::Zstd(size, packed) => super::zstd_contexts::decompress(packed, size),
+        Packed::Zstd(size, packed) => {
+            DECOMPRESSORS.with(Decompressor::new, size, |context| context.decompress(packed, size))
+        }
         Packed::Delta(_, size, packed) => {
             let base = base.ok_or(RecordError::NoBase)?;
-            zstd::bulk::Decompressor::with_dictionary(base)
-                .and_then(|mut open| open.decompress(packed, size))
+            Decompressor::with_dictionary(base).and_then(|mut open| open.decompress(packed, size))
         }
     };
     opened.map(Cow::Owned).map_err(RecordError::Zstd)
@@ -88,7 +124,7 @@ pub(crate) fn against(
     }
     let (old, new) = (payload(whole, None)?, payload(newer, None)?);
     let size = u32::try_from(old.len())?;
-    let packed = zstd::bulk::Compressor::with_dictionary(LEVEL, &new)
+    let packed = Compressor::with_dictionary(DELTA_LEVEL, &new)
         .and_then(|mut packing| packing.compress(&old))
         .map_err(RecordError::Zstd)?;
     let mut bytes = vec![LAYOUT, DELTA];
@@ -96,6 +132,41 @@ pub(crate) fn against(
     bytes.extend_from_slice(&size.to_le_bytes());
     bytes.extend_from_slice(&packed);
     Ok((bytes.len() < whole.len()).then_some(bytes))
+}
+
+/// So many of either kind are kept, each of them about 200 KB.
+const KEPT: usize = 4;
+/// What packed a larger record takes more memory than is kept.
+const SMALL: usize = 64 << 10;
+
+/// What zstd works with, kept for the next record: it takes as long to make as a small record takes to pack.
+///
+/// Contexts that nobody uses now.
+struct ContextPool<T>(Mutex<Vec<T>>);
+
+static COMPRESSORS: ContextPool<Compressor<'static>> = ContextPool::new();
+static DECOMPRESSORS: ContextPool<Decompressor<'static>> = ContextPool::new();
+
+impl<T> ContextPool<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn with<R>(
+        &self,
+        make: impl FnOnce() -> io::Result<T>,
+        size: usize,
+        work: impl FnOnce(&mut T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut context = kept.map_or_else(make, Ok)?;
+        let done = work(&mut context)?;
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if size <= SMALL && kept.len() < KEPT {
+            kept.push(context);
+        }
+        Ok(done)
+    }
 }
 
 #[cfg(test)]
