@@ -5,6 +5,7 @@ use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
 use crate::politeness::HostRank;
 use crate::polling::{BROKE_OFF, PollContext, PollResult, TaskAside, catch_panic};
+use crate::schedule::phase;
 use crate::subscribe;
 use crate::sup::AnnouncedFeed;
 use std::sync::Arc;
@@ -25,6 +26,10 @@ use tokio_util::sync::CancellationToken;
 /// new, up to this limit or the shortest interval of its schedule.
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
+
+/// The longest sleep of a task that asks a hub, however late that is due; up to twice as long, so that feeds do not fall
+/// into step.
+const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
 
 /// The task that asks the hub of a feed.
 pub(crate) struct HubTask {
@@ -279,6 +284,8 @@ impl Subscriber {
 
     /// Asks the hub whenever that is due, for as long as there is this subscription.
     async fn run(self, cancel: CancellationToken) {
+        let spread = phase(&self.name()) % LOOK_AGAIN.as_secs();
+        let longest = LOOK_AGAIN + Duration::from_secs(spread);
         let asking = async {
             while let Some(next) = self.with(|it| it.next) {
                 let left = next.since(self.context.clock.now());
@@ -287,8 +294,8 @@ impl Subscriber {
                     Box::pin(self.ask_now(&cancel)).await;
                     continue;
                 }
-                // The wall clock may leap meanwhile, or the hub ask back.
-                let _ = timeout(left.max(SLICE), self.changed.notified()).await;
+                // The wall clock may run ahead of this sleep, or the hub ask back.
+                let _ = timeout(left.clamp(SLICE, longest), self.changed.notified()).await;
             }
         };
         cancel.run_until_cancelled(asking).await;

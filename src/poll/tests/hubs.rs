@@ -8,14 +8,13 @@ use tidegate_core::model::SubscriptionStanding;
 use tidegate_net::fetch::{Call, CallRequest, Called, Services};
 use tokio::time::sleep;
 
-/// Who waits for hours is woken when the clock leaps to the time.
-#[tokio::test(start_paused = true)]
-async fn a_hub_is_asked_soon_after_the_clock_leapt_to_its_time() {
+/// Polling that is to ask a hub after so many seconds, its clock, and how often it has asked.
+async fn asking_after(seconds: u64) -> (IdlePolling, ManualClock, Arc<AtomicUsize>) {
     let (store, clock) = (store_of(&["a"]), ManualClock::at(NOW));
     let (mut state, _) = ownership::subscribed("a");
     let subscription = state.subscription.as_mut().unwrap();
     subscription.callbacks = CALLBACKS.to_owned();
-    (subscription.standing, subscription.next) = (SubscriptionStanding::Waiting, later(3 * 3600));
+    (subscription.standing, subscription.next) = (SubscriptionStanding::Waiting, later(seconds));
     store.set_poll(&state);
     let asked = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&asked);
@@ -28,9 +27,29 @@ async fn a_hub_is_asked_soon_after_the_clock_leapt_to_its_time() {
     let known: Arc<dyn Clock> = Arc::new(clock.clone());
     let polling = IdlePolling::new(&store.real(), &known, services);
     polling.start().await;
+    (polling, clock, asked)
+}
+
+/// Who waits for hours is woken when the clock leaps to the time.
+#[tokio::test(start_paused = true)]
+async fn a_hub_is_asked_soon_after_the_clock_leapt_to_its_time() {
+    let (_polling, clock, asked) = asking_after(3 * 3600).await;
     for (at, times) in [(0, 0), (3 * 3600 - 1, 0), (3 * 3600 + 1, 1)] {
         clock.set(later(at));
         sleep(Duration::from_secs(5)).await;
         assert_eq!(asked.load(Ordering::Relaxed), times, "{at}");
     }
+}
+
+/// A lease goes by the wall clock, which may run ahead of a sleep by steps too small for a leap.
+#[tokio::test(start_paused = true)]
+async fn a_hub_is_asked_in_time_though_the_clock_runs_fast() {
+    let (_polling, clock, asked) = asking_after(3600).await;
+    for second in 1..=3600 {
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        sleep(Duration::from_millis(800)).await;
+        clock.set(later(second));
+    }
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
