@@ -116,11 +116,11 @@ async fn a_document_that_was_asked_for_earlier_does_not_replace_a_later_one() {
     let feed = pair.of_second();
     pair.store.set_state(&name(&feed), pair.store.state_of(&feed), Some(later(5)));
     let [first, _] = &pair.gateways;
-    let begun = pair.store.writes().0;
+    let (begun, polls) = (pair.store.writes().0, first.poller.totals().polls());
     first.publisher.says("two", "2");
     let report = first.poller.poll_now(&name(&feed)).await.unwrap();
     assert!(report.error.unwrap().contains("a newer document of the feed"));
-    assert_eq!(pair.store.writes().0, begun);
+    assert_eq!((pair.store.writes().0, first.poller.totals().polls()), (begun, polls));
     first.clock.set(later(6));
     let report = first.poller.poll_now(&name(&feed)).await.unwrap();
     assert_eq!(report.outcome, PollEnding::Changed);
