@@ -8,6 +8,7 @@ use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE, refuse};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::reason::PlannedPoll;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,9 @@ pub(super) fn by_feed(states: Vec<PollState>) -> HashMap<FeedName, PollState> {
     states.into_iter().map(|state| (state.feed.clone(), state)).collect()
 }
 
+/// The polls in flight of feeds that other gateways own, each with the poll to make after it, and who waits for that.
+type ForeignPolls = Mutex<BTreeMap<FeedName, Option<(StoredFeed, Vec<CommandReply>)>>>;
+
 /// The feeds that this gateway owns.
 pub(super) struct OwnedFeeds {
     pub(super) gateways: Arc<Gateways>,
@@ -64,6 +68,7 @@ pub(super) struct OwnedFeeds {
     comparing: JoinSet<Result<ListComparison, StoreError>>,
     /// The feeds that were polled here because of pushes, though others own them, and when.
     pushed: BTreeMap<FeedName, Instant>,
+    foreign: Arc<ForeignPolls>,
 }
 
 /// What the list of feeds has that the scheduler has not, or has otherwise.
@@ -92,6 +97,7 @@ impl OwnedFeeds {
             compare_at: now,
             comparing: JoinSet::new(),
             pushed: BTreeMap::new(),
+            foreign: Arc::default(),
         }
     }
 
@@ -266,7 +272,10 @@ impl PollScheduler {
     /// `None`: a push tells of a change.
     pub(crate) fn poll_once(&mut self, stored: StoredFeed, reply: Option<CommandReply>) {
         let (name, at) = (stored.record.name.clone(), Instant::now());
-        if let Some(owned) = self.owned.as_mut().filter(|_| reply.is_none()) {
+        let is_push = reply.is_none();
+        let mut callers = Vec::from_iter(reply);
+        let Some(owned) = &mut self.owned else { return refuse(callers, &PollError::Unknown) };
+        if is_push {
             // One poll follows another at such intervals, however often it is pushed.
             let again = Duration::from_secs(5);
             owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < again);
@@ -275,19 +284,41 @@ impl PollScheduler {
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let place = Arc::clone(&self.asked_for).try_acquire_owned().ok();
-        let Some(place) = place.filter(|_| self.context.may_poll()) else {
-            let too_many = PollError::TooMany { limit: MAX_WAITING };
-            return refuse(reply.into_iter().collect(), &too_many);
+        let too_many = PollError::TooMany { limit: MAX_WAITING };
+        let mut polls = owned.foreign.lock();
+        if let Some(next) = polls.get_mut(&name) {
+            // Its request has begun: one more poll, after it, answers all who come meanwhile.
+            if next.as_ref().is_some_and(|(_, waiting)| waiting.len() >= MAX_WAITING) {
+                return refuse(callers, &too_many);
+            }
+            callers.extend(next.take().into_iter().flat_map(|(_, waiting)| waiting));
+            *next = Some((stored, callers));
+            return;
+        }
+        let Ok(permit) = Arc::clone(&self.asked_for).try_acquire_owned() else {
+            return refuse(callers, &too_many);
         };
-        let context = Arc::clone(&self.context);
+        polls.insert(name.clone(), Some((stored, callers)));
+        let (context, polls) = (Arc::clone(&self.context), Arc::clone(&owned.foreign));
         self.context.spawn(async move {
-            let polled = poll_for_others(&context, stored).await;
-            drop(place);
-            if let Some(reply) = reply {
-                // Who asked may have gone away.
-                let _ = reply.send(polled);
+            let _permit = permit;
+            while let Some((stored, callers)) = next_foreign(&polls, &name) {
+                let polled = poll_for_others(&context, stored).await;
+                for caller in callers {
+                    // Who asked may have gone away.
+                    let _ = caller.send(polled.clone());
+                }
             }
         });
     }
+}
+
+/// The next poll of a foreign feed; `None`: nothing asks for one, and none is in flight any more.
+fn next_foreign(polls: &ForeignPolls, name: &FeedName) -> Option<(StoredFeed, Vec<CommandReply>)> {
+    let mut polls = polls.lock();
+    let next = polls.get_mut(name).and_then(Option::take);
+    if next.is_none() {
+        polls.remove(name);
+    }
+    next
 }

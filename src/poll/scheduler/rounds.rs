@@ -3,7 +3,9 @@
 use super::commands::ASKED_OTHERWISE;
 use super::feed::RunningPoll;
 use super::ownership::StoredFeed;
-use super::{CommandReply, HOST_PAUSED, PollContext, PollScheduler, STORE_REST, refuse};
+use super::{
+    CommandReply, HOST_PAUSED, MAX_WAITING, PollContext, PollScheduler, STORE_REST, refuse,
+};
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedCell};
 use crate::host_queue::HostSlot;
@@ -250,6 +252,9 @@ pub(super) async fn poll_for_others(
     context: &Arc<PollContext>,
     stored: StoredFeed,
 ) -> Result<PollResponse, PollError> {
+    if !context.may_poll() {
+        return Err(PollError::TooMany { limit: MAX_WAITING });
+    }
     let StoredFeed { record, state, .. } = stored;
     let (at, since) = (context.clock.now(), Instant::now());
     let mut memory = Memory::of(&record, state, at);

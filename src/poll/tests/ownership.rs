@@ -31,14 +31,18 @@ struct Pair {
 
 impl Pair {
     async fn start() -> Self {
+        Self::of(&Publisher::new("one")).await
+    }
+
+    async fn of(publisher: &Arc<Publisher>) -> Self {
         let store = store_of(&FEEDS);
         let owners = [gateway(1), gateway(2)];
         live(&[&owners[0], &owners[1]]);
         assert!(owners.iter().all(|it| !owned(it).is_empty()));
-        let publisher = Publisher::new("one");
+        publisher.gate.iter().for_each(|gate| gate.add_permits(FEEDS.len()));
         let gateways = [
-            Gateway::start(&store.shared_by(&owners[0]), &publisher).await,
-            Gateway::start(&store.shared_by(&owners[1]), &publisher).await,
+            Gateway::start(&store.shared_by(&owners[0]), publisher).await,
+            Gateway::start(&store.shared_by(&owners[1]), publisher).await,
         ];
         let pair = Self { store, owners, gateways };
         for (gateway, owner) in pair.gateways.iter().zip(&pair.owners) {
@@ -94,6 +98,37 @@ async fn a_feed_that_is_asked_for_is_polled_by_whoever_is_asked() {
     assert_eq!(report.outcome, PollEnding::Unchanged);
     let missing = first.poller.poll_now(&name("missing")).await;
     assert_eq!(missing, Err(PollError::Unknown));
+}
+
+/// Each is answered with a request that began after it was asked for.
+#[tokio::test(start_paused = true)]
+async fn polls_of_a_foreign_feed_that_come_while_one_is_in_flight_share_the_next_one() {
+    let publisher = Publisher::gated("one");
+    let pair = Pair::of(&publisher).await;
+    let (feed, poller) = (name(&pair.of_second()), pair.gateways[0].poller.clone());
+    let poll = || {
+        let (poller, feed) = (poller.clone(), feed.clone());
+        tokio::spawn(async move { poller.poll_now(&feed).await.unwrap().outcome })
+    };
+    let (before, answer) =
+        (publisher.requests(), || publisher.gate.as_ref().unwrap().add_permits(1));
+    let first = poll();
+    eventually(|| publisher.requests() == before + 1).await;
+    let others = [poll(), poll(), poll()];
+    a_while().await;
+    assert_eq!(publisher.requests(), before + 1, "one at a time");
+    answer();
+    first.await.unwrap();
+    eventually(|| publisher.requests() == before + 2).await;
+    assert!(others.iter().all(|other| !other.is_finished()));
+    answer();
+    for other in others {
+        other.await.unwrap();
+    }
+    let after = poll();
+    answer();
+    after.await.unwrap();
+    assert_eq!(publisher.requests(), before + 3);
 }
 
 #[tokio::test(start_paused = true)]
