@@ -10,6 +10,7 @@ use super::feeds::{FeedCell, FeedTable};
 use super::host_queue::HostQueue;
 use super::judge::DocumentJudge;
 use super::polling::PollContext;
+use super::probe::MAX_PAGES_AT_ONCE;
 use super::scheduler::PollScheduler;
 use super::scheduler::ownership::StoredFeed;
 use super::silence::SilenceWatch;
@@ -107,6 +108,7 @@ impl Poller {
             turns: Turns::default(),
             hosts,
             documents: Semaphore::new(READS_AT_ONCE),
+            pages: Semaphore::new(MAX_PAGES_AT_ONCE),
             allowances: Default::default(),
             attempts: Attempts::new(Arc::clone(&store)),
             decisions: DecisionContext {

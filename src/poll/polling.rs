@@ -63,6 +63,8 @@ pub struct PollContext {
     pub hosts: Arc<HostQueue>,
     /// How many SUP documents may be asked for beside those that are.
     pub documents: Semaphore,
+    /// How many pages of items may be asked for beside those that are.
+    pub pages: Semaphore,
     /// What was asked about missing items within the hour.
     pub allowances: Mutex<Allowances>,
     /// The marks of large documents.

@@ -19,6 +19,7 @@ use tidegate_judge::probe::{self, ProbeEnd, ProbePlan, ProbeReply, Replies};
 use tidegate_net::fetch::{Call, CallRequest, PauseRequest};
 use tidegate_status::FinishedProbe;
 use tidegate_store::in_words;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -26,6 +27,8 @@ use url::Url;
 
 /// The most redirects from one page.
 pub const MAX_PAGE_REDIRECTS: usize = 5;
+/// The most pages that are asked for at once, over all hosts: slow ones must leave deliveries their calls.
+pub const MAX_PAGES_AT_ONCE: usize = 16;
 /// After this time a round asks nothing more.
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
@@ -124,7 +127,8 @@ async fn ask_and_commit(
     let spacing = slot.host().pace.spacing;
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
-    let mut asking = Asking::new(context.services.load().call.clone(), plan, spacing, way);
+    let call = context.services.load().call.clone();
+    let mut asking = Asking::new(call, &context.pages, plan, spacing, way);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
@@ -163,6 +167,8 @@ fn token() -> u64 {
 /// A round while it is asking.
 struct Asking<'a> {
     call: Call,
+    /// How many more pages may be asked for now.
+    pages: &'a Semaphore,
     plan: &'a ProbePlan,
     pause: Duration,
     /// When the next request may be made.
@@ -178,10 +184,16 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn new(call: Call, plan: &'a ProbePlan, pause: Duration, way: CallRequest) -> Self {
+    fn new(
+        call: Call,
+        pages: &'a Semaphore,
+        plan: &'a ProbePlan,
+        pause: Duration,
+        way: CallRequest,
+    ) -> Self {
         let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
         let (get, requests, refused, asked_for) = (false, 0, false, None);
-        Self { call, plan, pause, next, deadline, get, requests, refused, asked_for, way }
+        Self { call, pages, plan, pause, next, deadline, get, requests, refused, asked_for, way }
     }
 
     /// What is listed first, then a made-up address, then the items.
@@ -252,7 +264,10 @@ impl<'a> Asking<'a> {
                 leads: leads.clone(),
                 ..self.way.clone()
             };
-            let asked = match self.call.clone().oneshot(request).await {
+            let permit = self.pages.acquire().await;
+            let asked = self.call.clone().oneshot(request).await;
+            drop(permit);
+            let asked = match asked {
                 Ok(asked) => asked,
                 Err(error) => return ProbeEnd::Without(error.to_string()),
             };

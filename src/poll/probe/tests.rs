@@ -3,6 +3,7 @@ use std::sync::Mutex;
 use tidegate_core::model::SyncId;
 use tidegate_judge::probe::ProbeScope;
 use tidegate_net::fetch::{Called, FetchError, LeadScope};
+use tokio::time::timeout;
 
 type Script = dyn Fn(&str, &str) -> Result<Called, FetchError> + Send + Sync;
 
@@ -58,10 +59,12 @@ fn plan() -> ProbePlan {
     }
 }
 
+static PAGES: Semaphore = Semaphore::const_new(MAX_PAGES_AT_ONCE);
+
 fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> Asking<'a> {
     let (leads, now) = (LeadScope::default(), tidegate_core::model::Time::from_unix(0));
     let way = CallRequest::page(plan.listed.clone(), leads, now);
-    Asking::new(site.service(), plan, pause, way)
+    Asking::new(site.service(), &PAGES, plan, pause, way)
 }
 
 async fn ask(site: &Arc<Site>) -> (Replies, bool) {
@@ -96,6 +99,18 @@ async fn what_is_listed_first_then_a_made_up_address_then_the_items() {
     assert!(!refused);
     // The host's pause lies between each two.
     assert_eq!(began.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_page_is_asked_for_while_as_many_are_as_may_be() {
+    let (site, plan, pages) = (Site::new(|_, _| status(200)), plan(), Semaphore::new(0));
+    let mut asking = new(&site, &plan, Duration::ZERO);
+    asking.pages = &pages;
+    let mut all = std::pin::pin!(asking.all(&plan));
+    assert!(timeout(Duration::from_secs(60), &mut all).await.is_err());
+    assert!(site.asked().is_empty());
+    pages.add_permits(1);
+    assert_eq!(all.await.items.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
