@@ -122,7 +122,7 @@ impl Core {
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         self.say_name(url, &mut headers);
-        let lead = self.lead(leads, None, url).await;
+        let lead = self.lead((leads, false), None, url).await;
         let (route, versions) = (route.as_ref(), HttpVersions::of_request(&headers));
         let way = RequestWay { route, versions, is_public: !lead.is_within };
         let sending = async {

@@ -144,7 +144,8 @@ impl Core {
         if let Some(there) = ours {
             trail.url = there;
         }
-        let mut lead = self.lead(request.leads.clone(), None, &trail.url).await;
+        let scope = (request.leads.clone(), request.is_secret);
+        let mut lead = self.lead(scope, None, &trail.url).await;
         // An answer to a cookie is not for everybody.
         let cookies = (!request.for_everybody).then(Jar::default);
         let asked = IdentifiedRequest { request: &request, identity, cookies };
@@ -173,7 +174,8 @@ impl Core {
             trail.sets_cookies |= response.headers().contains_key(SET_COOKIE);
             let from = trail.url.clone();
             trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
-            lead = self.lead(lead.into_scope(), Some(from), &trail.url).await;
+            let scope = (lead.into_scope(), request.is_secret);
+            lead = self.lead(scope, Some(from), &trail.url).await;
         }
     }
 

@@ -6,11 +6,12 @@
 use super::error::FetchError;
 use super::guard::{AllowPrivate, Refusal, is_same_place, read_url, shown, strip_credentials};
 use crate::origin::spelled_below;
+use std::fmt;
 use tidegate_core::model::FeedRecord;
 use url::Url;
 
 /// Which addresses that are not public may be asked for, of those that `polling.allow_private` admits.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub enum LeadScope {
     /// All of them: whoever asks names the address himself.
     #[default]
@@ -24,6 +25,19 @@ pub enum LeadScope {
     Public,
 }
 
+impl fmt::Debug for LeadScope {
+    // The address of a feed or of a callback may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origin = |url: &Url| url.origin().ascii_serialization();
+        match self {
+            Self::Allowed => f.write_str("Allowed"),
+            Self::Places(places) => f.debug_list().entries(places.iter().map(origin)).finish(),
+            Self::Site(site) => f.debug_tuple("Site").field(&origin(site)).finish(),
+            Self::Public => f.write_str("Public"),
+        }
+    }
+}
+
 impl LeadScope {
     /// Of a feed's own address, and of what its documents and answers name. Messages tell of an address that the operator
     /// keeps secret no more than its origin.
@@ -31,12 +45,8 @@ impl LeadScope {
         if let Some(made) = &feed.on_demand {
             return read_url(&made.site).map_or(Self::Public, Self::Site);
         }
-        let Ok(mut url) = read_named(&feed.url) else { return Self::Public };
-        if feed.options.secret == Some(true) {
-            url.set_path("");
-            url.set_query(None);
-        }
-        Self::Places(vec![url])
+        let is_secret = feed.options.secret == Some(true);
+        read_url(&feed.url).map_or(Self::Public, |url| Self::Places(vec![named(url, is_secret)]))
     }
 
     /// The same of a feed that a list added.
@@ -80,6 +90,8 @@ pub(super) struct LedRequest {
     /// Who leads there.
     pub(super) from: Option<Url>,
     pub(super) to: Url,
+    /// Whether messages name no address but its origin.
+    pub(super) is_secret: bool,
     /// Whether it may be private.
     pub(super) is_within: bool,
     /// Why nobody can tell that now.
@@ -91,7 +103,7 @@ impl LedRequest {
     pub(super) fn into_scope(self) -> LeadScope {
         match self.scope {
             LeadScope::Site(site) if self.is_within => LeadScope::Site(site),
-            _ if self.is_within => LeadScope::Places(vec![without_credentials(self.to)]),
+            _ if self.is_within => LeadScope::Places(vec![named(self.to, self.is_secret)]),
             _ => LeadScope::Public,
         }
     }
@@ -105,7 +117,7 @@ impl LedRequest {
             _ if self.is_within => return error,
             (Some(unknown), _) => return unknown.clone(),
             (None, None) => return error,
-            (None, Some(from)) => shown(from),
+            (None, Some(from)) => shown(&named(from.clone(), self.is_secret)),
         };
         let advice = match &self.scope {
             LeadScope::Site(site) => format!(
@@ -119,14 +131,20 @@ impl LedRequest {
                     .to_owned()
             }
         };
-        let why = format!("{from} leads to {}, which has {what}; {advice}", shown(&self.to));
+        let to = shown(&named(self.to.clone(), self.is_secret));
+        let why = format!("{from} leads to {to}, which has {what}; {advice}");
         FetchError::Refused { hop: *hop, refusal: Refusal::Led(why) }
     }
 }
 
-/// An address that somebody names, as it is asked for.
-fn read_named(address: &str) -> Result<Url, Refusal> {
-    read_url(address).map(without_credentials)
+/// An address as scopes and messages name it: without credentials; of a secret one no more than its origin.
+fn named(url: Url, is_secret: bool) -> Url {
+    let mut url = without_credentials(url);
+    if is_secret {
+        url.set_path("");
+        url.set_query(None);
+    }
+    url
 }
 
 /// An address without credentials, which nobody has a right to bring who names it, and without fragment.

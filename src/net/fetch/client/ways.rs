@@ -91,10 +91,10 @@ impl Core {
     }
 
     /// Finds out whether an address may be private that is named within a scope. `from`: who led there, where that is not
-    /// who named the first address.
+    /// who named the first address. `is_secret`: whether messages name no address but its origin.
     pub(in crate::fetch) async fn lead(
         &self,
-        scope: LeadScope,
+        (scope, is_secret): (LeadScope, bool),
         from: Option<Url>,
         to: &Url,
     ) -> LedRequest {
@@ -107,7 +107,7 @@ impl Core {
                 (false, Some(unknown).filter(|_| is_listed))
             }
         };
-        LedRequest { scope, from, to: to.clone(), is_within, unknown }
+        LedRequest { scope, from, to: to.clone(), is_secret, is_within, unknown }
     }
 
     async fn is_within(&self, scope: &LeadScope, to: &Url) -> Result<bool, FetchError> {

@@ -62,7 +62,8 @@ fn no_way_leads_from_a_public_host_back_to_a_private_one() {
     ] {
         let to = url(to);
         assert_eq!(scope.contains(&to, is_own), is_within, "{to}");
-        scope = LedRequest { scope, from: None, to, is_within, unknown: None }.into_scope();
+        scope = LedRequest { scope, from: None, to, is_secret: false, is_within, unknown: None }
+            .into_scope();
     }
     assert_eq!(scope, LeadScope::Public);
 }
@@ -74,6 +75,24 @@ fn a_secret_address_is_told_by_its_host_alone() {
     let scope = LeadScope::of_feed(&secret);
     assert_eq!(scope, LeadScope::Places(vec![url("https://news.example")]));
     assert!(scope.contains(&url("https://news.example/sup.json"), |_| false));
+    // Also once it was asked for.
+    let (to, before) = (url(&secret.url), scope.clone());
+    let lead =
+        LedRequest { scope, from: None, to, is_secret: true, is_within: true, unknown: None };
+    assert_eq!(lead.into_scope(), before);
+    let open = LeadScope::Places(vec![url("https://me:pass@news.example/hidden?a")]);
+    assert_eq!(format!("{open:?}"), "[\"https://news.example\"]");
+}
+
+#[tokio::test]
+async fn a_refused_redirect_of_a_secret_address_names_hosts_alone() {
+    let site = redirecting().await;
+    let trap = site.url("/sub/to/127.0.0.1:1/hidden");
+    let mut made = made_by_request(&trap, &site.url("/sub/"));
+    made.options.secret = Some(true);
+    let refused = asked(&made, &trap, AllowPrivate::All).await.unwrap_err().to_string();
+    let (led, site) = ("leads to http://127.0.0.1:1/, which has", site.url("/"));
+    assert!(refused.contains(&format!("{site} {led}")) && !refused.contains("hidden"), "{refused}");
 }
 
 /// Fetches what a feed is asked for.
