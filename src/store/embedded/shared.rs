@@ -50,13 +50,19 @@ impl Published {
     }
 }
 
+/// A state, and the record that it was decoded from.
+struct DecodedState {
+    record: Arc<[u8]>,
+    state: Arc<FeedState>,
+}
+
 type PublishedFeeds = HashMap<FeedName, Box<Published>>;
 
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
     feeds: RwLock<PublishedFeeds>,
-    /// States that were asked for, each with the record that it is of.
-    decoded: RwLock<HashMap<FeedName, (Arc<[u8]>, Arc<FeedState>)>>,
+    /// States that were asked for.
+    decoded: RwLock<HashMap<FeedName, DecodedState>>,
     /// The feeds of which another state is shown.
     pub(super) changed: ChangedFeeds,
     /// Held by whoever reads a feed's content, or changes it.
@@ -171,10 +177,9 @@ impl StoreShared {
     ) -> Result<Option<Arc<FeedState>>, StoreError> {
         let Some(published) = self.published(feed) else { return Ok(None) };
         let decoded = self.decoded.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, state)) =
-            decoded.get(feed).filter(|(of, _)| Arc::ptr_eq(of, &published.head))
-        {
-            return Ok(Some(Arc::clone(state)));
+        let found = decoded.get(feed).filter(|found| Arc::ptr_eq(&found.record, &published.head));
+        if let Some(found) = found {
+            return Ok(Some(Arc::clone(&found.state)));
         }
         drop(decoded);
         let state = Arc::new(published.head()?.state);
@@ -182,7 +187,8 @@ impl StoreShared {
         if decoded.len() >= DECODED {
             decoded.clear();
         }
-        decoded.insert(feed.clone(), (published.head, Arc::clone(&state)));
+        let found = DecodedState { record: published.head, state: Arc::clone(&state) };
+        decoded.insert(feed.clone(), found);
         Ok(Some(state))
     }
 
