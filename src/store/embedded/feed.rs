@@ -1,4 +1,4 @@
-//! A feed in the records. Whoever reads it holds its gate, or reads as of one moment.
+//! A feed in the records. Whoever reads it holds its lock, or reads as of one moment.
 
 use super::feed_writer::TOMBSTONE;
 use super::keys;
