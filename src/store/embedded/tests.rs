@@ -159,6 +159,22 @@ async fn a_store_can_be_closed_while_a_large_change_is_written() {
     store.close().await.unwrap();
 }
 
+/// Entries that compress well take little space where they are stored, and much where they are read.
+#[tokio::test]
+async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let (text, names) = ("a".repeat(3 << 20), ["a", "b", "c"]);
+    let draft = Draft::on(&store, "news", 1).await;
+    let draft = names.iter().fold(draft, |draft, name| draft.item(name, &text));
+    store.commit(draft.order(&names).done()).await.unwrap();
+    let reader = store.pin(&make::feed("news")).await.unwrap().unwrap();
+    let (view, remaining) = reader.begin_view(Select::Current).await.unwrap().unwrap();
+    assert_eq!((view.items.len(), remaining.ids().len()), (2, 1));
+    let (rest, remaining) = reader.next_items(remaining).await.unwrap().unwrap();
+    assert!(rest.len() == 1 && remaining.is_empty());
+}
+
 /// A publisher names other items after the sync id of one that left, which cannot come back.
 #[test]
 fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
