@@ -65,7 +65,9 @@ pub(super) struct StoreShared {
     decoded: RwLock<HashMap<FeedName, DecodedState>>,
     /// The feeds of which another state is shown.
     pub(super) changed: ChangedFeeds,
-    /// Held by whoever reads a feed's content, or changes it.
+    /// Held by whoever changes a feed, from its planning to its end. Taken before `locks`.
+    pub(super) changing: FeedLocks,
+    /// Held by whoever reads a feed's content, or writes it.
     pub(super) locks: FeedLocks,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
@@ -96,6 +98,7 @@ impl StoreShared {
             feeds: RwLock::new(published(found.committed)),
             decoded: RwLock::default(),
             changed: ChangedFeeds::default(),
+            changing: FeedLocks::default(),
             locks: FeedLocks::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
