@@ -2,8 +2,8 @@
 //! ([`super::engine`]).
 //!
 //! On disk and in memory, writes go to one committer, which groups them ([`committer`]); a large one is made certain
-//! first, and then applied in portions ([`redo`]). Who reads a feed holds its lock, which a change of it has to itself until it is
-//! published. After a write that may not have become durable, nothing is acknowledged or published, and only states are
+//! first, and then applied in portions ([`redo`]). Who reads a feed holds its lock, which a change of it has to itself from
+//! when it is planned until it is published. After a write that may not have become durable, nothing is acknowledged or published, and only states are
 //! answered, until the store was opened again ([`reopen`]). On disk the committer has a thread of its own, and reads run
 //! on blocking threads, a bounded number at a time. In memory nothing blocks, and all is done where it is asked for.
 //!

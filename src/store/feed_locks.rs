@@ -9,22 +9,32 @@ use tokio::time::timeout;
 
 /// A fair lock for each feed that somebody reads, changes or waits for.
 #[derive(Default)]
-pub struct FeedLocks(Mutex<HashMap<FeedName, Weak<RwLock<()>>>>);
+pub struct FeedLocks(Mutex<LockMap>);
+
+#[derive(Default)]
+struct LockMap {
+    locks: HashMap<FeedName, Weak<RwLock<()>>>,
+    /// How many the last sweep left.
+    left: usize,
+}
 
 /// The right to change a feed: one change of a feed is made at a time.
 pub type FeedLock = OwnedRwLockWriteGuard<()>;
 
 impl FeedLocks {
     pub(super) fn lock_of(&self, feed: &FeedName) -> Arc<RwLock<()>> {
-        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that nobody has, or waits for, any more.
-        locks.retain(|_, lock| lock.strong_count() > 0);
-        let found = locks.get(feed).and_then(Weak::upgrade);
-        found.unwrap_or_else(|| {
-            let lock = Arc::default();
-            locks.insert(feed.clone(), Arc::downgrade(&lock));
-            lock
-        })
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = map.locks.get(feed).and_then(Weak::upgrade) {
+            return lock;
+        }
+        // A sweep removes locks that nobody has, or waits for. It costs no more than the insertions since the last one.
+        if map.locks.len() >= 2 * map.left {
+            map.locks.retain(|_, lock| lock.strong_count() > 0);
+            map.left = map.locks.len();
+        }
+        let lock = Arc::default();
+        map.locks.insert(feed.clone(), Arc::downgrade(&lock));
+        lock
     }
 
     /// Waits until nobody else changes or reads the feed: in turn.
@@ -84,6 +94,9 @@ mod tests {
         given_up.abort();
         drop(given_up.await);
         drop(locks.lock(&other).await);
-        assert_eq!(locks.0.lock().unwrap().len(), 1);
+        for number in 0..100 {
+            drop(locks.lock(&FeedName::new(&format!("feed-{number}")).unwrap()).await);
+        }
+        assert!(locks.0.lock().unwrap().locks.len() <= 2);
     }
 }

@@ -1,4 +1,4 @@
-//! A feed in the records. Whoever reads it holds its gate, or reads as of one moment.
+//! A feed in the records. Whoever reads it holds its lock, or reads as of one moment.
 
 use super::feed_writer::TOMBSTONE;
 use super::keys;
@@ -89,8 +89,7 @@ impl FeedRecords {
         self.records.expect_all(Class::Items, keys)
     }
 
-    /// The first of these items with their bytes: at least one where there is any, and as many as are not too large
-    /// together.
+    /// These items with their bytes, each decoded when it is asked for.
     pub(super) fn assemble(
         &self,
         items: Vec<ItemRecord>,
@@ -179,6 +178,9 @@ impl FeedRecords {
                 let item = item?;
                 bytes += item.shared.winner.data.xml.len();
                 items.push(item);
+                if bytes >= PORTION_BYTES {
+                    break;
+                }
             }
             let last = items.last().filter(|_| items.len() < all);
             let last = last.map(|item| &item.shared.winner.id);

@@ -50,16 +50,24 @@ impl Published {
     }
 }
 
+/// A state, and the record that it was decoded from.
+struct DecodedState {
+    record: Arc<[u8]>,
+    state: Arc<FeedState>,
+}
+
 type PublishedFeeds = HashMap<FeedName, Box<Published>>;
 
 /// What the committer and the readers share.
 pub(super) struct StoreShared {
     feeds: RwLock<PublishedFeeds>,
-    /// States that were asked for, each with the record that it is of.
-    decoded: RwLock<HashMap<FeedName, (Arc<[u8]>, Arc<FeedState>)>>,
+    /// States that were asked for.
+    decoded: RwLock<HashMap<FeedName, DecodedState>>,
     /// The feeds of which another state is shown.
     pub(super) changed: ChangedFeeds,
-    /// Held by whoever reads a feed's content, or changes it.
+    /// Held by whoever changes a feed, from its planning to its end. Taken before `locks`.
+    pub(super) changing: FeedLocks,
+    /// Held by whoever reads a feed's content, or writes it.
     pub(super) locks: FeedLocks,
     /// The gate of what is read over all feeds: records and poll states.
     pub(super) lists: Gate,
@@ -90,6 +98,7 @@ impl StoreShared {
             feeds: RwLock::new(published(found.committed)),
             decoded: RwLock::default(),
             changed: ChangedFeeds::default(),
+            changing: FeedLocks::default(),
             locks: FeedLocks::default(),
             lists: Gate::default(),
             health: StoreHealth::default(),
@@ -171,10 +180,9 @@ impl StoreShared {
     ) -> Result<Option<Arc<FeedState>>, StoreError> {
         let Some(published) = self.published(feed) else { return Ok(None) };
         let decoded = self.decoded.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, state)) =
-            decoded.get(feed).filter(|(of, _)| Arc::ptr_eq(of, &published.head))
-        {
-            return Ok(Some(Arc::clone(state)));
+        let found = decoded.get(feed).filter(|found| Arc::ptr_eq(&found.record, &published.head));
+        if let Some(found) = found {
+            return Ok(Some(Arc::clone(&found.state)));
         }
         drop(decoded);
         let state = Arc::new(published.head()?.state);
@@ -182,7 +190,8 @@ impl StoreShared {
         if decoded.len() >= DECODED {
             decoded.clear();
         }
-        decoded.insert(feed.clone(), (published.head, Arc::clone(&state)));
+        let found = DecodedState { record: published.head, state: Arc::clone(&state) };
+        decoded.insert(feed.clone(), found);
         Ok(Some(state))
     }
 

@@ -101,6 +101,43 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     }
 }
 
+/// A change of a feed is planned, which may take long, while the feed is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, feed) = (Arc::new(open(folder.path())), make::feed("news"));
+    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    // The plan waits for its turn to read.
+    let turns = store.inner.all_turns().await.unwrap();
+    let writing = Arc::clone(&store);
+    let commit = tokio::spawn(async move { writing.commit(change).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let lock = store.inner.shared.locks.lock_to_read(&feed);
+    drop(tokio::time::timeout(Duration::from_secs(20), lock).await.expect("readers wait"));
+    drop(turns);
+    commit.await.unwrap().unwrap();
+}
+
+/// What is left of a purged feed is swept while others ask for the feed.
+#[tokio::test]
+async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
+    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
+    let store = testing::ScriptedStore::new("gate.example", clock);
+    let feed = make::feed("news");
+    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    store.commit(change).await.unwrap();
+    let (sweeps, purging, name) = (store.hold_commits(), store.real(), feed.clone());
+    let purge = tokio::spawn(async move { purging.purge_feed(&name).await });
+    while store.state(&feed).await.unwrap().is_some() {
+        tokio::task::yield_now().await;
+    }
+    let read = tokio::time::timeout(Duration::from_secs(20), store.events(&feed, 1));
+    assert!(read.await.expect("readers wait").unwrap().is_empty());
+    assert!(!purge.is_finished());
+    sweeps.add_permits(8);
+    purge.await.unwrap().unwrap();
+}
+
 /// Those that read may hang: what is in memory is answered all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
@@ -157,6 +194,22 @@ async fn a_store_can_be_closed_while_a_large_change_is_written() {
     assert!(!commit.is_finished(), "the change is too small for this test");
     commit.abort();
     store.close().await.unwrap();
+}
+
+/// Entries that compress well take little space where they are stored, and much where they are read.
+#[tokio::test]
+async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let (text, names) = ("a".repeat(3 << 20), ["a", "b", "c"]);
+    let draft = Draft::on(&store, "news", 1).await;
+    let draft = names.iter().fold(draft, |draft, name| draft.item(name, &text));
+    store.commit(draft.order(&names).done()).await.unwrap();
+    let reader = store.pin(&make::feed("news")).await.unwrap().unwrap();
+    let (view, remaining) = reader.begin_view(Select::Current).await.unwrap().unwrap();
+    assert_eq!((view.items.len(), remaining.ids().len()), (2, 1));
+    let (rest, remaining) = reader.next_items(remaining).await.unwrap().unwrap();
+    assert!(rest.len() == 1 && remaining.is_empty());
 }
 
 /// A publisher names other items after the sync id of one that left, which cannot come back.

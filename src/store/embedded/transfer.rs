@@ -14,9 +14,9 @@ use crate::record::{
 };
 use crate::{CommitError, Epoch, StoreError};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use tidegate_core::model::{Event, FeedName, FeedRecord, Markup, SyncId, Tick, Time};
+use tidegate_core::model::{Event, FeedName, FeedRecord, Markup, PollState, SyncId, Tick, Time};
 use tokio::sync::mpsc;
 
 /// How many pieces stand behind one barrier while they are taken in, and about how many bytes.
@@ -155,14 +155,16 @@ fn check(fit: &mut Fit, codec: &RecordCodec, piece: &ExportRecord) -> Result<(),
 /// Reads what is handed over first, and the feeds that follow. Nobody waits for it: of each thing that is written
 /// meanwhile it has what was before or what is after.
 ///
-/// No poll state is newer than the content of its feed, which is read after this: the copy would ask the publisher for
-/// what is newer than a document that it lacks, and be told that nothing is. An older one costs a poll. A feed that is
-/// purged meanwhile ends the export, or has left its mark, which is read last. What is applied of a configuration is read
-/// before the feeds that it is about.
+/// No poll state is newer than the content of its feed, which is read after this, as are the names of feeds with content:
+/// the copy would ask the publisher for what is newer than a document that it lacks, and be told that nothing is. An older
+/// one costs a poll. A feed that is purged meanwhile ends the export, or has left its mark, which is read last, and no poll
+/// state: those that are gone by then are left out. What is applied of a configuration is read before the feeds that it is
+/// about.
 fn begin_export(
     records: &Records,
     newest: Epoch,
 ) -> Result<(Vec<ExportRecord>, Vec<FeedName>), StoreError> {
+    let mut polls: Vec<PollState> = records.list(Class::Polls, &[])?;
     let names = records.sizes(Class::States, &[]);
     let names = names.map(|entry| open::name(records, &entry?.0)).collect::<Result<_, _>>()?;
     let mut pieces: Vec<ExportRecord> = Vec::new();
@@ -178,8 +180,10 @@ fn begin_export(
     pieces.extend(subscriptions.map(|one| ExportRecord::Subscription(Box::new(one))));
     let feeds = records.list(Class::Feeds, &[])?.into_iter();
     pieces.extend(feeds.map(|one| ExportRecord::Feed(Box::new(one))));
-    let polls = records.list(Class::Polls, &[])?.into_iter();
-    pieces.extend(polls.map(|one| ExportRecord::Poll(Box::new(one))));
+    let left = records.sizes(Class::Polls, &[]).map(|entry| Ok(entry?.0));
+    let left: HashSet<Vec<u8>> = left.collect::<Result<_, StoreError>>()?;
+    polls.retain(|poll| left.contains(&keys::feed(&poll.feed)));
+    pieces.extend(polls.into_iter().map(|one| ExportRecord::Poll(Box::new(one))));
     let floors: BTreeMap<_, _> = open::floors(records)?.into_iter().collect();
     let floors = floors.into_iter();
     pieces.extend(floors.map(|(name, record)| ExportRecord::Floor(name, record.floor)));
@@ -422,5 +426,43 @@ impl Importer {
             _ => {}
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::make;
+    use crate::embedded::OpenRequest;
+    use crate::engine::{Engine as _, EngineCall, MemoryEngine, WatchedEngine};
+
+    /// A feed comes, or goes, at one of the reads with which an export begins.
+    #[test]
+    fn a_poll_state_is_exported_only_with_the_content_of_its_feed() {
+        let (feed, plain) = (make::feed("news"), Records::of(Arc::new(MemoryEngine::default())));
+        let (mut comes, key) = (Writes::new(), keys::feed(&feed));
+        plain.put(&mut comes, Class::Feeds, key.clone(), &make::record("news")).unwrap();
+        plain.put(&mut comes, Class::Polls, key.clone(), &make::poll_state("news")).unwrap();
+        comes.insert((Class::States, key), Some(vec![1]));
+        let goes: Writes = comes.keys().map(|key| (key.clone(), None)).collect();
+        for at in [Class::States, Class::Feeds, Class::Polls] {
+            for (before, then) in [(&Writes::new(), &comes), (&comes, &goes)] {
+                let memory = Arc::new(MemoryEngine::default());
+                let plain = Records::of(Arc::<MemoryEngine>::clone(&memory));
+                open::begin(&plain, open::inspect(&plain).unwrap(), OpenRequest::default())
+                    .unwrap();
+                memory.apply(before.clone()).unwrap();
+                let (engine, then) = (Arc::clone(&memory), then.clone());
+                let watch = Box::new(move |call: EngineCall<'_>| match call {
+                    EngineCall::Read(class, _) if class == at => engine.apply(then.clone()),
+                    _ => Ok(()),
+                });
+                let watched = WatchedEngine { engine: memory, watch };
+                let (pieces, names) =
+                    begin_export(&Records::of(Arc::new(watched)), Epoch(0)).unwrap();
+                let has_poll = pieces.iter().any(|piece| matches!(piece, ExportRecord::Poll(_)));
+                assert!(!has_poll || names.contains(&feed), "at {}", at.name());
+            }
+        }
     }
 }

@@ -68,7 +68,7 @@ impl StoreInner {
         self.goes_on()?;
         self.shared.health()?;
         let feed = change.feed.clone();
-        let lock = self.shared.locks.lock(&feed).await;
+        let _turn = self.shared.changing.lock(&feed).await;
         if let Writer::Transactions(_) = writer {
             return self.commit_in_transaction(change).await;
         }
@@ -78,14 +78,14 @@ impl StoreInner {
             plan(loaded, before.as_ref(), shared.mark(), change)
         });
         let planned = planned.await?;
-        let done = if is_large(&planned.writes) {
+        // Readers wait only now: for no longer than those before them, and the write.
+        let _lock = self.shared.locks.lock(&feed).await;
+        if is_large(&planned.writes) {
             self.commit_large(planned, space.as_deref()).await
         } else {
             let scope = WriteScope::Feed(feed.clone());
             self.ask(scope, move |committer| committer.commit(planned)).await
-        };
-        drop(lock);
-        done
+        }
     }
 
     /// An error where the store is about to be closed: no change is begun, and a large one breaks off that is not
@@ -178,10 +178,9 @@ impl StoreInner {
         if writes.is_empty() {
             return Ok(pruned);
         }
-        let lock = self.shared.locks.lock(&feed).await;
-        let done = self.ask(scope, move |committer| committer.prune(&feed, &head, writes)).await;
-        drop(lock);
-        match done {
+        let _turn = self.shared.changing.lock(&feed).await;
+        let _lock = self.shared.locks.lock(&feed).await;
+        match self.ask(scope, move |committer| committer.prune(&feed, &head, writes)).await {
             Ok(()) => Ok(pruned),
             // What was read is old: it is to be done anew.
             Err(CommitError::Conflict(_)) => Ok(Pruned { more: true, ..Pruned::default() }),
@@ -191,7 +190,7 @@ impl StoreInner {
 
     /// Forgets a feed.
     pub(super) async fn purge(self: Arc<Self>, feed: FeedName) -> Result<(), CommitError> {
-        let lock = self.shared.locks.lock(&feed).await;
+        let _turn = self.shared.changing.lock(&feed).await;
         if let Writer::Transactions(_) = self.opened()?.writer {
             let scope = WriteScope::Feed(feed.clone());
             let purge = move |committer: &mut Committer| {
@@ -210,15 +209,16 @@ impl StoreInner {
         });
         let floor = floor.await?;
         let purge = move |committer: &mut Committer| committer.purge(&name, floor.as_ref());
+        let lock = self.shared.locks.lock(&feed).await;
         self.ask(WriteScope::Feeds, purge).await?;
-        // The rest goes in portions, so that others are served between them.
+        drop(lock);
+        // The rest, which nobody reads any more, goes in portions, so that others are served between them.
         let mut is_all = floor.is_none();
         while let Some(floor) = floor.filter(|_| !is_all) {
             let name = feed.clone();
             let sweep = move |committer: &mut Committer| committer.sweep(&name, &floor);
             is_all = self.ask(WriteScope::Feed(feed.clone()), sweep).await?;
         }
-        drop(lock);
         Ok(())
     }
 }

@@ -315,3 +315,26 @@ impl Drop for Database {
         runtime.shutdown_background();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestSchema;
+
+    #[tokio::test]
+    async fn gateways_that_start_together_make_the_tables_once() {
+        let Some(schema) = TestSchema::new() else { return };
+        let pool = DatabaseAddress::parse(&schema.url).unwrap().pool(3).unwrap();
+        let connect = async || connection(&pool).await.unwrap();
+        let (one, two, other) = (connect().await, connect().await, connect().await);
+        other.batch_execute(BEGIN).await.unwrap();
+        query(&other, LOCK, &[&"tables"]).await.unwrap();
+        // Both have seen no tables by then, and wait for the lock.
+        let release = async {
+            sleep(Duration::from_millis(500)).await;
+            other.batch_execute(COMMIT).await.unwrap();
+        };
+        let (one, two, ()) = tokio::join!(make_tables(&one), make_tables(&two), release);
+        assert_eq!((one.unwrap(), two.unwrap()), (FORMAT, FORMAT));
+    }
+}

@@ -26,8 +26,10 @@ pub(super) const WAITS_FOR_STANDBY: &str = "SELECT current_setting('synchronous_
      AND current_setting('synchronous_commit') <> 'local'";
 /// For a connection whose database does not wait: commits have to.
 pub(super) const WAIT_FOR_DISK: &str = "SET synchronous_commit TO 'on'";
-/// Whether there is a table of versions.
-pub(super) const HAS_VERSIONS: &str = "SELECT to_regclass('tidegate_schema') IS NOT NULL";
+/// Whether there is a table of versions. `to_regclass` would go on answering what it answered before a wait for a lock.
+pub(super) const HAS_VERSIONS: &str = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+    WHERE c.relname = 'tidegate_schema' AND n.nspname = ANY (current_schemas(false)))";
 /// The version of the tables.
 pub(super) const VERSION: &str = "SELECT coalesce(max(version), 0) FROM tidegate_schema";
 

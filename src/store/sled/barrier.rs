@@ -8,6 +8,7 @@
 //! it wakes nobody who waits for that write. Whoever asks it to flush then notices the error, and wakes the others. So
 //! while a barrier takes long, a watchdog asks now and then.
 
+use scopeguard::{ScopeGuard, guard};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -48,17 +49,15 @@ impl FlushAndSync {
 
     /// Returns when everything written before the call would survive a loss of power.
     pub(super) fn pass(&mut self) -> io::Result<()> {
-        self.watchdog.note_barrier(Some(Instant::now()));
+        let _watch = self.watchdog.watch();
         let flushed = self.db.flush().map_err(|error| match error {
             ::sled::Error::Io(error) => error,
             other => io::Error::other(other.to_string()),
         });
-        let synced = flushed.and_then(|_| {
+        flushed.and_then(|_| {
             self.file.sync_data()?;
             self.opened_before.take().map_or(Ok(()), |file| file.sync_data())
-        });
-        self.watchdog.note_barrier(None);
-        synced
+        })
     }
 }
 
@@ -93,6 +92,12 @@ impl Watchdog {
         Ok(Self { begun, ends: Some(ends), thread: Some(thread) })
     }
 
+    /// Watches a barrier from now on until the guard goes, also where the barrier panics.
+    fn watch(&self) -> ScopeGuard<&Self, fn(&Self)> {
+        self.note_barrier(Some(Instant::now()));
+        guard(self, |dog| dog.note_barrier(None))
+    }
+
     /// Notes when a barrier was begun, or that it is over.
     fn note_barrier(&self, begun: Option<Instant>) {
         *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = begun;
@@ -122,11 +127,10 @@ mod tests {
             let _ = woken.send(());
         });
         let dog = dog.unwrap();
-        dog.note_barrier(Some(Instant::now()));
-        dog.note_barrier(None);
+        drop(dog.watch());
         std::thread::sleep(5 * pause);
         assert_eq!(calls.load(Ordering::SeqCst), 0);
-        dog.note_barrier(Some(Instant::now()));
+        let _watch = dog.watch();
         count.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }
