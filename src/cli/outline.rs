@@ -34,6 +34,8 @@ struct OutlineText {
     markup: String,
     /// The prefixes that it uses.
     needs: Vec<(String, String)>,
+    /// Whether it bore `conflict="true"`, as what is kept of it does (SSE 0.91 section 5.2).
+    conflict: bool,
 }
 
 impl Canonical for OutlineText {
@@ -134,7 +136,7 @@ fn items(list: &OutlineList, text: &str) -> Result<Vec<OutlineItem091<OutlineTex
         let By091 { item, conflict } = sync.map_or_else(|| unshared(id), Ok::<_, String>)?;
         let lost = |lost: &Version<String>| {
             let (markup, needs) = (lost.data.clone(), needs(&lost.data, list));
-            let data = OutlineText { attributes: None, markup, needs };
+            let data = OutlineText { attributes: None, markup, needs, conflict: false };
             lost.with(PlacedOutline { parent: None, position: 0, data })
         };
         let conflicts = item.conflicts.iter().map(lost).collect();
@@ -148,7 +150,9 @@ fn outline_text(outline: &Outline, list: &OutlineList, text: &str) -> OutlineTex
     let markup: String = pieces.collect();
     let names = outline.attributes.iter().map(|(name, _)| format!(" {name}"));
     let used: String = names.chain([markup.clone()]).collect();
-    OutlineText { attributes: Some(outline.attributes.clone()), markup, needs: needs(&used, list) }
+    let (attributes, needs) = (Some(outline.attributes.clone()), needs(&used, list));
+    let conflict = outline.sync.as_ref().is_some_and(|sync| sync.conflict);
+    OutlineText { attributes, markup, needs, conflict }
 }
 
 /// The prefixes that a piece of markup seems to use, with what they are bound to.
@@ -275,7 +279,7 @@ impl PrefixScope {
         (version, conflict): (&OutlineVersion, bool),
         conflicts: &[OutlineVersion],
     ) {
-        let OutlineText { attributes, markup, needs } = &version.data.data;
+        let OutlineText { attributes, markup, needs, .. } = &version.data.data;
         out.push_str("<outline");
         self.declare(out, needs);
         for (name, value) in attributes.iter().flatten() {
@@ -291,7 +295,7 @@ impl PrefixScope {
                     return out.push_str(&said.markup);
                 }
                 out.push('>');
-                self.outline(out, (lost, false), &[]);
+                self.outline(out, (lost, said.conflict), &[]);
                 out.push_str("</outline>");
             };
             let version = (version, conflict);
@@ -392,6 +396,10 @@ mod tests {
         assert_eq!(shown(&sum), "b!");
         assert!(sum.contains("<s:conflict version=\"2\"") && sum.contains("text=\"a\""), "{sum}");
         assert_eq!(shown(&merged(&theirs, &ours).unwrap()), "b!");
+        // What loses stays marked where it was contested itself.
+        let marked = list(&feed("a", &sync("1", 2, " conflict='true'", &edit("A"))));
+        let sum = merged(&marked, &theirs).unwrap();
+        assert_eq!(sum.matches("conflict=\"true\"").count(), 2, "{sum}");
         // Another prefix for the same namespace, and one that only the other list declares.
         let foreign =
             theirs.replace("<s:", "<q:").replace("</s:", "</q:").replace("xmlns:s", "xmlns:q");

@@ -14,8 +14,12 @@ use std::time::Duration;
 const HUSH: &str = "hush-41c7";
 /// The token of a reader.
 const ANN: &str = "0123456789abcdef0123456789abcdef";
+/// A token of nobody.
+const WRONG: &str = "fedcba9876543210fedcba9876543210";
 /// The name of the private feed; nothing else has these words.
 const NAME: &str = "zebra-diary";
+/// Its title.
+const CLOSED: &str = "Closed title";
 /// The most addresses that a walk may find.
 const WALK_LIMIT: usize = 3_000;
 
@@ -177,9 +181,13 @@ async fn act(gate: &Gate, url: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     let hook = publisher("Nobody signs here").await;
-    let urls = [&*publisher("Open title").await, &*publisher("Closed title").await];
+    let urls = [&*publisher("Open title").await, &*publisher(CLOSED).await];
     let gate = Gate::start(&configuration(urls[0], urls[1], &hook)).await;
     act(&gate, urls[0]).await;
+    for (token, is_ann) in [(ANN, true), (WRONG, false)] {
+        let ask = gate.client.get(format!("{}/t/{token}/feeds/{NAME}", gate.public));
+        assert_eq!(ask.send().await.unwrap().status().is_success(), is_ann);
+    }
     let cookie = gate.sign_in().await;
     let mut known: Vec<String> = [
         "/",
@@ -238,6 +246,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
             // Whoever is not told of a private feed does not learn of it.
             let is_named = is_operator || path.contains(NAME);
             assert!(is_named || !said.contains(NAME), "{path} names a private feed");
+            assert!(is_operator || !said.contains(CLOSED), "{path} shows a private feed");
             let session = cookie.split('=').nth(1).unwrap();
             assert!(!said.contains(session), "{path} says who is signed in");
             all.push(said);
@@ -262,6 +271,7 @@ async fn nothing_that_the_gateway_says_or_writes_shows_a_secret() {
     assert!(!text.contains(HUSH), "credentials are in the export");
     assert!(text.contains("X-Api-Key") && !text.contains(ANN) && !text.contains(TOKEN));
     let log = gate.log();
-    assert!(log.contains("answered"), "{log}");
+    assert!(log.contains("answered") && log.contains("/t/***"), "{log}");
+    assert!(!log.contains(WRONG), "the log shows a token that was tried");
     assert_quiet("the log", &log);
 }

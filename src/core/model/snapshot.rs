@@ -1,8 +1,8 @@
 //! What the store knows of a feed.
 
 use super::{
-    ArchiveNote, Doubts, FeedName, FeedState, Format, FoundItems, HeldEntry, History, Markup,
-    Noise, Probe, SettledItems, SyncExtras, SyncId, Tick, Time, Version,
+    ArchiveNote, Doubts, FeedName, FeedState, Format, FoundItems, HeldEntry, History, IndexKey,
+    Markup, Noise, Probe, SettledItems, SyncExtras, SyncId, Tick, Time, Version,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -374,8 +374,8 @@ pub struct Snapshot {
     pub archives: Vec<ArchiveNote>,
     /// The versions in conflict with the current one, of the items that have any.
     pub conflicts: BTreeMap<SyncId, Vec<Version<Markup>>>,
-    /// The items whose fingerprints were made anew since they were read, as the store has them.
-    pub outdated: Vec<LedgerEntry>,
+    /// The keys, as the store has them, of the items whose fingerprints were made anew since they were read.
+    pub outdated: Vec<(SyncId, Vec<IndexKey>)>,
 }
 
 impl Snapshot {

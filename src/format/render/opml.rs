@@ -47,7 +47,7 @@ pub fn write<E>(to: PageWriter<'_, '_, E>) -> Result<(), E> {
         let depth = depth.min(OUTLINE_DEPTH - 1);
         close(out, &mut open, depth);
         out.push('\n');
-        push(out, outline);
+        push(out, page, outline);
         open = depth + 1;
     }
     close(out, &mut open, 0);
@@ -101,7 +101,10 @@ fn head(page: &Page<'_>) -> Vec<(String, String)> {
 }
 
 /// The outlines of a page by their ids, of these items those that it shows.
-fn outlines<'a>(page: &Page<'a>, items: impl Iterator<Item = &'a Item>) -> Outlines<Element> {
+fn outlines<'a>(
+    page: &Page<'a>,
+    items: impl Iterator<Item = &'a Item>,
+) -> Outlines<ListedOutline<'a>> {
     let shown = items.filter(|item| page.shows(item));
     let shown = shown.map(|item| (item, said(page, &ShownVersion::of(page, item))));
     let items: Vec<(&Item, (ListPosition, Element))> = shown.collect();
@@ -119,21 +122,27 @@ fn outlines<'a>(page: &Page<'a>, items: impl Iterator<Item = &'a Item>) -> Outli
         let found = parent.and_then(|key| before.get(&key).or_else(|| behind.get(&key)));
         let parent = found.map(|id| (*id).clone());
         before.extend(ids(item).map(|(name, id)| ((list, name), id)));
-        let winner =
-            item.shared.winner.with(PlacedOutline { parent, position, data: data.clone() });
-        let conflicts = page.conflicts(item).iter().map(|lost| lost_outline(page, lost)).collect();
+        let data = ListedOutline { said: data.clone(), lost: page.conflicts(item) };
+        let winner = item.shared.winner.with(PlacedOutline { parent, position, data });
         let (id, conflict) = (winner.id.clone(), is_contested(item));
-        outlines.insert(id, By091 { item: Shared { winner, conflicts }, conflict });
+        outlines.insert(id, By091 { item: Shared::new(winner), conflict });
     }
     outlines
 }
 
-/// A version that lost, which names what it stood in.
-fn lost_outline(page: &Page<'_>, lost: &Version<Markup>) -> Version<PlacedOutline<Element>> {
+/// An outline of a page.
+struct ListedOutline<'a> {
+    said: Element,
+    /// The versions that lost, which are made outlines only as they are written.
+    lost: &'a [Version<Markup>],
+}
+
+/// What a version that lost says, with what it stood in.
+fn lost_outline(page: &Page<'_>, lost: &Version<Markup>) -> Element {
     let (place, mut data) = said(page, &ShownVersion::alone(lost));
     let parent = place.parent.map(|id| Attribute::of(OUTLINE_PREFIX, OUTLINE, "parent", &id));
     data.attributes.extend(parent);
-    lost.with(PlacedOutline { parent: None, position: 0, data })
+    data
 }
 
 /// The ids that an entry is known by, those of the outlines in it name one of them; a tombstone has
@@ -250,13 +259,13 @@ fn with_id(mut said: Element, published: &str) -> Element {
 
 /// Adds the start tag of an outline and all in it but other outlines. What it says is its element, with
 /// what that has beside outlines and sync markup.
-fn push(out: &mut String, outline: &OutlineItem091<Element>) {
-    let (winner, said) = (&outline.item.winner, &outline.outline().data);
+fn push(out: &mut String, page: &Page<'_>, outline: &OutlineItem091<ListedOutline<'_>>) {
+    let ListedOutline { said, lost } = &outline.outline().data;
     push_said(out, said);
-    let (shown, conflicts) = ((winner, outline.conflict), &outline.item.conflicts);
-    sx091::sync_element(out, SX, None, shown, conflicts, &mut |out, lost| {
+    let shown = (&outline.item.winner, outline.conflict);
+    sx091::sync_element(out, SX, None, shown, lost, &mut |out, lost| {
         out.push('>');
-        push_said(out, &lost.data.data);
+        push_said(out, &lost_outline(page, lost));
         sx091::sync_element::<_, ()>(out, SX, None, (lost, false), &[], &mut |_, _| {});
         out.push_str("</outline>");
     });

@@ -92,7 +92,7 @@ fn has_its_text(case: &HoleCase<'_>, known: &LedgerEntry) -> bool {
         case.window.input.matching.fresh.iter().take(COMPARED).filter_map(|at| entries.get(*at));
     let ignore = &case.window.input.options.ignore;
     let mut texts = fresh.flat_map(|entry| telling_texts(entry, ignore));
-    texts.any(|text| is_its_own(&text.print))
+    texts.any(|text| text.is_full && is_its_own(&text.print))
 }
 
 /// Whether the ids of both are made of the same day, or both have one date that nothing else has.

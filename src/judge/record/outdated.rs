@@ -41,7 +41,7 @@ pub fn refreshed(
     for known in &mut refreshed.known {
         let markup = kept.get(&known.id).filter(|_| known.noise.scheme != scheme);
         if let Some(entry) = markup.and_then(parse::entry_again) {
-            refreshed.outdated.push(known.clone());
+            refreshed.outdated.push((known.id.clone(), same_item::item_keys(known)));
             news::refresh(known, &entry, ignore);
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn veiled(name: &str) -> String {
 /// The document without the entries that are redacted items; `None` where it has none.
 ///
 /// Such an entry bears the item's id, or one that it had before, or differs from it in scheme and
-/// host only; or its link, which no other item and no other entry bears; or it repeats such an entry
+/// host only; or its link, which no other item, redacted or not, and no other entry bears; or it repeats such an entry
 /// byte for byte.
 pub(super) fn without<'a>(
     round: &Observation<'_>,
@@ -36,14 +36,19 @@ pub(super) fn without<'a>(
         matching.pairs.iter().filter(|p| is_redacted(p.known)).map(|p| p.entry).collect();
     let kept_out = KeptOut::new(snapshot.known.iter(), LedgerEntry::is_redacted);
     let link_of = |at: usize| document.entries.get(at)?.link.as_deref().map(plain_link);
-    let mut bearers: HashMap<String, usize> = HashMap::new();
+    // How many redacted items bear each link, and how many entries.
+    let mut bearers: HashMap<String, (usize, usize)> = HashMap::new();
+    let redacted = snapshot.known.iter().filter(|known| known.is_redacted());
+    for link in redacted.filter_map(|known| known.link.as_deref()) {
+        bearers.entry(plain_link(link)).or_default().0 += 1;
+    }
     for link in (0..document.entries.len()).filter_map(link_of) {
-        *bearers.entry(link).or_default() += 1;
+        bearers.entry(link).or_default().1 += 1;
     }
     out.extend(matching.fresh.iter().copied().filter(|at| {
         // An id tells apart what the matching told apart; a title that stands for one was veiled.
         let title = matching.names.get(*at).filter(|name| name.starts_with("title:"));
-        let link = link_of(*at).filter(|link| bearers.get(link) == Some(&1));
+        let link = link_of(*at).filter(|link| bearers.get(link) == Some(&(1, 1)));
         title.is_some_and(|title| kept_out.has_name(title))
             || link.is_some_and(|link| kept_out.links.contains(&link))
     }));

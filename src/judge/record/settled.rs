@@ -177,24 +177,35 @@ pub(super) fn index(draft: &ChangeDraft<'_>, evicted: &[LedgerEntry]) -> IndexUp
         }
     };
     // The keys in the store are those of fingerprints as they were.
-    let outdated = |known: &LedgerEntry| snapshot.outdated.iter().find(|old| old.id == known.id);
-    let items =
-        items.into_iter().map(|(old, new)| (old.map(|old| outdated(old).unwrap_or(old)), new));
-    let items = items.filter_map(|(old, new)| reindexed(old, new));
+    let outdated: HashMap<&SyncId, &[IndexKey]> =
+        snapshot.outdated.iter().map(|(id, keys)| (id, keys.as_slice())).collect();
+    let old_keys = |old: &LedgerEntry| match outdated.get(&old.id) {
+        Some(keys) => keys.iter().copied().collect(),
+        None => keys(old),
+    };
+    let items = items.into_iter().filter_map(|(old, new)| {
+        let id = new.or(old)?.id.clone();
+        reindexed(id, &old.map(old_keys).unwrap_or_default(), &new.map(keys).unwrap_or_default())
+    });
     IndexUpdate { unsettled: is_changed.then_some(unsettled), items: items.collect() }
 }
 
+/// The keys of an item; one that left the ledger has none.
+fn keys(known: &LedgerEntry) -> BTreeSet<IndexKey> {
+    if known.is_evicted() {
+        return BTreeSet::new();
+    }
+    same_item::item_keys(known).into_iter().collect()
+}
+
 /// What changes of the keys of an item, where anything does.
-fn reindexed(old: Option<&LedgerEntry>, new: Option<&LedgerEntry>) -> Option<ReindexedItem> {
-    let keys = |known: Option<&LedgerEntry>| -> BTreeSet<IndexKey> {
-        // What had left the ledger has none.
-        let known = known.filter(|known| !known.is_evicted());
-        known.map(same_item::item_keys).unwrap_or_default().into_iter().collect()
-    };
-    let id = new.or(old)?.id.clone();
-    let (old, new) = (keys(old), keys(new));
-    let added: Vec<IndexKey> = new.difference(&old).copied().collect();
-    let removed: Vec<IndexKey> = old.difference(&new).copied().collect();
+fn reindexed(
+    id: SyncId,
+    old: &BTreeSet<IndexKey>,
+    new: &BTreeSet<IndexKey>,
+) -> Option<ReindexedItem> {
+    let added: Vec<IndexKey> = new.difference(old).copied().collect();
+    let removed: Vec<IndexKey> = old.difference(new).copied().collect();
     let is_changed = !added.is_empty() || !removed.is_empty();
     is_changed.then_some(ReindexedItem { id, added, removed })
 }

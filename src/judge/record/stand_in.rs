@@ -1,9 +1,8 @@
 //! Entries that stand in for bytes that are gone: a tombstone has a version, and a version has bytes.
 
 use tidegate_core::model::{Card, Context, Family, Format, LedgerEntry, Markup, Slots};
+use tidegate_core::xml;
 use tidegate_core::xml::ns::ATOM;
-use tidegate_core::xml::push_text;
-use tidegate_format::parse::{self, Amendment};
 
 /// An entry that says nothing.
 pub(super) fn nothing(format: Format) -> Markup {
@@ -29,16 +28,33 @@ pub(super) fn nothing(format: Format) -> Markup {
 
 /// An entry that says an item's native id and when it was published, in Atom: no other text of it is left.
 pub(super) fn named(known: &LedgerEntry) -> Markup {
-    let mut xml = "<entry><id>".to_owned();
-    push_text(&mut xml, &known.native_shown);
-    xml.push_str("</id>");
+    let mut text = "<entry>".to_owned();
+    let inner = text.len();
+    text.push_str("<id>");
+    let start = text.len();
+    xml::push_text(&mut text, &known.native_shown);
+    let id = start..text.len();
+    text.push_str("</id>");
+    let id_element = inner..text.len();
     if let Some(date) = known.published {
-        xml.push_str(&format!("<published>{date}</published>"));
+        text.push_str(&format!("<published>{date}</published>"));
     }
-    xml.push_str("</entry>");
-    let unread = Markup { xml, ..nothing(Format::Atom10) };
-    // Reading it tells where its parts stand.
-    parse::amended_markup(&unread, &Amendment::default()).unwrap_or(unread)
+    text.push_str("</entry>");
+    Markup {
+        format: Format::Atom10,
+        xml: text,
+        context: Context {
+            namespaces: vec![(String::new(), ATOM.to_owned())],
+            ..Context::default()
+        },
+        slots: Slots {
+            attributes: "<entry".len(),
+            inner: Some(inner),
+            id: Some(id),
+            id_element: Some(id_element),
+        },
+        card: Card { published: known.published, ..Card::default() },
+    }
 }
 
 #[cfg(test)]
@@ -58,7 +74,14 @@ mod tests {
                 let plain = name.replace('\u{1}', "");
                 assert_eq!(same_item::native(&entry), plain.trim(), "{}", markup.xml);
                 assert_eq!((entry.published, markup.card.published), (published, published));
-                assert!(!markup.xml.get(markup.slots.id.unwrap()).unwrap().is_empty());
+                // The same elements lie at the slots; behind the attributes a declaration was added.
+                let (made, read) = (&markup.slots, &entry.slots);
+                let inner = |text: &str, slots: &Slots| text.get(slots.inner?..).map(str::to_owned);
+                assert_eq!(inner(&entry.markup, read), inner(&markup.xml, made), "{}", markup.xml);
+                for (made, read) in [(&made.id, &read.id), (&made.id_element, &read.id_element)] {
+                    let made = markup.xml.get(made.clone().unwrap()).unwrap();
+                    assert_eq!(entry.markup.get(read.clone().unwrap()), Some(made));
+                }
             }
         }
     }

@@ -94,6 +94,10 @@ pub(crate) struct TellingText {
     pub(crate) print: (u64, u64),
     /// Whether it is more than a line that a series has about itself.
     pub(super) is_long: bool,
+    /// Whether it says as much as the text of an entry with a title has to.
+    pub(crate) is_full: bool,
+    /// Whether it is what an entry without a title says itself.
+    pub(super) is_note: bool,
 }
 
 /// The texts of an entry that tell it from others. An entry without a title has no other name, so that shorter notes
@@ -104,10 +108,11 @@ pub(crate) fn telling_texts(entry: &Entry<'_>, ignore: &[Ignore]) -> Vec<Telling
     let least = if is_untitled { TELLING_NOTE } else { TELLING_TEXT };
     let mut found = Vec::new();
     for (path, text) in texts(entry, ignore, least) {
-        let is_note = || is_untitled && is_a_text(path) && has_units(&text, TELLING_NOTE);
-        if has_units(&text, TELLING_TEXT) || is_note() {
-            let is_long = has_units(&text, LONG_TEXT);
-            found.push(TellingText { print: text_print(path, &text), is_long });
+        let is_note = is_untitled && is_a_text(path) && has_units(&text, TELLING_NOTE);
+        let is_full = has_units(&text, TELLING_TEXT);
+        if is_full || is_note {
+            let (print, is_long) = (text_print(path, &text), has_units(&text, LONG_TEXT));
+            found.push(TellingText { print, is_long, is_full, is_note });
         }
     }
     found

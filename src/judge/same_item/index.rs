@@ -44,7 +44,7 @@ pub fn entry_keys(entry: &Entry<'_>, native: &str, ignore: &[Ignore]) -> Vec<Ind
         keys.extend(feature_key(&feature, false));
     }
     if entry.title.as_deref().unwrap_or_default().trim().is_empty() {
-        let texts = telling_texts(entry, ignore).into_iter();
+        let texts = telling_texts(entry, ignore).into_iter().filter(|text| text.is_note);
         keys.extend(texts.filter_map(|text| feature_key(&Feature::Text(text.print), true)));
     }
     keys.into_iter().collect()
@@ -165,7 +165,9 @@ mod tests {
             let are_notes = is_untitled(&known.title)
                 && is_untitled(new.title.as_deref().unwrap_or_default());
             let shares_text = are_notes
-                && telling_texts(new, &[]).iter().any(|text| of_old.contains(&Feature::Text(text.print)));
+                && telling_texts(new, &[])
+                    .iter()
+                    .any(|text| text.is_note && of_old.contains(&Feature::Text(text.print)));
             if shares_name || shares || shares_text {
                 prop_assert!(is_found, "{known:?}\n{new:?}");
             }

@@ -10,7 +10,7 @@ pub(super) const RULE: Rule =
 /// Weighs the text of both that says most.
 pub(super) fn weigh(candidate: &CandidatePair<'_>, texts: &[TellingText]) -> u8 {
     let shared = texts.iter().filter(|text| candidate.old.prints.contains(&text.print));
-    let weigh = |TellingText { print, is_long }: &TellingText| {
+    let weigh = |TellingText { print, is_long, .. }: &TellingText| {
         let own = if *is_long { TELLING } else { OWN };
         // Whose texts are listed no more cannot be asked who else bears them.
         match candidate.is_own(&Feature::Text(*print)) {

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::testing::idle::{CALLBACKS, IdlePolling};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use tidegate_core::clock::{Clock, ManualClock};
 use tidegate_core::model::SubscriptionStanding;
-use tidegate_net::fetch::{Call, CallRequest, Called, Services};
+use tidegate_net::fetch::{Call, CallRequest, Called, LeadScope, Services};
 use tokio::time::sleep;
 
 /// Polling that is to ask a hub after so many seconds, its clock, and how often it has asked.
@@ -16,10 +16,10 @@ async fn asking_after(seconds: u64) -> (IdlePolling, ManualClock, Arc<AtomicUsiz
     subscription.callbacks = CALLBACKS.to_owned();
     (subscription.standing, subscription.next) = (SubscriptionStanding::Waiting, later(seconds));
     store.set_poll(&state);
-    let asked = Arc::new(AtomicUsize::new(0));
+    let asked: Arc<Mutex<Vec<LeadScope>>> = Arc::default();
     let seen = Arc::clone(&asked);
-    let call = Call::new(tower::service_fn(move |_: CallRequest| {
-        seen.fetch_add(1, Ordering::Relaxed);
+    let call = Call::new(tower::service_fn(move |request: CallRequest| {
+        seen.lock().unwrap().push(request.leads);
         std::future::ready(Ok(Called { status: 202, ..Called::default() }))
     }));
     // Its poll tells nothing of hubs: it is never over.
@@ -37,8 +37,10 @@ async fn a_hub_is_asked_soon_after_the_clock_leapt_to_its_time() {
     for (at, times) in [(0, 0), (3 * 3600 - 1, 0), (3 * 3600 + 1, 1)] {
         clock.set(later(at));
         sleep(Duration::from_secs(5)).await;
-        assert_eq!(asked.load(Ordering::Relaxed), times, "{at}");
+        assert_eq!(asked.lock().unwrap().len(), times, "{at}");
     }
+    let scope = LeadScope::Places(vec![record("a").url.parse().unwrap()]);
+    assert_eq!(*asked.lock().unwrap(), [scope]);
 }
 
 /// A lease goes by the wall clock, which may run ahead of a sleep by steps too small for a leap.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
 use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest};
-use tidegate_net::fetch::{Passing, Services};
+use tidegate_net::fetch::{LeadScope, Passing, Services};
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -20,6 +20,7 @@ struct Pages {
     code: Mutex<u16>,
     retry_after: Mutex<Option<Duration>>,
     asked: Mutex<Vec<String>>,
+    leads: Mutex<Vec<LeadScope>>,
     /// One permit lets one answer out, where it is there.
     gate: Option<Semaphore>,
     at_once: Mutex<(usize, usize)>,
@@ -27,14 +28,15 @@ struct Pages {
 
 impl Pages {
     fn new(gate: Option<Semaphore>) -> Arc<Self> {
-        let (asked, at_once, retry_after) = Default::default();
-        Arc::new(Self { code: Mutex::new(404), retry_after, asked, gate, at_once })
+        let (asked, leads, at_once, retry_after) = Default::default();
+        Arc::new(Self { code: Mutex::new(404), retry_after, asked, leads, gate, at_once })
     }
 
     fn service(self: &Arc<Self>) -> Call {
         let pages = Arc::clone(self);
         Call::new(tower::service_fn(move |request: CallRequest| {
             let pages = Arc::clone(&pages);
+            pages.leads.lock().unwrap().push(request.leads);
             async move { Ok(pages.answer(request.url.path().to_owned()).await) }
         }))
     }
@@ -193,6 +195,8 @@ async fn polls_do_not_wait_for_pages() {
     assert_eq!(status.probes.len(), 1);
     assert_eq!(status.probes[0].counts.get(&EventKind::Deleted), Some(&4));
     assert_eq!(status.probes[0].requests, 6);
+    let scope = LeadScope::Places(vec!["http://all.example/one/feed".parse().unwrap()]);
+    assert_eq!(*pages.leads.lock().unwrap(), vec![scope; 6]);
     assert_eq!(stage.deleted("one").await, 4);
     // What was asked is no reason to judge the same document anew.
     assert_eq!(stage.poll("one").await.outcome, PollEnding::Unchanged);

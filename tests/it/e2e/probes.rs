@@ -1,6 +1,6 @@
 //! Missing items whose own addresses are asked.
 
-use crate::e2e::support::{Answer, Format, Post, Stage, Step, posts};
+use crate::e2e::support::{Answer, Format, Post, Stage, Step, on_disk, posts};
 
 const ASKING: &str = "probe = true";
 
@@ -81,5 +81,28 @@ async fn a_page_that_is_gone_confirms_a_deletion_at_once() {
     // It comes back as what it was.
     let all = linked(&stage, 1..=8, &[]);
     assert_eq!(stage.posts(&all).await.events, "undeleted 1");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_does_not_ask_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(Format::Rss20, ASKING, &on_disk(folder.path())).await;
+    has_pages(&stage, 1..=8);
+    let (all, most) = (linked(&stage, 1..=8, &[]), linked(&stage, 1..=8, &[5]));
+    stage.posts(&all).await;
+    stage.hours(1);
+    stage.posts(&most).await;
+    let asked = stage.publisher.pages_asked();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    let before = stage.status().await["pending"][0]["probe"].clone();
+    assert!(!before.is_null());
+    stage.restart().await;
+    stage.poll().await;
+    assert_eq!(stage.status().await["pending"][0]["probe"], before);
+    assert_eq!(stage.publisher.pages_asked(), asked);
+    // And what it said then still counts.
+    let events: Vec<_> = stage.polls(5, 6).await.into_iter().map(|step| step.events).collect();
+    assert_eq!(events.concat(), "retired 1");
     stage.end().await;
 }

@@ -123,3 +123,21 @@ async fn a_feed_that_was_purged_begins_anew_and_its_subscribers_notice() {
     assert_eq!(subscriber.living(), ["Post 4", "Post 5", "Post 6"]);
     stage.stop().await;
 }
+
+#[tokio::test]
+async fn the_cap_on_versions_is_as_configured() {
+    let mut stage = Stage::with(Format::Rss20, "", "[publish]\nversions_per_day = 2\n").await;
+    stage.compares_payloads = false;
+    let mut all = posts(1..=5);
+    let mut told = Vec::new();
+    for text in ["All is calm.", "It rained.", "The sun shone.", "Nobody came.", "They went home."]
+    {
+        all[0] = all[0].clone().edited(text);
+        told.push(stage.posts(&all).await.events);
+        stage.hours(1);
+    }
+    // The third is told once as a change without a version.
+    assert_eq!(told, ["created 5", "updated 1", "updated 1", "updated 1", ""]);
+    assert_eq!(stage.subscriber.item("Post 5").0, 3);
+    stage.end().await;
+}

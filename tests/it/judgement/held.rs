@@ -62,6 +62,21 @@ async fn what_is_kept_is_bounded() {
 }
 
 #[tokio::test]
+async fn a_retirement_says_what_objected_to_a_deletion() {
+    let mut gate = Gate::new().await;
+    gate.posts(&days(1..=12)).await;
+    let mut without = days(1..=12);
+    without.retain(|p| p.day % 3 != 1);
+    gate.later(1).posts(&without).await;
+    let (pending, all) = tidegate_judge::pending(&gate.snapshot().await, &gate.options, 0, 2);
+    assert_eq!((pending.len(), all), (2, 3));
+    let words = pending[0].describe();
+    for said in ["it went with 2 others at once", "it is retired, not deleted"] {
+        assert!(words.contains(said), "{words}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_wrong_in_one_way_after_the_other_is_held_for_a_day_at_most() {
     let mut gate = Gate::new().await;
     let all: Vec<Post> = (1..=12).rev().map(post).collect();

@@ -4,7 +4,7 @@
 
 use super::probe::answer;
 use crate::support::{Gate, Post, SITE, atom, kinds, post, rss};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tidegate_core::model::{Decision, Deletions, EventKind, Order, Probing, Time};
 use tidegate_judge::record::{Redaction, Verdict};
@@ -67,10 +67,14 @@ impl Wording {
 
     /// The value for a day: `{n}` is its number, `{n-9}` nine less.
     fn of(&self, number: u32) -> String {
-        let Some((before, rest)) = self.value.split_once("{n") else { return self.value.clone() };
-        let (offset, behind) = rest.split_once('}').unwrap();
-        let offset: i64 = if offset.is_empty() { 0 } else { offset.parse().unwrap() };
-        format!("{before}{}{behind}", i64::from(number) + offset)
+        let mut value = self.value.clone();
+        while let Some((before, rest)) = value.split_once("{n") {
+            let (offset, behind) = rest.split_once('}').unwrap();
+            let offset: i64 = if offset.is_empty() { 0 } else { offset.parse().unwrap() };
+            value = format!("{before}{}{behind}", i64::from(number) + offset);
+        }
+        assert!(!value.contains('{'), "let {value}");
+        value
     }
 }
 
@@ -300,11 +304,12 @@ fn check_tick(gate: &Gate, verdict: &Verdict, act: &Act, what: &str) {
     assert!(change.tick.is_none() || !kinds(verdict).iter().all(is_quiet), "{what}: {change:?}");
 }
 
-/// What was said since the last line that was checked: events, their reasons, and of each act whether the document is
-/// held or doubted.
+/// What was said since the last line that was checked: events, their reasons, the titles of new posts, and of each act
+/// whether the document is held or doubted.
 #[derive(Default)]
 struct Said {
     counts: BTreeMap<EventKind, usize>,
+    new: BTreeSet<String>,
     reasons: Vec<String>,
     holds: Vec<Option<String>>,
     is_doubted: bool,
@@ -315,6 +320,9 @@ impl Said {
         for event in verdict.events() {
             *self.counts.entry(event.kind).or_insert(0) += 1;
             self.reasons.push(event.reason.clone());
+            if event.kind == EventKind::Created {
+                self.new.insert(event.title.clone());
+            }
         }
         self.holds.push(verdict.held.clone());
         self.is_doubted = verdict.doubt.is_some();
@@ -350,7 +358,13 @@ async fn shown_ids(gate: &Gate) -> Vec<String> {
 }
 
 /// Whether a line came out as it is written; `ids`: of the reader view when the last line was checked.
-async fn check(gate: &Gate, expected: &str, told: &Said, ids: &[String], what: &str) {
+async fn check(
+    gate: &Gate,
+    expected: &str,
+    (told, wordings): (&Said, &[Wording]),
+    ids: &[String],
+    what: &str,
+) {
     let holds = &told.holds;
     let (last, earlier) =
         holds.split_last().map_or((None, holds.as_slice()), |(last, rest)| (last.as_deref(), rest));
@@ -366,6 +380,10 @@ async fn check(gate: &Gate, expected: &str, told: &Said, ids: &[String], what: &
         } else if let Some(words) = said.strip_prefix("said ") {
             let is_said = told.reasons.iter().any(|reason| reason.contains(words));
             assert!(is_said, "{what}: {:?}", told.reasons);
+        } else if let Some(days) = said.strip_prefix("new ") {
+            let title = |day: &str| worded(day.parse().unwrap(), wordings).title;
+            let titles: BTreeSet<String> = days.split(' ').map(title).collect();
+            assert_eq!(told.new, titles, "{what}");
         } else if let Some(left) = said.strip_suffix(" left") {
             let evictions = gate.store_state().await.evictions;
             assert_eq!(evictions.count, left.parse::<u64>().unwrap(), "{what}");
@@ -430,7 +448,7 @@ async fn tell(story: &Story<'_>, write: fn(&[Post]) -> String, leads: &[i64]) ->
             told.note(&verdict);
         }
         if let Some(expected) = expected {
-            check(&gate, expected, &told, &ids, &what).await;
+            check(&gate, expected, (&told, &wordings), &ids, &what).await;
             (told, ids) = (Said::default(), shown_ids(&gate).await);
         }
     }
