@@ -110,9 +110,11 @@ impl Rendition {
     ) -> Response {
         let (mut answer, rendition) = (self.answer(asked, modified), Arc::downgrade(self));
         let date = modified.and_then(LastModified::identifying);
-        // One whose date goes on with the clock is another one each time.
-        if modified.is_none() || date.is_some() {
-            let encoding = self.encoding(asked);
+        let encoding = self.encoding(asked);
+        let is_chosen = known(asked, self, encoding, date).is_none_or(|it| it == encoding);
+        // One whose date goes on with the clock is another one each time; and a 304 that names another encoding than the
+        // chosen one is for that client alone.
+        if is_chosen && (modified.is_none() || date.is_some()) {
             let again = RepeatableAnswer { rendition, encoding, date, still_so };
             answer.extensions_mut().insert(again);
         }
