@@ -12,7 +12,7 @@ use tidegate_serve::{AdminToken, ReaderAccess, ReaderKey};
 /// The environment variable that has the token.
 pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 /// The file in the data folder that a random token is written to.
-const FILE: &str = "admin-token";
+pub(super) const FILE: &str = "admin-token";
 /// Random bytes of a token that is made here.
 const RANDOM_BYTES: usize = 32;
 /// Random bytes of one that lasts for a run on this machine, and is copied by hand.
