@@ -294,6 +294,9 @@ impl ReadyAnswers {
             return Arc::clone(same);
         }
         let headers = Arc::new(headers);
+        if all.len() >= SHARED {
+            all.retain(|it| Arc::strong_count(it) > 1);
+        }
         if all.len() < SHARED {
             all.push(Arc::clone(&headers));
         }
