@@ -32,12 +32,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tidegate_core::model::Time;
 
-/// One answer is kept for so many bytes of the memory for answers; each takes some 600.
+/// One answer is kept for so many bytes of the memory for answers; each takes some 800, and its request at most
+/// [`REQUEST_LIMIT`].
 const BYTES_EACH: u64 = 4 * 1024;
 /// For how long an answer is given again.
 const AGE: Duration = Duration::from_secs(60);
-/// The longest address with the fields that choose, in bytes.
-const REQUEST_LIMIT: usize = 1024;
+/// The longest address with the fields that choose, in bytes: strangers make it up.
+const REQUEST_LIMIT: usize = 256;
 /// How many sets of headers are shared: about one for each route, encoding and status.
 const SHARED: usize = 64;
 /// The largest body that is handed over whole, in bytes. On a connection of HTTP/1 it is not counted among those on their
@@ -98,7 +99,7 @@ impl PlainRequest {
         if request.method() != Method::GET || !request.body().is_end_stream() {
             return None;
         }
-        let mut asked = Vec::with_capacity(REQUEST_LIMIT / 4);
+        let mut asked = Vec::with_capacity(REQUEST_LIMIT);
         asked.push(version);
         let mut read = Self { asked, is_conditional: false, wants_delta: false };
         let uri = request.uri();
