@@ -263,11 +263,12 @@ impl ReadyAnswers {
         let Some(head) = self.head(metrics, answer) else { return };
         let _ = place.set(head);
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= self.limit {
+        if all.len() >= self.limit && !all.contains_key(&*asked.asked) {
             all.retain(|_, it| now.since(it.made) < AGE && it.of.rendition.strong_count() > 0);
-        }
-        if all.len() >= self.limit {
-            all.clear();
+            // All are looked at only where that made room for many.
+            if all.len() > self.limit / 10 * 9 {
+                all.clear();
+            }
         }
         all.insert(asked.asked.into(), kept);
     }
