@@ -6,7 +6,7 @@
 //! says ([`StillSo`]), and whether the client has it, `conditional`. Whatever is not plain goes the normal way.
 //!
 //! Of the headers, an answer keeps those that are its document's own, and shares all others. The document is kept in the
-//! cache of documents alone; once a minute the normal path answers, so that the cache sees what is asked for.
+//! cache of documents alone, which is asked for it once a second: so it sees what is asked for.
 
 use super::audience::may_identify;
 use super::conditional::known;
@@ -17,7 +17,8 @@ use super::reading::FETCH_DEST;
 use super::rendition::{BodyContent, Rendition};
 use super::site_service::SentContent;
 use super::{
-    AppState, Audience, Client, Connection, Listing, Metrics, Peer, client, locked, observe,
+    AppState, Audience, Client, Connection, DocumentKey, Listing, Metrics, Peer, client, locked,
+    observe,
 };
 use axum::extract::MatchedPath;
 use bytes::Bytes;
@@ -28,11 +29,12 @@ use http::{
 };
 use prometheus_client::metrics::counter::Counter;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tidegate_core::model::Time;
 
-/// One answer is kept for so many bytes of the memory for answers; each takes some 800, and its request at most
+/// One answer is kept for so many bytes of the memory for answers; each takes some 900, and its request at most
 /// [`REQUEST_LIMIT`].
 const BYTES_EACH: u64 = 4 * 1024;
 /// For how long an answer is given again.
@@ -58,6 +60,8 @@ pub(super) type StillSo = Arc<dyn Fn(&AppState, &Listing, Client) -> bool + Send
 #[derive(Clone)]
 pub(super) struct RepeatableAnswer {
     pub(super) rendition: Weak<Rendition>,
+    /// Its key, where the cache of documents has it.
+    pub(super) document: Option<DocumentKey>,
     /// The encoding that the request chose.
     pub(super) encoding: Encoding,
     /// The date that stands for the document.
@@ -144,6 +148,8 @@ struct ReadyAnswer {
     listing: Weak<Listing>,
     forgotten: u64,
     made: Time,
+    /// How old it was, in seconds, when the cache was last asked for the document.
+    noted: AtomicU64,
     whole: OnceLock<ReadyHead>,
     unchanged: OnceLock<ReadyHead>,
 }
@@ -198,7 +204,8 @@ impl ReadyAnswers {
             return None;
         }
         let basis = AnswerBasis::now(room)?;
-        if !found.is_of(&basis, room.clock.now()) {
+        let now = room.clock.now();
+        if !found.is_of(&basis, now) {
             return None;
         }
         let rendition = of.rendition.upgrade()?;
@@ -228,6 +235,11 @@ impl ReadyAnswers {
         if !(of.still_so)(room, &basis.listing, client) {
             return None;
         }
+        let age = now.since(found.made).as_secs();
+        if found.noted.load(Ordering::Relaxed) != age {
+            found.noted.store(age, Ordering::Relaxed);
+            of.document.iter().for_each(|key| room.documents.note_use(key));
+        }
         head.answers.inc();
         room.metrics.sent.inc_by(length);
         let mut headers = HeaderMap::clone(&head.shared);
@@ -256,8 +268,8 @@ impl ReadyAnswers {
         });
         let kept = kept.unwrap_or_else(|| {
             let (listing, forgotten) = (Arc::downgrade(&basis.listing), basis.forgotten);
-            let (whole, unchanged) = (OnceLock::new(), OnceLock::new());
-            Arc::new(ReadyAnswer { of, listing, forgotten, made: now, whole, unchanged })
+            let (noted, whole, unchanged) = (AtomicU64::new(0), OnceLock::new(), OnceLock::new());
+            Arc::new(ReadyAnswer { of, listing, forgotten, made: now, noted, whole, unchanged })
         });
         let Some(place) = kept.head(answer.status()) else { return };
         let Some(head) = self.head(metrics, answer) else { return };
