@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tidegate_core::model::Time;
 
-/// One answer is kept for so many bytes of the memory for answers; each takes some 900, and its request at most
+/// One answer is kept for so many bytes of the memory for answers; each takes some 1000, and its request at most
 /// [`REQUEST_LIMIT`].
 const BYTES_EACH: u64 = 4 * 1024;
 /// For how long an answer is given again.
