@@ -1,7 +1,7 @@
 //! Which store a configuration asks for: one on disk, or one in PostgreSQL; and how much space is left for it.
 
-use super::{AppError, ErrorContext};
-use std::fs::Metadata;
+use super::{AppError, ErrorContext, token};
+use std::fs::DirEntry;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,16 +52,19 @@ pub(super) fn request(config: &Config) -> Result<Option<LastingStore>, AppError>
 }
 
 /// An error where root would write a store anew into the folder of another user, whose gateway could not read it. Where
-/// a file in the folder is root's, root is who runs the gateway.
+/// a file of the store is root's, root is who runs the gateway.
 pub(super) fn check_owner(folder: &Path) -> Result<(), AppError> {
-    // A folder that is root's may be `lost+found`.
-    let is_roots = |about: Metadata| about.is_file() && about.uid() == 0;
+    // A folder that is root's may be `lost+found`, and a token may be put there by root for a gateway of another user.
+    let is_roots = |file: DirEntry| {
+        let is_file = file.metadata().is_ok_and(|about| about.is_file() && about.uid() == 0);
+        is_file && file.file_name() != token::FILE
+    };
     let user = std::fs::metadata(folder).map(|about| about.uid()).unwrap_or_default();
     if user == 0 || !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    if files.any(|file| file.metadata().is_ok_and(is_roots)) {
+    if files.any(is_roots) {
         return Ok(());
     }
     Err(AppError::Input(format!(

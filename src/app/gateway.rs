@@ -58,6 +58,8 @@ pub struct Gateway {
     polling: CancellationToken,
     poll_task: JoinHandle<()>,
     site: RunningSite,
+    /// The hub that a reload turned off, until it has ended.
+    ending_hub: Option<JoinHandle<()>>,
     /// What ends with polling, and before the store.
     background: Vec<JoinHandle<()>>,
 }
@@ -152,7 +154,7 @@ impl Gateway {
         if let Some(space) = space {
             tokio::spawn(disk::watch(Arc::clone(space), ends()));
         }
-        Ok(Self { ground, operator, polling, poll_task, site, background })
+        Ok(Self { ground, operator, polling, poll_task, site, ending_hub: None, background })
     }
 
     /// Where it is reached at the address that it listens on: `http://127.0.0.1:8080`.
@@ -185,6 +187,16 @@ impl Gateway {
     pub async fn reload(&mut self, config: &Config) -> Result<Vec<&'static str>, AppError> {
         let mut config = config.clone();
         let operator = Arc::clone(&self.operator);
+        // Two hubs would deliver twice, and write over each other.
+        if config.websub.hub
+            && let Some(ending) = &mut self.ending_hub
+        {
+            let ended = ending.await;
+            self.ending_hub = None;
+            if let Err(error) = ended {
+                tracing::warn!(%error, "the hub that a reload turned off ended badly");
+            }
+        }
         // No other change of the feeds comes between.
         let turn = operator.turn().await;
         let (turn, _) = turn.context("the feeds cannot be read")?;
@@ -210,10 +222,10 @@ impl Gateway {
             prepared.put_in_force(&self.ground, &config, &operator, Some(&mut self.site)).await;
         drop(turn);
         let mut before = std::mem::replace(&mut self.site, next);
-        let hub_ended = before.stop_hub().await;
+        self.ending_hub = before.end_hub().or(self.ending_hub.take());
         self.background.retain(|task| !task.is_finished());
         self.background.push(tokio::spawn(async move {
-            if let Err(error) = hub_ended.and(before.stop().await) {
+            if let Err(error) = before.stop().await {
                 tracing::warn!(error = error.report(), "what served before a reload ended badly");
             }
         }));
@@ -229,7 +241,7 @@ impl Gateway {
     pub async fn stop(self) -> Result<(), AppError> {
         self.polling.cancel();
         let (polled, served) = tokio::join!(self.poll_task, self.site.stop());
-        for task in self.background {
+        for task in self.background.into_iter().chain(self.ending_hub) {
             let _ = task.await;
         }
         self.ground.store.close().await.context("the store could not be closed")?;

@@ -5,6 +5,7 @@ use clap::Args;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -132,6 +133,13 @@ impl RunningGateway {
         let body = answer.whole(ANSWER_LIMIT).await.map_err(|error| self.unreached(error))?;
         let wrong = |error| AppError::run(format!("{} is no gateway", self.shown()), error);
         serde_json::from_slice(if body.is_empty() { b"null" } else { &body }).map_err(wrong)
+    }
+
+    /// Reads; the answer as it is written.
+    pub async fn text(&self, to: (&str, &[(&str, &str)])) -> Result<String, AppError> {
+        let answer = self.open(Method::GET, to, None).await?;
+        let value: Box<RawValue> = self.value(answer).await?;
+        Ok(value.get().to_owned())
     }
 
     /// The gateway did not answer, or not to the end.

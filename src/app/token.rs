@@ -12,7 +12,7 @@ use tidegate_serve::{AdminToken, ReaderAccess, ReaderKey};
 /// The environment variable that has the token.
 pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 /// The file in the data folder that a random token is written to.
-const FILE: &str = "admin-token";
+pub(super) const FILE: &str = "admin-token";
 /// Random bytes of a token that is made here.
 const RANDOM_BYTES: usize = 32;
 /// Random bytes of one that lasts for a run on this machine, and is copied by hand.
@@ -47,7 +47,7 @@ pub(super) fn check_kept(config: &Config) -> Result<(), AppError> {
     let is_taken = config.server.admin_token == AdminTokenSetting::Unset && disk::keeps(config);
     let path = config.store.path.join(FILE);
     if is_taken && path.exists() {
-        SecretToken::new(&read(&path)?).map_err(|why| of_no_use(&why))?;
+        SecretToken::new(&read_own(&path)?).map_err(|why| of_no_use(&why))?;
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ pub(super) fn known_token(config: &Config) -> Result<Option<String>, AppError> {
         AdminTokenSetting::File(path) => read(path).map(Some),
         AdminTokenSetting::Unset => {
             let path = Some(config.store.path.join(FILE)).filter(|path| path.exists());
-            path.map(|path| read(&path)).transpose()
+            path.map(|path| read_own(&path)).transpose()
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn of_demo(
 
 /// The token that a gateway keeps in its data folder.
 pub(super) fn kept(data: &Path) -> Result<String, AppError> {
-    read(&data.join(FILE))
+    read_own(&data.join(FILE))
 }
 
 fn random_token(bytes: usize) -> Result<String, AppError> {
@@ -123,21 +123,29 @@ fn random_token(bytes: usize) -> Result<String, AppError> {
     Ok(data_encoding::HEXLOWER.encode(&random))
 }
 
-/// The token in a file.
+/// The token in a file that the operator names.
 pub(super) fn read(path: &Path) -> Result<String, AppError> {
-    let wrong = |error| {
-        let path = path.display();
-        AppError::Input(format!("the administration token cannot be read from {path}: {error}"))
-    };
+    read_file(path).map_err(|error| AppError::Input(format!("{}: {error}", unread(path))))
+}
+
+/// The token in the file of the gateway itself: where that cannot be read, another start may succeed.
+fn read_own(path: &Path) -> Result<String, AppError> {
+    read_file(path).context(unread(path))
+}
+
+fn unread(path: &Path) -> String {
+    format!("the administration token cannot be read from {}", path.display())
+}
+
+fn read_file(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(wrong)?;
-    file.take(FILE_LIMIT).read_to_string(&mut text).map_err(wrong)?;
+    std::fs::File::open(path)?.take(FILE_LIMIT).read_to_string(&mut text)?;
     Ok(text.trim().to_owned())
 }
 
 fn kept_or_made(path: &Path, keeps: bool) -> Result<String, AppError> {
     if keeps && path.exists() {
-        return read(path);
+        return read_own(path);
     }
     let token = random_token(RANDOM_BYTES)?;
     if keeps {
@@ -244,6 +252,18 @@ mod tests {
             config.server.admin_token = AdminTokenSetting::File("/nowhere/token".into());
             let error = admin_token(&config, None).map(|_| ()).unwrap_err();
             assert!(error.report().contains("/nowhere/token"), "{}", error.report());
+            assert_eq!(error.exit_status(), 2);
+        }
+
+        /// A service manager starts the gateway again then.
+        #[test]
+        fn an_own_token_that_cannot_be_read_is_no_wrong_input() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(FILE);
+            std::fs::create_dir(&path).unwrap();
+            let error = kept_or_made(&path, true).unwrap_err();
+            assert!(error.report().contains(FILE), "{}", error.report());
+            assert_eq!(error.exit_status(), 1);
         }
     }
 

@@ -67,8 +67,10 @@ impl AskedGateway {
         to: (&str, &Pairs<'_>),
         said: impl FnOnce(&Value) -> String,
     ) -> Result<(), AppError> {
-        let answer = self.gateway.call(Method::GET, to, None).await?;
-        self.print(&answer, said)
+        match self.is_json {
+            true => print_json(&self.gateway.text(to).await?),
+            false => print(&said(&self.gateway.call(Method::GET, to, None).await?)),
+        }
     }
 
     /// Tells, and prints likewise.

@@ -73,7 +73,7 @@ fn list_words(done: &ImportedList, waits_in: Option<&Path>) -> String {
         said.push(format!("{} in the list", counted(done.repaired, "problem")));
     }
     words.push_str(&format!("{}\n", said.join(", ")));
-    if let Some(folder) = waits_in {
+    if let Some(folder) = waits_in.filter(|_| !done.added.is_empty()) {
         let folder = folder.display();
         words.push_str(&format!(
             "no gateway runs with {folder}: the next start with it polls them\n"
@@ -147,7 +147,17 @@ mod tests {
         );
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "0 feeds added, 2 known already, 2 not taken, 2 problems in the list\n\
+            "0 feeds added, 2 known already, 2 not taken, 2 problems in the list\n"
+        );
+    }
+
+    #[test]
+    fn where_feeds_wait_that_were_added_is_said() {
+        let added = vec![tidegate_core::model::FeedName::new("a").unwrap()];
+        let done = ImportedList { added, ..ImportedList::default() };
+        assert_eq!(
+            list_words(&done, Some(Path::new("data"))),
+            "added     a\n1 feed added, 0 known already, 0 not taken\n\
              no gateway runs with data: the next start with it polls them\n"
         );
     }

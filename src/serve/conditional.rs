@@ -1,10 +1,10 @@
 //! Validators and the requests that carry them (RFC 9110 sections 8.8 and 13).
 
-use super::Rendition;
 use super::delta::DeltaToken;
 use super::negotiate::Encoding;
 use super::ready::{RepeatableAnswer, StillSo};
 use super::rendition::EncodedBody;
+use super::{DocumentKey, Rendition};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -101,19 +101,22 @@ impl Rendition {
         body.answer(StatusCode::OK, headers)
     }
 
-    /// The same, which is given again to whoever asks the same while it is `still_so`.
+    /// The same, which is given again to whoever asks the same while it is `still_so`. `document`: its key, where the
+    /// cache of documents has it.
     pub(super) fn answer_for_a_while(
         self: &Arc<Self>,
         asked: &HeaderMap,
         modified: Option<LastModified>,
-        still_so: StillSo,
+        (document, still_so): (Option<DocumentKey>, StillSo),
     ) -> Response {
         let (mut answer, rendition) = (self.answer(asked, modified), Arc::downgrade(self));
         let date = modified.and_then(LastModified::identifying);
-        // One whose date goes on with the clock is another one each time.
-        if modified.is_none() || date.is_some() {
-            let encoding = self.encoding(asked);
-            let again = RepeatableAnswer { rendition, encoding, date, still_so };
+        let encoding = self.encoding(asked);
+        let is_chosen = known(asked, self, encoding, date).is_none_or(|it| it == encoding);
+        // One whose date goes on with the clock is another one each time; and a 304 that names another encoding than the
+        // chosen one is for that client alone.
+        if is_chosen && (modified.is_none() || date.is_some()) {
+            let again = RepeatableAnswer { rendition, document, encoding, date, still_so };
             answer.extensions_mut().insert(again);
         }
         answer

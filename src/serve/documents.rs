@@ -230,6 +230,11 @@ impl Documents {
         self.forgotten.load(Ordering::Acquire)
     }
 
+    /// Notes that a document was asked for which something else had at hand: what is asked for often is kept.
+    pub(super) fn note_use(&self, key: &DocumentKey) {
+        let _ = self.kept.get(key);
+    }
+
     /// What is kept of a revision; nothing is made.
     fn kept(&self, key: &DocumentKey, revision: Option<Revision>) -> Option<Arc<ServedDocument>> {
         let kept = self.kept.get(key)?;

@@ -128,8 +128,8 @@ async fn view(
     }
     let rendition = room.view(&view).await?;
     let modified = LastModified::seen(rendition.shown, room.clock.now());
-    let still_so = still_so(&record, state.revision);
-    let mut response = rendition.answer_for_a_while(headers, Some(modified), still_so);
+    let again = (Some(view.key(None).0), still_so(&record, state.revision));
+    let mut response = rendition.answer_for_a_while(headers, Some(modified), again);
     response.headers_mut().insert(header::VARY, vary(&room, kind, is_named));
     // "The server has fulfilled a GET request" is what 226 says (RFC 3229 section 10.4.1).
     if response.status() == StatusCode::OK

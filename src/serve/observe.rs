@@ -1,5 +1,6 @@
-//! What is done to every answer: it is packed where the client asks for that, counted until its client has taken it,
-//! guarded against what publishers wrote, counted in the metrics and logged. And inside the routing, its time limit.
+//! What is done to every answer but those that are given again (`ready`): it is packed where the client asks for that,
+//! counted until its client has taken it, guarded against what publishers wrote, counted in the metrics and logged. And
+//! inside the routing, its time limit.
 //!
 //! Answers that are made for one request and have no tag of their bytes (pages, lines of changes, metrics, JSON, problem
 //! documents) are packed here. Documents that are kept are packed once, where they are made (`rendition`), each encoding with a tag of

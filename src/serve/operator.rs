@@ -220,7 +220,7 @@ impl Operator {
 
     /// Stops a feed for good, and tells who subscribed to it; with `purge` its data go too. Durable on return.
     pub async fn delete(&self, feed: &FeedName, purge: bool) -> Result<(), OperatorError> {
-        let (_one, feeds) = self.turn().await?;
+        let (turn, feeds) = self.turn().await?;
         let before = known(&feeds, feed)?;
         refuse_if_filed(&before)?;
         let mut record = before.clone();
@@ -239,6 +239,8 @@ impl Operator {
             // The record stays without the data, so that the address goes on to answer 410.
             self.store.put_feed(&record).await?;
         }
+        // The hub may write for long: other changes of the feeds go on.
+        drop(turn);
         if let Some(hub) = &self.in_force().hub
             && let Err(error) = hub.set_webhook(feed, None).await
         {

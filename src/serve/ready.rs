@@ -6,7 +6,7 @@
 //! says ([`StillSo`]), and whether the client has it, `conditional`. Whatever is not plain goes the normal way.
 //!
 //! Of the headers, an answer keeps those that are its document's own, and shares all others. The document is kept in the
-//! cache of documents alone; once a minute the normal path answers, so that the cache sees what is asked for.
+//! cache of documents alone, which is asked for it once a second: so it sees what is asked for.
 
 use super::audience::may_identify;
 use super::conditional::known;
@@ -17,7 +17,8 @@ use super::reading::FETCH_DEST;
 use super::rendition::{BodyContent, Rendition};
 use super::site_service::SentContent;
 use super::{
-    AppState, Audience, Client, Connection, Listing, Metrics, Peer, client, locked, observe,
+    AppState, Audience, Client, Connection, DocumentKey, Listing, Metrics, Peer, client, locked,
+    observe,
 };
 use axum::extract::MatchedPath;
 use bytes::Bytes;
@@ -28,16 +29,18 @@ use http::{
 };
 use prometheus_client::metrics::counter::Counter;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tidegate_core::model::Time;
 
-/// One answer is kept for so many bytes of the memory for answers; each takes some 600.
+/// One answer is kept for so many bytes of the memory for answers; each takes some 1000, and its request at most
+/// [`REQUEST_LIMIT`].
 const BYTES_EACH: u64 = 4 * 1024;
 /// For how long an answer is given again.
 const AGE: Duration = Duration::from_secs(60);
-/// The longest address with the fields that choose, in bytes.
-const REQUEST_LIMIT: usize = 1024;
+/// The longest address with the fields that choose, in bytes: strangers make it up.
+const REQUEST_LIMIT: usize = 256;
 /// How many sets of headers are shared: about one for each route, encoding and status.
 const SHARED: usize = 64;
 /// The largest body that is handed over whole, in bytes. On a connection of HTTP/1 it is not counted among those on their
@@ -57,6 +60,8 @@ pub(super) type StillSo = Arc<dyn Fn(&AppState, &Listing, Client) -> bool + Send
 #[derive(Clone)]
 pub(super) struct RepeatableAnswer {
     pub(super) rendition: Weak<Rendition>,
+    /// Its key, where the cache of documents has it.
+    pub(super) document: Option<DocumentKey>,
     /// The encoding that the request chose.
     pub(super) encoding: Encoding,
     /// The date that stands for the document.
@@ -98,7 +103,7 @@ impl PlainRequest {
         if request.method() != Method::GET || !request.body().is_end_stream() {
             return None;
         }
-        let mut asked = Vec::with_capacity(REQUEST_LIMIT / 4);
+        let mut asked = Vec::with_capacity(REQUEST_LIMIT);
         asked.push(version);
         let mut read = Self { asked, is_conditional: false, wants_delta: false };
         let uri = request.uri();
@@ -143,6 +148,8 @@ struct ReadyAnswer {
     listing: Weak<Listing>,
     forgotten: u64,
     made: Time,
+    /// How old it was, in seconds, when the cache was last asked for the document.
+    noted: AtomicU64,
     whole: OnceLock<ReadyHead>,
     unchanged: OnceLock<ReadyHead>,
 }
@@ -197,7 +204,8 @@ impl ReadyAnswers {
             return None;
         }
         let basis = AnswerBasis::now(room)?;
-        if !found.is_of(&basis, room.clock.now()) {
+        let now = room.clock.now();
+        if !found.is_of(&basis, now) {
             return None;
         }
         let rendition = of.rendition.upgrade()?;
@@ -227,6 +235,11 @@ impl ReadyAnswers {
         if !(of.still_so)(room, &basis.listing, client) {
             return None;
         }
+        let age = now.since(found.made).as_secs();
+        if found.noted.load(Ordering::Relaxed) != age {
+            found.noted.store(age, Ordering::Relaxed);
+            of.document.iter().for_each(|key| room.documents.note_use(key));
+        }
         head.answers.inc();
         room.metrics.sent.inc_by(length);
         let mut headers = HeaderMap::clone(&head.shared);
@@ -255,18 +268,19 @@ impl ReadyAnswers {
         });
         let kept = kept.unwrap_or_else(|| {
             let (listing, forgotten) = (Arc::downgrade(&basis.listing), basis.forgotten);
-            let (whole, unchanged) = (OnceLock::new(), OnceLock::new());
-            Arc::new(ReadyAnswer { of, listing, forgotten, made: now, whole, unchanged })
+            let (noted, whole, unchanged) = (AtomicU64::new(0), OnceLock::new(), OnceLock::new());
+            Arc::new(ReadyAnswer { of, listing, forgotten, made: now, noted, whole, unchanged })
         });
         let Some(place) = kept.head(answer.status()) else { return };
         let Some(head) = self.head(metrics, answer) else { return };
         let _ = place.set(head);
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= self.limit {
+        if all.len() >= self.limit && !all.contains_key(&*asked.asked) {
             all.retain(|_, it| now.since(it.made) < AGE && it.of.rendition.strong_count() > 0);
-        }
-        if all.len() >= self.limit {
-            all.clear();
+            // All are looked at only where that made room for many.
+            if all.len() > self.limit / 10 * 9 {
+                all.clear();
+            }
         }
         all.insert(asked.asked.into(), kept);
     }
@@ -294,6 +308,9 @@ impl ReadyAnswers {
             return Arc::clone(same);
         }
         let headers = Arc::new(headers);
+        if all.len() >= SHARED {
+            all.retain(|it| Arc::strong_count(it) > 1);
+        }
         if all.len() < SHARED {
             all.push(Arc::clone(&headers));
         }

@@ -63,7 +63,8 @@ impl ListenerSite {
         complete(answer, &method)
     }
 
-    /// Answers what is no origin's: what is done to every answer stands here in its order.
+    /// Answers what is no origin's: what is done to every answer stands here in its order. Those that are given again
+    /// (`ready`) do not come here.
     pub(super) async fn route(&self, request: Request) -> Response {
         let facts = AnswerFacts::new(&request);
         let checked = check_host(&request);

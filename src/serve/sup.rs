@@ -305,5 +305,5 @@ pub(super) async fn document(
         let is_newest = |built: &Built| is_it(built) && room.is_fresh(built, period, listing);
         last.try_lock().is_ok_and(|last| last.as_ref().is_some_and(is_newest))
     });
-    Ok(rendition.answer_for_a_while(&asked, None, still_so))
+    Ok(rendition.answer_for_a_while(&asked, None, (None, still_so)))
 }

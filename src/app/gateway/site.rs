@@ -284,11 +284,11 @@ impl RunningSite {
         self.sockets.iter().any(|socket| socket.task.is_finished()) || hub_ended
     }
 
-    /// Ends the hub, where it did not go on to another site: two would deliver twice, and write over each other.
-    pub(super) async fn stop_hub(&mut self) -> Result<(), AppError> {
-        let Some(hub) = self.hub.take() else { return Ok(()) };
-        hub.ends.cancel();
-        hub.task.await.context("the hub ended badly")
+    /// Ends the hub, where it did not go on to another site; what it does just now is finished first.
+    pub(super) fn end_hub(&mut self) -> Option<JoinHandle<()>> {
+        let RunningHub { ends, task, .. } = self.hub.take()?;
+        ends.cancel();
+        Some(task)
     }
 
     /// Ends, once the answers in flight are finished. What went on to another site is none of it any more.
@@ -300,12 +300,15 @@ impl RunningSite {
             task
         };
         let serving: Vec<_> = self.sockets.drain(..).map(end).collect();
-        let hub_ended = self.stop_hub().await;
+        let hub = self.end_hub();
         let mut served = Ok(());
         for task in serving {
             let ended = task.await.context("serving ended badly");
             served = served.and(ended.and_then(|ended| ended.context("serving failed")));
         }
-        hub_ended.and(served)
+        match hub {
+            Some(task) => task.await.context("the hub ended badly").and(served),
+            None => served,
+        }
     }
 }

@@ -22,6 +22,7 @@ use tidegate_core::model::Time;
 use tidegate_store::ClosedEpoch;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How often a silent stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -87,8 +88,11 @@ pub(crate) async fn events(
     let begin = format!("retry: {RETRY}\nid: {}\n\n", log.at);
     let (sender, mut pieces) = mpsc::channel(1);
     let stream = EventStream { said: log.at, sent: Instant::now(), log, epochs: VecDeque::new() };
-    tokio::spawn(stream.run(begin, sender, place));
+    let may_tell_no_more = CancellationToken::new();
+    tokio::spawn(stream.run(begin, (sender, may_tell_no_more.clone()), place));
     let pieces = poll_fn(move |context| pieces.poll_recv(context));
+    // A piece that waits for its client does not go out then.
+    let pieces = pieces.take_until(may_tell_no_more.cancelled_owned());
     Ok(streaming(Body::from_stream(pieces.map(Ok::<_, Infallible>))))
 }
 
@@ -136,11 +140,16 @@ struct EventStream {
 impl EventStream {
     /// Sends pieces until the stream has lasted for its life, nothing more may be told, or its client takes no more. It
     /// has its place until then: the body itself is with the connection for as long as that may last.
-    async fn run(mut self, begin: String, pieces: mpsc::Sender<String>, _place: HeldBudget) {
+    async fn run(
+        mut self,
+        begin: String,
+        (pieces, end): (mpsc::Sender<String>, CancellationToken),
+        _place: HeldBudget,
+    ) {
         let may_tell_no_more = self.log.clone().end();
         tokio::select! {
             biased;
-            () = may_tell_no_more => {}
+            () = may_tell_no_more => end.cancel(),
             () = sleep(LIFE) => {}
             () = pieces.closed() => {}
             () = self.send_pieces(begin, &pieces) => {}

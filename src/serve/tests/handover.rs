@@ -124,3 +124,17 @@ async fn a_revoked_token_ends_what_is_open_and_all_else_goes_on_over_a_reload() 
     assert_eq!(begun.elapsed(), Duration::from_secs(4));
     problem(next.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
 }
+
+/// Not even what was written before, and waited for its client.
+#[tokio::test(start_paused = true)]
+async fn a_stream_tells_nothing_more_once_its_token_is_revoked() {
+    let site = site();
+    let mut stream = site.get(&format!("/t/{ANN}/events")).await.into_body();
+    assert!(stream.frame().await.is_some());
+    site.store.announce(0, &[SECRET]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let readers = vec![readers().remove(1)];
+    let _next = site.followed_by(ServeSettings { readers, ..announcing() });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(stream.frame().await.is_none());
+}
