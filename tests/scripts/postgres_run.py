@@ -36,9 +36,9 @@ def begin(program, folder, file):
 
 
 def answer_queries(watched, psql, url):
-    """The queries that operators find in the documents say which feeds fail, what changed today, and who lives."""
+    """The queries that operators find in the documents say which feeds fail, what changed today, who lives, and who polls."""
     page = pathlib.Path("docs/operators/postgres.md").read_text().partition("## Look into it")[2]
-    failing, changed, living = re.findall("^SELECT.*", page.split("```")[1], re.M)
+    failing, changed, living, polled = re.findall("^SELECT.*", page.split("```")[1], re.M)
 
     def ask(query):
         said = subprocess.run([psql, "-qAtX", url, "-c", query], check=True, capture_output=True, text=True).stdout
@@ -49,7 +49,9 @@ def answer_queries(watched, psql, url):
     watched.gateway.feed("news", "/poll", "POST")
     watched.until("the database says which feed fails", 30, lambda: [row[:2] for row in ask(failing)] == [["news", "1"]])
     check({row[0] for row in ask(changed)} == {"news", "own"}, f"changed today: {ask(changed)}")
-    check(sum(row[1] == "t" and row[2] < "00:00:05" for row in ask(living)) == 1, f"these live: {ask(living)}")
+    live = [row[0] for row in ask(living) if row[1] == "t" and row[2] < "00:00:05"]
+    check(len(live) == 1, f"these live: {ask(living)}")
+    check(["news", *live] in ask(polled), f"these poll: {ask(polled)}")
 
 
 def killed(program, work, file, database, psql):
