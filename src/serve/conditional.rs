@@ -85,20 +85,8 @@ impl LastModified {
 impl Rendition {
     /// The answer that carries it, or the 304 that says which representation of it the client has.
     pub(super) fn answer(&self, asked: &HeaderMap, modified: Option<LastModified>) -> Response {
-        let (mut headers, encoding) = (self.head.clone(), self.encoding(asked));
-        let date = modified.and_then(LastModified::identifying);
-        let known = known(asked, self, encoding, date);
-        let body = self.body(known.unwrap_or(encoding));
-        headers.insert(header::ETAG, body.etag.value());
-        if let Some(LastModified { at, .. }) = modified {
-            let date = if at == self.shown { self.shown_date.clone() } else { date_value(at) };
-            headers.insert(header::LAST_MODIFIED, date);
-        }
-        if known.is_some() {
-            return response(StatusCode::NOT_MODIFIED, headers, Body::empty());
-        }
-        describe(&mut headers, body, self.media_type, encoding);
-        body.answer(StatusCode::OK, headers)
+        let (encoding, date) = (self.encoding(asked), modified.and_then(LastModified::identifying));
+        self.answer_in(encoding, known(asked, self, encoding, date), modified)
     }
 
     /// The same, which is given again to whoever asks the same while it is `still_so`. `document`: its key, where the
@@ -109,17 +97,37 @@ impl Rendition {
         modified: Option<LastModified>,
         (document, still_so): (Option<DocumentKey>, StillSo),
     ) -> Response {
-        let (mut answer, rendition) = (self.answer(asked, modified), Arc::downgrade(self));
-        let date = modified.and_then(LastModified::identifying);
-        let encoding = self.encoding(asked);
-        let is_chosen = known(asked, self, encoding, date).is_none_or(|it| it == encoding);
+        let (encoding, date) = (self.encoding(asked), modified.and_then(LastModified::identifying));
+        let known = known(asked, self, encoding, date);
+        let mut answer = self.answer_in(encoding, known, modified);
         // One whose date goes on with the clock is another one each time; and a 304 that names another encoding than the
         // chosen one is for that client alone.
-        if is_chosen && (modified.is_none() || date.is_some()) {
+        if known.is_none_or(|it| it == encoding) && (modified.is_none() || date.is_some()) {
+            let rendition = Arc::downgrade(self);
             let again = RepeatableAnswer { rendition, document, encoding, date, still_so };
             answer.extensions_mut().insert(again);
         }
         answer
+    }
+
+    /// The answer in an encoding, or the 304 to a client that has the document in the encoding `known`.
+    fn answer_in(
+        &self,
+        encoding: Encoding,
+        known: Option<Encoding>,
+        modified: Option<LastModified>,
+    ) -> Response {
+        let (mut headers, body) = (self.head.clone(), self.body(known.unwrap_or(encoding)));
+        headers.insert(header::ETAG, body.etag.value());
+        if let Some(LastModified { at, .. }) = modified {
+            let date = if at == self.shown { self.shown_date.clone() } else { date_value(at) };
+            headers.insert(header::LAST_MODIFIED, date);
+        }
+        if known.is_some() {
+            return response(StatusCode::NOT_MODIFIED, headers, Body::empty());
+        }
+        describe(&mut headers, body, self.media_type, encoding);
+        body.answer(StatusCode::OK, headers)
     }
 }
 

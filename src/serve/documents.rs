@@ -280,22 +280,8 @@ impl Documents {
             self.metrics.hits.inc();
             return Ok(hit);
         }
-        // In a box: what a hit never needs would be moved about with each request.
-        Box::pin(self.get_made((key, revision), request, make)).await
-    }
-
-    async fn get_made<F, D>(
-        self: &Arc<Self>,
-        key: (DocumentKey, Option<Revision>),
-        request: WorkRequest,
-        make: impl FnOnce() -> F,
-    ) -> Result<Arc<ServedDocument>, Problem>
-    where
-        F: Future<Output = Result<D, Problem>> + Send + 'static,
-        D: Into<ServedDocument>,
-    {
         let (work, tells) = (request.work.clone(), request.tells);
-        let mut is_hit = true;
+        let (mut is_hit, key) = (true, (key, revision));
         let made = self.flights.get(&key, request, || {
             is_hit = false;
             let (all, key, make) = (Arc::clone(self), key.clone(), make());
@@ -315,7 +301,8 @@ impl Documents {
                 Ok(document)
             }
         });
-        let made = made.await;
+        // In a box: what a hit never needs would be moved about with each request.
+        let made = Box::pin(made).await;
         if is_hit && made.is_ok() {
             self.metrics.hits.inc();
         }

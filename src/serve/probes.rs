@@ -82,9 +82,8 @@ pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap)
 /// Counts feeds and how they stand.
 async fn count_feeds(room: &SharedState) -> Result<(), Problem> {
     let (index, now) = (room.index().await?, room.clock.now());
-    let counting = make_on_thread("the count of feeds", move || {
-        Ok(feed_figures(&index.feeds().collect::<Vec<_>>(), now))
-    });
+    let counting =
+        make_on_thread("the count of feeds", move || Ok(feed_figures(index.feeds(), now)));
     room.metrics.feeds(counting.await?);
     Ok(())
 }

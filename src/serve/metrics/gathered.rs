@@ -87,20 +87,33 @@ const FEED_TIMES: [FeedTime; 3] = [
 ];
 
 /// How feeds and their polling stand.
-pub(crate) fn feed_figures(feeds: &[&IndexedFeed], now: Time) -> Vec<Figure> {
-    let count =
-        |is_one: &dyn Fn(&IndexedFeed) -> bool| feeds.iter().filter(|feed| is_one(feed)).count();
-    let counts =
-        FEED_COUNTS.map(|(name, help, is_one)| gauge(name, help, count(&|feed| is_one(feed, now))));
-    let times = FEED_TIMES.map(|(name, help, time)| {
-        let longest = feeds.iter().filter_map(|feed| time(feed, now)).max();
-        gauge(name, help, longest.unwrap_or_default().as_secs()).of(Unit::Seconds)
-    });
-    let standings = [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone];
-    let standings = standings
-        .map(|standing| (standing.name(), whole(count(&|feed| feed.record.standing == standing))));
-    let served = feeds.iter().filter(|feed| feed.is_served());
-    let items: u64 = served.map(|feed| u64::from(feed.figures.contested)).sum();
+pub(crate) fn feed_figures<'f>(
+    feeds: impl Iterator<Item = &'f IndexedFeed>,
+    now: Time,
+) -> Vec<Figure> {
+    let mut standings =
+        [FeedStanding::Active, FeedStanding::Paused, FeedStanding::Gone].map(|it| (it, 0_usize));
+    let mut counts = FEED_COUNTS.map(|figure| (figure, 0_usize));
+    let mut times = FEED_TIMES.map(|figure| (figure, Duration::ZERO));
+    let mut items = 0_u64;
+    for feed in feeds {
+        for (standing, count) in &mut standings {
+            *count += usize::from(feed.record.standing == *standing);
+        }
+        for ((_, _, is_one), count) in &mut counts {
+            *count += usize::from(is_one(feed, now));
+        }
+        for ((_, _, time), longest) in &mut times {
+            *longest = (*longest).max(time(feed, now).unwrap_or_default());
+        }
+        if feed.is_served() {
+            items += u64::from(feed.figures.contested);
+        }
+    }
+    let standings = standings.map(|(standing, count)| (standing.name(), whole(count)));
+    let counts = counts.map(|((name, help, _), count)| gauge(name, help, count));
+    let times = times
+        .map(|((name, help, _), longest)| gauge(name, help, longest.as_secs()).of(Unit::Seconds));
     let others = [
         Figure::new("feeds", "Feeds by standing", ByLabel("standing", Vec::from(standings))),
         gauge("items_in_conflict", "Items with unresolved conflicts", items),
@@ -294,7 +307,7 @@ mod tests {
         };
         let feeds: Vec<IndexedFeed> = feeds.iter().map(feed).collect();
         let metrics = Metrics::new();
-        metrics.feeds(feed_figures(&feeds.iter().collect::<Vec<_>>(), at(0)));
+        metrics.feeds(feed_figures(feeds.iter(), at(0)));
         let text = metrics.text(MetricsFormat::OpenMetrics).unwrap();
         let figures = text.lines().filter_map(|line| line.strip_prefix("tidegate_"));
         let names = ["feeds", "poll", "items_in", "oldest", "tick"];
