@@ -48,10 +48,11 @@ const MAX_WAITING: usize = 64;
 
 type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 
-fn refuse(callers: Vec<CommandReply>, refusal: &PollError) {
+/// Tells all who wait for a poll what came of it.
+fn answer(callers: Vec<CommandReply>, polled: &Result<PollResponse, PollError>) {
     for caller in callers {
         // Who asked may have gone away.
-        let _ = caller.send(Err(refusal.clone()));
+        let _ = caller.send(polled.clone());
     }
 }
 

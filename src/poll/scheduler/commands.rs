@@ -2,7 +2,7 @@
 
 use super::feed::Departure;
 use super::ownership::StoredFeed;
-use super::{CommandReply, MAX_WAITING, PollScheduler, refuse};
+use super::{CommandReply, MAX_WAITING, PollScheduler, answer};
 use crate::domains::is_polled;
 use crate::error::PollError;
 use crate::reason::PlannedPoll;
@@ -147,7 +147,7 @@ impl PollScheduler {
         let callers = reply.into_iter().collect();
         match known {
             Ok(()) => self.begin_for(name, callers),
-            Err(refusal) => refuse(callers, &refusal),
+            Err(refusal) => answer(callers, &Err(refusal)),
         }
     }
 

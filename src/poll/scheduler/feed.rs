@@ -3,7 +3,7 @@
 use super::hub::HubTask;
 use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
 use super::pushes::PushTriggers;
-use super::{CommandReply, PollScheduler, refuse};
+use super::{CommandReply, PollScheduler, answer};
 use crate::backfill;
 use crate::domains::is_polled;
 use crate::error::{PollError, RoundError};
@@ -287,7 +287,7 @@ impl PollScheduler {
         }
         self.announced.detach(name);
         let callers = self.with_feed(name, FeedPolling::end_live).unwrap_or_default();
-        refuse(callers, &PollError::Unknown);
+        answer(callers, &Err(PollError::Unknown));
         if departure == Departure::Paused {
             let now = self.context.clock.now();
             let is_paused = self.with_feed(name, |feed| {

@@ -4,7 +4,7 @@
 
 use super::feed::{Departure, ResumeBasis};
 use super::rounds::poll_for_others;
-use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE, refuse};
+use super::{CommandReply, MAX_WAITING, PollScheduler, SLICE, answer};
 use crate::domains::{is_polled, ownership_key};
 use crate::error::PollError;
 use crate::reason::PlannedPoll;
@@ -274,7 +274,7 @@ impl PollScheduler {
         let (name, at) = (stored.record.name.clone(), Instant::now());
         let is_push = reply.is_none();
         let mut callers = Vec::from_iter(reply);
-        let Some(owned) = &mut self.owned else { return refuse(callers, &PollError::Unknown) };
+        let Some(owned) = &mut self.owned else { return answer(callers, &Err(PollError::Unknown)) };
         if is_push {
             // One poll follows another at such intervals, however often it is pushed.
             let again = Duration::from_secs(5);
@@ -284,19 +284,19 @@ impl PollScheduler {
             }
             owned.pushed.insert(name.clone(), at);
         }
-        let too_many = PollError::TooMany { limit: MAX_WAITING };
+        let too_many = Err(PollError::TooMany { limit: MAX_WAITING });
         let mut polls = owned.foreign.lock();
         if let Some(next) = polls.get_mut(&name) {
             // Its request has begun: one more poll, after it, answers all who come meanwhile.
             if next.as_ref().is_some_and(|(_, waiting)| waiting.len() >= MAX_WAITING) {
-                return refuse(callers, &too_many);
+                return answer(callers, &too_many);
             }
             callers.extend(next.take().into_iter().flat_map(|(_, waiting)| waiting));
             *next = Some((stored, callers));
             return;
         }
         let Ok(permit) = Arc::clone(&self.asked_for).try_acquire_owned() else {
-            return refuse(callers, &too_many);
+            return answer(callers, &too_many);
         };
         polls.insert(name.clone(), Some((stored, callers)));
         let (context, polls) = (Arc::clone(&self.context), Arc::clone(&owned.foreign));
@@ -304,10 +304,7 @@ impl PollScheduler {
             let _permit = permit;
             while let Some((stored, callers)) = next_foreign(&polls, &name) {
                 let polled = poll_for_others(&context, stored).await;
-                for caller in callers {
-                    // Who asked may have gone away.
-                    let _ = caller.send(polled.clone());
-                }
+                answer(callers, &polled);
             }
         });
     }

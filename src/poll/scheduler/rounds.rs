@@ -4,7 +4,7 @@ use super::commands::ASKED_OTHERWISE;
 use super::feed::RunningPoll;
 use super::ownership::StoredFeed;
 use super::{
-    CommandReply, HOST_PAUSED, MAX_WAITING, PollContext, PollScheduler, STORE_REST, refuse,
+    CommandReply, HOST_PAUSED, MAX_WAITING, PollContext, PollScheduler, STORE_REST, answer,
 };
 use crate::error::{PollError, RoundError};
 use crate::feeds::{CHECKPOINT_EVERY, FeedCell};
@@ -137,13 +137,13 @@ impl PollScheduler {
                 self.give_up(&name, &running, now);
             }
             Err(RoundError::Overtaken) => {
-                answer(std::mem::take(&mut running.answers), &report(&record, &done.result));
+                answer(std::mem::take(&mut running.answers), &Ok(report(&record, &done.result)));
                 self.give_up(&name, &running, now.plus(STORE_REST));
             }
             _ => self.conclude(&name, *running, done, now),
         }
         if self.context.cancel.is_cancelled() {
-            refuse(waiting, &PollError::Stopped);
+            answer(waiting, &Err(PollError::Stopped));
         } else {
             if asked_otherwise {
                 self.schedule(&name, PlannedPoll::new(now, ASKED_OTHERWISE));
@@ -242,7 +242,7 @@ impl PollScheduler {
             self.resume_walk(name, Duration::ZERO);
         }
         if !running.answers.is_empty() {
-            answer(running.answers, &report(&record, &result));
+            answer(running.answers, &Ok(report(&record, &result)));
         }
     }
 }
@@ -275,13 +275,6 @@ pub(super) async fn poll_for_others(
     log(&record, &note, &result, (0, false));
     context.table.totals.lock().add(&note);
     Ok(report(&record, &result))
-}
-
-fn answer(callers: Vec<CommandReply>, report: &PollResponse) {
-    for caller in callers {
-        // Who asked may have gone away.
-        let _ = caller.send(Ok(report.clone()));
-    }
 }
 
 /// Takes in a failure of the publisher, the operator or the gateway: when the feed is polled next.
