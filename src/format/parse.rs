@@ -11,7 +11,7 @@
 mod amend;
 pub mod collection;
 mod decode;
-mod dialect;
+pub(crate) mod dialect;
 pub mod discover;
 mod entry;
 mod feed;
@@ -19,15 +19,21 @@ mod head;
 mod json;
 pub mod opml;
 mod out;
+pub(crate) mod reading;
 pub mod sync_markup;
 
 pub use amend::{Amendment, amended, amended_markup};
 pub use decode::{Before, Decoded, characters, decode, decode_as};
 pub use feed::frame::FeedFrame;
 
-use tidegate_core::model::{Card, Completeness, Entry, FeedDocument, Field, Format, Markup};
+use dialect::FeedDialect;
+use entry::DocumentSource;
+use std::sync::Arc;
+use tidegate_core::model::{
+    Card, Completeness, Context, Entry, FeedDocument, Field, Format, Markup,
+};
 use tidegate_core::xml;
-use tidegate_core::xml::doc::{DocLimits, LimitReached};
+use tidegate_core::xml::doc::{Doc, DocLimits, LimitReached};
 use url::Url;
 
 /// How much of a document is looked at. A limit that is met inside an entry costs that entry (and
@@ -216,10 +222,22 @@ pub fn again(markup: &Markup) -> Option<Vec<Field<'static>>> {
 
 /// The same of all that an entry says.
 pub fn entry_again(markup: &Markup) -> Option<Entry<'static>> {
-    let text = amend::small_document(markup)?;
-    let url = markup.context.base.as_deref().and_then(|base| Url::parse(base).ok());
-    let document = document(&text, url.as_ref(), &Limits::default()).ok()?;
-    Some(document.entries.into_iter().next()?.detached())
+    alone(markup.format, &markup.xml, &markup.context)
+}
+
+/// An entry that stands alone and inherits `context`.
+fn alone(format: Format, text: &str, context: &Context) -> Option<Entry<'static>> {
+    let (limits, inherited) = (Limits::default(), Arc::new(context.clone()));
+    if format == Format::JsonFeed {
+        let entry = json::alone(text, context, &limits)?;
+        return Some(Entry { context: inherited, ..entry });
+    }
+    let doc = Arc::new(Doc::read_in(text, context)?);
+    let entry = doc.root()?;
+    let dialect = FeedDialect { format, root: entry.ns() };
+    let source = DocumentSource { doc: &doc, dialect, limits: &limits, invented: &[] };
+    let (entry, _) = entry::read(source, entry, &[], inherited).ok()?;
+    Some(entry.detached())
 }
 
 /// An entry on its own, with what it inherits and what there is to say of it.
@@ -228,7 +246,7 @@ pub fn own(document: &FeedDocument<'_>, entry: &Entry<'_>) -> Markup {
 }
 
 /// The same of an entry in a format.
-fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
+pub fn markup_of(format: Format, entry: &Entry<'_>) -> Markup {
     let short = |text: &str| xml::shortened(text, Card::TEXT_LIMIT).to_owned();
     let link = entry.link.as_deref().filter(|link| xml::address::has_scheme(link));
     Markup {
@@ -318,14 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_no_entry() {
+    fn an_empty_text_is_no_entry() {
         let document =
             read("<rss version='2.0'><channel><item><title>A</title></item></channel></rss>");
         let mut markup = parse::own(&document, &document.entries[0]);
         assert!(parse::again(&markup).is_some());
-        markup.slots.attributes = 9_999;
-        assert!(parse::again(&markup).is_none());
-        (markup.slots.attributes, markup.xml) = (0, String::new());
+        markup.xml.clear();
         assert!(parse::again(&markup).is_none());
     }
 }

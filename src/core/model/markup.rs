@@ -137,7 +137,7 @@ pub struct Skeleton {
 // Most entries of a document are as they were in the last one, so that nobody asks.
 
 /// Reads the fields of an entry from the tree of its document.
-pub type ReadFields = fn(DocElement<'_, '_>) -> Vec<Field<'static>>;
+pub type ReadFields = fn(DocElement<'_, '_>, Format) -> Vec<Field<'static>>;
 
 /// The fields of an entry, or where they are.
 #[derive(Debug, Clone)]
@@ -146,6 +146,7 @@ pub enum Projection<'a> {
     InDocument {
         doc: Arc<Doc<'a>>,
         entry: NodeId,
+        format: Format,
         read: ReadFields,
         known: OnceLock<Vec<Field<'static>>>,
     },
@@ -153,17 +154,23 @@ pub enum Projection<'a> {
 
 impl<'a> Projection<'a> {
     /// Those of an element of a document.
-    pub const fn in_document(doc: Arc<Doc<'a>>, entry: NodeId, read: ReadFields) -> Self {
-        Self::InDocument { doc, entry, read, known: OnceLock::new() }
+    pub const fn in_document(
+        doc: Arc<Doc<'a>>,
+        entry: NodeId,
+        format: Format,
+        read: ReadFields,
+    ) -> Self {
+        Self::InDocument { doc, entry, format, read, known: OnceLock::new() }
     }
 
     /// The fields, in document order.
     pub fn fields(&self) -> &[Field<'_>] {
         match self {
             Self::Read(fields) => fields,
-            Self::InDocument { doc, entry, read, known } => {
-                known.get_or_init(|| doc.element(*entry).map(read).unwrap_or_default())
-            }
+            Self::InDocument { doc, entry, format, read, known } => known.get_or_init(|| {
+                let entry = doc.element(*entry);
+                entry.map(|entry| read(entry, *format)).unwrap_or_default()
+            }),
         }
     }
 }

@@ -138,6 +138,8 @@ pub struct Doc<'a> {
     uris: Vec<String>,
     /// The default namespace that its root was given, which stood in none.
     given: Option<&'static str>,
+    /// The bindings in scope around it.
+    around: &'a [(String, String)],
     base: Option<Url>,
     base_limit: usize,
     /// Whether characters stand in it that XML forbids.
@@ -153,6 +155,11 @@ impl<'a> Doc<'a> {
     /// The element of the document, where it has one.
     pub fn root(&self) -> Option<DocElement<'_, 'a>> {
         self.element(0)
+    }
+
+    /// The base of relative references where nothing in it names one.
+    pub const fn base(&self) -> Option<&Url> {
+        self.base.as_ref()
     }
 
     /// An element.
@@ -337,15 +344,16 @@ impl<'t, 'a> DocElement<'t, 'a> {
         if prefix == "xml" {
             return Some(Cow::Borrowed(ns::XML));
         }
-        self.declared(prefix).or_else(|| prefix.is_empty().then_some(Cow::Borrowed("")))
-    }
-
-    /// The same where the document declares it, or its root was given it.
-    pub fn declared(self, prefix: &str) -> Option<Cow<'a, str>> {
         let mut declared = self.ancestors().flat_map(Self::declarations);
         let bound = declared.find(|declaration| declaration.declared_prefix() == prefix);
-        let given = || self.doc.given.filter(|_| prefix.is_empty()).map(Cow::Borrowed);
-        bound.map(DocAttribute::declared_uri).or_else(given)
+        let given = || self.doc.given.filter(|_| prefix.is_empty());
+        let around = || {
+            let found = self.doc.around.iter().find(|(bound, _)| bound == prefix);
+            found.map(|(_, uri)| uri.as_str())
+        };
+        let inherited = || given().or_else(around).map(Cow::Borrowed);
+        let unbound = || prefix.is_empty().then_some(Cow::Borrowed(""));
+        bound.map(DocAttribute::declared_uri).or_else(inherited).or_else(unbound)
     }
 
     /// The URI of its namespace, in its canonical spelling; empty where it is in none, `None` where

@@ -239,11 +239,11 @@ fn each(element: &mut Element, change: &mut impl FnMut(&mut Element)) {
 
 /// Reads an element with what it inherits; `None` where the text has no whole element.
 pub fn read(xml: &str, context: &Context) -> Option<Element> {
-    of(Doc::read_whole(xml)?.root()?, &context.namespaces)
+    of(Doc::read_in(xml, context)?.root()?)
 }
 
-/// Takes over an element of a document, with the bindings in scope around the document.
-pub fn of(root: DocElement<'_, '_>, around: &[(String, String)]) -> Option<Element> {
+/// Takes over an element of a document.
+pub fn of(root: DocElement<'_, '_>) -> Option<Element> {
     let text = root.doc().text();
     // Open elements; none is made of those beyond the limit.
     let mut open: Vec<Option<Element>> = Vec::new();
@@ -251,7 +251,7 @@ pub fn of(root: DocElement<'_, '_>, around: &[(String, String)]) -> Option<Eleme
     for step in root.walk() {
         match step {
             WalkStep::Open(element) => {
-                let element = (weight <= WEIGHT_LIMIT).then(|| begin(element, around));
+                let element = (weight <= WEIGHT_LIMIT).then(|| shallow(element));
                 weight += element.as_ref().map_or(0, Element::weight);
                 open.push(element);
             }
@@ -291,18 +291,12 @@ fn add_text(open: &mut [Option<Element>], text: Cow<'_, str>) {
     }
 }
 
-fn begin(read: DocElement<'_, '_>, around: &[(String, String)]) -> Element {
+/// An element of a document with its attributes, without what it contains.
+pub fn shallow(read: DocElement<'_, '_>) -> Element {
     let value = |attribute: DocAttribute<'_, '_>| {
         xml::plain_value(xml::cut(read.doc().text(), attribute.place())).into_owned()
     };
-    let resolve = |prefix: &str| -> String {
-        if prefix == "xml" {
-            return XML.to_owned();
-        }
-        let outer = || around.iter().find(|(bound, _)| bound == prefix);
-        let declared = read.declared(prefix).map(Cow::into_owned);
-        declared.or_else(|| outer().map(|(_, uri)| uri.clone())).unwrap_or_default()
-    };
+    let resolve = |prefix: &str| read.binding(prefix).unwrap_or_default().into_owned();
     // A prefix that nothing binds is dropped, and so is an attribute with one: what would be written must
     // be readable.
     let spelled = |prefix: &str, namespace: &str| match namespace {

@@ -11,9 +11,10 @@ mod json;
 mod tests;
 
 use super::sync_markup::is_sync;
-use super::{Limits, ParseError, document, own, without_garbage};
+use super::{Limits, ParseError, alone, markup_of, without_garbage};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tidegate_core::model::{Context, Entry, Markup, Time};
+use tidegate_core::model::{Context, Entry, Format, Markup, Time};
 use tidegate_core::xml::address::percent_encoded;
 use tidegate_core::xml::date;
 use tidegate_core::xml::doc::DocElement;
@@ -64,11 +65,14 @@ pub(super) fn id_element<'t, 'a>(item: DocElement<'t, 'a>) -> Option<DocElement<
 /// What an item says, as an entry of Atom says it; `None` where it cannot be read. One that has no id goes by its
 /// sync id, and one without a date was last updated when its history says so.
 pub(super) fn read(item: DocElement<'_, '_>) -> Option<Entry<'static>> {
-    let said = entry(&json::with_plain_elements(tree::of(item, &[])?), None, None);
-    let base = item.parent().and_then(DocElement::base);
-    let text = feed_around(&said);
-    let document = document(&text, base.as_deref(), &Limits::default()).ok()?;
-    let mut entry = document.entries.first()?.detached();
+    let base = match item.parent() {
+        Some(around) => around.base(),
+        None => item.doc().base().map(Cow::Borrowed),
+    };
+    let base = base.map(|base| base.as_str().to_owned());
+    let said = entry(&json::with_plain_elements(tree::of(item)?), None, None);
+    let (text, context) = write_alone(&said, Context { base, ..Context::default() });
+    let mut entry = alone(Format::Atom10, &text, &context)?;
     let sync = item.children().find(|child| is_sync(*child));
     let sync_id = || sync?.attribute("id");
     entry.native_id = entry.native_id.or_else(|| Some(id_of_sync(&sync_id()?).into()));
@@ -94,18 +98,17 @@ pub fn item(markup: &Markup) -> Option<Element> {
 
 /// An item as markup of Atom, with this id where it has none, and when it was last changed where it has no date.
 pub fn as_atom(markup: &Markup, id: Option<&str>, changed: Option<Time>) -> Option<Markup> {
-    let text = feed_around(&entry(&item(markup)?, id, changed));
-    let document = document(&text, None, &Limits::default()).ok()?;
-    let atom = own(&document, document.entries.first()?);
-    let namespaces = atom.context.namespaces;
-    let context = Context { namespaces, ..markup.context.clone() };
-    Some(Markup { context, card: markup.card.clone(), ..atom })
+    let entry = entry(&item(markup)?, id, changed);
+    let (text, context) = write_alone(&entry, markup.context.clone());
+    let atom = markup_of(Format::Atom10, &alone(Format::Atom10, &text, &context)?);
+    Some(Markup { card: markup.card.clone(), ..atom })
 }
 
-fn feed_around(entry: &Element) -> String {
-    let mut text = format!("<feed xmlns=\"{ATOM}\">");
-    tree::write(&mut text, entry, &mut vec![(String::new(), ATOM.to_owned())]);
-    text + "</feed>"
+/// An entry of Atom as text, and what it inherits in addition to base and language.
+fn write_alone(entry: &Element, around: Context) -> (String, Context) {
+    let (mut text, namespaces) = (String::new(), vec![(String::new(), ATOM.to_owned())]);
+    tree::write(&mut text, entry, &mut namespaces.clone());
+    (text, Context { namespaces, ..around })
 }
 
 /// An item as an entry of Atom, with this id where it has none, and when it was last changed where it has no date.

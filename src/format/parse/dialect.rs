@@ -14,7 +14,7 @@ const VERSION_LIMIT: usize = 64;
 
 /// A format, as one document writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FeedDialect {
+pub struct FeedDialect {
     /// The format.
     pub format: Format,
     /// The namespace of the document's root.

@@ -1,17 +1,17 @@
 //! One entry: its markup, what its elements mean, and its canonical projection, read from the tree of
 //! its document.
 
-use super::dialect::{FeedDialect, page_rank, relation, take_better};
+use super::dialect::FeedDialect;
+use super::reading::{EntryReading, Meaning};
 use super::{Limits, collection};
 use std::borrow::Cow;
 use std::sync::Arc;
-use tidegate_core::model::{Context, Entry, Field, Projection, Slots, Time};
-use tidegate_core::xml::address::{is_web, mail_and_name, resolve};
+use tidegate_core::model::{Context, Entry, Field, Format, Projection, Slots};
 use tidegate_core::xml::doc::{Doc, DocAttribute, DocElement, Repair, WalkStep};
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
-use tidegate_core::xml::{collapsed, date, is_blank, push_attribute, push_text, trimmed};
+use tidegate_core::xml::{collapsed, is_blank, push_attribute, push_text};
 
 /// Most enclosures that are kept of one entry.
 const ENCLOSURE_LIMIT: usize = 1000;
@@ -48,15 +48,26 @@ pub(super) fn read<'a>(
     if span.len() > limits.entry {
         return Err(too_much("bytes", limits.entry));
     }
-    let cost = measure(entry, limits)?;
+    let cost = measure(entry, dialect, limits)?;
     let (said, id_element) = if dialect.is_collection() {
         let said = collection::read(entry).ok_or("an item of the collection cannot be read")?;
         (said, collection::id_element(entry))
     } else {
-        let meaning = Meaning::read(entry, dialect);
-        let projection = Projection::in_document(Arc::clone(doc), entry.id, fields);
-        let id_element = meaning.id_element;
-        (Entry { projection, ..meaning.entry(entry, dialect) }, id_element)
+        let reading = EntryReading::new(entry, dialect);
+        let (native_id, id_is_permalink) = reading.native_id();
+        let said = Entry {
+            native_id,
+            id_is_permalink,
+            link: reading.link(),
+            title: reading.title(),
+            author: reading.authors().into_iter().next().map(|author| author.name.into()),
+            published: reading.published(),
+            updated: reading.updated(),
+            enclosures: reading.enclosures().take(ENCLOSURE_LIMIT).collect(),
+            projection: Projection::in_document(Arc::clone(doc), entry.id, dialect.format, fields),
+            ..Entry::default()
+        };
+        (said, reading.all(Meaning::Id).next())
     };
     let is_sync_markup = |element: DocElement<'_, '_>| element.ns().is_sync_markup();
     let outermost = entry.within(is_sync_markup).filter(|element| is_sync_markup(*element));
@@ -96,20 +107,6 @@ fn slots_of_id(edits: &Edits, id: Option<DocElement<'_, '_>>) -> Slots {
     Slots { id: Some(inner), id_element: Some(whole), ..Slots::default() }
 }
 
-/// What is known of an entry so far.
-#[derive(Debug, Default)]
-struct Meaning<'t, 'a> {
-    entry: Entry<'a>,
-    /// The element with the id.
-    id_element: Option<DocElement<'t, 'a>>,
-    is_permalink: bool,
-    alternate: Option<((bool, bool), Cow<'a, str>)>,
-    // What says the same, the best first.
-    author: [Option<Cow<'a, str>>; 4],
-    published: [Option<Time>; 3],
-    updated: [Option<Time>; 2],
-}
-
 /// The title in an element, as plain text: it is HTML where its type says so (RFC 4287 section 3.1;
 /// Atom 0.3 section 3.1), or may be where the format knows no type. `is_markup`: the text is.
 pub(super) fn plain_title<'a>(
@@ -126,130 +123,6 @@ pub(super) fn plain_title<'a>(
     }
 }
 
-impl<'t, 'a> Meaning<'t, 'a> {
-    /// Reads what the elements of an entry mean.
-    fn read(entry: DocElement<'t, 'a>, dialect: FeedDialect) -> Self {
-        let mut meaning = Self::default();
-        for element in entry.children().filter(|element| !element.ns().is_sync_markup()) {
-            meaning.element(element, dialect, entry);
-        }
-        meaning
-    }
-
-    fn element(
-        &mut self,
-        element: DocElement<'t, 'a>,
-        dialect: FeedDialect,
-        entry: DocElement<'t, 'a>,
-    ) {
-        let (ns, local) = (element.ns(), element.local());
-        let own = dialect.owns(ns);
-        if dialect.is_atom_link(element) {
-            self.atom_link(element, entry);
-        } else if own && local == "enclosure" {
-            self.enclosure(element.attribute("url"), element);
-        } else if local == "author" {
-            let is_name = |name: &DocElement<'_, '_>| {
-                let is_atom = dialect.owns(name.ns()) || matches!(name.ns(), Ns::Atom | Ns::Atom03);
-                is_atom && name.local() == "name"
-            };
-            let names = element.children().filter(is_name);
-            names.for_each(|name| set(&mut self.author[0], name.text()));
-        }
-        let text = || prose(element, dialect).0;
-        match (own, ns, local) {
-            (true, _, "id") if dialect.is_atom() => self.identify(element),
-            (true, _, "guid") if !dialect.is_atom() && !dialect.is_rdf() => self.identify(element),
-            (true, _, "link") if self.entry.link.is_none() && !dialect.is_atom() => {
-                self.entry.link = resolve(text(), entry.base().as_deref());
-            }
-            (true, _, "title") if self.entry.title.is_none() => {
-                let kind = element.attribute("type").unwrap_or_default().to_ascii_lowercase();
-                let plain = plain_title(&kind, dialect, prose(element, dialect));
-                self.entry.title = (!plain.is_empty()).then_some(plain);
-            }
-            (true, _, "author") if !dialect.is_atom() => {
-                let text = text();
-                let name = mail_and_name(&text).map_or(&*text, |(_, name)| name);
-                set(&mut self.author[2], Cow::Owned(name.to_owned()));
-            }
-            (_, Ns::Named("dc"), "creator") => set(&mut self.author[1], text()),
-            (_, Ns::Named("itunes"), "author") => set(&mut self.author[3], text()),
-            (true, _, "published" | "pubDate" | "issued") => first(&mut self.published[0], text),
-            (true, _, "created") | (_, Ns::Named("dc"), "date") => {
-                first(&mut self.published[1], text);
-            }
-            (_, Ns::Named("dcterms"), "issued" | "created") | (_, Ns::Atom, "published") => {
-                first(&mut self.published[2], text);
-            }
-            (true, _, "updated" | "modified") => first(&mut self.updated[0], text),
-            (_, Ns::Named("dcterms"), "modified") | (_, Ns::Atom, "updated") => {
-                first(&mut self.updated[1], text);
-            }
-            _ => {}
-        }
-    }
-
-    fn atom_link(&mut self, link: DocElement<'_, 'a>, entry: DocElement<'_, 'a>) {
-        let href = link.attribute("href");
-        match &*relation(link) {
-            "alternate" => {
-                let rank = page_rank(link, || entry.lang());
-                let address = || resolve(href?, link.base().as_deref());
-                take_better(&mut self.alternate, rank, address);
-            }
-            "enclosure" => self.enclosure(href, link),
-            _ => {}
-        }
-    }
-
-    fn enclosure(&mut self, address: Option<Cow<'a, str>>, element: DocElement<'_, 'a>) {
-        let enclosures = &mut self.entry.enclosures;
-        if enclosures.len() < ENCLOSURE_LIMIT {
-            let base = element.base();
-            enclosures.extend(address.and_then(|address| resolve(address, base.as_deref())));
-        }
-    }
-
-    fn identify(&mut self, element: DocElement<'t, 'a>) {
-        if self.id_element.is_none() {
-            self.id_element = Some(element);
-            let says = element.attribute("isPermaLink").map(trimmed);
-            self.is_permalink = !says.is_some_and(|says| says.eq_ignore_ascii_case("false"));
-            let text = trimmed(element.text());
-            self.entry.native_id = (!text.is_empty()).then_some(text);
-        }
-    }
-
-    /// The entry, from what is known.
-    fn entry(self, element: DocElement<'_, 'a>, dialect: FeedDialect) -> Entry<'a> {
-        let mut entry = self.entry;
-        let about = element.attribute_of(Ns::Rdf, "about").map(trimmed);
-        let is_permalink = self.is_permalink && !dialect.is_atom() || entry.native_id.is_none();
-        entry.native_id = entry.native_id.or(about.filter(|about| !about.is_empty()));
-        entry.id_is_permalink = is_permalink && entry.native_id.as_deref().is_some_and(is_web);
-        let page = || entry.native_id.clone().filter(|_| entry.id_is_permalink);
-        entry.link = entry.link.or(self.alternate.map(|(_, link)| link)).or_else(page);
-        entry.author = self.author.into_iter().flatten().next();
-        entry.published = self.published.into_iter().flatten().next();
-        entry.updated = self.updated.into_iter().flatten().next();
-        entry
-    }
-}
-
-fn set<'a>(place: &mut Option<Cow<'a, str>>, text: Cow<'a, str>) {
-    if place.is_none() {
-        let text = collapsed(text);
-        *place = (!text.is_empty()).then_some(text);
-    }
-}
-
-fn first<'a>(place: &mut Option<Time>, text: impl FnOnce() -> Cow<'a, str>) {
-    if place.is_none() {
-        *place = date(&text());
-    }
-}
-
 /// Fields, and the limits that they are to keep.
 struct FieldReader<'l> {
     dialect: FeedDialect,
@@ -258,17 +131,18 @@ struct FieldReader<'l> {
     fields: Vec<Field<'static>>,
 }
 
-/// The fields of an entry.
-fn fields(entry: DocElement<'_, '_>) -> Vec<Field<'static>> {
-    read_fields(entry, None).unwrap_or_default()
+/// The fields of an entry of a format.
+fn fields(entry: DocElement<'_, '_>, format: Format) -> Vec<Field<'static>> {
+    let root = entry.doc().root().map(DocElement::ns).unwrap_or_default();
+    read_fields(entry, FeedDialect { format, root }, None).unwrap_or_default()
 }
 
 /// The same within limits.
 fn read_fields(
     entry: DocElement<'_, '_>,
+    dialect: FeedDialect,
     limits: Option<&Limits>,
 ) -> Result<Vec<Field<'static>>, String> {
-    let Some(dialect) = entry.doc().root().and_then(FeedDialect::of) else { return Ok(Vec::new()) };
     let mut reader = FieldReader { dialect, limits, path: String::new(), fields: Vec::new() };
     reader.attributes(entry)?;
     for child in parts(entry) {
@@ -283,7 +157,11 @@ fn read_fields(
 
 /// What a projection costs in bytes beside its text, at most; more than the limits admit is
 /// refused.
-fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, String> {
+fn measure(
+    entry: DocElement<'_, '_>,
+    dialect: FeedDialect,
+    limits: &Limits,
+) -> Result<usize, String> {
     let fields = entry.element_count() + entry.attributes_within();
     let mut paths = 0_usize;
     let mut is_long = fields > limits.fields;
@@ -309,14 +187,14 @@ fn measure(entry: DocElement<'_, '_>, limits: &Limits) -> Result<usize, String> 
         }
     }
     if is_long {
-        return read_fields(entry, Some(limits)).map(|fields| cost(&fields));
+        return read_fields(entry, dialect, Some(limits)).map(|fields| cost(&fields));
     }
     Ok(fields * FIELD_COST + paths)
 }
 
 /// What the projection of an entry costs in bytes beside its text.
-pub(super) fn exact_cost(entry: DocElement<'_, '_>) -> usize {
-    cost(&fields(entry))
+pub(super) fn exact_cost(entry: DocElement<'_, '_>, dialect: FeedDialect) -> usize {
+    cost(&fields(entry, dialect.format))
 }
 
 fn cost(fields: &[Field<'_>]) -> usize {
@@ -407,7 +285,7 @@ fn push_name(
 
 /// The text of an element of an entry, and whether that is markup: an element that holds prose may
 /// hold markup that is meant as text.
-fn prose<'a>(element: DocElement<'_, 'a>, dialect: FeedDialect) -> (Cow<'a, str>, bool) {
+pub(super) fn prose<'a>(element: DocElement<'_, 'a>, dialect: FeedDialect) -> (Cow<'a, str>, bool) {
     let is_markup = !element.is_leaf()
         && dialect.is_prose(element.ns(), element.local())
         && parts(element).next().is_some();

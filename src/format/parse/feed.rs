@@ -225,7 +225,7 @@ impl<'t, 'a> FeedReader<'t, 'a> {
             nodes
                 .into_iter()
                 .filter_map(|id| self.source.doc.element(id))
-                .map(entry::exact_cost)
+                .map(|entry| entry::exact_cost(entry, self.source.dialect))
                 .sum()
         };
         if cost > limit && exact(nodes) > limit {

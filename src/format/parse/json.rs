@@ -352,6 +352,14 @@ fn members(value: &RawValue) -> Vec<(String, &RawValue)> {
     found
 }
 
+/// An item that stands alone; `None` where it cannot be read.
+pub(super) fn alone(text: &str, context: &Context, limits: &Limits) -> Option<Entry<'static>> {
+    let url = context.base.as_deref().and_then(|base| Url::parse(base).ok());
+    let value: &RawValue = serde_json::from_str(text).ok()?;
+    let (entry, _) = read_item(value, 0..text.len(), url.as_ref(), limits).ok()?;
+    Some(entry.detached())
+}
+
 /// An item, and what its projection costs.
 fn read_item<'a>(
     value: &'a RawValue,

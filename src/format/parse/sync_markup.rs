@@ -11,13 +11,12 @@ mod version;
 
 use super::dialect::FeedDialect;
 use super::entry::{self, DocumentSource};
-use super::markup_of;
+use super::{alone, markup_of};
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::sync::Arc;
 use tidegate_core::model::{
-    EndpointId, Entry, EntrySync, Format, Incoming, Markup, Shared, Sharing, Slots, SyncExtras,
-    SyncId, SyncMarkupError, Time, Warning,
+    EndpointId, Entry, EntrySync, Format, Incoming, Markup, Shared, Sharing, SyncExtras, SyncId,
+    SyncMarkupError, Time, Warning,
 };
 use tidegate_core::xml::doc::{DocElement, Repair};
 use tidegate_core::xml::ns::Ns;
@@ -308,30 +307,18 @@ fn as_item(conflict: DocElement<'_, '_>, markup: Markup) -> Markup {
     let item = conflict.ancestors().find(|around| !around.ns().is_sync_markup());
     let Some(item) = item else { return markup };
     let (name, prefix) = (item.name(), split_name(item.name()).0);
-    let Markup { xml, mut context, slots, .. } = markup;
-    let content = slots.inner.and_then(|at| Some(xml.get(at..)?.rsplit_once("</")?.0));
+    let inner = markup.slots.inner.and_then(|at| Some(markup.xml.get(at..)?.rsplit_once("</")?.0));
+    let mut context = markup.context.clone();
     if let Some(uri) = item.uri().filter(|uri| !uri.is_empty())
         && !context.namespaces.iter().any(|(bound, _)| bound == prefix)
     {
         context.namespaces.push((prefix.to_owned(), uri.into_owned()));
         context.namespaces.sort_unstable();
     }
-    let begin = name.len() + "<>".len();
-    let moved = |place: Range<usize>| {
-        let moved = |at: usize| (at + begin).saturating_sub(slots.inner.unwrap_or_default());
-        moved(place.start)..moved(place.end)
-    };
-    Markup {
-        xml: format!("<{name}>{}</{name}>", content.unwrap_or_default()),
-        context,
-        slots: Slots {
-            attributes: name.len() + 1,
-            inner: Some(begin),
-            id: slots.id.clone().map(moved),
-            id_element: slots.id_element.clone().map(moved),
-        },
-        ..markup
-    }
+    let text = format!("<{name}>{}</{name}>", inner.unwrap_or_default());
+    let entry = alone(markup.format, &text, &context);
+    let format = markup.format;
+    entry.map_or(markup, |entry| markup_of(format, &entry))
 }
 
 /// Reads the `sx:sharing` of a document at `url`, which is one of these elements: it stands in the

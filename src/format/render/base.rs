@@ -17,6 +17,7 @@ use super::relative::{FormatReference, References};
 use std::ops::Range;
 use tidegate_core::model::{Format, Markup, Slots};
 use tidegate_core::xml;
+use tidegate_core::xml::doc::Doc;
 use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::tag;
 use url::Url;
@@ -42,7 +43,7 @@ pub struct Added {
 impl Bases<'_> {
     /// What an entry around which nobody names a base gets.
     pub fn add(&self, markup: &Markup) -> Added {
-        let references = References::of(&markup.xml);
+        let references = References::of(Doc::read_in(&markup.xml, &markup.context));
         let Ok(document) = Url::parse(self.document) else { return Added::default() };
         if references.is_empty() {
             return Added::default();
@@ -143,7 +144,7 @@ impl Bases<'_> {
     /// format absolute, for there are readers that heed `xml:base` only at the root; and a base on
     /// elements with text that has references. What an element within gives a base of its own stays.
     pub fn head_edits(&self, text: &str) -> Vec<Edit> {
-        let references = References::of(text);
+        let references = References::of(Doc::read_whole(text));
         let mut edits = Vec::new();
         for FormatReference { place, value } in references.structural {
             let mut absolute = String::new();
@@ -176,14 +177,21 @@ pub fn with_bases(markup: &Markup, places: &[usize], base: &str) -> Markup {
     xml::push_attribute(&mut attribute, "xml:base", base);
     let places = places.iter().filter(|place| markup.xml.is_char_boundary(**place));
     let edits = places.map(|place| Edit { range: *place..*place, with: attribute.clone().into() });
-    let edits = Edits::new(0..markup.xml.len(), edits.collect());
+    edited(markup, edits.collect())
+}
+
+/// Markup with edits within.
+pub fn edited(markup: &Markup, edits: Vec<Edit>) -> Markup {
+    let edits = Edits::new(0..markup.xml.len(), edits);
     let moved = |range: &Range<usize>| edits.before(range.start)..edits.before(range.end);
+    let slots = &markup.slots;
     Markup {
         xml: edits.apply(&markup.xml).into_owned(),
         slots: Slots {
-            id: markup.slots.id.as_ref().map(moved),
-            id_element: markup.slots.id_element.as_ref().map(moved),
-            ..markup.slots
+            attributes: slots.attributes,
+            inner: slots.inner.map(|inner| edits.before(inner)),
+            id: slots.id.as_ref().map(moved),
+            id_element: slots.id_element.as_ref().map(moved),
         },
         format: markup.format,
         context: markup.context.clone(),

@@ -13,18 +13,24 @@ mod rdf;
 mod reading;
 
 use super::Addresses;
-use super::references::{Base, make_absolute};
+use super::base::edited;
+use super::references::{Base, absolute_edits};
 use super::scope::base_of;
 use crate::parse::collection;
 use std::borrow::Cow;
+use std::ops::Range;
 use tidegate_core::model::{
     Card, Context, Family, Format, Markup, Skeleton, SkeletonSlots, Slots, Time,
 };
+use tidegate_core::xml::doc::{Doc, DocElement};
+use tidegate_core::xml::edits::{Edit, Edits};
 use tidegate_core::xml::ns::{ATOM, DC};
+use tidegate_core::xml::tag::prefix_of;
 use tidegate_core::xml::tree::{self, Element};
 use tidegate_core::xml::{self, address};
 
-pub use author::{Person, authors, people};
+pub use crate::parse::reading::Person;
+pub use author::{authors, people};
 pub use element::{Category, tags};
 pub use reading::{Enclosure, Reading, Text};
 
@@ -71,16 +77,29 @@ pub fn skeleton<'a>(
     if !absolute {
         return Cow::Borrowed(skeleton);
     }
-    let mut root = own_head(skeleton, addresses);
-    if !root_made_absolute(&mut root, skeleton, addresses) {
-        return Cow::Borrowed(skeleton);
+    absolute_skeleton(skeleton, addresses).map_or(Cow::Borrowed(skeleton), Cow::Owned)
+}
+
+/// A skeleton in XML with its references absolute; `None` where none is relative.
+fn absolute_skeleton(skeleton: &Skeleton, addresses: &Addresses) -> Option<Skeleton> {
+    let text = skeleton.link.as_deref().filter(|_| skeleton.context.base.is_none());
+    let base = Base::new(&addresses.upstream).with_text(text);
+    let edits = absolute_edits(Doc::read_whole(&skeleton.text)?.root()?, &base);
+    if edits.is_empty() {
+        return None;
     }
-    let old = root.namespace.clone();
-    match family {
-        Family::Atom => tree::move_prefix(&mut root, ATOM, ""),
-        Family::Rss => tree::move_namespace(&mut root, &old, ""),
-    }
-    Cow::Owned(write_skeleton(skeleton, root, family))
+    let edits = Edits::new(0..skeleton.text.len(), edits);
+    let moved = |range: &Range<usize>| edits.before(range.start)..edits.behind(range.end);
+    let SkeletonSlots { root_attributes, version, entries, updated, id } = &skeleton.slots;
+    let slots = SkeletonSlots {
+        root_attributes: edits.before(*root_attributes),
+        version: version.as_ref().map(moved),
+        entries: edits.behind(*entries),
+        updated: updated.as_ref().map(moved),
+        id: id.as_ref().map(moved),
+    };
+    let text = edits.apply(&skeleton.text).into_owned();
+    Some(Skeleton { text, slots, ..skeleton.clone() })
 }
 
 /// An entry as a tree; `None` where it cannot be read.
@@ -91,7 +110,7 @@ pub fn read_entry(markup: &Markup) -> Option<Element> {
 /// The same in words that a feed has: those of an item of a collection are Atom's.
 pub fn read_words(markup: &Markup) -> Option<Element> {
     match markup.format {
-        Format::Collection => Some(collection::entry(&collection::item(markup)?, None, None)),
+        Format::Collection => own_entry(markup, None),
         _ => read_entry(markup),
     }
 }
@@ -104,8 +123,9 @@ pub fn read_skeleton(skeleton: &Skeleton) -> Element {
 /// What a skeleton says of its feed, as the feed or channel element of a family, without its
 /// entries. All its references are absolute.
 pub fn head(skeleton: &Skeleton, addresses: &Addresses, family: Family) -> Element {
-    let mut root = own_head(skeleton, addresses);
-    root_made_absolute(&mut root, skeleton, addresses);
+    let absolute = absolute_skeleton(skeleton, addresses);
+    let skeleton = absolute.as_ref().unwrap_or(skeleton);
+    let root = own_head(skeleton, addresses);
     match family {
         Family::Rss if skeleton.format.family() != family => {
             head::atom_to_rss(&root, skeleton, addresses)
@@ -122,19 +142,11 @@ fn own_head(skeleton: &Skeleton, addresses: &Addresses) -> Element {
         Format::Rss20 | Format::Rss09x => head::channel(skeleton),
         Format::Atom03 => atom03::feed(skeleton),
         Format::Rss10 | Format::Rss090 => rdf::channel(skeleton, addresses),
-        Format::JsonFeed => json_feed::feed(skeleton),
+        Format::JsonFeed => {
+            json_feed::feed(skeleton, &Base::new(base_of(&skeleton.context, addresses)))
+        }
         Format::Collection => collection::feed(&read_skeleton(skeleton)),
     }
-}
-
-fn root_made_absolute(root: &mut Element, skeleton: &Skeleton, addresses: &Addresses) -> bool {
-    let own = match skeleton.format.family() {
-        Family::Atom => ATOM.to_owned(),
-        Family::Rss => root.namespace.clone(),
-    };
-    let text = skeleton.link.as_deref().filter(|_| skeleton.context.base.is_none());
-    let base = Base::new(base_of(&skeleton.context, addresses)).with_text(text);
-    make_absolute(root, &own, &base)
 }
 
 /// An entry in the current format of the target's family; as it is where it has that format. What
@@ -149,32 +161,39 @@ pub fn markup<'a>(
     base: impl FnOnce() -> Base,
 ) -> Cow<'a, Markup> {
     let is_current = matches!(markup.format, Format::Atom10 | Format::Rss20 | Format::Rss09x);
-    if is_current && markup.format.family() == target.family {
+    let family = markup.format.family();
+    if is_current && family == target.family {
         return Cow::Borrowed(markup);
     }
     let base = base();
     let converted = match (markup.format, target.family) {
-        (Format::Atom03, Family::Atom) => atom03::entry(markup, seen),
         (Format::Rss10 | Format::Rss090, Family::Rss) => rdf::item(markup, target),
-        (Format::JsonFeed, Family::Atom) => json_feed::entry(markup, seen),
-        (Format::Opml, Family::Atom) => outline(markup, seen),
-        (Format::Collection, Family::Atom) => {
-            collection::item(markup).map(|item| collection::entry(&item, None, seen))
-        }
+        (_, Family::Atom) if family == Family::Atom => own_entry(markup, seen),
         _ => Some(Reading::of(markup, &base).element(target, seen)),
     };
     let mut root =
         converted.unwrap_or_else(|| Reading::of_card(&markup.card).element(target, seen));
-    if markup.format != Format::Opml {
-        make_absolute(&mut root, target.namespace, &base);
-    }
     // Who took the entry over may know an author that its markup does not name.
     if let (Family::Atom, None, Some(author)) =
         (target.family, root.find(ATOM, "author"), &markup.card.author)
     {
         root.push(Person::named(author).element(ATOM, "author"));
     }
-    Cow::Owned(write_entry(&root, target, &markup.card, &markup.context))
+    let written = write_entry(&root, target, &markup.card, &markup.context);
+    let may_be_relative = family == target.family && markup.format != Format::Opml;
+    let absolute = if may_be_relative { absolute(&written, &base) } else { None };
+    Cow::Owned(absolute.unwrap_or(written))
+}
+
+/// An entry of a format that is republished as Atom, as an element of Atom without id.
+fn own_entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
+    match markup.format {
+        Format::Atom03 => atom03::entry(markup, seen),
+        Format::JsonFeed => json_feed::entry(markup, seen),
+        Format::Opml => outline(markup, seen),
+        Format::Collection => Some(collection::entry(&collection::item(markup)?, None, seen)),
+        _ => read_entry(markup),
+    }
 }
 
 /// An outline of a list as an entry: Atom already, but for what RFC 4287 wants of every entry.
@@ -192,33 +211,45 @@ fn outline(markup: &Markup, seen: Option<Time>) -> Option<Element> {
 /// An entry of a family's current format with its references absolute; `None` where none is
 /// relative, or the entry cannot be read.
 pub fn absolute(markup: &Markup, base: &Base) -> Option<Markup> {
-    let mut root = tree::read(&markup.xml, &markup.context)?;
-    let family = markup.format.family();
-    let own = if family == Family::Atom { ATOM.to_owned() } else { root.namespace.clone() };
-    let mut changed = make_absolute(&mut root, &own, base);
-    let guid = root.find(&own, "guid").filter(|_| family == Family::Rss);
-    if let Some(address) = guid.and_then(|guid| reading::relative_permalink(guid, base)) {
+    let doc = Doc::read_in(&markup.xml, &markup.context)?;
+    let entry = doc.root()?;
+    let mut edits = absolute_edits(entry, base);
+    let is_own = |name: &'static str| {
+        move |child: &DocElement<'_, '_>| child.ns() == entry.ns() && child.local() == name
+    };
+    let is_rss = markup.format.family() == Family::Rss;
+    let guid = entry.children().find(is_own("guid")).filter(|_| is_rss);
+    if let Some((guid, address)) = guid.and_then(|guid| Some((guid, permalink(guid, base)?))) {
         // What the item is known by stays as it is; where it leads is said by a link.
-        changed = true;
-        if root.find(&own, "link").is_none() {
-            root.push(Element::new(&own, "link").text(&address));
-        }
-        for node in &mut root.children {
-            if let tree::Node::Element(guid) = node
-                && guid.is(&own, "guid")
-            {
-                guid.attributes.retain(|attribute| attribute.name != "isPermaLink");
-                guid.set("isPermaLink", "false");
+        let behind_name = guid.span().start + 1 + guid.name().len();
+        let says = guid.attributes().find(|attribute| attribute.name() == "isPermaLink");
+        edits.push(match says {
+            Some(says) => Edit { range: says.place(), with: "false".into() },
+            None => {
+                let with = " isPermaLink=\"false\"".into();
+                Edit { range: behind_name..behind_name, with }
             }
+        });
+        if !entry.children().any(|child| is_own("link")(&child)) {
+            let mut link = String::new();
+            xml::push_element(&mut link, &format!("{}link", prefix_of(guid.name())), &address);
+            let end = guid.span().end;
+            edits.push(Edit { range: end..end, with: link.into() });
         }
     }
-    if !changed {
-        return None;
-    }
-    // Names without a prefix, as our own elements are written.
-    tree::move_prefix(&mut root, &own, "");
-    let target = Target { family, namespace: &own };
-    Some(write_entry(&root, &target, &markup.card, &markup.context))
+    (!edits.is_empty()).then(|| edited(markup, edits))
+}
+
+/// The address that a `guid` is, where it is a relative one: said to be a permalink, or a path.
+fn permalink(guid: DocElement<'_, '_>, base: &Base) -> Option<String> {
+    let written = guid.text();
+    let is_path = ["/", "./", "../"].iter().any(|start| written.trim().starts_with(start));
+    let is_permalink = match guid.attribute("isPermaLink") {
+        Some(says) => says.trim().eq_ignore_ascii_case("true"),
+        // By the text it would be one, but many write nothing and mean any text.
+        None => is_path,
+    };
+    base.resolve(&written).filter(|_| is_permalink)
 }
 
 /// What the card of an entry says that cannot be read: that is still worth showing.
@@ -297,6 +328,8 @@ pub fn identifier(markup: &Markup) -> Option<String> {
 pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {
     let family = markup.format.family();
     let is_collected = markup.format == Format::Collection;
+    let absolute = if base.has_text() { absolute(markup, base) } else { None };
+    let markup = absolute.as_ref().unwrap_or(markup);
     let root = if is_collected { collection::item(markup) } else { read_entry(markup) };
     let mut root = root.unwrap_or_default();
     let old = root.namespace.clone();
@@ -304,9 +337,6 @@ pub fn whole(markup: &Markup, published: Option<&str>, base: &Base) -> Element {
         tree::move_namespace(&mut root, &old, "");
     }
     let space = if family == Family::Atom { ATOM } else { "" };
-    if base.has_text() {
-        make_absolute(&mut root, space, base);
-    }
     if family == Family::Atom {
         tree::move_prefix(&mut root, ATOM, "");
     }

@@ -5,19 +5,20 @@
 //! lead to the feed.
 
 mod html;
+pub mod places;
 
+use places::{Holds, ReferencePlace, each_place};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
+use tidegate_core::xml;
 use tidegate_core::xml::address::{ADDRESS_LIMIT, behind_scheme};
-use tidegate_core::xml::ns::{ATOM, CONTENT, MEDIA, RDF, WFW, XHTML, XLINK};
-use tidegate_core::xml::tree::{Attribute, Element, Node};
+use tidegate_core::xml::doc::{DocElement, NodeId};
+use tidegate_core::xml::edits::Edit;
+use tidegate_core::xml::ns::Ns;
 use url::Url;
 
 pub use html::{ATTRIBUTES as HTML_ATTRIBUTES, absolute as absolute_html};
-
-/// Namespaces whose attributes hold a reference, with the attribute.
-const LINKING: &[(&str, &str)] = &[(XLINK, "href"), (RDF, "resource")];
 
 /// The most bytes of addresses that are made for one entry or head; further references stay relative. A
 /// base of a few thousand bytes may stand before each of a million references.
@@ -139,160 +140,52 @@ impl ReferenceKind {
     }
 }
 
-/// Makes all references of an entry or a feed's head absolute, those in its HTML included. Answers
-/// whether one was changed.
-///
-/// `own` is the namespace of the format's own elements: of Atom, or that of RSS.
-pub fn make_absolute(root: &mut Element, own: &str, base: &Base) -> bool {
-    let mut walk = ReferenceWalk { own, changed: false };
-    walk.element(root, base, TextUse::Unsaid);
-    walk.changed
-}
-
-/// What the text of an element is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextUse {
-    /// Nothing that leads anywhere.
-    Unsaid,
-    /// A reference.
-    Reference,
-    /// HTML.
-    Html,
-}
-
-impl TextUse {
-    const fn html_if(is_html: bool) -> Self {
-        if is_html { Self::Html } else { Self::Unsaid }
-    }
-}
-
-struct ReferenceWalk<'a> {
-    own: &'a str,
-    changed: bool,
-}
-
-impl ReferenceWalk<'_> {
-    /// A tree that was read has a bounded depth.
-    fn element(&mut self, element: &mut Element, outer: &Base, text: TextUse) {
-        let own = element.own("base");
-        let base = own.map_or(Cow::Borrowed(outer), |own| Cow::Owned(outer.within(own)));
-        let names = self.attributes_of(element);
-        let is_text = element.namespace == XHTML;
-        let around = if is_text { base.of_text() } else { Cow::Borrowed(&*base) };
-        for attribute in &mut element.attributes {
-            self.attribute(attribute, names, &around);
+/// What makes all references in an element absolute, those in its HTML included.
+pub fn absolute_edits(root: DocElement<'_, '_>, base: &Base) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    // The bases that are in force, each with the number behind its element.
+    let mut bases = vec![(NodeId::MAX, base.clone())];
+    each_place(root, |found| {
+        let is_own = found.element.ns() == root.ns() || found.element.ns() == Ns::Atom;
+        let is_passed = found.is_word() && !is_own;
+        let ReferencePlace { element, content, holds, place, value } = found;
+        while bases.last().is_some_and(|(behind, _)| *behind <= element.id) {
+            bases.pop();
         }
-        if element.children.iter().all(|node| matches!(node, Node::Text(_))) {
-            self.text(element, text, &base);
-            return;
+        let Some((_, around)) = bases.last() else { return };
+        if holds == Holds::Base {
+            let inner = around.within(&value);
+            return bases.push((element.behind(), inner));
         }
-        let kinds: Vec<TextUse> =
-            element.elements().map(|child| self.kind(element, child)).collect();
-        let mut kinds = kinds.into_iter();
-        for node in &mut element.children {
-            if let Node::Element(child) = node {
-                let kind = kinds.next().unwrap_or(TextUse::Unsaid);
-                self.element(child, &base, kind);
-            }
-        }
-    }
-
-    /// The attributes without a namespace that hold references in an element.
-    fn attributes_of(&self, element: &Element) -> &'static [&'static str] {
-        match element.namespace.as_str() {
-            XHTML => html::ATTRIBUTES,
-            ATOM => match element.name.as_str() {
-                "link" => &["href"],
-                "content" => &["src"],
-                "generator" => &["uri"],
-                _ => &[],
-            },
-            space if space == self.own => match element.name.as_str() {
-                "enclosure" | "source" => &["url"],
-                _ => &[],
-            },
-            "" => &[],
-            _ => &["url", "href", "src"],
-        }
-    }
-
-    fn attribute(&mut self, attribute: &mut Attribute, names: &[&str], base: &Base) {
-        let space = attribute.namespace.as_str();
-        let name = attribute.name.as_str();
-        let holds = if space.is_empty() {
-            names.contains(&name)
-        } else {
-            LINKING.iter().any(|(linking, local)| *linking == space && *local == name)
+        let base = if content.is_some() { around.of_text() } else { Cow::Borrowed(around) };
+        let absolute = match holds {
+            Holds::Base | Holds::Permalink | Holds::Text => None,
+            _ if is_passed => None,
+            Holds::Attribute | Holds::Address => base.resolve(&value),
+            Holds::Candidates => html::absolute_candidates(&value, &base),
+            Holds::Html => html::absolute(&value, &base),
         };
-        let found = if !holds {
-            None
-        } else if name == "srcset" {
-            html::absolute_candidates(&attribute.value, base)
-        } else {
-            base.resolve(&attribute.value)
-        };
-        if let Some(absolute) = found {
-            attribute.value = absolute;
-            self.changed = true;
+        let mut with = String::new();
+        match (absolute, holds) {
+            (None, _) => return,
+            (Some(text), Holds::Address | Holds::Html) => xml::push_text(&mut with, &text),
+            (Some(value), _) => xml::push_value(&mut with, &value),
         }
-    }
-
-    /// What the text of a child is.
-    fn kind(&self, parent: &Element, child: &Element) -> TextUse {
-        let name = child.name.as_str();
-        match child.namespace.as_str() {
-            ATOM => match name {
-                "icon" | "logo" | "uri" => TextUse::Reference,
-                "title" | "subtitle" | "summary" | "content" | "rights" => {
-                    let kind = child.attribute("type").unwrap_or("text").to_ascii_lowercase();
-                    TextUse::html_if(matches!(kind.as_str(), "html" | "text/html"))
-                }
-                _ => TextUse::Unsaid,
-            },
-            space if space == self.own => match (parent.name.as_str(), name) {
-                (_, "link" | "comments" | "docs") | ("image", "url") => TextUse::Reference,
-                (_, "description") => TextUse::Html,
-                _ => TextUse::Unsaid,
-            },
-            CONTENT if name == "encoded" => TextUse::Html,
-            WFW => TextUse::Reference,
-            MEDIA if name == "description" => {
-                TextUse::html_if(child.attribute("type") == Some("html"))
-            }
-            _ => TextUse::Unsaid,
-        }
-    }
-
-    fn text(&mut self, element: &mut Element, kind: TextUse, base: &Base) {
-        if kind == TextUse::Unsaid || element.children.is_empty() {
-            return;
-        }
-        let whole = element.content();
-        let found = match kind {
-            TextUse::Unsaid => None,
-            TextUse::Reference => base.resolve(&whole),
-            TextUse::Html => html::absolute(&whole, &base.of_text()),
-        };
-        if let Some(absolute) = found {
-            element.children = vec![Node::Text(absolute)];
-            self.changed = true;
-        }
-    }
+        edits.push(Edit { range: place, with: with.into() });
+    });
+    edits
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::model::Context;
-    use tidegate_core::xml::tree;
+    use tidegate_core::xml::doc::Doc;
+    use tidegate_core::xml::edits::Edits;
 
-    fn made(xml: &str) -> String {
-        let mut root = tree::read(xml, &Context::default()).unwrap();
-        let own = root.namespace.clone();
-        make_absolute(&mut root, &own, &Base::new("https://pub.example/blog/feed"));
-        let mut out = String::new();
-        tree::write(&mut out, &root, &mut Vec::new());
-        out
+    fn made(xml: &str, base: &str) -> String {
+        let doc = Doc::read_whole(xml).unwrap();
+        let edits = absolute_edits(doc.root().unwrap(), &Base::new(base));
+        Edits::new(0..xml.len(), edits).apply(xml).into_owned()
     }
 
     #[test]
@@ -305,21 +198,20 @@ mod tests {
             ),
             (
                 "<item><enclosure url='a b.mp3' x='y'/><description>&lt;img src=i.png></description></item>",
-                "<item><enclosure url=\"https://pub.example/blog/a%20b.mp3\" x=\"y\"/><description>\
+                "<item><enclosure url='https://pub.example/blog/a%20b.mp3' x='y'/><description>\
                  &lt;img src=\"https://pub.example/blog/i.png\"&gt;</description></item>",
             ),
             (
-                "<item xml:base='https://o.example/d/'><link>x</link><e url='x'/></item>",
-                "<item xml:base=\"https://o.example/d/\"><link>https://o.example/d/x</link>\
-                 <e url=\"x\"/></item>",
+                "<item xml:base='https://o.example/d/'><link>x</link></item>",
+                "<item xml:base='https://o.example/d/'><link>https://o.example/d/x</link></item>",
             ),
             (
                 "<item><m:t xmlns:m='http://search.yahoo.com/mrss/' url='t.png'/></item>",
-                "<item><m:t xmlns:m=\"http://search.yahoo.com/mrss/\" \
-                 url=\"https://pub.example/blog/t.png\"/></item>",
+                "<item><m:t xmlns:m='http://search.yahoo.com/mrss/' \
+                 url='https://pub.example/blog/t.png'/></item>",
             ),
         ] {
-            assert_eq!(made(old), new);
+            assert_eq!(made(old, "https://pub.example/blog/feed"), new);
         }
     }
 
@@ -330,20 +222,20 @@ mod tests {
              <content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'><a href='2'>a</a>\
              <a href='#n'>n</a><img srcset='3 1x, 4 2x'/></div></content>\
              <summary type='html'>&lt;a href='5'></summary><title>&lt;a href='6'></title></entry>",
+            "https://pub.example/blog/feed",
         );
         for address in ["1", "2", "3", "4", "5"] {
             let absolute = format!("https://pub.example/blog/p/{address}");
             assert!(text.contains(&absolute), "{absolute} in {text}");
         }
-        assert!(text.contains("href=\"#n\"") && text.contains("href='6'"), "{text}");
+        assert!(text.contains("href='#n'") && text.contains("href='6'"), "{text}");
         assert!(text.contains("<id>x</id>"), "{text}");
     }
 
     #[test]
     fn what_is_absolute_is_not_touched() {
         let xml = "<item><link>HTTP://a/ü</link><description>&lt;a href=mailto:x&gt;</description></item>";
-        let mut root = tree::read(xml, &Context::default()).unwrap();
-        assert!(!make_absolute(&mut root, "", &Base::new("https://pub.example/")));
-        assert!(!make_absolute(&mut root, "", &Base::new("no address")));
+        assert_eq!(made(xml, "https://pub.example/"), xml);
+        assert_eq!(made(xml, "no address"), xml);
     }
 }

@@ -245,7 +245,7 @@ fn create(
     if round.snapshot.is_none() {
         open::begin(&mut draft);
     }
-    let (known, markup) = entry.read(round.now, |document, entry| {
+    let (known, markup) = entry.read(round.now, |format, entry| {
         if let Some(id) = entry.native_id.as_deref() {
             let bears = |known: &&LedgerEntry| known.native_shown == id || known.published_id == id;
             if let Some(other) = snapshot.known.iter().find(bears) {
@@ -254,7 +254,7 @@ fn create(
         }
         let native = same_item::native(entry);
         let known = NewIds::new(&draft).newcomer(&draft, entry, &native)?;
-        Ok((known, tidegate_format::parse::own(document, entry)))
+        Ok((known, tidegate_format::parse::markup_of(format, entry)))
     })??;
     let known = LedgerEntry { noconflicts, origin: Origin::Local, ..known };
     let id = known.id.clone();
@@ -322,7 +322,7 @@ impl At<'_> {
         draft: &mut ChangeDraft<'_>,
         entry: &CheckedEntry,
     ) -> Result<Markup, ActError> {
-        let markup = entry.read(self.round.now, |document, entry| {
+        let markup = entry.read(self.round.now, |format, entry| {
             // What a publisher's document is compared with stays what that document said.
             let is_ours = self.known.origin.is_shared();
             draft.change(self.index, |item| match is_ours {
@@ -332,7 +332,7 @@ impl At<'_> {
                 }
                 false => describe(item, entry),
             });
-            tidegate_format::parse::own(document, entry)
+            tidegate_format::parse::markup_of(format, entry)
         })?;
         Ok(markup)
     }

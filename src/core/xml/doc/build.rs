@@ -6,11 +6,12 @@ use super::{
     Doc, DocElement, DocLimits, Findings, Hole, LimitReached, NodeId, Repair, RepairKind, content,
     index, offset,
 };
-use crate::model::Flaw;
+use crate::model::{Context, Flaw};
 use crate::xml::ns::NamespaceScope;
 use crate::xml::reference::{Reference, reference};
 use crate::xml::{self, cut};
 use quick_xml::Reader;
+use std::borrow::Cow;
 use std::ops::Range;
 use url::Url;
 
@@ -48,6 +49,14 @@ pub struct BuiltDoc<'a> {
     /// The bindings that were made up for prefixes without declaration, as (prefix, URI); the
     /// skeleton's root declares them.
     pub invented: Vec<(String, String)>,
+}
+
+impl<'a> BuiltDoc<'a> {
+    /// The document, where the borders of its elements are certain.
+    fn whole(self) -> Option<Doc<'a>> {
+        let is_whole = self.findings.fault.is_none() && !self.doc.nodes.is_empty();
+        is_whole.then_some(self.doc)
+    }
 }
 
 /// A tree that is being built.
@@ -131,11 +140,28 @@ impl<'a> Doc<'a> {
 
     /// Reads a text without entries; `None` where the borders of its elements are in doubt.
     pub fn read_whole(text: &'a str) -> Option<Self> {
-        let built = Self::read_plain(text).ok()?;
-        let is_whole = built.findings.fault.is_none() && !built.doc.nodes.is_empty();
-        is_whole.then_some(built.doc)
+        Self::read_plain(text).ok().and_then(BuiltDoc::whole)
     }
 
+    /// Reads an element with the bindings and the base that it inherits; `None` where the borders of elements are
+    /// in doubt.
+    pub fn read_in(text: &'a str, context: &'a Context) -> Option<Self> {
+        let around = context.namespaces.as_slice();
+        let standard = DocLimits::default();
+        let namespaces = standard.namespaces + around.len();
+        let limits = DocLimits { namespaces, ..standard };
+        let base = context.base.as_deref().and_then(|base| Url::parse(base).ok());
+        let new = || {
+            let mut builder = Builder::new(text, 0, base.as_ref(), &limits);
+            builder.doc.around = around;
+            for (prefix, uri) in around {
+                builder.scope.declare(prefix, Cow::Borrowed(uri));
+            }
+            builder
+        };
+        let units = Units::<LimitReached> { name: |_| Ok(""), is_one: |_| false };
+        Self::read_by(new, text, &units).ok().and_then(BuiltDoc::whole)
+    }
     /// Reads a text without entries; `None` where a strict processor would refuse it.
     pub fn read_flawless(text: &'a str) -> Option<Self> {
         let built = Self::read_plain(text).ok()?;
@@ -153,6 +179,7 @@ impl<'a> Builder<'a> {
             holes: Vec::new(),
             uris: Vec::new(),
             given: None,
+            around: &[],
             base: base.cloned(),
             base_limit: limits.base,
             has_forbidden: has_forbidden(text),

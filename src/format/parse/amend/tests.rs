@@ -1,7 +1,7 @@
 //! What an amended entry says.
 
 use super::*;
-use crate::parse::own;
+use crate::parse::{Limits, document, own};
 
 fn markup(text: &str) -> Markup {
     let document = document(text, None, &Limits::default()).unwrap();

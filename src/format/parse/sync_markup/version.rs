@@ -187,7 +187,7 @@ fn extra(element: DocElement<'_, '_>, attributes: &[&str], known: &[&str]) -> Op
     for child in element.children().filter(|child| !is_known(child)) {
         // A prefix that nothing declares means nothing elsewhere.
         if child.uri().is_some()
-            && let Some(child) = tree::of(child, &[])
+            && let Some(child) = tree::of(child)
         {
             tree::write(&mut extra.elements, &child, &mut scope);
         }

@@ -1,9 +1,7 @@
 //! The head of a feed from one family to the other.
 
-use super::author::{self, Person};
-use super::element::Category;
-use super::element::module;
-use super::read_skeleton;
+use super::element::{Category, module};
+use super::{Person, author, read_skeleton};
 use crate::render::Addresses;
 use tidegate_core::model::Skeleton;
 use tidegate_core::xml::address::is_address;

@@ -2,14 +2,15 @@
 
 use super::element::{link, module, tags};
 use super::{Person, atom_date};
+use crate::render::references::Base;
 use serde_json::Value;
 use tidegate_core::model::{Card, Markup, Skeleton, Time};
 use tidegate_core::xml::address::is_address;
 use tidegate_core::xml::ns::{ATOM, ITUNES, MEDIA};
 use tidegate_core::xml::tree::{Attribute, Element};
 
-/// The feed element of a skeleton.
-pub fn feed(skeleton: &Skeleton) -> Element {
+/// The feed element of a skeleton, its references absolute.
+pub fn feed(skeleton: &Skeleton, base: &Base) -> Element {
     let json: Value = serde_json::from_str(&skeleton.text).unwrap_or_default();
     let mut feed = Element::new(ATOM, "feed");
     let title = string(&json, "title").unwrap_or(&skeleton.title);
@@ -20,12 +21,13 @@ pub fn feed(skeleton: &Skeleton) -> Element {
     // RFC 4287 section 4.2.6: an id is an IRI.
     feed.push_text("id", string(&json, "feed_url").filter(|id| is_address(id)));
     if let Some(page) = string(&json, "home_page_url").or(skeleton.link.as_deref()) {
-        feed.push(link(ATOM, "alternate", page));
+        feed.push(link(ATOM, "alternate", &base.absolute(page)));
     }
-    for (from, to) in [("description", "subtitle"), ("favicon", "icon"), ("icon", "logo")] {
-        feed.push_text(to, string(&json, from));
+    feed.push_text("subtitle", string(&json, "description"));
+    for (from, to) in [("favicon", "icon"), ("icon", "logo")] {
+        feed.push_text(to, string(&json, from).map(|address| base.absolute(address)));
     }
-    push_authors(&mut feed, &json);
+    push_authors(&mut feed, &json, base);
     // RFC 4287 section 4.1.1 wants an author somewhere.
     if feed.find(ATOM, "author").is_none() {
         feed.push(Person { name: title.to_owned(), ..Person::default() }.element(ATOM, "author"));
@@ -37,7 +39,7 @@ pub fn feed(skeleton: &Skeleton) -> Element {
 pub fn people(skeleton: &Skeleton) -> Element {
     let json: Value = serde_json::from_str(&skeleton.text).unwrap_or_default();
     let mut feed = Element::new(ATOM, "feed");
-    push_authors(&mut feed, &json);
+    push_authors(&mut feed, &json, &Base::new(""));
     feed
 }
 
@@ -62,7 +64,7 @@ pub fn entry(markup: &Markup, seen: Option<Time>) -> Option<Element> {
         .or_else(|| seen.map(|time| time.to_string()));
     entry.push_text("published", published);
     entry.push_text("updated", updated);
-    push_authors(&mut entry, &json);
+    push_authors(&mut entry, &json, &Base::new(""));
     for tag in tags(list(&json, "tags").filter_map(Value::as_str)) {
         entry.push(Element::new(ATOM, "category").with("term", &tag));
     }
@@ -105,13 +107,14 @@ fn push_attachment(entry: &mut Element, attachment: &Value) {
 }
 
 /// Authors of version 1.1 (`authors`), else the one of 1.0 (`author`).
-fn push_authors(element: &mut Element, json: &Value) {
+fn push_authors(element: &mut Element, json: &Value, base: &Base) {
     let many: Vec<&Value> = list(json, "authors").collect();
     let authors = if many.is_empty() { json.get("author").into_iter().collect() } else { many };
     for author in authors {
         let (name, address) = (string(author, "name"), string(author, "url"));
         let Some(shown) = name.or(address) else { continue };
-        let (name, uri) = (shown.to_owned(), address.map(str::to_owned));
+        let uri = address.map(|address| base.absolute(address).into_owned());
+        let name = shown.to_owned();
         element.push(Person { name, uri, email: None }.element(ATOM, "author"));
     }
 }

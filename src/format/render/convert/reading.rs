@@ -1,15 +1,19 @@
 //! What an entry says, in no format: what is written of it in other formats, and shown.
 
-use super::author::{self, Person};
+use super::author;
 use super::element::{Categories, Category};
-use super::{atom03, json_feed, read_words};
-use crate::render::references::{self, Base};
+use super::{Target, absolute, own_entry, write_entry};
+use crate::parse::dialect::FeedDialect;
+use crate::parse::reading::{EntryReading, Meaning, Person, add_person};
+use crate::render::references::Base;
+use std::borrow::Cow;
 use tidegate_core::model::{Card, Family, Format, Markup, Time};
 use tidegate_core::xml;
 use tidegate_core::xml::address;
+use tidegate_core::xml::doc::Doc;
 use tidegate_core::xml::html::plain_text;
-use tidegate_core::xml::ns::{ATOM, CONTENT, DC, SLASH, THREADING};
-use tidegate_core::xml::tree::{self, Attribute, Element, Node};
+use tidegate_core::xml::ns::{ATOM, DC, THREADING};
+use tidegate_core::xml::tree::{self, Attribute, Element};
 
 /// An entry without its format. All its references are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -105,30 +109,21 @@ impl Reading {
     /// Of an entry in any format; `base` is where its relative references lead.
     pub fn of(markup: &Markup, base: &Base) -> Self {
         let card = Self::of_card(&markup.card);
-        let entry = match markup.format {
-            Format::JsonFeed => json_feed::entry(markup, None),
-            Format::Atom03 => atom03::entry(markup, None),
-            _ => read_words(markup),
-        };
-        let Some(mut entry) = entry else { return card };
-        let own = match markup.format.family() {
-            Family::Atom => ATOM.to_owned(),
-            Family::Rss => entry.namespace.clone(),
-        };
-        references::make_absolute(&mut entry, &own, base);
-        let guid = entry.find(&own, "guid").filter(|_| own != ATOM);
-        let permalink = guid.and_then(|guid| relative_permalink(guid, base));
-        let foreign = entry.attributes.iter().filter(|attribute| !attribute.namespace.is_empty());
-        let language = entry.own("lang").map(str::to_owned);
-        let entry_reading = Self { attributes: foreign.cloned().collect(), language, ..card };
-        let mut reader =
-            EntryReader { own, entry: entry_reading, permalink, ..EntryReader::default() };
-        for node in entry.children {
-            if let Node::Element(child) = node {
-                reader.child(child);
+        let converted = match markup.format {
+            Format::JsonFeed | Format::Atom03 | Format::Collection => {
+                let target = Target { family: Family::Atom, namespace: ATOM };
+                let Some(entry) = own_entry(markup, None) else { return card };
+                Some(write_entry(&entry, &target, &markup.card, &markup.context))
             }
-        }
-        reader.finish()
+            _ => None,
+        };
+        let markup = converted.as_ref().unwrap_or(markup);
+        let absolute = absolute(markup, base);
+        let markup = absolute.as_ref().unwrap_or(markup);
+        let doc = Doc::read_in(&markup.xml, &markup.context);
+        let Some(entry) = doc.as_ref().and_then(Doc::root) else { return card };
+        let dialect = FeedDialect { format: markup.format, root: entry.ns() };
+        card.with(&EntryReading::new(entry, dialect))
     }
 
     /// Of what a card says: no content.
@@ -142,115 +137,87 @@ impl Reading {
             ..Self::default()
         }
     }
-}
 
-/// What is read of an entry's elements, before it is known which of them count.
-#[derive(Debug, Default)]
-struct EntryReader {
-    /// The namespace of the format's own elements.
-    own: String,
-    /// With what the card says.
-    entry: Reading,
-    categories: Categories,
-    /// `dc:creator`, then the authors by the format's own means.
-    creators: Vec<Person>,
-    authors: Vec<Person>,
-    source_authors: Vec<Person>,
-    /// `content:encoded`, Atom's content, RSS's description, Atom's summary.
-    whole: Option<Text>,
-    content: Option<Text>,
-    description: Option<Text>,
-    summary: Option<Text>,
-    alternate: Option<String>,
-    /// The address that a `guid` is which is relative.
-    permalink: Option<String>,
-    /// `dc:language`.
-    language: Option<String>,
-    /// `slash:comments`.
-    count: Option<String>,
-}
-
-impl EntryReader {
-    /// What counts where there is more than one place for it.
-    fn finish(self) -> Reading {
-        let Self { mut entry, creators: mut people, .. } = self;
-        let is_named = !people.is_empty();
-        for author in self.authors {
-            // The bare address of somebody who has a name already.
-            let is_mail = author.email.is_none() && author.name.contains('@');
-            if !(is_named && is_mail) {
-                author::add(&mut people, author);
+    /// With all that the elements of the entry say beyond its card.
+    fn with(mut self, entry: &EntryReading<'_, '_>) -> Self {
+        let shown = tree::shallow(entry.entry);
+        self.language = shown.own("lang").map(str::to_owned);
+        self.attributes =
+            shown.attributes.into_iter().filter(|one| !one.namespace.is_empty()).collect();
+        let link = || entry.link().filter(|link| address::has_scheme(link));
+        self.link = self.link.or_else(|| link().map(Cow::into_owned));
+        let (mut categories, mut source_authors) = (Categories::default(), Vec::new());
+        let (mut count, mut language) = (None, None);
+        for (meaning, element) in &entry.elements {
+            let is_text = match meaning {
+                Meaning::Encoded | Meaning::Description | Meaning::Summary => true,
+                Meaning::Content => element.attribute("src").is_none(),
+                _ => false,
+            };
+            let child = if is_text { None } else { tree::of(*element) };
+            let Some(child) = child else { continue };
+            match meaning {
+                Meaning::Link => self.take_link(child),
+                Meaning::Contributor if child.namespace == DC => {
+                    add_person(&mut self.contributors, Person::named(&child.content()));
+                }
+                Meaning::Contributor => self.contributors.extend(Person::of_atom(&child)),
+                Meaning::Category => categories.add(match child.attribute("term") {
+                    Some(_) => Category::of_atom(&child),
+                    None => Category::of_rss(&child),
+                }),
+                Meaning::Content => {
+                    let (address, media) = (child.value("src"), child.value("type"));
+                    let address = address.unwrap_or_default();
+                    self.enclosures.push(Enclosure { address, media, ..Enclosure::default() });
+                }
+                Meaning::Enclosure => {
+                    let (media, length) = (child.value("type"), child.value("length"));
+                    let address = child.value("url").unwrap_or_default();
+                    let file = Enclosure { address, media, length, ..Enclosure::default() };
+                    self.enclosures.push(file);
+                }
+                Meaning::Comments => {
+                    self.comments = child.words().map(|address| (address, None));
+                }
+                Meaning::Rights if child.namespace == DC => {
+                    self.rights = self.rights.take().or_else(|| child.words());
+                }
+                Meaning::Rights => self.rights = text(&child).map(|rights| rights.plain()),
+                Meaning::Source if child.namespace == ATOM => {
+                    self.source = atom_source(&child);
+                    source_authors = author::named(&child, "author");
+                }
+                Meaning::Source => {
+                    let title = child.words().unwrap_or_default();
+                    self.source = child.value("url").map(|address| (title, address));
+                }
+                Meaning::Language => language = child.words(),
+                Meaning::CommentCount => {
+                    count = child.words();
+                    self.foreign.push(child);
+                }
+                Meaning::Foreign | Meaning::Podcaster => self.foreign.push(child),
+                Meaning::ModulePublished | Meaning::ModuleUpdated if child.namespace != ATOM => {
+                    self.foreign.push(child);
+                }
+                _ => {}
             }
         }
         // RFC 4287 section 4.2.1: the source's authors are those of an entry without any.
-        let known = [people, entry.authors, self.source_authors];
-        entry.authors = known.into_iter().find(|known| !known.is_empty()).unwrap_or_default();
-        let mut texts = [self.whole, self.content, self.description, self.summary];
-        if self.own == ATOM {
-            // There a module's word for it comes second.
-            texts.swap(0, 1);
+        let known = [entry.authors(), self.authors, source_authors];
+        self.authors = known.into_iter().find(|known| !known.is_empty()).unwrap_or_default();
+        self.categories = categories.into_vec();
+        self.language = self.language.or(language);
+        if let (Some((_, counted)), Some(said)) = (&mut self.comments, count) {
+            counted.get_or_insert(said);
         }
-        let mut texts = texts.into_iter().flatten().filter(|text| !text.is_blank());
-        entry.content = texts.next();
-        let words = entry.content.as_ref().map(Text::html).unwrap_or_default();
-        entry.summary = texts.find(|text| words.trim() != text.html().trim());
-        entry.link = entry.link.or(self.alternate).or(self.permalink);
-        entry.language = entry.language.or(self.language);
-        entry.categories = self.categories.into_vec();
-        if let (Some((_, count)), Some(said)) = (&mut entry.comments, self.count) {
-            count.get_or_insert(said);
-        }
-        let parts = entry.links.iter_mut().flat_map(|link| &mut link.attributes);
-        let links = parts.filter(|part| part.namespace.is_empty() && part.name == "href");
-        let addresses = (entry.link.iter_mut())
-            .chain(links.map(|part| &mut part.value))
-            .chain(entry.enclosures.iter_mut().map(|enclosure| &mut enclosure.address))
-            .chain(entry.comments.iter_mut().map(|(address, _)| address));
-        for address in addresses {
-            *address = address::encoded(std::mem::take(address));
-        }
-        let page = entry.link.as_deref();
-        entry.links.retain(|other| {
-            other.attribute("rel") != Some("alternate") || other.attribute("href") != page
-        });
-        entry
+        (self.content, self.summary) = texts(entry);
+        self.encode_addresses();
+        self
     }
 
-    fn child(&mut self, child: Element) {
-        if child.namespace == ATOM {
-            self.atom(&child);
-        } else if child.namespace == self.own {
-            self.rss(&child);
-        } else {
-            self.module(child);
-        }
-    }
-
-    fn atom(&mut self, child: &Element) {
-        let entry = &mut self.entry;
-        match child.name.as_str() {
-            "link" => self.link(child),
-            "author" => self.authors.extend(Person::of_atom(child)),
-            "contributor" => entry.contributors.extend(Person::of_atom(child)),
-            "category" => self.categories.add(Category::of_atom(child)),
-            "content" => match child.value("src") {
-                Some(address) => {
-                    let media = child.value("type");
-                    entry.enclosures.push(Enclosure { address, media, ..Enclosure::default() });
-                }
-                None => self.content = self.content.take().or_else(|| text(child)),
-            },
-            "summary" => self.summary = self.summary.take().or_else(|| text(child)),
-            "rights" => entry.rights = text(child).map(|rights| rights.plain()),
-            "source" => {
-                entry.source = atom_source(child);
-                self.source_authors = author::named(child, "author");
-            }
-            _ => {}
-        }
-    }
-
-    fn link(&mut self, link: &Element) {
+    fn take_link(&mut self, mut link: Element) {
         let Some(address) = link.value("href") else { return };
         let media = link.value("type");
         let is_page = media.as_deref().is_none_or(|media| media.contains("html"));
@@ -258,75 +225,62 @@ impl EntryReader {
             "enclosure" => {
                 let (length, title) = (link.value("length"), link.value("title"));
                 let file = Enclosure { address, media, length, title, seconds: None };
-                self.entry.enclosures.push(file);
+                self.enclosures.push(file);
             }
-            "replies" if is_page && self.entry.comments.is_none() => {
+            "replies" if is_page && self.comments.is_none() => {
                 let counted =
                     link.attributes.iter().find(|a| a.namespace == THREADING && a.name == "count");
-                self.entry.comments = Some((address, counted.map(|a| a.value.clone())));
+                self.comments = Some((address, counted.map(|a| a.value.clone())));
             }
             // Where this very entry is had as Atom.
             "self" => {}
-            relation => {
-                if relation == "alternate" && is_page {
-                    self.alternate.get_or_insert(address);
-                }
-                let mut link = link.clone().prefixed("atom");
+            _ => {
                 if link.attribute("rel").is_none() {
                     link.set("rel", "alternate");
                 }
-                self.entry.links.push(link);
+                self.links.push(Element { namespace: ATOM.to_owned(), ..link.prefixed("atom") });
             }
         }
     }
 
-    fn rss(&mut self, child: &Element) {
-        let entry = &mut self.entry;
-        match child.name.as_str() {
-            "author" => self.authors.extend(child.words().as_deref().and_then(Person::of_rss)),
-            "category" => self.categories.add(Category::of_rss(child)),
-            "comments" => entry.comments = child.words().map(|address| (address, None)),
-            "description" => {
-                self.description.get_or_insert(Text::Html(tree::escaped_html(child)));
-            }
-            "enclosure" => {
-                let (media, length) = (child.value("type"), child.value("length"));
-                let address = child.value("url").unwrap_or_default();
-                let file = Enclosure { address, media, length, ..Enclosure::default() };
-                entry.enclosures.push(file);
-            }
-            "source" => {
-                let title = || child.words().unwrap_or_default();
-                entry.source = child.value("url").map(|address| (title(), address));
-            }
-            _ => {}
+    /// Writes addresses as such, and leaves the link to the page out of the others.
+    fn encode_addresses(&mut self) {
+        let parts = self.links.iter_mut().flat_map(|link| &mut link.attributes);
+        let links = parts.filter(|part| part.namespace.is_empty() && part.name == "href");
+        let addresses = (self.link.iter_mut())
+            .chain(links.map(|part| &mut part.value))
+            .chain(self.enclosures.iter_mut().map(|enclosure| &mut enclosure.address))
+            .chain(self.comments.iter_mut().map(|(address, _)| address));
+        for address in addresses {
+            *address = address::encoded(std::mem::take(address));
         }
+        let page = self.link.as_deref();
+        self.links.retain(|other| {
+            other.attribute("rel") != Some("alternate") || other.attribute("href") != page
+        });
     }
+}
 
-    /// What is said by the means of a module that both families share.
-    fn module(&mut self, child: Element) {
-        let entry = &mut self.entry;
-        match (child.namespace.as_str(), child.name.as_str()) {
-            (CONTENT, "encoded") => {
-                self.whole.get_or_insert(Text::Html(tree::escaped_html(&child)));
-            }
-            (DC, "creator") => {
-                author::add(&mut self.creators, Person::named(&child.content()));
-            }
-            (DC, "contributor") => {
-                author::add(&mut entry.contributors, Person::named(&child.content()));
-            }
-            (DC, "rights") => entry.rights = entry.rights.take().or_else(|| child.words()),
-            (DC, "language") => self.language = child.words(),
-            // Dates are told by the card.
-            (DC, "date") | ("", _) => {}
-            (SLASH, "comments") => {
-                self.count = child.words();
-                entry.foreign.push(child);
-            }
-            _ => entry.foreign.push(child),
-        }
+/// The content of an entry, and its summary, where that is not its content. In Atom a module's word
+/// for the content comes second.
+fn texts(entry: &EntryReading<'_, '_>) -> (Option<Text>, Option<Text>) {
+    let first = |meaning| {
+        let mut elements = entry.all(meaning).filter_map(tree::of);
+        elements.find_map(|element| match meaning {
+            Meaning::Content | Meaning::Summary if element.attribute("src").is_some() => None,
+            Meaning::Content | Meaning::Summary => text(&element),
+            _ => Some(Text::Html(tree::escaped_html(&element))),
+        })
+    };
+    let mut places = [Meaning::Encoded, Meaning::Content, Meaning::Description, Meaning::Summary];
+    if entry.is_atom() {
+        places.swap(0, 1);
     }
+    let mut texts = places.into_iter().filter_map(first).filter(|text| !text.is_blank());
+    let content = texts.next();
+    let words = content.as_ref().map(Text::html).unwrap_or_default();
+    let summary = texts.find(|text| words.trim() != text.html().trim());
+    (content, summary)
 }
 
 /// The feed that an entry was taken over from (RFC 4287 section 4.2.11).
@@ -337,20 +291,6 @@ fn atom_source(source: &Element) -> Option<(String, String)> {
     let address = address.or_else(|| source.find(ATOM, "id").map(Element::content))?;
     let title = source.find(ATOM, "title").map(Element::content).unwrap_or_default();
     Some((title, address))
-}
-
-/// The address that a `guid` is, where it is a relative one: said to be a permalink, or a path.
-pub fn relative_permalink(guid: &Element, base: &Base) -> Option<String> {
-    let written = guid.content();
-    let says = guid.attribute("isPermaLink").map(|says| says.trim().to_ascii_lowercase());
-    let is_path = ["/", "./", "../"].iter().any(|start| written.trim().starts_with(start));
-    let is_permalink = match says.as_deref() {
-        Some("true") => true,
-        Some(_) => false,
-        // By the text it would be one, but many write nothing and mean any text.
-        None => is_path,
-    };
-    base.resolve(&written).filter(|_| is_permalink)
 }
 
 /// A text of Atom 1.0 (RFC 4287 sections 3.1.1 and 4.1.3); `None` where it is of a media type that

@@ -4,7 +4,7 @@ mod advice;
 mod checked;
 
 use std::fmt::Write as _;
-use tidegate_core::model::{Completeness, Entry, FeedDocument, Markup, Time};
+use tidegate_core::model::{Completeness, Entry, Format, Markup, Time};
 use tidegate_core::xml::{is_char, push_attribute, push_text};
 use tidegate_format::parse::{self, Amendment, Limits, ParseError};
 use url::Url;
@@ -227,7 +227,7 @@ impl CheckedEntry {
     pub(super) fn read<T>(
         &self,
         now: Time,
-        take: impl FnOnce(&FeedDocument<'_>, &Entry<'_>) -> T,
+        take: impl FnOnce(Format, &Entry<'_>) -> T,
     ) -> Result<T, EntryError> {
         let gone = "it cannot be read any more";
         let (xml, inner, is_dated) = match &self.0 {
@@ -256,7 +256,7 @@ impl CheckedEntry {
             .map_err(|error| EntryError::whole(describe_error(&error)))?;
         let entry = document.entries.first();
         let entry = entry.ok_or_else(|| EntryError::whole(gone))?;
-        Ok(take(&document, entry))
+        Ok(take(document.format, entry))
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tidegate_core::xml::ns::ATOM;
 
 fn kept(entry: &CheckedEntry) -> Markup {
-    entry.read(Time::from_unix(NOW), tidegate_format::parse::own).unwrap()
+    entry.read(Time::from_unix(NOW), tidegate_format::parse::markup_of).unwrap()
 }
 
 #[test]
