@@ -2,7 +2,7 @@
 
 use super::{ITEM_LIMIT, word};
 use crate::parse::json::{ITEMS, JsonReader, ObjectPart, Stop};
-use crate::parse::out::{Lines, Out};
+use crate::parse::out::{LineCounter, Lines, check_length, push_binding, push_copy};
 use crate::parse::{Limits, ParseError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -10,8 +10,8 @@ use std::ops::Range;
 use tidegate_core::model::{Format, Markup};
 use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::ns::{ATOM, FEED_SYNC, Ns};
-use tidegate_core::xml::split_name;
 use tidegate_core::xml::tree::{Element, Node};
+use tidegate_core::xml::{push_attribute, push_element, push_empty, push_text, split_name};
 
 /// The namespace of what JSON says and plain XML does not, as it is written in JSON.
 const JSON: &str = "urn:tidegate:json";
@@ -79,19 +79,21 @@ pub fn transcoded(text: &str, start: usize, limits: &Limits) -> Result<Option<St
         let (limit, at) = (limits.entry, place(large));
         return Err(ParseError::Limit { what: "bytes in one member", limit, at });
     }
-    let (mut out, lines) = (Out::new(limits), Lines::of(text));
-    out.push(&format!("<collection xmlns:sx=\"{FEED_SYNC}\" xmlns:json=\"{JSON}\">"));
+    let (mut out, lines, mut counter) = (String::new(), Lines::of(text), LineCounter::new());
+    out.push_str(&format!("<collection xmlns:sx=\"{FEED_SYNC}\" xmlns:json=\"{JSON}\">"));
     for (name, raw) in &head {
         push_member(&mut out, name, &value(raw)?);
     }
     for raw in &items {
-        out.at(lines.line(place(raw)));
+        check_length(&out, limits)?;
+        counter.reach(&mut out, lines.line(place(raw)));
         if let Value::Object(item) = value(raw)? {
             push_item(&mut out, item, 0);
         }
     }
-    out.push("</collection>");
-    out.finish().map(Some)
+    out.push_str("</collection>");
+    check_length(&out, limits)?;
+    Ok(Some(out))
 }
 
 /// A text, or a number or boolean where one is expected.
@@ -112,7 +114,7 @@ fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
 }
 
 /// Adds a member of the collection: as an element of its name where that is known, else as it is.
-fn push_member(out: &mut Out, name: &str, value: &Value) {
+fn push_member(out: &mut String, name: &str, value: &Value) {
     match (name, plain(value)) {
         (_, None) if value.is_null() => {}
         ("sharing", _) => push_sharing(out, value),
@@ -120,44 +122,45 @@ fn push_member(out: &mut Out, name: &str, value: &Value) {
             for link in list(Some(value)) {
                 let part = |name| link.get(name).and_then(Value::as_str);
                 if let (Some(rel), Some(href)) = (part("rel"), part("href")) {
-                    out.empty("link", &[("xmlns", ATOM), ("rel", rel), ("href", href)]);
+                    let said = [("xmlns", Some(ATOM)), ("rel", Some(rel)), ("href", Some(href))];
+                    push_empty(out, "link", &said);
                 }
             }
         }
-        (name, Some(text)) if word(name).is_some() => out.element(name, "", &text),
+        (name, Some(text)) if word(name).is_some() => push_element(out, name, &text),
         (name, _) => {
-            out.push("<json:member");
-            out.attribute("name", name);
-            out.push(">");
-            out.text(&value.to_string());
-            out.push("</json:member>");
+            out.push_str("<json:member");
+            push_attribute(out, "name", name);
+            out.push('>');
+            push_text(out, &value.to_string());
+            out.push_str("</json:member>");
         }
     }
 }
 
 /// `sharing` (section 2.2).
-fn push_sharing(out: &mut Out, value: &Value) {
+fn push_sharing(out: &mut String, value: &Value) {
     push_tag(out, "sx:sharing", value, &["since", "until", "expires"], ">");
     for related in list(value.get("related")) {
         push_tag(out, "sx:related", related, &["link", "title", "type"], "/>");
     }
-    out.push("</sx:sharing>");
+    out.push_str("</sx:sharing>");
 }
 
 /// Adds a tag with those members of a value as attributes that are texts.
-fn push_tag(out: &mut Out, name: &str, value: &Value, names: &[&str], end: &str) {
-    out.push("<");
-    out.push(name);
+fn push_tag(out: &mut String, name: &str, value: &Value, names: &[&str], end: &str) {
+    out.push('<');
+    out.push_str(name);
     for name in names {
         if let Some(text) = value.get(name).and_then(plain) {
-            out.attribute(name, &text);
+            push_attribute(out, name, &text);
         }
     }
-    out.push(end);
+    out.push_str(end);
 }
 
 /// Adds an item.
-fn push_item(out: &mut Out, mut item: Map<String, Value>, depth: usize) {
+fn push_item(out: &mut String, mut item: Map<String, Value>, depth: usize) {
     let sync = item.remove("sync").filter(Value::is_object);
     // The item's own markup says all that the plain members do.
     let markup = item.get("entry").and_then(Value::as_str).and_then(Doc::read_whole);
@@ -168,43 +171,45 @@ fn push_item(out: &mut Out, mut item: Map<String, Value>, depth: usize) {
         _ => false,
     };
     let own = markup.as_ref().and_then(Doc::root).filter(is_ours);
-    out.push("<item");
+    out.push_str("<item");
     if let Some(root) = own {
         push_attributes(out, root);
     }
-    out.push(">");
+    out.push('>');
     if let Some(sync) = &sync {
         push_sync(out, sync, depth);
     }
     match own {
         Some(root) => {
             let is_sync = |child: &DocElement<'_, '_>| child.ns().is_sync_markup();
-            root.children().filter(|child| !is_sync(child)).for_each(|child| out.copy(child, ""));
+            root.children()
+                .filter(|child| !is_sync(child))
+                .for_each(|child| push_copy(out, child, ""));
         }
         None => {
-            out.push("<json:object>");
-            out.text(&serde_json::to_string(&item).unwrap_or_default());
-            out.push("</json:object>");
+            out.push_str("<json:object>");
+            push_text(out, &serde_json::to_string(&item).unwrap_or_default());
+            out.push_str("</json:object>");
         }
     }
-    out.push("</item>");
+    out.push_str("</item>");
 }
 
 /// Adds the attributes of an element, with the bindings of their prefixes.
-fn push_attributes(out: &mut Out, element: DocElement<'_, '_>) {
+fn push_attributes(out: &mut String, element: DocElement<'_, '_>) {
     let mut bound: Vec<&str> = Vec::new();
     for attribute in element.attributes() {
         let (prefix, _) = split_name(attribute.name());
         if !prefix.is_empty() && !bound.contains(&prefix) {
             bound.push(prefix);
-            out.bind(prefix, &element.binding(prefix).unwrap_or_default());
+            push_binding(out, prefix, &element.binding(prefix).unwrap_or_default());
         }
-        out.attribute(attribute.name(), &attribute.value());
+        push_attribute(out, attribute.name(), &attribute.value());
     }
 }
 
 /// Adds `sync` (sections 2.4 to 2.6).
-fn push_sync(out: &mut Out, value: &Value, depth: usize) {
+fn push_sync(out: &mut String, value: &Value, depth: usize) {
     push_tag(out, "sx:sync", value, &["id", "updates", "deleted", "noconflicts"], ">");
     for update in list(value.get("history")) {
         push_tag(out, "sx:history", update, &["sequence", "when", "by"], "/>");
@@ -212,11 +217,11 @@ fn push_sync(out: &mut Out, value: &Value, depth: usize) {
     let conflicts = list(value.get("conflicts")).filter_map(Value::as_object);
     let mut conflicts = conflicts.filter(|_| depth < CONFLICT_DEPTH).peekable();
     if conflicts.peek().is_some() {
-        out.push("<sx:conflicts>");
+        out.push_str("<sx:conflicts>");
         conflicts.for_each(|conflict| push_item(out, conflict.clone(), depth + 1));
-        out.push("</sx:conflicts>");
+        out.push_str("</sx:conflicts>");
     }
-    out.push("</sx:sync>");
+    out.push_str("</sx:sync>");
 }
 
 /// The members that an item has as JSON.

@@ -14,7 +14,7 @@ mod tests;
 
 use super::list::{lost_outlines, others, read_tree};
 use super::{Outline, OutlineKind, OutlineList};
-use crate::parse::out::{Lines, Out, root};
+use crate::parse::out::{LineCounter, Lines, check_length, push_copy, root};
 use crate::parse::{Limits, ParseError, without_garbage};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ use tidegate_core::sync_markup::{Dialect, sx091};
 use tidegate_core::xml::address::is_web;
 use tidegate_core::xml::doc::{Doc, DocElement};
 use tidegate_core::xml::ns::{ATOM, HISTORY, Ns, OUTLINE, OUTLINE_PREFIX, SSE_091, XML};
-use tidegate_core::xml::{is_name, well_formed_date};
+use tidegate_core::xml::{is_name, push_attribute, push_element, push_empty, well_formed_date};
 
 /// The attribute that tells an Atom document which is a list, in the namespace of outlines.
 pub const MARK: &str = "list";
@@ -54,9 +54,9 @@ pub fn within(text: &str, limits: &Limits) -> Result<Option<(String, Vec<Warning
     let (doc, mut list) = read_tree(text, limits.entries)?;
     list.namespaces.retain(|(_, uri)| uri.len() <= NAMESPACE);
     let lines = Lines::of(text);
-    let mut writer = EntryWriter::new(&list, &doc, &lines, limits);
+    let mut writer = EntryWriter::new(&list, &doc, &lines);
     writer.more = list.unnamed;
-    writer.list();
+    writer.list(limits)?;
     for problem in &list.problems {
         writer.warn(problem.line, &problem.message);
     }
@@ -65,11 +65,12 @@ pub fn within(text: &str, limits: &Limits) -> Result<Option<(String, Vec<Warning
         let message = format!("{more} more problems are not named");
         warnings.push(Warning { offset: 0, message });
     }
-    Ok(Some((out.finish()?, warnings)))
+    check_length(&out, limits)?;
+    Ok(Some((out, warnings)))
 }
 
 struct EntryWriter<'a> {
-    out: Out,
+    out: String,
     list: &'a OutlineList,
     /// The tree that the outlines stand in.
     doc: &'a Doc<'a>,
@@ -80,8 +81,8 @@ struct EntryWriter<'a> {
 }
 
 impl<'a> EntryWriter<'a> {
-    fn new(list: &'a OutlineList, doc: &'a Doc<'a>, lines: &'a Lines, limits: &Limits) -> Self {
-        Self { out: Out::new(limits), list, doc, lines, warnings: Vec::new(), more: 0 }
+    fn new(list: &'a OutlineList, doc: &'a Doc<'a>, lines: &'a Lines) -> Self {
+        Self { out: String::new(), list, doc, lines, warnings: Vec::new(), more: 0 }
     }
 
     /// Tells of a problem.
@@ -94,24 +95,23 @@ impl<'a> EntryWriter<'a> {
         }
     }
 
-    fn list(&mut self) {
-        let list = self.list;
-        self.out.push(&format!("<feed xmlns=\"{ATOM}\"{}>", mark()));
+    fn list(&mut self, limits: &Limits) -> Result<(), ParseError> {
+        let (list, mut counter) = (self.list, LineCounter::new());
+        self.out.push_str(&format!("<feed xmlns=\"{ATOM}\"{}>", mark()));
         self.head();
         let ids = ids(list);
         let whole = list.outlines.len().saturating_sub(usize::from(list.is_torn));
         for (outline, id) in list.outlines.iter().zip(&ids).take(whole) {
-            if self.out.is_full() {
-                return;
-            }
-            self.out.at(outline.line);
+            check_length(&self.out, limits)?;
+            counter.reach(&mut self.out, outline.line);
             let parent = outline.parent.and_then(|at| ids.get(at)).map(String::as_str);
             self.entry(outline, (id, parent), None);
         }
         // What ends early ends early in Atom, too.
         if list.is_whole {
-            self.out.push("</feed>");
+            self.out.push_str("</feed>");
         }
+        Ok(())
     }
 
     fn head(&mut self) {
@@ -121,40 +121,46 @@ impl<'a> EntryWriter<'a> {
             found.map(|(_, value)| value.as_str())
         };
         let title = list.title.as_deref().unwrap_or_default();
-        self.out.element("title", "", title);
+        push_element(&mut self.out, "title", title);
         if let Some(time) = said("dateModified").and_then(well_formed_date) {
-            self.out.element("updated", "", &time.to_string());
+            push_element(&mut self.out, "updated", &time.to_string());
         }
         // RFC 4287 section 4.1.1 wants an author where entries name none.
         let name = said("ownerName").or(said("ownerEmail")).unwrap_or(title);
-        self.out.push("<author>");
-        self.out.element("name", "", if name.is_empty() { "unknown" } else { name });
+        self.out.push_str("<author>");
+        push_element(&mut self.out, "name", if name.is_empty() { "unknown" } else { name });
         for (element, value) in [("uri", said("ownerId")), ("email", said("ownerEmail"))] {
-            value.into_iter().for_each(|value| self.out.element(element, "", value));
+            value.into_iter().for_each(|value| push_element(&mut self.out, element, value));
         }
-        self.out.push("</author>");
+        self.out.push_str("</author>");
         // A list of what changed since then is none of everything.
         let is_part = list.sharing.as_ref().is_some_and(|sharing| sharing.since.is_some());
         if list.is_whole && !is_part {
-            self.out.push(&format!("<fh:complete xmlns:fh=\"{HISTORY}\"/>"));
+            self.out.push_str(&format!("<fh:complete xmlns:fh=\"{HISTORY}\"/>"));
         }
         let rest = list.head.iter().filter(|(name, _)| *name != "dateModified");
-        let rest: Vec<_> = rest.map(|(name, value)| (*name, value.as_str())).collect();
+        let rest: Vec<_> = rest.map(|(name, value)| (*name, Some(value.as_str()))).collect();
         if !rest.is_empty() {
-            self.out.empty("outline:head", &rest);
+            push_empty(&mut self.out, "outline:head", &rest);
         }
         if let Some(sharing) = &list.sharing {
-            self.out.push(&format!("<sx:sharing xmlns:{SX}=\"{SSE_091}\""));
-            self.out.attribute("version", &sharing.version);
+            self.out.push_str(&format!("<sx:sharing xmlns:{SX}=\"{SSE_091}\""));
+            push_attribute(&mut self.out, "version", &sharing.version);
             for (name, value) in [("since", &sharing.since), ("until", &sharing.until)] {
-                value.iter().for_each(|value| self.out.attribute(name, value));
+                value.iter().for_each(|value| push_attribute(&mut self.out, name, value));
             }
-            self.out.push(">");
+            self.out.push('>');
             if let Some(complete) = &sharing.complete {
-                self.out.empty("sx:related", &[("type", "complete"), ("link", complete)]);
+                let said = [("type", Some("complete")), ("link", Some(complete.as_str()))];
+                push_empty(&mut self.out, "sx:related", &said);
             }
-            self.out.push("</sx:sharing>");
+            self.out.push_str("</sx:sharing>");
         }
+    }
+
+    fn link(&mut self, relation: &str, media: Option<&str>, address: &str) {
+        let said = [("rel", Some(relation)), ("type", media), ("href", Some(address))];
+        push_empty(&mut self.out, "link", &said);
     }
 
     /// Adds the entry of an outline with this id, in the one of another id. `updated`: when it was made,
@@ -166,50 +172,50 @@ impl<'a> EntryWriter<'a> {
         updated: Option<&Stamp>,
     ) {
         let text = outline.text().unwrap_or_default();
-        self.out.push("<entry>");
-        self.out.element("id", "", id);
-        self.out.element("title", "", text);
+        self.out.push_str("<entry>");
+        push_element(&mut self.out, "id", id);
+        push_element(&mut self.out, "title", text);
         let site = outline.site().filter(|site| is_web(site));
         let address = address(outline).filter(|address| is_web(address));
         let is_link = matches!(outline.kind(), OutlineKind::Link(_));
         match (site, address) {
-            (Some(site), _) => self.out.link(&[("rel", "alternate"), ("href", site)]),
+            (Some(site), _) => self.link("alternate", None, site),
             // Its type says that it is no site.
             (None, Some(address)) => {
                 let media = if is_link { "text/html" } else { "application/xml" };
-                self.out.link(&[("rel", "alternate"), ("type", media), ("href", address)]);
+                self.link("alternate", Some(media), address);
             }
             (None, None) => {}
         }
         if let (Some(_), Some(address)) = (site, address) {
-            self.out.link(&[("rel", "related"), ("type", "application/xml"), ("href", address)]);
+            self.link("related", Some("application/xml"), address);
         }
         if let Some(time) = outline.attribute("created").and_then(well_formed_date) {
-            self.out.element("published", "", &time.to_string());
+            push_element(&mut self.out, "published", &time.to_string());
         }
         if let Some(time) = updated.and_then(Stamp::when) {
-            self.out.element("updated", "", &time.to_string());
+            push_element(&mut self.out, "updated", &time.to_string());
         }
         let description = outline.attribute("description").map(str::trim).unwrap_or_default();
         if !description.is_empty() {
-            self.out.element("summary", "", description);
+            push_element(&mut self.out, "summary", description);
         }
         if site.is_none() && address.is_none() {
             // RFC 4287 section 4.1.2 wants content where there is no link.
-            self.out.push("<content/>");
+            self.out.push_str("<content/>");
         }
         // A site at the address of the feed itself is told from no site by its attribute.
         self.own(outline, text, site.is_some() && site != address);
         // Its text is not told: what an operator redacts must not stay in those within it.
-        self.out.empty("outline:parent", &[("ref", parent.unwrap_or(OUTLINE_ROOT))]);
+        push_empty(&mut self.out, "outline:parent", &[("ref", parent.or(Some(OUTLINE_ROOT)))]);
         self.sync(outline, place);
-        self.out.push("</entry>");
+        self.out.push_str("</entry>");
     }
 
     /// Adds the element with what else the outline says. `has_site`: whether its site stands
     /// elsewhere.
     fn own(&mut self, outline: &Outline, text: &str, has_site: bool) {
-        self.out.push("<outline:outline");
+        self.out.push_str("<outline:outline");
         let mut names: HashSet<(&str, &str)> = HashSet::new();
         let mut bound: HashSet<&str> = HashSet::new();
         for (name, value) in &outline.attributes {
@@ -227,16 +233,16 @@ impl<'a> EntryWriter<'a> {
             // Names are told apart by what their prefixes mean (Namespaces in XML 1.0 section 6.3).
             let Some(uri) = uri.filter(|uri| names.insert((*uri, local))) else { continue };
             if !prefix.is_empty() && prefix != "xml" && bound.insert(prefix) {
-                self.out.attribute(&format!("xmlns:{prefix}"), uri);
+                push_attribute(&mut self.out, &format!("xmlns:{prefix}"), uri);
             }
-            self.out.attribute(name, value);
+            push_attribute(&mut self.out, name, value);
         }
-        self.out.push(">");
+        self.out.push('>');
         let element = self.doc.element(outline.node);
         for other in element.into_iter().flat_map(others).take(outline.other.len()) {
             self.other(other);
         }
-        self.out.push("</outline:outline>");
+        self.out.push_str("</outline:outline>");
     }
 
     /// What a prefix means that is neither ours nor that of sync markup.
@@ -260,12 +266,10 @@ impl<'a> EntryWriter<'a> {
         {
             return;
         }
-        let mut copy = Out::new(&Limits::default());
-        copy.copy(element, ATOM);
-        if let Ok(markup) = copy.finish()
-            && Doc::read_flawless(&markup).is_some()
-        {
-            self.out.push(&markup);
+        let mut markup = String::new();
+        push_copy(&mut markup, element, ATOM);
+        if Doc::read_flawless(&markup).is_some() {
+            self.out.push_str(&markup);
         }
     }
 
@@ -274,7 +278,7 @@ impl<'a> EntryWriter<'a> {
         let Some(sync) = &outline.sync else {
             if outline.has_invalid_sync {
                 // What was wrong is said as a warning; the entry is none that takes part.
-                self.out.push(&format!("<sx:sync xmlns:{SX}=\"{SSE_091}\"/>"));
+                self.out.push_str(&format!("<sx:sync xmlns:{SX}=\"{SSE_091}\"/>"));
             }
             return;
         };
@@ -291,11 +295,11 @@ impl<'a> EntryWriter<'a> {
             &mut |out, conflict| {
                 out.push('>');
                 let edit = &conflict.history.topmost().stamp;
-                let entry = lost.next().flatten().and_then(|lost| self.lost(lost, place, edit));
+                let entry = lost.next().flatten().map(|lost| self.lost(lost, place, edit));
                 out.push_str(&entry.unwrap_or_default());
             },
         );
-        self.out.push(&text);
+        self.out.push_str(&text);
     }
 
     /// The outline that an `sx:conflict` keeps, as an entry.
@@ -304,15 +308,15 @@ impl<'a> EntryWriter<'a> {
         mut outline: Outline,
         (id, around): (&str, Option<&str>),
         edit: &Stamp,
-    ) -> Option<String> {
+    ) -> String {
         // The list is flat (SSE 1.0 section 3.3).
         if let Some(sync) = &mut outline.sync {
             sync.item.conflicts.clear();
         }
-        let mut writer = EntryWriter::new(self.list, self.doc, self.lines, &Limits::default());
+        let mut writer = EntryWriter::new(self.list, self.doc, self.lines);
         let parent = self.list.ours(&outline, "parent").or(around);
         writer.entry(&outline, (id, parent), Some(edit));
-        writer.out.finish().ok()
+        writer.out
     }
 }
 
