@@ -92,7 +92,12 @@ pub fn each_place<'t, 'a>(root: DocElement<'t, 'a>, mut visit: impl FnMut(Refere
                 (Ns::None, name) if content.is_none() && STRUCTURAL.contains(&name) => {
                     Holds::Attribute
                 }
-                (Ns::Named("xlink"), "href") | (Ns::Rdf, "resource") => Holds::Attribute,
+                // A fragment is another part of the same drawing or document.
+                (Ns::Named("xlink"), "href") | (Ns::Rdf, "resource")
+                    if !attribute.value().trim_start().starts_with('#') =>
+                {
+                    Holds::Attribute
+                }
                 _ => continue,
             };
             note(content, holds, attribute.place(), attribute.value());

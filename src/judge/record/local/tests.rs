@@ -165,7 +165,7 @@ impl sync::Canonical for Text {
 
 fn text(title: &str) -> Text {
     let now = Time::from_unix(NOW);
-    Text(written(title).read(now, tidegate_format::parse::own).unwrap())
+    Text(written(title).read(now, tidegate_format::parse::markup_of).unwrap())
 }
 
 fn written(title: &str) -> CheckedEntry {
