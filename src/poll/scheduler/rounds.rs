@@ -1,4 +1,4 @@
-//! Rounds: their beginning, and what is done when one is over.
+//! Rounds: their beginning and their conclusion.
 
 use super::commands::ASKED_OTHERWISE;
 use super::feed::RunningPoll;
@@ -26,22 +26,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug_span};
 
-/// The least pause after a host has refused a feed for a short time (429).
+/// The pause before a feed that its host refused (429) is polled again.
 const REFUSED: GrowingPause = GrowingPause::doubling(Duration::from_secs(5), MAX_HOST_PAUSE);
 
-/// What a round came to.
+/// The result of a round, with the feed and the serial of the round.
 pub(super) struct Done {
-    /// Of which feed, and which round of it.
     cell: Arc<FeedCell>,
     serial: u64,
     memory: Box<Memory>,
     result: Result<PollResult, RoundError>,
-    /// What is to be asked about missing items.
+    /// The probe that the round found worthwhile: the missing items to ask for.
     plan: Option<ProbePlan>,
 }
 
 impl PollScheduler {
-    /// Begins a round: in turn, or for callers, who go past the line.
+    /// Begins a round: with a `slot` if the feed's turn has come, without one for callers, who skip the line.
     pub(super) fn begin(
         &mut self,
         name: &FeedName,
@@ -84,7 +83,7 @@ impl PollScheduler {
             told,
         }));
         drop(feed);
-        // In a box, since what is spawned is moved several times over.
+        // Boxed, because spawning moves the future several times.
         self.running.spawn(Box::pin(async move {
             let _ends = ends;
             if let Some(last) = last {
@@ -108,7 +107,7 @@ impl PollScheduler {
         }));
     }
 
-    /// Begins a round for callers, if there are any.
+    /// Begins a round at once for `callers`, if there are any.
     pub(super) fn begin_for(&mut self, name: &FeedName, callers: Vec<CommandReply>) {
         if !callers.is_empty() {
             self.unschedule(name);
@@ -119,7 +118,7 @@ impl PollScheduler {
     pub(super) fn finish_poll(&mut self, done: Done) {
         let now = self.context.clock.now();
         let mut feed = done.cell.lock();
-        // The feed may have left, or have another record since.
+        // The feed may have been removed or its round replaced since.
         let Some(mut running) = feed.live.running.take_if(|it| it.serial == done.serial) else {
             return;
         };
@@ -152,7 +151,7 @@ impl PollScheduler {
         }
     }
 
-    /// A round came to nothing, and is made again.
+    /// Plans another round at `again`, in place of one that was cancelled or overtaken.
     fn give_up(&mut self, name: &FeedName, running: &RunningPoll, again: Time) {
         self.with_feed(name, |feed| {
             feed.live.hearing.told = feed.live.hearing.told.max(running.told);
@@ -160,18 +159,18 @@ impl PollScheduler {
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }
 
-    /// Remembers and reports a round that is over.
+    /// Stores the memory of a finished round, plans the next one, and reports the result.
     fn conclude(&mut self, name: &FeedName, mut running: RunningPoll, done: Done, now: Time) {
         let Done { cell, mut memory, result, plan, .. } = done;
         let is_shared = self.owned.is_some();
         let failed_before = memory.state.failures;
-        // What a reader was answered says nothing of the gateway's own polls, which go on to fail.
+        // The document came from a reader's proxied request: do not reset the failures of our own polls.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
         let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
         let bounds = self.settings().bounds(&record.options);
-        // The rest of a poll may have waited for the store. Meanwhile the clock may have been set back.
+        // Committing may have taken long, and the clock may have been set back meanwhile.
         let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
         let next = match &result {
             Ok(found) => {
@@ -187,7 +186,7 @@ impl PollScheduler {
                     feed.live.hearing.replan(planned, bounds.min(), now)
                 }
             }
-            // The publisher has no part in it, and what it sent is asked for again.
+            // The publisher is not to blame: its document is simply fetched again.
             Err(error) if error.is_of_store(is_shared) => {
                 PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
@@ -200,7 +199,7 @@ impl PollScheduler {
                 until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
             });
             let retry = result.as_ref().err().map(|error| {
-                // What the operator has to mend is tried after a restart, which may be the mending.
+                // An operator's mistake is retried after a restart, which may have been its correction.
                 let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
                 (at, next.reason.to_string())
             });
@@ -213,7 +212,7 @@ impl PollScheduler {
             failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
         let failed_until = if is_aside { 0 } else { failed_before };
         log(&record, &note, &result, (failed_until, as_before));
-        // These two go on while a round is in flight.
+        // The walk and the hub subscription changed during the round; keep their current states.
         let before = &mut feed.memory.state;
         (memory.state.backfill, memory.state.subscription) =
             (before.backfill.take(), before.subscription.take());
@@ -238,7 +237,7 @@ impl PollScheduler {
             self.context.hosts.pause(&pause);
         }
         if result.is_ok() {
-            // It may have waited for the feed's first document.
+            // The walk may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }
         if !running.answers.is_empty() {
@@ -247,7 +246,7 @@ impl PollScheduler {
     }
 }
 
-/// Polls a feed once that another gateway owns, which sees in the store what came of it.
+/// Polls a feed once on behalf of the gateway that owns it, which finds the result in the store.
 pub(super) async fn poll_for_others(
     context: &Arc<PollContext>,
     stored: StoredFeed,
@@ -268,7 +267,7 @@ pub(super) async fn poll_for_others(
     context.hosts.asked(&address);
     pause(&record, &result).iter().for_each(|pause| context.hosts.pause(pause));
     if matches!(result, Err(RoundError::Overtaken)) {
-        // The owner has polled the feed meanwhile: nothing failed.
+        // The owner polled the feed meanwhile; this is no failure.
         return Ok(report(&record, &result));
     }
     let note = note(&record, at, since.elapsed(), true, &result);
@@ -277,7 +276,7 @@ pub(super) async fn poll_for_others(
     Ok(report(&record, &result))
 }
 
-/// Takes in a failure of the publisher, the operator or the gateway: when the feed is polled next.
+/// Counts a failed poll in `memory` and returns when the feed is polled next.
 fn after_failure(
     memory: &mut Memory,
     record: &FeedRecord,
@@ -303,7 +302,7 @@ fn after_failure(
     };
     let next = memory.plan(bounds, now).next(after, now);
     let is_asked = error.retry() != Retry::Backoff && error.blame() != FetchBlame::Operator;
-    // A host that takes few requests refuses this feed for all of its feeds: it waits in line again.
+    // A 429 of a busy host concerns all its feeds. The feed soon waits in line again instead of backing off.
     let refused_for = error.pause(&record.url).map(|pause| pause.wait);
     let next = match (status, refused_for) {
         (Some(429), Some(wait)) if wait <= MAX_WAIT_IN_LINE => {
@@ -316,12 +315,12 @@ fn after_failure(
     next
 }
 
-/// An error without the address of the feed, where that is secret.
+/// Masks the address of the feed in `error`, if that address is secret.
 fn hidden(record: &FeedRecord, error: &str) -> String {
     record.shown().hide_in(&record.url, error)
 }
 
-/// What is told of a poll that began at `at`.
+/// Summarizes a poll that began at `at`, for the status page and the metrics.
 fn note(
     record: &FeedRecord,
     at: Time,
@@ -336,12 +335,12 @@ fn note(
     FinishedPoll { at, took, asked_for, failure, ..poll }
 }
 
-/// What a host asked for in answer to a poll.
+/// Returns the pause that a host asked for in its answer.
 fn pause(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> Option<PauseRequest> {
     result.as_ref().map_or_else(|error| error.pause(&record.url), |found| found.pause.clone())
 }
 
-/// What callers are answered.
+/// Builds the answer for callers that wait for the poll.
 fn report(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> PollResponse {
     let found = result.as_ref().ok();
     PollResponse {
@@ -353,8 +352,8 @@ fn report(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> PollR
     }
 }
 
-/// Says how a poll went. A feed that fails is told of when it begins to, when it fails in another
-/// way, and when it is read again; not each time.
+/// Logs a finished poll. A failing feed is logged at the first failure, when the kind of failure changes, and at
+/// recovery; repetitions only at debug level.
 fn log(
     record: &FeedRecord,
     note: &FinishedPoll,
@@ -362,7 +361,7 @@ fn log(
     (failed_before, as_before): (u32, bool),
 ) {
     let (feed, outcome, took) = (&record.name, note.outcome.name(), note.took);
-    // With everything behind it.
+    // The full chain of causes.
     let error = result.as_ref().err().map(|error| hidden(record, &error.report()));
     let error = error.unwrap_or_default();
     if note.is_apart {
