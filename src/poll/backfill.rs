@@ -1,4 +1,4 @@
-//! A walk through a publisher's older documents: for each a request, and the commit of what the document brings.
+//! The walk through a publisher's older documents: fetches them one by one and commits their items.
 
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
@@ -18,18 +18,18 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// What a step came to.
+/// The result of one step.
 enum Stepped {
-    /// A document was read; the feed's revision, where anything was committed.
+    /// A document was read; the feed's revision if anything was committed.
     Read(Option<Revision>),
-    /// The next step is made after so long.
+    /// The next step is made after this pause.
     Wait(Duration),
-    /// There is nothing to do before the feed's next poll.
+    /// The walk waits for the feed's next poll.
     Idle,
 }
 
-/// Walks step by step, the first one `later`, until the walk is over or waits for a poll of the feed. Each step waits in
-/// its host's line like a poll, and with a longer pause after the one before. `cancel`: it is given up, or polling stops.
+/// Makes steps after `later`, until the walk ends or must wait for a poll of the feed. Each step waits in its host's
+/// line like a poll, at a slower pace. `cancel`: the walk is given up, or polling stops.
 pub(super) async fn walk(
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
@@ -53,7 +53,7 @@ pub(super) async fn walk(
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
         let pause = context.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
         let pause = pause.max(context.settings.load().walk_pause);
-        // In a box, so that a walk that waits takes little room.
+        // Boxed, so that a waiting walk takes little memory.
         let stepped = Box::pin(step(&context, &feed, &mut walk, &next, &cancel));
         let stepped = unless_it_breaks(stepped).await;
         if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
@@ -63,7 +63,7 @@ pub(super) async fn walk(
         wait = match stepped {
             Ok(Stepped::Wait(wait)) => wait.max(pause),
             Ok(Stepped::Read(_) | Stepped::Idle) => pause,
-            // Another gateway was faster, and the step is made again.
+            // Another gateway was faster; repeat the step.
             Err(RoundError::Cancelled | RoundError::Overtaken) => pause,
             Err(ref error) if error.is_of_store(context.store.gateways().is_some()) => {
                 let error = error.report();
@@ -80,7 +80,7 @@ pub(super) async fn walk(
         if let Ok(Stepped::Read(Some(revision))) = stepped {
             polling.memory.moved_on(revision);
         }
-        // Whoever gave it up says how it stands. A step that is over when polling stops counts.
+        // Who cancelled the walk has set its status. A step finished while polling stops counts.
         let is_given_up = || cancel.is_cancelled() && !context.cancel.is_cancelled();
         if is_given_up() {
             return;
@@ -114,7 +114,8 @@ fn tell(feed: &FeedName, walk: &Backfill) {
     }
 }
 
-/// Makes a step to the address `next`. The error is the gateway's own.
+/// Reads and commits the document at `next`. An error is the gateway's own; failures of the publisher are noted in
+/// `walk`.
 async fn step(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -123,7 +124,7 @@ async fn step(
     cancel: &CancellationToken,
 ) -> Result<Stepped, RoundError> {
     let slot = cancel.run_until_cancelled(context.hosts.slot(next, HostRank::Usual)).await;
-    // Held until the host's answer is known to everybody.
+    // Held until a pause that the host asks for is recorded.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => {
@@ -134,7 +135,7 @@ async fn step(
     };
     let error = match read_and_commit(context, feed, walk, cancel).await {
         Err(error @ (RoundError::Cancelled | RoundError::Overtaken)) => return Err(error),
-        // The publisher has no part in it: the walk stands where it stood.
+        // The publisher is not to blame: the walk stays where it was.
         Err(error) if error.is_of_store(context.store.gateways().is_some()) => return Err(error),
         Err(error) => error,
         stepped => return stepped,
@@ -198,7 +199,7 @@ async fn read_and_commit(
     Ok(Stepped::Read(settled.after.map(|after| after.revision)))
 }
 
-/// An address without credentials: what a document says must not choose whom we claim to be.
+/// Returns the address without credentials: a document must not choose the identity we present.
 pub(super) fn without_credentials(address: &str) -> String {
     Url::parse(address).map_or_else(|_| address.to_owned(), |url| fetch::bare(&url))
 }

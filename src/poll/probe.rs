@@ -1,7 +1,7 @@
-//! Asks missing items' own addresses whether they are gone: a round of its own, in its host's line.
+//! Probes: asks missing items' own addresses whether the items are gone.
 //!
-//! What is asked and what it means is decided in `judge::probe`; here it is asked, one request
-//! after the other with the host's pause between them, and the answers are committed.
+//! `judge::probe` decides what to ask and what the answers mean. This module sends the requests one after the other,
+//! waiting in the host's line and at its pace, and commits the result.
 
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
@@ -25,16 +25,16 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// The most redirects from one page.
+/// The most redirects followed from one page.
 pub const MAX_PAGE_REDIRECTS: usize = 5;
-/// The most pages that are asked for at once, over all hosts: slow ones must leave deliveries their calls.
+/// The most pages fetched at the same time, over all hosts: slow ones must not use up the calls that deliveries need.
 pub const MAX_PAGES_AT_ONCE: usize = 16;
-/// After this time a round asks nothing more.
+/// The longest time of a probe; after it no further item is asked for.
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
-/// What is to be asked of a feed now.
+/// Plans a probe of the feed; `None` if there is nothing to ask, or nothing may be asked.
 pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Option<ProbePlan> {
-    // Who reads a feed with credentials is nobody's business, unless the operator asks for all.
+    // Do not reveal the reader of a feed with credentials, unless the operator wants all items probed.
     let has_credentials = feed.access.as_ref().is_some_and(|access| access.has_credentials());
     if has_credentials && feed.options.probe == Probing::Doubts {
         return None;
@@ -53,7 +53,7 @@ pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Optio
         }
     };
     let feed = Arc::clone(feed);
-    // A ledger of many thousand items takes its time.
+    // Blocking, because a ledger of many thousand items takes time.
     let planned = tokio::task::spawn_blocking(move || {
         probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)
     });
@@ -63,7 +63,7 @@ pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Optio
     })
 }
 
-/// Asks what is planned, where the host was not asked too much within the hour, and notes what came of it.
+/// Runs a planned probe within the host's allowance, and records the result.
 pub(super) async fn run(
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
@@ -97,7 +97,7 @@ pub(super) async fn run(
     }
 }
 
-/// Says that nothing was asked, or nothing more: the host wants to be left alone for so long still.
+/// Builds the note that nothing (more) was asked, because the host asked for a pause that lasts `left`.
 fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
     let left = describe_duration(left.max(SLICE));
     let said = format!(
@@ -107,8 +107,8 @@ fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
     FinishedProbe { at: context.clock.now(), requests: 0, said: vec![said], counts }
 }
 
-/// Waits for the host, asks what was planned and commits what it means. A round is more than one request: it is given up
-/// when its host asks to be left alone.
+/// Waits for a slot, asks what was planned, and commits the result. A probe makes several requests, so it is aborted if
+/// its host asks for a pause.
 async fn ask_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -158,28 +158,28 @@ async fn ask_and_commit(
     Ok(FinishedProbe { at: now, requests, said, counts })
 }
 
-/// A number that nobody can guess, to make up an address.
+/// Returns an unpredictable number for a made-up address.
 fn token() -> u64 {
-    // Without chance, a fixed one does nearly as well.
+    // Without a random source, a fixed number does nearly as well.
     getrandom::u64().unwrap_or(0x7469_6465_6761_7465)
 }
 
-/// A round while it is asking.
+/// A probe in progress.
 struct Asking<'a> {
     call: Call,
-    /// How many more pages may be asked for now.
+    /// Limits the pages fetched at the same time.
     pages: &'a Semaphore,
     plan: &'a ProbePlan,
     pause: Duration,
-    /// When the next request may be made.
+    /// When the next request may begin.
     next: Instant,
     deadline: Instant,
-    /// Whether HEAD proved to be of no use here.
+    /// Whether to use GET, because HEAD proved useless here.
     get: bool,
     requests: u32,
     refused: bool,
     asked_for: Option<PauseRequest>,
-    /// How pages are asked for: the way there, which addresses may be asked, and the time from which times in answers are reckoned.
+    /// The template of requests: route, SSRF scope and reference time.
     way: CallRequest,
 }
 
@@ -196,7 +196,7 @@ impl<'a> Asking<'a> {
         Self { call, pages, plan, pause, next, deadline, get, requests, refused, asked_for, way }
     }
 
-    /// What is listed first, then a made-up address, then the items.
+    /// Asks for the listed item first, then for a made-up address, then for the missing items.
     async fn all(&mut self, plan: &ProbePlan) -> Replies {
         let listed = self.page_that_tells(&plan.listed, probe::is_alive).await;
         let mut replies = Replies { listed, made_up: None, items: Vec::new() };
@@ -220,8 +220,7 @@ impl<'a> Asking<'a> {
         replies
     }
 
-    /// Asks for a page whose answer tells whether HEAD is of use here: there are servers that know none and answer 404 to
-    /// it, and servers that answer 200 to every one.
+    /// Asks for a page whose answer shows whether HEAD works here: some servers answer 404 to any HEAD, others 200.
     async fn page_that_tells(
         &mut self,
         page: &Url,
@@ -244,7 +243,7 @@ impl<'a> Asking<'a> {
         self.visit(page, true).await
     }
 
-    /// Asks for a page, wherever redirects within the feed's own domain lead.
+    /// Asks for a page, following redirects within the feed's own domain.
     async fn visit(&mut self, page: &Url, get: bool) -> ProbeReply {
         sleep_until(self.next).await;
         let end = self.follow(page, get).await;
