@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 type Script = dyn Fn(&str, &str) -> Result<Called, FetchError> + Send + Sync;
 
-/// A site that answers by method and path, and what it was asked.
+/// A site that answers by method and path, and the requests it received.
 struct Site {
     script: Box<Script>,
     asked: Mutex<Vec<String>>,
@@ -97,7 +97,7 @@ async fn what_is_listed_first_then_a_made_up_address_then_the_items() {
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "HEAD /a", "HEAD /b"]);
     assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 404);
     assert!(!refused);
-    // The host's pause lies between each two.
+    // Requests are apart by the host's pause.
     assert_eq!(began.elapsed(), Duration::from_secs(3));
 }
 
@@ -131,7 +131,7 @@ async fn head_gives_way_to_get_where_it_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_knows_no_head_is_asked_by_get_alone() {
-    // It answers 404 to every HEAD …
+    // The site answers 404 to every HEAD …
     let site = Site::new(|method, path| match (method, path) {
         ("HEAD", _) => status(404),
         (_, "/listed" | "/a") => status(200),

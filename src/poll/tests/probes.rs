@@ -1,5 +1,4 @@
-//! Rounds of asking for missing items beside polls: with a store and a judge as in a gateway, and
-//! a publisher that is scripted.
+//! Probes next to polls, with a real store and judge and a scripted publisher.
 
 use super::*;
 use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
@@ -15,13 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What the publisher's pages answer, and what is asked of them.
+/// The answers of the publisher's pages, and the requests for them.
 struct Pages {
     code: Mutex<u16>,
     retry_after: Mutex<Option<Duration>>,
     asked: Mutex<Vec<String>>,
     leads: Mutex<Vec<LeadScope>>,
-    /// One permit lets one answer out, where it is there.
+    /// Each permit releases one answer, if there is a gate.
     gate: Option<Semaphore>,
     at_once: Mutex<(usize, usize)>,
 }
@@ -53,7 +52,7 @@ impl Pages {
             None => tokio::task::yield_now().await,
         }
         self.at_once.lock().unwrap().0 -= 1;
-        // The items with odd numbers are those that stay.
+        // Items with odd numbers still exist.
         let stays = number(&path).is_some_and(|n| !n.is_multiple_of(2));
         Called {
             status: if stays { 200 } else { *self.code.lock().unwrap() },
@@ -62,12 +61,12 @@ impl Pages {
         }
     }
 
-    /// How many missing items were asked about.
+    /// Returns the number of requests for missing items.
     fn items(&self) -> usize {
         self.items_of("")
     }
 
-    /// Those of a feed.
+    /// Returns the number of requests for missing items of a feed.
     fn items_of(&self, feed: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         let of = asked.iter().filter(|path| path.contains(feed));
@@ -75,12 +74,12 @@ impl Pages {
     }
 }
 
-/// The number of the item whose page it is; nothing for a made-up address.
+/// Returns the number of the item whose page it is; `None` for a made-up address.
 fn number(path: &str) -> Option<u32> {
     path.rsplit('-').next()?.parse().ok()
 }
 
-/// The document of a feed: ten items on its host, or those with odd numbers alone.
+/// Returns a feed's document with ten items, or only those with odd numbers.
 fn document(feed: &str, whole: bool) -> String {
     let mut xml = "<rss version=\"2.0\"><channel><title>T</title><link>http://all.example/</link>\
                    <description/>"
@@ -103,7 +102,8 @@ struct Stage {
 }
 
 impl Stage {
-    /// Feeds that list everything, polled once, and again without half of their items.
+    /// Starts polling of feeds that are marked as complete. They were polled once; their next document lacks half of
+    /// the items.
     async fn new(feeds: &[&str], pages: &Arc<Pages>) -> Self {
         let clock = ManualClock::at(NOW);
         let endpoint = EndpointId::own("here").unwrap();
@@ -185,7 +185,7 @@ async fn polls_do_not_wait_for_pages() {
     assert!(!stage.status("one").probing);
     assert_eq!(stage.poll("one").await.counts.values().sum::<u32>(), 0);
     assert!(stage.status("one").probing, "nobody waits to ask");
-    // Nobody asks twice at the same time.
+    // There is only one probe of a feed at a time.
     assert_eq!(stage.poll("one").await.outcome, PollEnding::Unchanged);
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
     assert!(stage.status("one").probing);
@@ -198,7 +198,7 @@ async fn polls_do_not_wait_for_pages() {
     let scope = LeadScope::Places(vec!["http://all.example/one/feed".parse().unwrap()]);
     assert_eq!(*pages.leads.lock().unwrap(), vec![scope; 6]);
     assert_eq!(stage.deleted("one").await, 4);
-    // What was asked is no reason to judge the same document anew.
+    // A probe does not cause the same document to be judged again.
     assert_eq!(stage.poll("one").await.outcome, PollEnding::Unchanged);
     assert_eq!(stage.status("one").probes.len(), 1, "four an hour");
 }
@@ -218,7 +218,7 @@ async fn a_feed_that_leaves_is_not_asked_for_any_more() {
     let pages = Pages::new(Some(Semaphore::new(0)));
     let stage = Stage::new(&["one", "two"], &pages).await;
     stage.poll("one").await;
-    // The second waits in the line of the same host.
+    // The second feed waits in the line of the same host.
     stage.poll("two").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
     stage.poller.remove(&name("two")).await.unwrap();
@@ -265,7 +265,7 @@ async fn a_host_is_asked_so_much_an_hour_by_all_its_feeds() {
     stage.poll("four").await;
     stage.asked("four").await;
     assert_eq!(pages.items_of("four"), FEED_ASKS_PER_HOUR);
-    // The others may be due as well by then, each for the one that is left of its five.
+    // Others may be due again by then, each for the last of its five items.
     assert!(pages.items() <= HOST_ASKS_PER_HOUR + FEED_ASKS_PER_HOUR + 3);
     assert_eq!(stage.deleted("four").await, 4);
 }
@@ -277,7 +277,7 @@ async fn a_site_that_is_busy_is_left_alone_for_an_hour() {
     *pages.code.lock().unwrap() = 503;
     stage.poll("one").await;
     stage.asked("one").await;
-    // What is listed was there; the made-up address was refused.
+    // The listed item was found; the made-up address was refused.
     assert_eq!(pages.asked.lock().unwrap().len(), 2);
     stage.poll("one").await;
     stage.poll("two").await;
@@ -291,7 +291,7 @@ async fn a_site_that_is_busy_is_left_alone_for_an_hour() {
     assert_eq!(stage.deleted("two").await, 4);
 }
 
-/// A host that asks to be left alone in answer to one feed is not asked for another.
+/// A pause that a host asks for in a probe of one feed applies to other feeds.
 #[tokio::test]
 async fn a_page_speaks_for_its_host() {
     let pages = Pages::new(None);
@@ -310,7 +310,7 @@ async fn a_page_speaks_for_its_host() {
     assert!(!stage.status("two").probing);
 }
 
-/// A round of asking is more than one request: it is given up when its host asks to be left alone.
+/// A probe makes several requests; it is aborted when its host asks for a pause.
 #[tokio::test]
 async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
     let pages = Pages::new(Some(Semaphore::new(0)));

@@ -1,4 +1,4 @@
-//! The ledger: its limits, what is due, and what is written when the store does not work.
+//! The ledger: limits, due calls, and unwritten changes while the store fails.
 
 use super::entries::{UNVERIFIED, UNVERIFIED_PER_HOST};
 use super::*;
@@ -41,7 +41,7 @@ impl Bench {
         self.ledger.ask(&news(), Manner::WebSub, request, client, tick(0), at(now))
     }
 
-    /// Whom to call now, and what for.
+    /// Begins the due calls.
     fn begun(&mut self, now: i64) -> Vec<(SubscriptionId, Task)> {
         let due = self.ledger.due(at(now), |_| true);
         due.into_iter()
@@ -86,7 +86,7 @@ fn what_is_settled_comes_back() {
 fn what_changed_while_it_was_written_is_written_again() {
     let mut bench = Bench::new(HubSettings::default());
     bench.ask("https://reader.example/a", 0).unwrap();
-    // One that fails is the same next time.
+    // Changes stay unwritten until a write succeeds.
     assert_eq!(bench.ledger.unwritten(9), bench.ledger.unwritten(9));
     let written = bench.ledger.unwritten(9);
     bench.agree(1);
@@ -105,7 +105,7 @@ fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
     let full = bench.ask("https://one-more.reader.example/", 0).unwrap_err();
     assert!(matches!(full, AskError::Full { limit: UNVERIFIED_PER_HOST, .. }), "{full}");
     bench.ask("https://other.example/", 0).unwrap();
-    // Verified, they make room; refused, too.
+    // Verified requests make room, and so do refused ones.
     bench.agree(1);
     bench.ask("https://one-more.reader.example/", 2).unwrap();
     assert_eq!(bench.ledger.count().active, UNVERIFIED_PER_HOST + 1);
@@ -134,7 +134,7 @@ fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
     let mut bench = Bench::new(HubSettings::default());
     bench.ask("https://reader.example/a", 0).unwrap();
     let (_, task) = bench.begun(1).remove(0);
-    // Meanwhile the subscriber changes its mind.
+    // Meanwhile the subscriber sends another request.
     let request = request(Intent::Subscribe, "https://reader.example/a", Some(600));
     bench.ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(2)).unwrap();
     assert!(bench.begun(2).is_empty(), "one call at a time");
@@ -158,13 +158,13 @@ fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
     assert_eq!(bench.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
 }
 
-/// With one callback after the other that never answers.
+/// The client names one silent callback after the other.
 #[test]
 fn a_client_leaves_room_for_the_requests_of_others() {
     let mut bench = Bench::new(HubSettings::default());
     let mut taken = 0;
     let full = loop {
-        // Of one network, each time at another address of it.
+        // The client uses another address of its network each time.
         let client = format!("2001:db8:1:{taken:x}::1");
         match bench.ask_as(Some(&client), &format!("https://silent{taken}.example/"), 0) {
             Ok(()) => taken += 1,
@@ -176,18 +176,18 @@ fn a_client_leaves_room_for_the_requests_of_others() {
     let mut others =
         (0..100).map(|n| (format!("192.0.2.{n}"), format!("https://reader{n}.example/")));
     assert!(others.all(|(client, callback)| bench.ask_as(Some(&client), &callback, 1).is_ok()));
-    // Only what is not verified counts.
+    // Only unverified requests count.
     bench.agree(2);
     let (client, callback) = (Some("2001:db8:1::1"), "https://silent.example/");
     bench.ask_as(client, callback, 3).unwrap();
-    // Nor is a host one client's.
+    // One client cannot use up a host either.
     let mut bench = Bench::new(HubSettings::default());
     let mut of = |client, n| bench.ask_as(Some(client), &format!("https://reader.example/{n}"), 0);
     assert_eq!((0..1000).filter(|n| of("192.0.2.1", *n).is_ok()).count(), UNVERIFIED_PER_HOST / 2);
     assert!((1000..1100).all(|n| of("192.0.2.2", n).is_ok()));
 }
 
-/// What the operator allows to feeds and webhooks is for no stranger to use.
+/// Private addresses allowed for feeds and webhooks are not open to strangers.
 #[test]
 fn strangers_name_private_addresses_only_where_the_operator_says_so() {
     let allowed = AllowPrivate::only(["10.0.0.1:81"]).unwrap();
@@ -207,7 +207,7 @@ fn strangers_name_private_addresses_only_where_the_operator_says_so() {
     assert!(set(AllowPrivate::No).is_err() && set(AllowPrivate::All).is_ok());
 }
 
-/// A document that cannot be had, for hours.
+/// The document is unavailable for hours.
 #[test]
 fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written() {
     let mut bench = Bench::new(HubSettings::default());
@@ -227,7 +227,7 @@ fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written()
     assert_eq!((tried, said, bench.ledger.is_dirty()), (2 * 44, 1, false));
     let troubles = bench.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
     assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
-    // Once it is there, it is said anew that it is not.
+    // After a delivery, the next failure is reported anew.
     let (id, task) = bench.begun(37_000).remove(0);
     bench.ledger.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
     assert!(bench.ledger.put_off(id, task.duty, "gone again", at(38_000)));
@@ -294,7 +294,7 @@ fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
     assert!(other.ledger.due(at(1), |_| false).is_empty(), "another gateway owns the feed");
     other.ledger.schedule_all(at(1));
     assert_eq!(other.ledger.due(at(1), |_| true).len(), 1);
-    // What is being called stays as it is, but for a later request.
+    // A subscription with a call in flight only adopts a newer request.
     one.agree(2);
     assert!(!other.ledger.take_in(stored(&one), at(2)));
     assert_eq!(other.ledger.count().active, 0);
@@ -302,7 +302,7 @@ fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
     other.ledger.take_in(stored(&one), at(5));
     let asked = other.ledger.list(None, 9)[0].pending.as_ref().unwrap().asked;
     assert_eq!(asked, at(5));
-    // What is gone from the store goes, once nothing of it is under way.
+    // A subscription deleted from the store is removed, unless it has a call in flight or unwritten changes.
     let mut third = Bench::new(HubSettings::default());
     third.ledger.take_in(stored(&one), at(6));
     third.ledger.take_in(Vec::new(), at(7));
@@ -317,7 +317,7 @@ fn what_is_to_be_written_here_is_not_taken_back() {
     bench.agree(1);
     bench.ledger.take_in(read.clone(), at(1));
     assert_eq!(bench.ledger.count().active, 1);
-    // One that ended is not brought back.
+    // An ended subscription is not restored.
     assert_eq!(bench.ledger.deny(at(3), |_| Some("gone")), 1);
     for (_, task) in bench.begun(3) {
         bench.ledger.verified(&task, CallbackAnswer::Taken, at(3));
@@ -325,11 +325,11 @@ fn what_is_to_be_written_here_is_not_taken_back() {
     bench.ledger.take_in(read.clone(), at(4));
     assert_eq!(bench.ledger.count(), SubscriptionCount::default());
     bench.write();
-    // What others have written since is.
+    // Once written, what others stored later is adopted.
     assert!(bench.ledger.take_in(read, at(5)));
 }
 
-/// A delivery that waits for its turn is made by the owner that the feed has then.
+/// A delivery that waits in a lane is made by the feed's owner at that time.
 #[test]
 fn who_lost_a_feed_meanwhile_calls_nobody() {
     let mut bench = Bench::new(HubSettings::default());
@@ -349,7 +349,7 @@ fn a_clock_that_is_set_back_delays_nobody() {
     assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
 }
 
-/// A registration with the cloud may name ten feeds, and is one question to one reader.
+/// An rssCloud registration may name ten feeds, but asks its reader once.
 #[test]
 fn a_registration_with_the_cloud_is_one_question() {
     let mut bench = Bench::new(HubSettings::default());
@@ -368,13 +368,13 @@ fn a_registration_with_the_cloud_is_one_question() {
     assert_eq!(bench.begun(2).len(), 0, "nor another while it is asked");
     bench.ledger.verified(&begun[0].1, CallbackAnswer::Taken, at(2));
     assert_eq!(bench.ledger.count().active, 10);
-    // A registration that is renewed is one question as well, and a no counts for all of it.
+    // A renewal asks once too, and a refusal counts for all its feeds.
     register(&mut bench, 100);
     let begun = bench.begun(101);
     assert_eq!(begun.len(), 1);
     bench.ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
     assert_eq!(bench.begun(50_000).len(), 0);
-    // One that cannot be asked is given up as a whole; asked for twice it is asked about as soon.
+    // If the callback fails, the whole registration is dropped; repeating a request does not delay it.
     let mut bench = Bench::new(HubSettings::default());
     register(&mut bench, 0);
     register(&mut bench, 0);
@@ -388,7 +388,7 @@ fn a_registration_with_the_cloud_is_one_question() {
         }
     }
     assert_eq!((calls, bench.ledger.count().pending), (3, 0));
-    // Nobody waits for the answer about one that waits itself.
+    // A registration does not wait for the answer of one that waits itself.
     let mut bench = Bench::new(HubSettings::default());
     register(&mut bench, 0);
     let (id, task) = bench.begun(1).remove(0);

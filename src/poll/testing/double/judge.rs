@@ -1,4 +1,4 @@
-//! A judge that decides by a few words.
+//! A judge controlled by keywords in the document.
 
 use super::{event, state};
 use crate::judge::Wants;
@@ -11,14 +11,14 @@ use tidegate_core::model::{
 use tidegate_judge::record::{Issued, Observation, Verdict};
 use tidegate_net::fetch::FetchedDocument;
 
-/// Takes every document for a change with one new item, but for a few words.
+/// Judges every document as a change with one new item, except for keywords.
 #[derive(Default)]
 pub struct JudgeDouble {
-    /// The counts of equal observations that it was told.
+    /// The counts of unchanged observations passed to `look_again`.
     pub looked: Mutex<Vec<u32>>,
-    /// What it was told last that other feeds know.
+    /// The knowledge of other feeds passed in the last judgement.
     pub issued: Mutex<Option<Issued>>,
-    /// What happens while each of the next documents is judged.
+    /// Actions to run while each of the next documents is judged.
     pub meanwhile: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -123,8 +123,8 @@ impl DocumentJudge for JudgeDouble {
     }
 }
 
-/// What a judgement waits for: the complete feed where the document leads to one, and what other feeds know of a hundred
-/// items where it says that they are ours.
+/// Returns the further input that a judgement needs: the complete feed for the keyword `leads`, and other feeds'
+/// knowledge of 100 items for `ours`.
 fn wants(text: &str, seen: &FetchedDocument, beside: &SharingContext) -> Option<Wants> {
     if text.contains("leads") && beside.complete.is_none() {
         return Some(Wants::Complete(format!("{}/complete", seen.url)));
