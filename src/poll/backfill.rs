@@ -19,7 +19,7 @@ use tower::ServiceExt as _;
 use url::Url;
 
 /// The result of one step.
-enum Stepped {
+enum StepResult {
     /// A document was read; the feed's revision if anything was committed.
     Read(Option<Revision>),
     /// The next step is made after this pause.
@@ -54,15 +54,15 @@ pub(super) async fn walk(
         let pause = context.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
         let pause = pause.max(context.settings.load().walk_pause);
         // Boxed, so that a waiting walk takes little memory.
-        let stepped = Box::pin(step(&context, &feed, &mut walk, &next, &cancel));
-        let stepped = unless_it_breaks(stepped).await;
-        if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
+        let result = Box::pin(make_step(&context, &feed, &mut walk, &next, &cancel));
+        let result = unless_it_breaks(result).await;
+        if cancel.is_cancelled() && matches!(result, Err(RoundError::Cancelled)) {
             return;
         }
-        let is_idle = matches!(stepped, Ok(Stepped::Idle));
-        wait = match stepped {
-            Ok(Stepped::Wait(wait)) => wait.max(pause),
-            Ok(Stepped::Read(_) | Stepped::Idle) => pause,
+        let is_idle = matches!(result, Ok(StepResult::Idle));
+        wait = match result {
+            Ok(StepResult::Wait(wait)) => wait.max(pause),
+            Ok(StepResult::Read(_) | StepResult::Idle) => pause,
             // Another gateway was faster; repeat the step.
             Err(RoundError::Cancelled | RoundError::Overtaken) => pause,
             Err(ref error) if error.is_of_store(context.store.gateways().is_some()) => {
@@ -77,16 +77,16 @@ pub(super) async fn walk(
             }
         };
         let mut polling = cell.lock();
-        if let Ok(Stepped::Read(Some(revision))) = stepped {
+        if let Ok(StepResult::Read(Some(revision))) = result {
             polling.memory.moved_on(revision);
         }
-        // Who cancelled the walk has set its status. A step finished while polling stops counts.
+        // A cancelled walk got its status from the code that cancelled it. A step finished while polling stops counts.
         let is_given_up = || cancel.is_cancelled() && !context.cancel.is_cancelled();
         if is_given_up() {
             return;
         }
-        if stepped.is_ok() {
-            tell(&feed.name, &walk);
+        if result.is_ok() {
+            log_progress(&feed.name, &walk);
             polling.memory.state.backfill = Some(walk);
         }
         drop(polling);
@@ -97,7 +97,7 @@ pub(super) async fn walk(
     }
 }
 
-fn tell(feed: &FeedName, walk: &Backfill) {
+fn log_progress(feed: &FeedName, walk: &Backfill) {
     let (documents, items) = (walk.documents, walk.items);
     match (&walk.standing, &walk.note) {
         (WalkStanding::Walking, Some(note)) => {
@@ -116,13 +116,13 @@ fn tell(feed: &FeedName, walk: &Backfill) {
 
 /// Reads and commits the document at `next`. An error is the gateway's own; failures of the publisher are noted in
 /// `walk`.
-async fn step(
+async fn make_step(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     next: &str,
     cancel: &CancellationToken,
-) -> Result<Stepped, RoundError> {
+) -> Result<StepResult, RoundError> {
     let slot = cancel.run_until_cancelled(context.hosts.slot(next, HostRank::Usual)).await;
     // Held until a pause that the host asks for is recorded.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
@@ -130,7 +130,7 @@ async fn step(
         Err(left) => {
             let note = "it waits, because the host asked for a pause (Retry-After)";
             walk.note = Some(note.to_owned());
-            return Ok(Stepped::Wait(left + SLICE));
+            return Ok(StepResult::Wait(left + SLICE));
         }
     };
     let error = match read_and_commit(context, feed, walk, cancel).await {
@@ -138,7 +138,7 @@ async fn step(
         // The publisher is not to blame: the walk stays where it was.
         Err(error) if error.is_of_store(context.store.gateways().is_some()) => return Err(error),
         Err(error) => error,
-        stepped => return stepped,
+        result => return result,
     };
     if let Some(pause) = error.pause(next) {
         context.hosts.pause(&pause);
@@ -146,7 +146,7 @@ async fn step(
     let status = error.failure().status;
     let now = context.clock.now();
     let wait = walk::fail(walk, &error.describe(), (status, error.retry()), now);
-    Ok(wait.map_or(Stepped::Read(None), Stepped::Wait))
+    Ok(wait.map_or(StepResult::Read(None), StepResult::Wait))
 }
 
 async fn read_and_commit(
@@ -154,21 +154,21 @@ async fn read_and_commit(
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     cancel: &CancellationToken,
-) -> Result<Stepped, RoundError> {
+) -> Result<StepResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
     let Some(state) = state else {
         walk.note = Some("it waits for the feed's first document".to_owned());
-        return Ok(Stepped::Idle);
+        return Ok(StepResult::Idle);
     };
     if state.hold.is_some() {
         walk.note = Some("it waits while a document of the feed is held".to_owned());
-        return Ok(Stepped::Idle);
+        return Ok(StepResult::Idle);
     }
     let now = context.clock.now();
     if feed.options.complete || state.says_complete {
         let note = "the feed lists everything, so that nothing is older";
         walk::end(walk, WalkStanding::Done, note, now);
-        return Ok(Stepped::Read(None));
+        return Ok(StepResult::Read(None));
     }
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
@@ -179,24 +179,24 @@ async fn read_and_commit(
     if let Some(pause) = rate_pause(&fetched) {
         context.hosts.pause(&pause);
     }
-    let FetchAnswer::Document(seen) = fetched.answer else {
+    let FetchAnswer::Document(older) = fetched.answer else {
         return Err(FetchError::Unasked304.into());
     };
-    let length = u64::try_from(seen.bytes.len()).unwrap_or(u64::MAX);
+    let length = u64::try_from(older.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(length);
     let (now, before) = (context.clock.now(), walk.clone());
-    let document = seen.bytes.clone();
+    let document = older.bytes.clone();
     let decide =
-        move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
-            judge.backfill(round, &seen, &before, ledger)
+        move |judge: &dyn DocumentJudge, observation: &Observation<'_>, ledger: &LedgerReader| {
+            judge.backfill(observation, &older, &before, ledger)
         };
     let basis = DecisionBasis { document, asked_at, is_unsettled: false };
-    let settled = decide_and_commit(context, feed, now, basis, decide).await?;
-    let walked = settled.judged.walked.unwrap_or_default();
+    let progress = decide_and_commit(context, feed, now, basis, decide).await?;
+    let walked = progress.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     let brought = walk.next.is_some().then_some((walked.taken, walked.known));
     walk::go_on(walk, walked.signpost, brought, now);
-    Ok(Stepped::Read(settled.after.map(|after| after.revision)))
+    Ok(StepResult::Read(progress.after.map(|after| after.revision)))
 }
 
 /// Returns the address without credentials: a document must not choose the identity we present.

@@ -103,7 +103,7 @@ impl DecisionContext {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         let mut base = Revision::default();
-        let Some(_turn) = self.wait_for_turn(&feed.name).await else {
+        let Some(_lock) = self.wait_for_turn(&feed.name).await else {
             return Err(CommitError::Conflict(base).into());
         };
         for _ in 0..MAX_COMMIT_ATTEMPTS {
@@ -168,11 +168,11 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     /// Changes the state of a feed.
-    fn touch(round: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
-        let state = state(round.snapshot, BodyPrints { wire: 1, body: 1 }, round.now);
-        let base = round.snapshot.map_or(Revision(0), |it| it.state.revision);
+    fn touch(observation: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
+        let state = state(observation.snapshot, BodyPrints { wire: 1, body: 1 }, observation.now);
+        let base = observation.snapshot.map_or(Revision(0), |it| it.state.revision);
         let tick = state.tick;
-        let change = Change::of_state(round.feed.clone(), base, round.now, state);
+        let change = Change::of_state(observation.feed.clone(), base, observation.now, state);
         Ok((Some(Change { tick, ..change }), ()))
     }
 

@@ -56,13 +56,13 @@ pub(super) async fn decide_and_commit(
         return decide_until_committed(context, feed, now, &basis, false, decide).await;
     };
     // Held until the commit.
-    let _turn = wait_to_judge(context, cost).await?;
+    let _permit = wait_to_judge(context, cost).await?;
     let mark = context.attempts.begin(&feed.name, entries, now).await?;
-    let settled = decide_until_committed(context, feed, now, &basis, true, decide).await;
+    let progress = decide_until_committed(context, feed, now, &basis, true, decide).await;
     if let Some(mark) = mark {
         context.attempts.end(&mark).await?;
     }
-    settled
+    progress
 }
 
 /// Estimates the cost of judging; on a blocking thread for long documents.
@@ -90,21 +90,21 @@ async fn estimate_cost(
     cost.map_err(|error| RoundError::Defect(error.to_string()))
 }
 
-/// Judges and commits, again on conflict. `has_turn`: the caller holds a permit to judge; otherwise each judgement
+/// Judges and commits, again on conflict. `has_permit`: the caller holds a permit to judge; otherwise each judgement
 /// takes one.
 async fn decide_until_committed(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     basis: &DecisionBasis,
-    has_turn: bool,
+    has_permit: bool,
     decide: Arc<Decide>,
 ) -> Result<CommitProgress, RoundError> {
-    let mut alone = None;
+    let mut lock = None;
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
         // After three conflicts, wait for the feed's lock.
-        if attempt >= 3 && alone.is_none() {
-            alone = Box::pin(context.decisions.wait_for_turn(&feed.name)).await;
+        if attempt >= 3 && lock.is_none() {
+            lock = Box::pin(context.decisions.wait_for_turn(&feed.name)).await;
         }
         let (snapshot, reader) = if basis.is_unsettled {
             context.decisions.unsettled(&feed.name).await?.unzip()
@@ -112,18 +112,18 @@ async fn decide_until_committed(
             (context.store.snapshot(&feed.name).await?, None)
         };
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
-        let turn = match has_turn {
+        let permit = match has_permit {
             true => None,
             false => Some(wait_to_judge(context, JudgeCost::Usual).await?),
         };
         let judging = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide));
-        let judged = match turn {
-            Some(turn) => context.turns.wait(turn, judging).await?,
+        let judged = match permit {
+            Some(permit) => context.turns.wait(permit, judging).await?,
             None => judging.await?,
         };
-        let mut settled = CommitProgress::new(judged, before);
-        let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
-        if !settled.judged.full {
+        let mut progress = CommitProgress::new(judged, before);
+        let Some(mut change) = progress.judged.verdict.change.take() else { return Ok(progress) };
+        if !progress.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         let (after, tick) = (change.state.clone(), change.tick.or(change.state.tick));
@@ -131,8 +131,8 @@ async fn decide_until_committed(
         change.asked_at = basis.asked_at.filter(|_| context.store.gateways().is_some());
         let committed = context.decisions.commit(change).instrument(debug_span!("commit")).await?;
         if let Some(revision) = committed {
-            settled.after = Some(FeedState { revision, tick, ..after });
-            return Ok(settled);
+            progress.after = Some(FeedState { revision, tick, ..after });
+            return Ok(progress);
         }
     }
     Err(RoundError::Contended)
@@ -160,11 +160,11 @@ async fn judge(
     let judging = debug_span!("judge");
     let work = move || {
         let _entered = judging.entered();
-        let round = shared.decisions.observe(&feed, snapshot.as_ref(), now);
+        let observation = shared.decisions.observe(&feed, snapshot.as_ref(), now);
         // The reader must be dropped before the commit; it pins the old data.
         let (store, name) = (Arc::clone(&shared.store), feed.name.clone());
         let ledger = LedgerReader { store, feed: name, pinned: reader, runtime };
-        decide(shared.judge.as_ref(), &round, &ledger)
+        decide(shared.judge.as_ref(), &observation, &ledger)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(judged) => Ok(judged?),
@@ -183,8 +183,8 @@ pub(super) async fn age_feed(
     feed: &Arc<FeedRecord>,
     now: Time,
 ) -> Result<CommitProgress, RoundError> {
-    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &LedgerReader| {
-        Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
+    let decide = |_: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
+        Ok(Judged { verdict: record::age(observation), full: true, ..Judged::default() })
     };
     decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await
 }
@@ -194,7 +194,7 @@ pub(super) async fn evict_surplus(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    settled: &mut CommitProgress,
+    progress: &mut CommitProgress,
 ) -> Result<(), RoundError> {
     let kept = context.decisions.items_kept(feed);
     // More commits than the largest document needs.
@@ -206,7 +206,7 @@ pub(super) async fn evict_surplus(
             return Ok(());
         }
         let aged = age_feed(context, feed, now).await?;
-        let (Some(after), Some(aged)) = (&mut settled.after, aged.after) else { return Ok(()) };
+        let (Some(after), Some(aged)) = (&mut progress.after, aged.after) else { return Ok(()) };
         after.revision = aged.revision;
     }
     Ok(())

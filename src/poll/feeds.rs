@@ -326,8 +326,8 @@ impl FeedTable {
         self.remember_unless(feed, cell, within, || false);
     }
 
-    /// Like [`Self::remember`], unless the feed `has_left`: who removes a feed drops its unsaved state after
-    /// cancelling.
+    /// Like [`Self::remember`], unless the feed `has_left`: a removal cancels the feed's tasks first and drops its
+    /// unsaved state afterwards.
     pub(super) fn remember_unless(
         &self,
         feed: &FeedName,

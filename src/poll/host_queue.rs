@@ -86,19 +86,19 @@ impl HostQueue {
 
     /// Waits for a slot at the address's host. The error is the rest of that host's pause.
     pub async fn slot(&self, address: &str, rank: HostRank) -> Result<HostSlot, Duration> {
-        let (reply, turn) = oneshot::channel();
+        let (reply, slot) = oneshot::channel();
         self.lines.lock().enqueue(Waiter::Task(reply), address, rank, Instant::now());
         self.changed.notify_one();
         // The queue is gone: no slot.
-        turn.await.unwrap_or(Err(Duration::ZERO))
+        slot.await.unwrap_or(Err(Duration::ZERO))
     }
 
     /// Hands slots to waiting tasks until a poll's turn comes; returns that poll with its slot, or with the rest of its
     /// host's pause.
     pub fn next(self: &Arc<Self>, now: Instant) -> Option<(FeedName, Result<HostSlot, Duration>)> {
         loop {
-            let (waiter, turn) = self.lines.lock().next(now, Waiter::still_waits)?;
-            let slot = turn.map(|host| HostSlot { queue: Arc::clone(self), host });
+            let (waiter, allowed) = self.lines.lock().next(now, Waiter::still_waits)?;
+            let slot = allowed.map(|host| HostSlot { queue: Arc::clone(self), host });
             match waiter {
                 Waiter::Poll(feed, _) => return Some((feed, slot)),
                 Waiter::Task(reply) => drop(reply.send(slot)),

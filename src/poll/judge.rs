@@ -114,20 +114,20 @@ pub trait DocumentJudge: Send + Sync + 'static {
     /// Judges a document that differs from the last one. `ledger`: reads what the snapshot lacks.
     fn take_in(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
-        beside: &SharingContext,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
+        sharing: &SharingContext,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
 
     /// Decides what is pending when the document was observed unchanged `same` times since the last commit.
-    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
+    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
 
     /// Judges an older document and finds where the walk continues. Of the feed's own document, only the links count.
     fn backfill(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
         walk: &Backfill,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
@@ -136,7 +136,7 @@ pub trait DocumentJudge: Send + Sync + 'static {
     /// The warnings describe the replies.
     fn answered(
         &self,
-        round: &Observation<'_>,
+        observation: &Observation<'_>,
         replies: &Replies,
         same: u32,
     ) -> Result<Judged, JudgeError>;
@@ -152,49 +152,52 @@ pub struct ParseAndRecord {
 impl DocumentJudge for ParseAndRecord {
     fn take_in(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
-        beside: &SharingContext,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
+        sharing: &SharingContext,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
-        let before = record::read_before(round.snapshot, seen.prints);
-        let parsing = debug_span!("parse", bytes = seen.bytes.len()).entered();
-        let decoded = self.decode(seen, before)?;
-        let mut document = self.parse(seen, &decoded)?;
+        let before = record::read_before(observation.snapshot, fetched.prints);
+        let parsing = debug_span!("parse", bytes = fetched.bytes.len()).entered();
+        let decoded = self.decode(fetched, before)?;
+        let mut document = self.parse(fetched, &decoded)?;
         drop(parsing);
-        if seen.delta && document.completeness == Completeness::Full {
+        if fetched.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
         let (mut text, mut whole, mut failed) = (None, None, None);
-        match &beside.complete {
-            Some(Ok(seen)) => match self.decode(seen, before) {
-                Ok(decoded) => text = Some((seen, decoded)),
+        match &sharing.complete {
+            Some(Ok(fetched)) => match self.decode(fetched, before) {
+                Ok(decoded) => text = Some((fetched, decoded)),
                 Err(error) => failed = Some(error.to_string()),
             },
             Some(Err(why)) => failed = Some(why.clone()),
             None => {}
         }
-        if let Some((seen, decoded)) = &text {
-            match self.parse(seen, decoded) {
+        if let Some((fetched, decoded)) = &text {
+            match self.parse(fetched, decoded) {
                 Ok(document) => whole = Some(document),
                 Err(error) => failed = Some(error.to_string()),
             }
         }
         let documents: Vec<_> = std::iter::once(&document).chain(&whole).collect();
-        let read = ledger.read_for(round, &documents)?;
-        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
-        let refreshed = refresh_fingerprints(round, &document, ledger)?;
-        let round = &Observation { snapshot: refreshed.as_ref().or(round.snapshot), ..*round };
-        let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
+        let read = ledger.read_for(observation, &documents)?;
+        let observation =
+            &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
+        let refreshed = refresh_fingerprints(observation, &document, ledger)?;
+        let observation =
+            &Observation { snapshot: refreshed.as_ref().or(observation.snapshot), ..*observation };
+        let wanted =
+            sharing.complete.is_none() && record::needs_complete(observation.snapshot, &document);
         if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
         {
             return Ok(Judged::waits_for(Wants::Complete(complete)));
         }
-        let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
-        let (mut verdict, ()) = judge_with(round, ledger, |round| {
-            Ok((record::take_in_shared(round, &document, &peers, seen.prints)?, ()))
+        let peers = Peers { complete: whole.as_ref(), issued: sharing.issued.as_ref() };
+        let (mut verdict, ()) = judge_with(observation, ledger, |observation| {
+            Ok((record::take_in_shared(observation, &document, &peers, fetched.prints)?, ()))
         })?;
-        if beside.issued.is_none() && !verdict.asks.is_empty() {
+        if sharing.issued.is_none() && !verdict.asks.is_empty() {
             return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
         }
         let unknown = (!verdict.asks.is_empty()).then(|| NOT_LOOKED_UP.to_owned());
@@ -213,7 +216,7 @@ impl DocumentJudge for ParseAndRecord {
             full: document.completeness == Completeness::Full && !lacking,
             lacking,
             entries: document.entries.len(),
-            newest: newest(&document, round.now),
+            newest: newest(&document, observation.now),
             partial: partial(&document.completeness),
             warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),
             wants: None,
@@ -224,29 +227,31 @@ impl DocumentJudge for ParseAndRecord {
         })
     }
 
-    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
-        Ok(record::look_again(round, same)?)
+    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
+        Ok(record::look_again(observation, same)?)
     }
 
     fn backfill(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
         walk: &Backfill,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
-        let decoded = self.decode(seen, None)?;
-        let document = self.parse(seen, &decoded)?;
-        let signpost = ArchiveLinks::from_document(&document, &seen.url, walk.trail);
+        let decoded = self.decode(fetched, None)?;
+        let document = self.parse(fetched, &decoded)?;
+        let signpost = ArchiveLinks::from_document(&document, &fetched.url, walk.trail);
         if walk.next.is_none() {
             let walked = Walked { signpost, ..Walked::default() };
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
         }
         let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
-        let read = ledger.read_for(round, &[&document])?;
-        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
-        let (verdict, (taken, known)) = judge_with(round, ledger, |round| {
-            let Backfilled { verdict, taken, known } = record::backfill(round, &document, is_gone)?;
+        let read = ledger.read_for(observation, &[&document])?;
+        let observation =
+            &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
+        let (verdict, (taken, known)) = judge_with(observation, ledger, |observation| {
+            let Backfilled { verdict, taken, known } =
+                record::backfill(observation, &document, is_gone)?;
             Ok((verdict, (taken, known)))
         })?;
         let walked = Walked { signpost, taken, known, bytes: weight(&verdict) };
@@ -256,12 +261,12 @@ impl DocumentJudge for ParseAndRecord {
 
     fn answered(
         &self,
-        round: &Observation<'_>,
+        observation: &Observation<'_>,
         replies: &Replies,
         same: u32,
     ) -> Result<Judged, JudgeError> {
-        let verdict = record::answered(round, replies, same);
-        let warnings = round.snapshot.map(|snapshot| probe::heard(snapshot, replies));
+        let verdict = record::answered(observation, replies, same);
+        let warnings = observation.snapshot.map(|snapshot| probe::heard(snapshot, replies));
         Ok(Judged {
             verdict,
             full: true,
@@ -274,19 +279,19 @@ impl DocumentJudge for ParseAndRecord {
 impl ParseAndRecord {
     fn decode<'d>(
         &self,
-        seen: &'d FetchedDocument,
+        fetched: &'d FetchedDocument,
         before: Option<parse::Before<'_>>,
     ) -> Result<parse::Decoded<'d>, JudgeError> {
-        parse::decode_as(&seen.bytes, seen.content_type.as_deref(), before, &self.limits)
+        parse::decode_as(&fetched.bytes, fetched.content_type.as_deref(), before, &self.limits)
             .map_err(|error| JudgeError::Unreadable(error.to_string()))
     }
 
     fn parse<'d>(
         &self,
-        seen: &FetchedDocument,
+        fetched: &FetchedDocument,
         decoded: &'d parse::Decoded<'_>,
     ) -> Result<FeedDocument<'d>, JudgeError> {
-        let url = Url::parse(&seen.url).ok();
+        let url = Url::parse(&fetched.url).ok();
         let mut document = parse::document(&decoded.text, url.as_ref(), &self.limits)
             .map_err(|error| JudgeError::Unreadable(error.to_string()))?;
         decoded.describe(&mut document);
@@ -332,11 +337,11 @@ impl LedgerReader {
     /// Extends the snapshot by what judging `documents` needs; `None` if nothing is missing.
     fn read_for(
         &self,
-        round: &Observation<'_>,
+        observation: &Observation<'_>,
         documents: &[&FeedDocument<'_>],
     ) -> Result<Option<Snapshot>, StoreError> {
-        let Some(snapshot) = round.snapshot else { return Ok(None) };
-        self.read_more(snapshot, record::ledger_query(round, documents))
+        let Some(snapshot) = observation.snapshot else { return Ok(None) };
+        self.read_more(snapshot, record::ledger_query(observation, documents))
     }
 
     /// Extends the snapshot by the items of `query`; `None` if it asks for none. A later eviction makes the snapshot
@@ -371,25 +376,27 @@ impl LedgerReader {
 
 /// Recomputes outdated fingerprints (of an earlier scheme) in the snapshot; `None` if there are none.
 fn refresh_fingerprints(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     document: &FeedDocument<'_>,
     ledger: &LedgerReader,
 ) -> Result<Option<Snapshot>, StoreError> {
-    let outdated = record::outdated(round, document);
-    let Some(snapshot) = round.snapshot.filter(|_| !outdated.is_empty()) else { return Ok(None) };
+    let outdated = record::outdated(observation, document);
+    let Some(snapshot) = observation.snapshot.filter(|_| !outdated.is_empty()) else {
+        return Ok(None);
+    };
     let markup = ledger.read_markup(&outdated)?;
-    Ok(Some(record::refreshed(snapshot, &markup, &round.options.ignore)))
+    Ok(Some(record::refreshed(snapshot, &markup, &observation.options.ignore)))
 }
 
 /// Judges repeatedly, until the verdict needs nothing that the snapshot lacks.
 fn judge_with<T>(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     ledger: &LedgerReader,
     judge: impl Fn(&Observation<'_>) -> Result<(Verdict, T), ObservationError>,
 ) -> Result<(Verdict, T), JudgeError> {
     let (mut more, mut looks) = (None, 0);
     loop {
-        let now = &Observation { snapshot: more.as_ref().or(round.snapshot), ..*round };
+        let now = &Observation { snapshot: more.as_ref().or(observation.snapshot), ..*observation };
         let judged = judge(now)?;
         looks += 1;
         let Some(snapshot) = now.snapshot else { return Ok(judged) };
@@ -418,8 +425,8 @@ mod tests {
     async fn a_document_with_items_that_could_not_be_looked_up_is_judged_again() {
         let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         let feed = record("news");
-        let round = gateway.poller.decisions().observe(&feed, None, NOW);
-        let seen = FetchedDocument {
+        let observation = gateway.poller.decisions().observe(&feed, None, NOW);
+        let fetched = FetchedDocument {
             bytes: Bytes::from_static(SHARED.as_bytes()),
             content_type: None,
             url: feed.url.clone(),
@@ -433,8 +440,8 @@ mod tests {
             runtime: Handle::current(),
         };
         let judged = |issued: Option<Issued>| {
-            let beside = SharingContext { issued, ..SharingContext::default() };
-            ParseAndRecord::default().take_in(&round, &seen, &beside, &ledger).unwrap()
+            let sharing = SharingContext { issued, ..SharingContext::default() };
+            ParseAndRecord::default().take_in(&observation, &fetched, &sharing, &ledger).unwrap()
         };
         let id = SyncId::new("here.x").unwrap();
         assert_eq!(judged(None).wants, Some(Wants::Issued(vec![id.clone()])));

@@ -1,5 +1,4 @@
-//! What polling remembers of a feed between rounds: the stored poll state and what this process knows of the last
-//! document. Pure.
+//! The memory of a feed between rounds: its stored poll state, and what this process knows of its last document. Pure.
 
 use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
@@ -184,7 +183,7 @@ impl Memory {
         // After a change of address, the other address's document does not matter.
         let state = state.filter(|state| !has_moved(state, url))?;
         let last = self.last.document.filter(|_| self.last.revision == state.revision);
-        let prints = last.map_or(stored(state), |(prints, _)| prints);
+        let prints = last.map_or(stored_prints(state), |(prints, _)| prints);
         (last.is_some() || prints != NO_PRINTS).then_some(prints)
     }
 
@@ -192,7 +191,7 @@ impl Memory {
     /// whole feed.
     pub fn seen_again(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
         self.last.follow(state.revision);
-        let of_state = (stored(state), stored(state) != NO_PRINTS);
+        let of_state = (stored_prints(state), stored_prints(state) != NO_PRINTS);
         let (prints, full) = self.last.document.get_or_insert(of_state);
         prints.wire = wire.unwrap_or(prints.wire);
         let is_full = *full;
@@ -378,8 +377,8 @@ impl Memory {
     /// Whether a poll changed something that must survive a restart. Poll times and counts need not; validators only if
     /// the document led to a commit. `before`: the state before the poll.
     pub fn differs_from(&self, before: &PollState, committed: bool) -> bool {
-        substance(&self.state) != substance(before)
-            || committed && document(&self.state) != document(before)
+        restart_relevant(&self.state) != restart_relevant(before)
+            || committed && document_validators(&self.state) != document_validators(before)
     }
 
     /// Whether the poll times of a feed with this interval are due to be written.
@@ -410,7 +409,7 @@ impl Memory {
 
 /// The state without poll times, counts and validators. Freshness counts by its magnitude, since it varies slightly
 /// with each answer.
-fn substance(state: &PollState) -> impl PartialEq {
+fn restart_relevant(state: &PollState) -> impl PartialEq {
     let size = |number: u32| number.checked_ilog2();
     let schedule = state.schedule.as_deref().map(|it| {
         let freshness = it.freshness.and_then(|time| time.as_secs().checked_ilog2());
@@ -422,12 +421,12 @@ fn substance(state: &PollState) -> impl PartialEq {
 }
 
 /// The validators and the document they belong to.
-fn document(state: &PollState) -> impl PartialEq {
+fn document_validators(state: &PollState) -> impl PartialEq {
     (&state.body, &state.etag, &state.last_modified, &state.answered_by)
 }
 
 /// The stored fingerprints of the last whole document that led to a commit.
-const fn stored(state: &FeedState) -> BodyPrints {
+const fn stored_prints(state: &FeedState) -> BodyPrints {
     BodyPrints { wire: state.wire, body: state.body }
 }
 

@@ -99,7 +99,7 @@ pub enum HostRank {
 /// A request in the line of `host.name`; `T` identifies the requester.
 #[derive(Debug)]
 struct Waiting<T> {
-    who: T,
+    requester: T,
     address: Box<str>,
     host: PoliteHost,
 }
@@ -145,7 +145,7 @@ impl<T> HostLine<T> {
         loop {
             let place = self.first()?;
             let next = self.waiting.remove(&place)?;
-            if still_waits(&next.who) {
+            if still_waits(&next.requester) {
                 let is_usual = place.0 == HostRank::Usual;
                 self.in_a_row = if is_usual { 0 } else { self.in_a_row.saturating_add(1) };
                 return Some(next);
@@ -195,10 +195,10 @@ impl<T> Politeness<T> {
         }
     }
 
-    /// Adds `who` to the line of the address's host, at the end of its rank.
-    pub fn enqueue(&mut self, who: T, address: &str, rank: HostRank, now: Instant) {
+    /// Adds `requester` to the line of the address's host, at the end of its rank.
+    pub fn enqueue(&mut self, requester: T, address: &str, rank: HostRank, now: Instant) {
         let (address, host) = (address.into(), self.rules.host(address));
-        self.put_in_line(Waiting { who, address, host }, rank, now);
+        self.put_in_line(Waiting { requester, address, host }, rank, now);
     }
 
     fn put_in_line(&mut self, waiting: Waiting<T>, rank: HostRank, now: Instant) {
@@ -262,10 +262,10 @@ impl<T> Politeness<T> {
         now: Instant,
         still_waits: impl Fn(&T) -> bool,
     ) -> Option<(T, Result<PoliteHost, Duration>)> {
-        while let Some(Waiting { who, host, .. }) = self.put_off.pop_front() {
-            if still_waits(&who) {
+        while let Some(Waiting { requester, host, .. }) = self.put_off.pop_front() {
+            if still_waits(&requester) {
                 let left = self.pauses.left(&host, now).unwrap_or_default();
-                return Some((who, Err(left)));
+                return Some((requester, Err(left)));
             }
         }
         while self.running < self.at_once {
@@ -282,12 +282,12 @@ impl<T> Politeness<T> {
                 continue;
             }
             match line.pop(&still_waits) {
-                Some(Waiting { who, host, .. }) => {
+                Some(Waiting { requester, host, .. }) => {
                     line.running += 1;
                     line.last = Some(now);
                     self.running += 1;
                     self.requeue(&name, now);
-                    return Some((who, Ok(host)));
+                    return Some((requester, Ok(host)));
                 }
                 // The line is empty and its pauses are over: forget it.
                 None if line.running == 0 => drop(self.lines.remove(&name)),

@@ -278,14 +278,14 @@ impl Poller {
         let is_marked = || cell.as_ref().is_some_and(|cell| cell.lock().waits_for_push);
         match self.commands.try_reserve() {
             Ok(_) if is_marked() => PushResult::Taken,
-            Ok(place) => {
+            Ok(reserved) => {
                 if let Some(cell) = &cell {
                     let mut polling = cell.lock();
                     // If the feed was paused meanwhile, nothing would clear the mark.
                     polling.waits_for_push = !polling.is_paused();
                 }
                 let token = token.to_owned();
-                place.send(Box::new(move |it| match stored {
+                reserved.send(Box::new(move |it| match stored {
                     Some(stored) => it.poll_once(stored, None),
                     None => it.pushed(&token),
                 }));

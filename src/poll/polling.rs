@@ -249,14 +249,23 @@ pub async fn round(
         {
             // Boxed: most polls end unchanged and should not carry this large future.
             let times = (asked_at, now);
-            Box::pin(judged(context, feed, memory, &fetched, document, state.as_ref(), times)).await
+            Box::pin(judge_document(
+                context,
+                feed,
+                memory,
+                &fetched,
+                document,
+                state.as_ref(),
+                times,
+            ))
+            .await
         }
         (answer, Some(state)) => {
             let wire = match &answer {
                 FetchAnswer::Document(document) => Some(document.prints.wire),
                 FetchAnswer::NotModified | FetchAnswer::Same => None,
             };
-            unchanged(context, feed, memory, &fetched, wire, &state, (asked_at, now)).await
+            finish_unchanged(context, feed, memory, &fetched, wire, &state, (asked_at, now)).await
         }
         // There is no known document, and the request carried no validators.
         (_, None) => Err(FetchError::Unasked304.into()),
@@ -270,7 +279,7 @@ fn is_held(state: Option<&FeedState>) -> bool {
 }
 
 /// Ends a round whose document is unchanged; commits a pending decision if it is due.
-async fn unchanged(
+async fn finish_unchanged(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
@@ -284,38 +293,38 @@ async fn unchanged(
         FetchAnswer::NotModified => PollEnding::NotModified,
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
     };
-    let mut found = PollResult {
+    let mut result = PollResult {
         held: state.hold.as_ref().map(Hold::describe),
         look_again: state.next_decision_at.map(|at| context.decisions.by_wall_clock(at, now)),
         until: state.tick,
-        announced: may_announce(context, fetched, fetched.announced.clone()).map(Some),
+        announced: admit_announcement(context, fetched, fetched.announced.clone()).map(Some),
         // The hub link alone is not enough: the document may name another topic.
-        hub: match hub(feed, fetched, &HubLinks::default()) {
+        hub: match find_hub(feed, fetched, &HubLinks::default()) {
             _ if is_secret(feed) => Some(None),
-            found => found.filter(|_| fetched.links.own.is_some()).map(Some),
+            hub => hub.filter(|_| fetched.links.own.is_some()).map(Some),
         },
         ..PollResult::nothing(quiet, fetched, now)
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= context.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
         let basis = DecisionBasis { asked_at: Some(asked_at), ..DecisionBasis::unsettled() };
-        let decided = decide_and_commit(context, feed, now, basis, move |judge, round, _| {
-            let verdict = judge.look_again(round, same)?;
+        let decided = decide_and_commit(context, feed, now, basis, move |judge, observation, _| {
+            let verdict = judge.look_again(observation, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
         });
-        let settled = Box::pin(decided).await?;
-        if settled.after.is_some() {
-            memory.committed(settled.revision());
+        let progress = Box::pin(decided).await?;
+        if progress.after.is_some() {
+            memory.committed(progress.revision());
         }
-        found.apply_commit(settled, &context.decisions, quiet);
+        result.apply_commit(progress, &context.decisions, quiet);
     }
-    memory.observed(found.poll.outcome == PollEnding::Changed, Some(state), now);
+    memory.observed(result.poll.outcome == PollEnding::Changed, Some(state), now);
     memory.answered(fetched, memory.last_was_full(), now);
-    Ok(found)
+    Ok(result)
 }
 
 /// Judges and commits a new document.
-async fn judged(
+async fn judge_document(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
@@ -325,54 +334,56 @@ async fn judged(
     (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
-    let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), document).await?;
-    if settled.after.is_some() {
-        evict_surplus(context, feed, now, &mut settled).await?;
+    let mut progress = sharing::judge_and_commit(context, feed, (asked_at, now), document).await?;
+    if progress.after.is_some() {
+        evict_surplus(context, feed, now, &mut progress).await?;
     }
-    let full = settled.judged.full && !delta;
+    let full = progress.judged.full && !delta;
     // A delta contains only new items by design.
-    let turnover = settled.turnover().filter(|_| !delta);
+    let turnover = progress.turnover().filter(|_| !delta);
     if let Some(turnover) = turnover {
         memory.turned_over(turnover, now);
     }
-    memory.observed(settled.is_shown(), state, now);
-    memory.asked_by_document(std::mem::take(&mut settled.judged.hints), now);
-    memory.judged(prints, full, delta || settled.judged.lacking, settled.revision());
-    memory.compare_dates(&fetched.validators, settled.judged.newest);
+    memory.observed(progress.is_shown(), state, now);
+    memory.asked_by_document(std::mem::take(&mut progress.judged.hints), now);
+    memory.judged(prints, full, delta || progress.judged.lacking, progress.revision());
+    memory.compare_dates(&fetched.validators, progress.judged.newest);
     memory.answered(fetched, full, now);
     // The header takes precedence over the element (SUP section 6).
-    let element = settled.judged.sup.take();
+    let element = progress.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
-    let place = may_announce(context, fetched, fetched.announced.clone().or_else(element));
-    let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
-    let mut found = PollResult {
+    let announcement =
+        admit_announcement(context, fetched, fetched.announced.clone().or_else(element));
+    let hub = find_hub(feed, fetched, &std::mem::take(&mut progress.judged.hub));
+    let mut result = PollResult {
         document: Some(ParsedNote {
             at: asked_at,
-            entries: settled.judged.entries,
-            partial: settled.judged.partial.take(),
-            warnings: std::mem::take(&mut settled.judged.warnings),
+            entries: progress.judged.entries,
+            partial: progress.judged.partial.take(),
+            warnings: std::mem::take(&mut progress.judged.warnings),
         }),
-        announced: if full || place.is_some() { Some(place) } else { None },
-        hub: if full || told_by.is_some() || is_secret(feed) { Some(told_by) } else { None },
+        announced: if full || announcement.is_some() { Some(announcement) } else { None },
+        hub: if full || hub.is_some() || is_secret(feed) { Some(hub) } else { None },
         ..PollResult::nothing(PollEnding::Unchanged, fetched, now)
     };
-    found.pause = settled.pause.take().or(found.pause);
-    found.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
-    found.poll.entries = found.document.as_ref().map(|document| document.entries);
-    found.apply_commit(settled, &context.decisions, PollEnding::Unchanged);
-    Ok(found)
+    result.pause = progress.pause.take().or(result.pause);
+    result.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
+    result.poll.entries = result.document.as_ref().map(|document| document.entries);
+    result.apply_commit(progress, &context.decisions, PollEnding::Unchanged);
+    Ok(result)
 }
 
 /// Returns the SUP announcement with its scope, unless the answer may not lead to its address.
-fn may_announce(
+fn admit_announcement(
     context: &PollContext,
     fetched: &Fetched,
-    place: Option<SupAnnouncement>,
+    announcement: Option<SupAnnouncement>,
 ) -> Option<(SupAnnouncement, LeadScope)> {
     let (leads, allow) = (&fetched.leads, &context.settings.load().allow_private);
     let is_admitted = |to: &Url| leads.admits(to, allow);
-    let place = place.filter(|place| read_url(&place.document).as_ref().is_ok_and(is_admitted))?;
-    Some((place, leads.clone()))
+    let announcement = announcement
+        .filter(|announcement| read_url(&announcement.document).as_ref().is_ok_and(is_admitted))?;
+    Some((announcement, leads.clone()))
 }
 
 /// Whether the operator marked the feed's address as secret.
@@ -382,17 +393,17 @@ fn is_secret(feed: &FeedRecord) -> bool {
 
 /// Returns the hub of the feed; `None` if its topic is a secret address. The topic is believed only within the site of
 /// the configured address or of the final one.
-fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
+fn find_hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
     if fetched.links.hubs.is_empty() && elements.hubs.is_empty() {
         return None;
     }
     let scopes =
         [ProbeScope::from_feed_url(&feed.url), ProbeScope::from_feed_url(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
-    let found = Discovery::from_links(&fetched.links, elements, &fetched.final_url, belongs)?;
+    let discovery = Discovery::from_links(&fetched.links, elements, &fetched.final_url, belongs)?;
     // The hub learns the topic, and is usually run by a third party.
-    let is_masked = ShownAddress::new(&found.topic, feed.options.secret).is_masked();
-    (!is_secret(feed) && !is_masked).then_some(found)
+    let is_masked = ShownAddress::new(&discovery.topic, feed.options.secret).is_masked();
+    (!is_secret(feed) && !is_masked).then_some(discovery)
 }
 
 /// Returns the pause of a host that answered but accepts no more requests for now.
@@ -431,21 +442,21 @@ impl PollResult {
 
     fn apply_commit(
         &mut self,
-        settled: CommitProgress,
+        progress: CommitProgress,
         decisions: &DecisionContext,
         quiet: PollEnding,
     ) {
-        self.poll.outcome = if settled.is_shown() { PollEnding::Changed } else { quiet };
-        self.poll.committed = settled.after.is_some();
-        let state = settled.after.or(settled.before);
+        self.poll.outcome = if progress.is_shown() { PollEnding::Changed } else { quiet };
+        self.poll.committed = progress.after.is_some();
+        let state = progress.after.or(progress.before);
         let hold = state.as_ref().and_then(|state| state.hold.as_ref()).map(Hold::describe);
         let ripens = state.as_ref().and_then(|state| state.next_decision_at);
-        let verdict = settled.judged.verdict;
+        let verdict = progress.judged.verdict;
         self.held = verdict.held.or(hold);
         let by_wall_clock = |at| decisions.by_wall_clock(at, self.answered);
         self.look_again = verdict.look_again.or(ripens.map(by_wall_clock));
         self.until = state.and_then(|state| state.tick);
-        (self.poll.counts, self.poll.rewritten) = (settled.counts, settled.rewritten);
+        (self.poll.counts, self.poll.rewritten) = (progress.counts, progress.rewritten);
     }
 }
 

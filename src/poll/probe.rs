@@ -128,15 +128,15 @@ async fn ask_and_commit(
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
     let call = context.services.load().call.clone();
-    let mut asking = Asking::new(call, &context.pages, plan, spacing, way);
+    let mut probe_run = ProbeRun::new(call, &context.pages, plan, spacing, way);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         left = context.hosts.until_paused(listed) => return Ok(paused_note(context, left)),
-        replies = asking.all(plan) => replies,
+        replies = probe_run.ask_all(plan) => replies,
     };
-    let (requests, refused) = (asking.requests, asking.refused);
-    if let Some(pause) = &asking.asked_for {
+    let (requests, refused) = (probe_run.requests, probe_run.refused);
+    if let Some(pause) = &probe_run.pause_request {
         context.hosts.pause(pause);
     }
     if refused {
@@ -144,17 +144,23 @@ async fn ask_and_commit(
         context.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
     }
     let now = context.clock.now();
-    let settled =
-        decide_and_commit(context, feed, now, DecisionBasis::default(), move |judge, round, _| {
-            let same = last.same_since(round.snapshot.map(|snapshot| snapshot.state.revision));
-            judge.answered(round, &replies, same)
-        })
-        .await?;
+    let progress = decide_and_commit(
+        context,
+        feed,
+        now,
+        DecisionBasis::default(),
+        move |judge, observation, _| {
+            let same =
+                last.same_since(observation.snapshot.map(|snapshot| snapshot.state.revision));
+            judge.answered(observation, &replies, same)
+        },
+    )
+    .await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
-    if let Some(after) = &settled.after {
+    if let Some(after) = &progress.after {
         cell.lock().memory.answers_committed(after.revision);
     }
-    let (said, counts) = (settled.judged.warnings, settled.counts);
+    let (said, counts) = (progress.judged.warnings, progress.counts);
     Ok(FinishedProbe { at: now, requests, said, counts })
 }
 
@@ -165,7 +171,7 @@ fn token() -> u64 {
 }
 
 /// A probe in progress.
-struct Asking<'a> {
+struct ProbeRun<'a> {
     call: Call,
     /// Limits the pages fetched at the same time.
     pages: &'a Semaphore,
@@ -178,12 +184,12 @@ struct Asking<'a> {
     get: bool,
     requests: u32,
     refused: bool,
-    asked_for: Option<PauseRequest>,
+    pause_request: Option<PauseRequest>,
     /// The template of requests: route, SSRF scope and reference time.
     way: CallRequest,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ProbeRun<'a> {
     fn new(
         call: Call,
         pages: &'a Semaphore,
@@ -192,26 +198,38 @@ impl<'a> Asking<'a> {
         way: CallRequest,
     ) -> Self {
         let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
-        let (get, requests, refused, asked_for) = (false, 0, false, None);
-        Self { call, pages, plan, pause, next, deadline, get, requests, refused, asked_for, way }
+        let (get, requests, refused, pause_request) = (false, 0, false, None);
+        Self {
+            call,
+            pages,
+            plan,
+            pause,
+            next,
+            deadline,
+            get,
+            requests,
+            refused,
+            pause_request,
+            way,
+        }
     }
 
     /// Asks for the listed item first, then for a made-up address, then for the missing items.
-    async fn all(&mut self, plan: &ProbePlan) -> Replies {
-        let listed = self.page_that_tells(&plan.listed, probe::is_alive).await;
+    async fn ask_all(&mut self, plan: &ProbePlan) -> Replies {
+        let listed = self.ask_reference_page(&plan.listed, probe::is_alive).await;
         let mut replies = Replies { listed, made_up: None, items: Vec::new() };
         let goes_on = probe::is_alive(&replies.listed);
         if let Some((_, first)) = plan.items.first().filter(|_| goes_on) {
             let made_up = probe::made_up(first, token());
             let is_fit = |reply: &ProbeReply| !probe::is_echo(reply);
-            replies.made_up = Some(self.page_that_tells(&made_up, is_fit).await);
+            replies.made_up = Some(self.ask_reference_page(&made_up, is_fit).await);
         }
         for (id, page) in &plan.items {
             let reply = if goes_on && !self.refused {
                 if Instant::now() >= self.deadline {
                     break;
                 }
-                Some(self.page(page).await)
+                Some(self.ask_page(page).await)
             } else {
                 None
             };
@@ -221,30 +239,30 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks for a page whose answer shows whether HEAD works here: some servers answer 404 to any HEAD, others 200.
-    async fn page_that_tells(
+    async fn ask_reference_page(
         &mut self,
         page: &Url,
         is_fit: impl Fn(&ProbeReply) -> bool,
     ) -> ProbeReply {
-        let reply = self.page(page).await;
+        let reply = self.ask_page(page).await;
         if self.get || self.refused || is_fit(&reply) {
             return reply;
         }
-        let again = self.visit(page, true).await;
+        let again = self.request_page(page, true).await;
         self.get = is_fit(&again);
         again
     }
 
-    async fn page(&mut self, page: &Url) -> ProbeReply {
-        let reply = self.visit(page, self.get).await;
+    async fn ask_page(&mut self, page: &Url) -> ProbeReply {
+        let reply = self.request_page(page, self.get).await;
         if self.get || self.refused || !probe::wants_get(&reply) {
             return reply;
         }
-        self.visit(page, true).await
+        self.request_page(page, true).await
     }
 
     /// Asks for a page, following redirects within the feed's own domain.
-    async fn visit(&mut self, page: &Url, get: bool) -> ProbeReply {
+    async fn request_page(&mut self, page: &Url, get: bool) -> ProbeReply {
         sleep_until(self.next).await;
         let end = self.follow(page, get).await;
         self.next = Instant::now() + self.pause;
@@ -271,7 +289,7 @@ impl<'a> Asking<'a> {
                 Err(error) => return ProbeEnd::Without(error.to_string()),
             };
             let code = asked.status;
-            self.asked_for = PauseRequest::from_status(code, asked.retry_after, url.as_str());
+            self.pause_request = PauseRequest::from_status(code, asked.retry_after, url.as_str());
             if !matches!(code, 301 | 302 | 303 | 307 | 308) {
                 return ProbeEnd::Status { code, at: url };
             }

@@ -271,8 +271,8 @@ pub fn replay_interval(
     plan.next(LastResult::Read(look_again, None), now).at.since(now)
 }
 
-/// Returns when to poll for a decision due at `by`. If that is far, also at half the way, so that what needs several
-/// polls for confirmation is confirmed in time.
+/// Returns when to poll for a decision due at `by`. A distant decision is also polled for half-way, so that changes
+/// that need several observations are confirmed in time.
 fn before(by: Time, now: Time) -> Time {
     let rest = by.since(now);
     if rest > Duration::from_secs(12 * 3600) { now.plus(rest / 2) } else { by }

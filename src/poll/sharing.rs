@@ -24,41 +24,42 @@ pub(super) async fn judge_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     (asked_at, now): (Time, Time),
-    seen: FetchedDocument,
+    fetched: FetchedDocument,
 ) -> Result<CommitProgress, RoundError> {
-    let seen = Arc::new(seen);
-    let mut beside = SharingContext::default();
+    let fetched = Arc::new(fetched);
+    let mut sharing = SharingContext::default();
     let mut pause = None;
     // Ends, because each read is done once.
     loop {
         // The cost is that of the larger of the document and the complete feed.
-        let complete = beside.complete.iter().flatten().map(|complete| &complete.bytes);
-        let document = complete.chain([&seen.bytes]).max_by_key(|bytes| bytes.len());
+        let complete = sharing.complete.iter().flatten().map(|complete| &complete.bytes);
+        let document = complete.chain([&fetched.bytes]).max_by_key(|bytes| bytes.len());
         let document = document.cloned().unwrap_or_default();
         let basis = DecisionBasis { document, asked_at: Some(asked_at), is_unsettled: true };
-        let (seen, known) = (Arc::clone(&seen), beside.clone());
-        let decide =
-            move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
-                judge.take_in(round, &seen, &known, ledger)
-            };
-        let mut settled = decide_and_commit(context, feed, now, basis, decide).await?;
-        match &settled.judged.wants {
-            Some(Wants::Complete(url)) if beside.complete.is_none() => {
-                beside.complete = Some(complete_feed(context, feed, url, &mut pause).await);
+        let (fetched, known) = (Arc::clone(&fetched), sharing.clone());
+        let decide = move |judge: &dyn DocumentJudge,
+                           observation: &Observation<'_>,
+                           ledger: &LedgerReader| {
+            judge.take_in(observation, &fetched, &known, ledger)
+        };
+        let mut progress = decide_and_commit(context, feed, now, basis, decide).await?;
+        match &progress.judged.wants {
+            Some(Wants::Complete(url)) if sharing.complete.is_none() => {
+                sharing.complete = Some(fetch_complete_feed(context, feed, url, &mut pause).await);
             }
-            Some(Wants::Issued(ids)) if beside.issued.is_none() => {
-                beside.issued = Some(issued(context, feed, ids).await?);
+            Some(Wants::Issued(ids)) if sharing.issued.is_none() => {
+                sharing.issued = Some(find_issued(context, feed, ids).await?);
             }
             _ => {
-                settled.pause = pause;
-                return Ok(settled);
+                progress.pause = pause;
+                return Ok(progress);
             }
         }
     }
 }
 
 /// Fetches the complete feed; the error says why it failed. `pause`: receives the pause that its host asks for.
-async fn complete_feed(
+async fn fetch_complete_feed(
     context: &PollContext,
     feed: &FeedRecord,
     url: &str,
@@ -84,7 +85,7 @@ async fn complete_feed(
 
 /// Returns the greatest sequence of this gateway's own updates for each item. Items beyond the limits of time and reads
 /// are missing; they are asked for again.
-async fn issued(
+async fn find_issued(
     context: &PollContext,
     feed: &FeedRecord,
     ids: &[SyncId],
@@ -99,7 +100,7 @@ async fn issued(
     let others = context.store.feed_list().await?;
     let others: Vec<_> = others.values().filter(|other| other.name != feed.name).collect();
     let mut issued = Issued::new();
-    let mut looks = 0_usize;
+    let mut reads = 0_usize;
     // Rotate the start, so that slow lookups do not shut out the same items each time.
     let first = usize::try_from(context.clock.now().unix()).unwrap_or_default() % ids.len().max(1);
     for id in ids.iter().cycle().skip(first).take(ids.len()) {
@@ -108,13 +109,13 @@ async fn issued(
             continue;
         }
         // Look up at least one item, however many feeds there are.
-        if looks.saturating_add(others.len()) > MAX_LOOKS && looks > 0 {
+        if reads.saturating_add(others.len()) > MAX_LOOKS && reads > 0 {
             break;
         }
-        looks = looks.saturating_add(others.len());
-        let looking = greatest_issued(context, feed, &others, id);
+        reads = reads.saturating_add(others.len());
+        let lookup = find_greatest_issued(context, feed, &others, id);
         // Knowledge of only some feeds would be mistaken for the whole.
-        let Ok(greatest) = timeout_at(end, looking).await else { break };
+        let Ok(greatest) = timeout_at(end, lookup).await else { break };
         issued.insert(id.clone(), before.max(greatest?));
     }
     Ok(issued)
@@ -123,7 +124,7 @@ async fn issued(
 /// Returns the greatest sequence of this gateway's own updates of an item, from other feeds and from this feed's stored
 /// versions. An own update that lost a conflict may be in no history: with `noconflicts`, or if another endpoint
 /// removed it (section 3.2). It still comes back in versions based on it.
-async fn greatest_issued(
+async fn find_greatest_issued(
     context: &PollContext,
     feed: &FeedRecord,
     others: &[&Arc<FeedRecord>],

@@ -81,23 +81,27 @@ pub struct Turns {
 
 impl Default for Turns {
     fn default() -> Self {
-        let turns = |count| Arc::new(Semaphore::new(count));
-        Self { usual: turns(MAX_JUDGED_AT_ONCE), large: turns(1), overdue: turns(MAX_OVERDUE) }
+        let semaphore = |count| Arc::new(Semaphore::new(count));
+        Self {
+            usual: semaphore(MAX_JUDGED_AT_ONCE),
+            large: semaphore(1),
+            overdue: semaphore(MAX_OVERDUE),
+        }
     }
 }
 
 impl Turns {
     /// Waits for a permit, which is held until dropped.
     pub async fn acquire(&self, cost: JudgeCost) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let turns = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
-        Arc::clone(turns).acquire_owned().await
+        let semaphore = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
+        Arc::clone(semaphore).acquire_owned().await
     }
 
     /// Runs `work` with a usual permit. After [`PATIENCE`] the permit is returned, if fewer than [`MAX_OVERDUE`] others
     /// did so.
     pub async fn wait<T>(
         &self,
-        mut turn: OwnedSemaphorePermit,
+        mut permit: OwnedSemaphorePermit,
         work: impl Future<Output = T>,
     ) -> T {
         tokio::pin!(work);
@@ -106,11 +110,11 @@ impl Turns {
             done = &mut work => return done,
             () = sleep(PATIENCE) => {}
         }
-        if let Ok(place) = Arc::clone(&self.overdue).try_acquire_owned() {
-            turn = place;
+        if let Ok(overdue) = Arc::clone(&self.overdue).try_acquire_owned() {
+            permit = overdue;
         }
         let done = work.await;
-        drop(turn);
+        drop(permit);
         done
     }
 }
@@ -156,22 +160,22 @@ mod tests {
         for _ in 0..MAX_OVERDUE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let turn = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(turn, pending::<()>()).await;
+                let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
+                turns.wait(permit, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
         for _ in 0..3 {
-            let turn = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
-            let turn = turn.expect("a turn was lent").unwrap();
-            turns.wait(turn, async {}).await;
+            let permit = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
+            let permit = permit.expect("a turn was lent").unwrap();
+            turns.wait(permit, async {}).await;
         }
         // But only up to a limit.
         for _ in 0..MAX_JUDGED_AT_ONCE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let turn = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(turn, pending::<()>()).await;
+                let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
+                turns.wait(permit, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
@@ -181,12 +185,12 @@ mod tests {
     #[test]
     fn large_documents_take_one_turn_after_another_and_no_other() {
         let turns = Turns::default();
-        let turn = |cost| turns.acquire(cost).now_or_never().map(Result::unwrap);
-        let first = turn(JudgeCost::Large(20_000)).unwrap();
-        assert!(turn(JudgeCost::Large(20_000)).is_none());
-        let all = [(); MAX_JUDGED_AT_ONCE].map(|()| turn(JudgeCost::Usual).unwrap());
-        assert!(turn(JudgeCost::Usual).is_none());
+        let permit = |cost| turns.acquire(cost).now_or_never().map(Result::unwrap);
+        let first = permit(JudgeCost::Large(20_000)).unwrap();
+        assert!(permit(JudgeCost::Large(20_000)).is_none());
+        let all = [(); MAX_JUDGED_AT_ONCE].map(|()| permit(JudgeCost::Usual).unwrap());
+        assert!(permit(JudgeCost::Usual).is_none());
         drop((first, all));
-        assert!(turn(JudgeCost::Large(0)).is_some() && turn(JudgeCost::Usual).is_some());
+        assert!(permit(JudgeCost::Large(0)).is_some() && permit(JudgeCost::Usual).is_some());
     }
 }

@@ -80,7 +80,7 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnsw
             Verification::Intent { intent, topic, challenge, lease }.address(callback)
         }
     };
-    let asked = ask(shared, url);
+    let asked = send_get(shared, url);
     let subscription = &task.subscription;
     let answered = match subscription.is_unverified() && !subscription.is_in_trouble() {
         true => timeout(FIRST_ANSWER, asked).await.unwrap_or(Err(LATE)),
@@ -91,7 +91,7 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnsw
             let Called { status, body, whole, retry_after, .. } = called;
             CallbackAnswer::to_challenge((status, retry_after), &body, whole, &challenge)
         }
-        Err(error) => unheard(&error),
+        Err(error) => answer_of_error(&error),
     }
 }
 
@@ -102,19 +102,19 @@ async fn deny(shared: &HubShared, task: &Task) -> CallbackAnswer {
         _ => None,
     };
     let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
-    match ask(shared, said.address(&task.subscription.callback)).await {
+    match send_get(shared, said.address(&task.subscription.callback)).await {
         Ok(called) if called.status >= 500 => {
             let why = format!("the callback answered {}", called.status);
             CallbackAnswer::Failed { why, after: called.retry_after }
         }
         // The denial was sent; its answer does not matter (section 5.2).
         Ok(_) => CallbackAnswer::Taken,
-        Err(error) => unheard(&error),
+        Err(error) => answer_of_error(&error),
     }
 }
 
 /// Sends a GET to a callback named by a stranger.
-async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
+async fn send_get(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     let request = CallRequest::get(url, LeadScope::default(), shared.clock.now());
     let request = CallRequest { answer: ANSWER_LIMIT, ..request };
     shared.call(Manner::WebSub).oneshot(request).await
@@ -196,7 +196,7 @@ fn too_large(bytes: u64) -> CallOutcome {
     CallOutcome::End { why, of_document: true }
 }
 
-fn unheard(error: &FetchError) -> CallbackAnswer {
+fn answer_of_error(error: &FetchError) -> CallbackAnswer {
     let why = describe_error(error, Manner::WebSub);
     match error {
         FetchError::Refused { .. } => CallbackAnswer::Refused(why),
@@ -235,7 +235,7 @@ mod tests {
     use tidegate_store::Store;
 
     /// Answers every request with a document of this size.
-    fn made(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
+    fn topics_of_size(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
         Arc::new(move |_| {
             let body = vec![b' '; bytes()].into();
             Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })
@@ -281,10 +281,10 @@ mod tests {
             Ok(Called { status: 410, whole: true, ..Called::default() })
         });
         let (hub, task) = (hub(store, Call::new(ended)).await, delivery());
-        let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
+        let outcome = perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("at most 16777216"), "{why}");
-        assert_eq!(perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await, gone());
+        assert_eq!(perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT), &task).await, gone());
     }
 
     /// Checks the delay before the host may be called again.
@@ -300,7 +300,7 @@ mod tests {
         ] {
             task.host = host_name(&Url::parse(callback).unwrap()).into();
             hub.0.hosts.note_call(&task.host);
-            perform(&hub.0, &made(move || bytes), &task).await;
+            perform(&hub.0, &topics_of_size(move || bytes), &task).await;
             let left = hub.0.hosts.call_at(&task.host) - tokio::time::Instant::now();
             assert!((expected..expected + 20).contains(&left.as_millis()), "{callback}: {left:?}");
         }
@@ -323,7 +323,7 @@ mod tests {
         for manner in [Manner::WebSub, Manner::RssCloud, Manner::Webhook] {
             let mut task = delivery();
             task.subscription.manner = manner;
-            let outcome = perform(&hub.0, &made(|| 1), &task).await;
+            let outcome = perform(&hub.0, &topics_of_size(|| 1), &task).await;
             let taken = CallOutcome::Answered(CallbackAnswer::Taken, None);
             let expected = if manner == Manner::Webhook { taken } else { gone() };
             assert_eq!(outcome, expected, "{manner:?}");
@@ -340,7 +340,7 @@ mod tests {
         shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
             let task = Task { duty, ..delivery() };
-            let outcome = perform(&shared, &made(|| 1), &task).await;
+            let outcome = perform(&shared, &topics_of_size(|| 1), &task).await;
             assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
         }
     }

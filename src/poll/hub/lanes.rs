@@ -157,7 +157,7 @@ impl Lanes {
         lane.waiting.entry(key).or_default().push_front(id);
     }
 
-    /// Ends the rest of hosts whose time has come.
+    /// Allows calls again to hosts whose rest is over at `now`.
     pub(super) fn wake(&mut self, now: Instant) {
         self.resting.retain(|_, from| *from > now);
     }

@@ -252,10 +252,10 @@ impl Ledger {
             CallbackAnswer::Taken => self.delivered += 1,
             _ => self.failed += 1,
         }
-        if let Some(of) = self.entries.get(&id).map(|entry| &entry.subscription)
-            && let Some(feed) = self.feeds.get_mut(&of.feed)
+        if let Some(subscription) = self.entries.get(&id).map(|entry| &entry.subscription)
+            && let Some(feed) = self.feeds.get_mut(&subscription.feed)
         {
-            feed.put_off.remove(&of.topic);
+            feed.put_off.remove(&subscription.topic);
         }
         self.change(id, now, |entry| {
             (entry.busy, entry.put_offs) = (false, 0);
@@ -292,9 +292,11 @@ impl Ledger {
     /// Returns the subscribed topics of feeds for which `is_meant`; webhooks have no topic document.
     pub(super) fn topics(&self, is_meant: impl Fn(&FeedName) -> bool) -> BTreeSet<String> {
         let all = self.entries.values().map(|entry| &entry.subscription);
-        all.filter(|of| of.manner != Manner::Webhook && is_meant(&of.feed))
-            .map(|of| of.topic.clone())
-            .collect()
+        all.filter(|subscription| {
+            subscription.manner != Manner::Webhook && is_meant(&subscription.feed)
+        })
+        .map(|subscription| subscription.topic.clone())
+        .collect()
     }
 
     /// Ends the subscriptions for which `reason` returns one; returns their number.
@@ -390,13 +392,16 @@ impl Ledger {
     pub(super) fn list(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
         let all = self.entries.values().map(|entry| &entry.subscription);
         let mut all: Vec<&Subscription> =
-            all.filter(|of| feed.is_none_or(|feed| of.feed == *feed)).collect();
-        all.sort_unstable_by_key(|of| (&of.topic, of.callback.as_str()));
+            all.filter(|subscription| feed.is_none_or(|feed| subscription.feed == *feed)).collect();
+        all.sort_unstable_by_key(|subscription| {
+            (&subscription.topic, subscription.callback.as_str())
+        });
         all.into_iter().take(limit).cloned().collect()
     }
 
     pub(super) fn count(&self) -> SubscriptionCount {
-        let active = self.entries.values().filter(|of| of.subscription.active.is_some()).count();
+        let active =
+            self.entries.values().filter(|entry| entry.subscription.active.is_some()).count();
         SubscriptionCount {
             active,
             pending: self.entries.len().saturating_sub(active),

@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
 
-/// The shortest of the longest sleeps of a hub task; each feed's is up to twice as long, so that feeds do not fall into
-/// step.
+/// The longest sleep of a hub task, to which each feed adds its own share of up to the same time, so that feeds do not
+/// fall into step.
 const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
 
 /// The task that sends the subscription requests of a feed to its hub.
@@ -160,7 +160,7 @@ impl PollScheduler {
         feed.live.subscribing = Some(Box::new(HubTask { aside, changed }));
     }
 
-    /// Answers a hub that calls the callback of `token`: the challenge, nothing for a denial, or `None` if the
+    /// Answers a hub that calls the callback of `token`: the challenge, an empty text for a denial, or `None` if the
     /// subscription was not requested.
     pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
         let now = self.context.clock.now();
@@ -170,7 +170,7 @@ impl PollScheduler {
                 return None;
             }
             let answer = subscriber::called(it, said, now)?;
-            let hub = shown(it.address());
+            let hub = show_address(it.address());
             match said {
                 Verification::Denied { .. } => {
                     tracing::info!(feed = %name, note = it.note, "a hub said no");
@@ -223,7 +223,7 @@ impl PollScheduler {
             let was_relied_on = it.trust.is_relied_on(now);
             let is_material = subscriber::polled(it, poll, now);
             if was_relied_on && let Some(until) = it.trust.distrusted_until {
-                let hub = shown(it.address());
+                let hub = show_address(it.address());
                 tracing::info!(feed = %name, hub = hub.text(), %until, "a hub told of no change, and is not relied on");
             }
             (is_material, subscriber::covers(it, begun, now) && found.held.is_none())
@@ -332,7 +332,7 @@ impl Subscriber {
             let why = error.to_string().replace("the publisher", "the hub");
             let wait = if let Retry::After(wait) = error.retry() { Some(wait) } else { None };
             let now = self.context.clock.now();
-            let hub = shown(&hub);
+            let hub = show_address(&hub);
             tracing::info!(feed = %self.name(), hub = hub.text(), why, "a hub was not subscribed to");
             self.with(|it| subscriber::failed(it, &why, wait, now));
         }
@@ -376,6 +376,6 @@ async fn ask(
 }
 
 /// Returns the address of a hub as it may appear in the log.
-fn shown(hub: &str) -> ShownAddress {
+fn show_address(hub: &str) -> ShownAddress {
     ShownAddress::new(hub, None)
 }

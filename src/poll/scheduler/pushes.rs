@@ -38,7 +38,7 @@ impl PollScheduler {
         let pause = self.with_feed(&wanted.feed, |feed| {
             let least = bounds(feed);
             match wanted.told {
-                // Spread feeds that lose their source of announcements at the same time.
+                // Many feeds may lose their source of announcements at once: spread their polls.
                 ToldChange::None => {
                     feed.live.hearing.covered = false;
                     (least, phase(&wanted.feed) % least.as_secs().max(1))

@@ -136,7 +136,10 @@ impl PollScheduler {
                 self.give_up(&name, &running, now);
             }
             Err(RoundError::Overtaken) => {
-                answer(std::mem::take(&mut running.answers), &Ok(report(&record, &done.result)));
+                answer(
+                    std::mem::take(&mut running.answers),
+                    &Ok(build_response(&record, &done.result)),
+                );
                 self.give_up(&name, &running, now.plus(STORE_REST));
             }
             _ => self.conclude(&name, *running, done, now),
@@ -190,9 +193,9 @@ impl PollScheduler {
             Err(error) if error.is_of_store(is_shared) => {
                 PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
-            Err(error) => after_failure(&mut memory, &record, error, &running, (bounds, now)),
+            Err(error) => plan_after_failure(&mut memory, &record, error, &running, (bounds, now)),
         };
-        let pause = pause(&record, &result);
+        let pause = requested_pause(&record, &result);
         if !is_aside {
             memory.state.pause = pause.as_ref().map(|pause| HostPause {
                 address: pause.address.clone(),
@@ -206,12 +209,12 @@ impl PollScheduler {
             memory.planned(retry, answered);
         }
         let (took, asked_for) = (running.since.elapsed(), running.slot.is_none());
-        let note = note(&record, running.at, took, asked_for, &result);
+        let note = summarize_poll(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
         let as_before =
             failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
         let failed_until = if is_aside { 0 } else { failed_before };
-        log(&record, &note, &result, (failed_until, as_before));
+        log_poll(&record, &note, &result, (failed_until, as_before));
         // The walk and the hub subscription changed during the round; keep their current states.
         let before = &mut feed.memory.state;
         (memory.state.backfill, memory.state.subscription) =
@@ -241,7 +244,7 @@ impl PollScheduler {
             self.resume_walk(name, Duration::ZERO);
         }
         if !running.answers.is_empty() {
-            answer(running.answers, &Ok(report(&record, &result)));
+            answer(running.answers, &Ok(build_response(&record, &result)));
         }
     }
 }
@@ -265,26 +268,26 @@ pub(super) async fn poll_for_others(
         return Err(PollError::Stopped);
     }
     context.hosts.asked(&address);
-    pause(&record, &result).iter().for_each(|pause| context.hosts.pause(pause));
+    requested_pause(&record, &result).iter().for_each(|pause| context.hosts.pause(pause));
     if matches!(result, Err(RoundError::Overtaken)) {
         // The owner polled the feed meanwhile; this is no failure.
-        return Ok(report(&record, &result));
+        return Ok(build_response(&record, &result));
     }
-    let note = note(&record, at, since.elapsed(), true, &result);
-    log(&record, &note, &result, (0, false));
+    let note = summarize_poll(&record, at, since.elapsed(), true, &result);
+    log_poll(&record, &note, &result, (0, false));
     context.table.totals.lock().add(&note);
-    Ok(report(&record, &result))
+    Ok(build_response(&record, &result))
 }
 
 /// Counts a failed poll in `memory` and returns when the feed is polled next.
-fn after_failure(
+fn plan_after_failure(
     memory: &mut Memory,
     record: &FeedRecord,
     error: &RoundError,
     running: &RunningPoll,
     (bounds, now): (Bounds, Time),
 ) -> PlannedPoll {
-    let words = hidden(record, &error.describe());
+    let words = mask_address(record, &error.describe());
     let status = error.failure().status;
     let is_gone = status == Some(410);
     if is_gone {
@@ -316,12 +319,12 @@ fn after_failure(
 }
 
 /// Masks the address of the feed in `error`, if that address is secret.
-fn hidden(record: &FeedRecord, error: &str) -> String {
+fn mask_address(record: &FeedRecord, error: &str) -> String {
     record.shown().hide_in(&record.url, error)
 }
 
 /// Summarizes a poll that began at `at`, for the status page and the metrics.
-fn note(
+fn summarize_poll(
     record: &FeedRecord,
     at: Time,
     took: Duration,
@@ -330,31 +333,34 @@ fn note(
 ) -> FinishedPoll {
     let found = result.as_ref().map(|found| found.poll.clone());
     let failure = result.as_ref().err().map(RoundError::failure);
-    let failure = failure.map(|it| PollFailure { error: hidden(record, &it.error), ..it });
+    let failure = failure.map(|it| PollFailure { error: mask_address(record, &it.error), ..it });
     let poll = found.unwrap_or_else(|_| FinishedPoll::new(at, PollEnding::Failed));
     FinishedPoll { at, took, asked_for, failure, ..poll }
 }
 
 /// Returns the pause that a host asked for in its answer.
-fn pause(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> Option<PauseRequest> {
+fn requested_pause(
+    record: &FeedRecord,
+    result: &Result<PollResult, RoundError>,
+) -> Option<PauseRequest> {
     result.as_ref().map_or_else(|error| error.pause(&record.url), |found| found.pause.clone())
 }
 
 /// Builds the answer for callers that wait for the poll.
-fn report(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> PollResponse {
+fn build_response(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> PollResponse {
     let found = result.as_ref().ok();
     PollResponse {
         outcome: found.map_or(PollEnding::Failed, |found| found.poll.outcome),
         counts: found.map(|found| found.poll.counts.clone()).unwrap_or_default(),
         held: found.and_then(|found| found.held.clone()),
         until: found.and_then(|found| found.until),
-        error: result.as_ref().err().map(|error| hidden(record, &error.describe())),
+        error: result.as_ref().err().map(|error| mask_address(record, &error.describe())),
     }
 }
 
 /// Logs a finished poll. A failing feed is logged at the first failure, when the kind of failure changes, and at
 /// recovery; repetitions only at debug level.
-fn log(
+fn log_poll(
     record: &FeedRecord,
     note: &FinishedPoll,
     result: &Result<PollResult, RoundError>,
@@ -362,7 +368,7 @@ fn log(
 ) {
     let (feed, outcome, took) = (&record.name, note.outcome.name(), note.took);
     // The full chain of causes.
-    let error = result.as_ref().err().map(|error| hidden(record, &error.report()));
+    let error = result.as_ref().err().map(|error| mask_address(record, &error.report()));
     let error = error.unwrap_or_default();
     if note.is_apart {
         tracing::warn!(%feed, "its document has nothing of the last one: items may have been missed");

@@ -17,7 +17,7 @@ fn id(name: &str) -> SupId {
 }
 
 /// The state of a document that feeds share, and the time.
-struct Bench {
+struct Fixture {
     source: SupSource,
     reader: SupReader,
     /// The pause before the next reading, in seconds.
@@ -26,7 +26,7 @@ struct Bench {
     time: Time,
 }
 
-impl Bench {
+impl Fixture {
     fn new(feeds: &[&str]) -> Self {
         let mut source = SupSource::default();
         for name in feeds {
@@ -85,73 +85,73 @@ fn told(listed: &[&str], missed: bool) -> SupNews {
 
 #[tokio::test(start_paused = true)]
 async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
-    let mut bench = Bench::new(&["a", "b"]);
-    assert!(!bench.covers("a"));
-    let before = bench.now;
+    let mut fixture = Fixture::new(&["a", "b"]);
+    assert!(!fixture.covers("a"));
+    let before = fixture.now;
     // The first document lists changes that may be known already.
-    assert_eq!(bench.told(&["a"], false), [""; 0]);
-    assert!(!bench.covers_since("a", before));
-    assert!(bench.covers("a") && bench.covers("b") && !bench.covers("stranger"));
-    assert_eq!(bench.told(&["a", "stranger"], false), ["a"]);
-    assert_eq!(bench.reads(Ok(None)), [], "the same document tells nothing");
+    assert_eq!(fixture.told(&["a"], false), [""; 0]);
+    assert!(!fixture.covers_since("a", before));
+    assert!(fixture.covers("a") && fixture.covers("b") && !fixture.covers("stranger"));
+    assert_eq!(fixture.told(&["a", "stranger"], false), ["a"]);
+    assert_eq!(fixture.reads(Ok(None)), [], "the same document tells nothing");
     // After a gap every feed is polled.
-    let covered = bench.now;
-    assert_eq!(bench.told(&["a"], true), ["a", "b"]);
-    assert!(!bench.covers_since("a", covered), "what was read before is not enough");
+    let covered = fixture.now;
+    assert_eq!(fixture.told(&["a"], true), ["a", "b"]);
+    assert!(!fixture.covers_since("a", covered), "what was read before is not enough");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_period_that_is_asked_for_is_that_of_polls() {
-    let mut bench = Bench::new(&["a"]);
-    bench.told(&[], false);
-    assert_eq!(bench.reader.request.url, format!("{DOCUMENT}?seconds=300"));
-    assert_eq!(bench.wait, LEAST.as_secs());
-    bench.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
-    assert_eq!(bench.wait, 60);
+    let mut fixture = Fixture::new(&["a"]);
+    fixture.told(&[], false);
+    assert_eq!(fixture.reader.request.url, format!("{DOCUMENT}?seconds=300"));
+    assert_eq!(fixture.wait, LEAST.as_secs());
+    fixture.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
+    assert_eq!(fixture.wait, 60);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
-    let mut bench = Bench::new(&["a", "b"]);
-    bench.told(&[], false);
+    let mut fixture = Fixture::new(&["a", "b"]);
+    fixture.told(&[], false);
     let mut waits = Vec::new();
     for failure in 1..=5 {
-        let wanted = bench.reads(Err(defect("it broke")));
+        let wanted = fixture.reads(Err(defect("it broke")));
         assert_eq!(wanted.len(), if failure == FAILURES_BORNE { 2 } else { 0 }, "{failure}");
-        assert_eq!(bench.covers("a"), failure < FAILURES_BORNE);
-        waits.push(bench.wait);
+        assert_eq!(fixture.covers("a"), failure < FAILURES_BORNE);
+        waits.push(fixture.wait);
     }
     // After three quick retries, feeds are polled individually.
     assert_eq!(waits, [5, 10, 300, 300, 300]);
-    bench.told(&["a"], false);
-    assert!(bench.covers("a"));
+    fixture.told(&["a"], false);
+    assert!(fixture.covers("a"));
     // If the publisher names a time, it is not retried quickly.
     let retry_after = Some(Duration::from_secs(1800));
     let busy = status_error(503, retry_after);
-    assert_eq!(bench.reads(Err(busy)).len(), 2);
-    assert_eq!((bench.covers("a"), bench.wait), (false, 1800));
+    assert_eq!(fixture.reads(Err(busy)).len(), 2);
+    assert_eq!((fixture.covers("a"), fixture.wait), (false, 1800));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_out_twice_is_held_against_it_for_that_feed() {
     let found = PushedPoll { changed: true, told: false, expected: true };
-    let mut bench = Bench::new(&["a", "b"]);
-    bench.told(&[], false);
+    let mut fixture = Fixture::new(&["a", "b"]);
+    fixture.told(&[], false);
     // The change is listed a little later: the poll was merely faster.
-    assert!(bench.polled("a", found));
+    assert!(fixture.polled("a", found));
     for expected in [ToldChange::Known, ToldChange::New] {
-        let wanted = bench.reads(Ok(Some(told(&["a"], false))));
+        let wanted = fixture.reads(Ok(Some(told(&["a"], false))));
         assert_eq!(wanted[0].told, expected);
     }
     // Two changes are never listed.
     for _ in 0..2 {
-        assert!(bench.polled("a", found));
+        assert!(fixture.polled("a", found));
         for _ in 0..3 {
-            assert_eq!(bench.told(&[], false), [""; 0]);
+            assert_eq!(fixture.told(&[], false), [""; 0]);
         }
     }
-    assert!(!bench.covers("a") && bench.covers("b"));
-    assert_eq!(bench.told(&["a"], false), ["a"], "what it lists is polled all the same");
+    assert!(!fixture.covers("a") && fixture.covers("b"));
+    assert_eq!(fixture.told(&["a"], false), ["a"], "what it lists is polled all the same");
 }
 
 #[tokio::test]
@@ -189,15 +189,18 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
 /// The document cannot be read: it arrives too slowly, or its host asked for a pause.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_read_for_two_periods_covers_nothing() {
-    let mut bench = Bench::new(&["a"]);
-    bench.told(&[], false);
-    let confirmed = bench.now;
-    bench.pass((2 * LEAST + READ_TIME).as_secs() - 1);
-    assert!(bench.covers("a"));
-    bench.pass(1);
-    assert!(!bench.covers("a"));
-    assert_eq!(bench.told(&["a"], false), ["a"]);
-    assert!(bench.covers("a") && bench.covers_since("a", confirmed), "it has told of all since");
+    let mut fixture = Fixture::new(&["a"]);
+    fixture.told(&[], false);
+    let confirmed = fixture.now;
+    fixture.pass((2 * LEAST + READ_TIME).as_secs() - 1);
+    assert!(fixture.covers("a"));
+    fixture.pass(1);
+    assert!(!fixture.covers("a"));
+    assert_eq!(fixture.told(&["a"], false), ["a"]);
+    assert!(
+        fixture.covers("a") && fixture.covers_since("a", confirmed),
+        "it has told of all since"
+    );
 }
 
 /// The time limit covers all documents of a reading together.

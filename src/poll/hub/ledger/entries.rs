@@ -44,17 +44,17 @@ impl SubscriptionEntry {
 
     /// Returns the entry for the lanes.
     pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
-        let of = &self.subscription;
-        let standing = if of.is_in_trouble() {
+        let subscription = &self.subscription;
+        let standing = if subscription.is_in_trouble() {
             Standing::Troubled
-        } else if of.is_proven() {
+        } else if subscription.is_proven() {
             Standing::Proven
-        } else if of.is_unverified() {
+        } else if subscription.is_unverified() {
             Standing::Unverified
         } else {
             Standing::Agreed
         };
-        let client = self.client.as_ref().filter(|_| !of.is_proven());
+        let client = self.client.as_ref().filter(|_| !subscription.is_proven());
         let (owner, host) = (Arc::clone(client.unwrap_or(&self.host)), Arc::clone(&self.host));
         let key = LaneKey { owner, host, standing, is_delivery: duty == Duty::Deliver };
         LaneTurn { key, id }
@@ -114,8 +114,10 @@ impl Ledger {
     /// Returns the requested rssCloud registrations of `callback`.
     pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
         let is_one = |entry: &SubscriptionEntry| {
-            let of = &entry.subscription;
-            of.manner == Manner::RssCloud && of.callback == *callback && of.is_asked_for()
+            let subscription = &entry.subscription;
+            subscription.manner == Manner::RssCloud
+                && subscription.callback == *callback
+                && subscription.is_asked_for()
         };
         self.entries.iter().filter(|(_, entry)| is_one(entry)).map(|(id, _)| *id).collect()
     }
@@ -246,8 +248,8 @@ impl Ledger {
 
     /// Returns the next call of a subscription and its time.
     pub(super) fn next_duty(&self, id: SubscriptionId, now: Time) -> Option<(Time, Duty)> {
-        let of = &self.entries.get(&id)?.subscription;
-        of.next(self.feeds.get(&of.feed).and_then(|feed| feed.tick), now)
+        let subscription = &self.entries.get(&id)?.subscription;
+        subscription.next(self.feeds.get(&subscription.feed).and_then(|feed| feed.tick), now)
     }
 
     /// Queues a subscription by its next due time.
@@ -263,7 +265,9 @@ impl Ledger {
 
     /// Records a feed's newest tick.
     pub(in super::super) fn saw(&mut self, feed: &FeedName, tick: Option<Tick>, now: Time) {
-        let Some(of_feed) = self.feeds.get_mut(feed).filter(|of| of.tick < tick) else { return };
+        let Some(of_feed) = self.feeds.get_mut(feed).filter(|entry| entry.tick < tick) else {
+            return;
+        };
         of_feed.tick = tick;
         let ids: Vec<SubscriptionId> = of_feed.ids.iter().copied().collect();
         ids.into_iter().for_each(|id| self.schedule(id, now));

@@ -49,18 +49,18 @@ fn reader(seen: &Seen, answers_strangers: bool) -> Call {
     }))
 }
 
-fn subscribes(callback: &str) -> HubRequest {
+fn subscription_request(callback: &str) -> HubRequest {
     let (topic, callback) = (TOPIC.to_owned(), Url::parse(callback).unwrap());
     HubRequest { intent: Intent::Subscribe, topic, callback, lease: None, secret: None }
 }
 
-async fn asks_as(hub: &Hub, client: Option<&str>, callback: &str) {
+async fn subscribe_as(hub: &Hub, client: Option<&str>, callback: &str) {
     let (news, client) = (FeedName::new("news").unwrap(), client.map(|it| it.parse().unwrap()));
-    hub.ask(&news, Manner::WebSub, subscribes(callback), client).await.unwrap();
+    hub.ask(&news, Manner::WebSub, subscription_request(callback), client).await.unwrap();
 }
 
-async fn asks(hub: &Hub, callback: &str) {
-    asks_as(hub, None, callback).await;
+async fn subscribe(hub: &Hub, callback: &str) {
+    subscribe_as(hub, None, callback).await;
 }
 
 /// Opens a hub on this store that makes calls by `call`.
@@ -99,10 +99,10 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let hub = open(memory(&clock), clock, reader(&seen, answers_strangers)).await;
         let cancel = CancellationToken::new();
         let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
-        asks(&hub, KNOWN).await;
+        subscribe(&hub, KNOWN).await;
         eventually(|| hub.count().active == 1).await;
         for number in 0..190 {
-            asks(&hub, &format!("https://n{number}.reader.example/")).await;
+            subscribe(&hub, &format!("https://n{number}.reader.example/")).await;
         }
         sleep(Duration::from_secs(4)).await;
         let feed = FeedName::new("news").unwrap();
@@ -133,9 +133,10 @@ async fn silent_callbacks_delay_no_other() {
         let cancel = CancellationToken::new();
         let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
         for number in 0..100 {
-            asks_as(&hub, Some("192.0.2.1"), &format!("https://silent{number}.example/")).await;
+            subscribe_as(&hub, Some("192.0.2.1"), &format!("https://silent{number}.example/"))
+                .await;
         }
-        asks_as(&hub, Some(client), KNOWN).await;
+        subscribe_as(&hub, Some(client), KNOWN).await;
         let begun = Instant::now();
         eventually(|| hub.count().active == 1).await;
         let took = begun.elapsed();
@@ -179,10 +180,10 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     let cancel = CancellationToken::new();
     let task = tokio::spawn(hub.clone().run(topics, cancel.clone()));
     for number in 0..200 {
-        asks(&hub, &format!("https://reader{number}.example/")).await;
+        subscribe(&hub, &format!("https://reader{number}.example/")).await;
     }
     let feed = FeedName::new("news").unwrap();
-    let cloud = subscribes("https://cloud.example/");
+    let cloud = subscription_request("https://cloud.example/");
     hub.ask(&feed, Manner::RssCloud, cloud, None).await.unwrap();
     eventually(|| hub.count().active == 201).await;
     asked.lock().unwrap().clear();
@@ -214,7 +215,7 @@ async fn nobody_is_called_until_this_gateway_is_known_to_live() {
     shared.gateways = Some(Arc::clone(&this));
     let (hub, cancel) = (Hub(Arc::new(shared)), CancellationToken::new());
     let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
-    asks(&hub, KNOWN).await;
+    subscribe(&hub, KNOWN).await;
     sleep(Duration::from_secs(5)).await;
     assert_eq!(*seen.lock().unwrap(), (0, 0));
     live(&[&this]);
