@@ -74,7 +74,7 @@ impl RequestIdentity {
         };
         let user_agent = access.user_agent.as_deref();
         let user_agent = user_agent.and_then(|name| HeaderValue::from_str(name).ok());
-        let print = print(&headers, user_agent.as_ref());
+        let print = fingerprint(&headers, user_agent.as_ref());
         if let Some(login) = of_url.filter(|_| *origin == Some(url.origin())) {
             headers.entry(AUTHORIZATION).or_insert(login);
         }
@@ -104,7 +104,7 @@ impl RequestIdentity {
 }
 
 /// Returns a keyed hash of the identity that does not reveal it.
-fn print(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
+fn fingerprint(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
     static KEY: OnceLock<RandomState> = OnceLock::new();
     if credentials.is_empty() && user_agent.is_none() {
         return 0;
@@ -118,22 +118,22 @@ fn print(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
 fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
     let mut headers = HeaderMap::new();
     for (name, source) in &access.headers {
-        let wrong = |why: String| unusable(&format!("headers.{name}"), &why);
+        let wrong = |why: String| unusable_secret(&format!("headers.{name}"), &why);
         let (name, value) = secret_header(name, source).map_err(wrong)?;
         headers.insert(name, value);
     }
     if let Some(source) = &access.cookie {
-        headers.insert(COOKIE, header("cookie", filled_secret(source))?);
+        headers.insert(COOKIE, secret_value("cookie", find_nonempty_secret(source))?);
     }
     match &access.login {
         Some(Login::Basic(login)) => {
             let (user, password) = read_login(["basic.user", "basic.password"], login)?;
             let pair = BASE64.encode(format!("{user}:{password}").as_bytes());
-            headers.insert(AUTHORIZATION, header("basic", Ok(format!("Basic {pair}")))?);
+            headers.insert(AUTHORIZATION, secret_value("basic", Ok(format!("Basic {pair}")))?);
         }
         Some(Login::Bearer(source)) => {
-            let token = filled_secret(source).map(|token| format!("Bearer {token}"));
-            headers.insert(AUTHORIZATION, header("bearer", token)?);
+            let token = find_nonempty_secret(source).map(|token| format!("Bearer {token}"));
+            headers.insert(AUTHORIZATION, secret_value("bearer", token)?);
         }
         None => {}
     }
@@ -147,7 +147,7 @@ fn url_login(url: &Url) -> Result<Option<HeaderValue>, FetchError> {
     }
     let plain = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
     let pair = [plain(url.username()), plain(url.password().unwrap_or_default())].join(&b':');
-    header("url", Ok(format!("Basic {}", BASE64.encode(&pair)))).map(Some)
+    secret_value("url", Ok(format!("Basic {}", BASE64.encode(&pair)))).map(Some)
 }
 
 /// Reads a secret into a header; the error says what is wrong and what to do.
@@ -155,12 +155,12 @@ pub fn secret_header(
     name: &str,
     source: &SecretSource,
 ) -> Result<(HeaderName, HeaderValue), String> {
-    let value = sensitive(&filled_secret(source)?)?;
+    let value = sensitive_value(&find_nonempty_secret(source)?)?;
     let name = HeaderName::from_bytes(name.as_bytes());
     Ok((name.map_err(|_| "is no name of a header".to_owned())?, value))
 }
 
-fn sensitive(value: &str) -> Result<HeaderValue, String> {
+fn sensitive_value(value: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| "has a character that no header can have".to_owned())?;
     value.set_sensitive(true);
@@ -168,22 +168,22 @@ fn sensitive(value: &str) -> Result<HeaderValue, String> {
 }
 
 /// Builds a secret header value; `name` is used in errors.
-fn header(name: &str, secret: Result<String, String>) -> Result<HeaderValue, FetchError> {
-    secret.and_then(|secret| sensitive(&secret)).map_err(|why| unusable(name, &why))
+fn secret_value(name: &str, secret: Result<String, String>) -> Result<HeaderValue, FetchError> {
+    secret.and_then(|secret| sensitive_value(&secret)).map_err(|why| unusable_secret(name, &why))
 }
 
-fn unusable(name: &str, why: &str) -> FetchError {
+fn unusable_secret(name: &str, why: &str) -> FetchError {
     FetchError::operator(format!("the secret {name} of the feed cannot be used: {why}"))
 }
 
 /// Reads user name and password, each of which may be empty.
 fn read_login(names: [&str; 2], login: &UserPassword) -> Result<(String, String), FetchError> {
     let [user, password] = names;
-    let read = |name, source| find_secret(source).map_err(|why| unusable(name, &why));
+    let read = |name, source| find_secret(source).map_err(|why| unusable_secret(name, &why));
     Ok((read(user, &login.user)?, read(password, &login.password)?))
 }
 
-fn filled_secret(source: &SecretSource) -> Result<String, String> {
+fn find_nonempty_secret(source: &SecretSource) -> Result<String, String> {
     match find_secret(source)? {
         text if text.is_empty() => Err("is empty".to_owned()),
         text => Ok(text),
@@ -233,7 +233,7 @@ pub(super) struct ReadyProxy {
 impl ReadyProxy {
     /// Reads the secrets of a proxy.
     pub(super) fn read(proxy: &ProxyAddress) -> Result<Self, FetchError> {
-        let wrong = || unusable("proxy", "is no address of a proxy");
+        let wrong = || unusable_secret("proxy", "is no address of a proxy");
         let mut url = Url::parse(&proxy.url).map_err(|_| wrong())?;
         if let Some(login) = &proxy.login {
             let (user, password) = read_login(["proxy.user", "proxy.password"], login)?;

@@ -120,20 +120,20 @@ impl Core {
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         self.say_name(url, &mut headers);
-        let lead = self.lead((leads, false), None, url).await;
+        let led_request = self.lead((leads, false), None, url).await;
         let (route, versions) = (route.as_ref(), HttpVersions::of_request(&headers));
-        let way = RequestWay { route, versions, is_public: !lead.is_within };
+        let way = RequestWay { route, versions, is_public: !led_request.is_within };
         let sending = async {
-            let by = self.client_for(url, 0, true, way).await?;
-            let mut request = by.client.request(method, url.clone()).headers(headers);
+            let chosen = self.client_for(url, 0, true, way).await?;
+            let mut request = chosen.client.request(method, url.clone()).headers(headers);
             if !body.is_empty() {
                 request = request.body(body);
             }
             let sent = request.send().await;
-            sent.map_err(|error| by.unreached(error, url, 0, &self.limits))
+            sent.map_err(|error| chosen.unreached(error, url, 0, &self.limits))
         };
-        let response = sending.await.map_err(|error| lead.explain(error))?;
-        Ok((response, lead.into_scope()))
+        let response = sending.await.map_err(|error| led_request.explain(error))?;
+        Ok((response, led_request.into_scope()))
     }
 }
 

@@ -132,50 +132,50 @@ impl Core {
         let refused = |refusal| FetchError::Refused { hop: 0, refusal };
         let configured = read_url(&request.url).map_err(refused)?;
         let moved = request.start.as_deref().map(read_url).transpose().map_err(refused)?;
-        let mut trail = RedirectChain::new(moved.as_ref().unwrap_or(&configured), moved.is_some());
+        let mut chain = RedirectChain::new(moved.as_ref().unwrap_or(&configured), moved.is_some());
         let identity = RequestIdentity::read(&configured, request.access.as_ref()).await?;
-        let is_anybodys = !identity.is_known_to(&trail.url);
+        let is_anybodys = !identity.is_known_to(&chain.url);
         // Requests without credentials to our own public addresses go to the site behind, and may lead further within
         // it.
-        let ours = self.behind_our_address(&trail.url);
-        let ours = ours.or_else(|| self.moved_within_site(&request.url, &trail.url));
+        let ours = self.behind_our_address(&chain.url);
+        let ours = ours.or_else(|| self.moved_within_site(&request.url, &chain.url));
         let ours = ours.filter(|_| is_anybodys);
         let mut is_ours = ours.is_some();
         if let Some(there) = ours {
-            trail.url = there;
+            chain.url = there;
         }
         let scope = (request.leads.clone(), request.is_secret);
-        let mut lead = self.lead(scope, None, &trail.url).await;
+        let mut led_request = self.lead(scope, None, &chain.url).await;
         // An answer that depends on a cookie is not for everybody.
         let cookies = (!request.for_everybody).then(Jar::default);
-        let asked = IdentifiedRequest { request: &request, identity, cookies };
+        let identified = IdentifiedRequest { request: &request, identity, cookies };
         if let Some(handed) = self.handed(&request) {
             let response = http::Response::new(handed.body);
             let (mut head, body) = response.into_parts();
             head.headers = handed.headers;
             let response = Response::from(http::Response::from_parts(head, body));
-            let answer = self.answer(&asked, trail, response).await?;
-            return Ok(Fetched { is_handed: true, leads: lead.into_scope(), ..answer });
+            let answer = self.answer(&identified, chain, response).await?;
+            return Ok(Fetched { is_handed: true, leads: led_request.into_scope(), ..answer });
         }
         // Ends at the latest by the limit in `follow`.
         loop {
-            let is_public = !lead.is_within && !is_ours;
-            let asking = self.ask(&asked, &trail, is_public);
-            let response = asking.await.map_err(|error| lead.explain(error))?;
+            let is_public = !led_request.is_within && !is_ours;
+            let asking = self.ask(&identified, &chain, is_public);
+            let response = asking.await.map_err(|error| led_request.explain(error))?;
             let code = response.status().as_u16();
             if !redirect::is_redirect(code) {
-                let answer = self.answer(&asked, trail, response).await?;
-                return Ok(Fetched { leads: lead.into_scope(), ..answer });
+                let answer = self.answer(&identified, chain, response).await?;
+                return Ok(Fetched { leads: led_request.into_scope(), ..answer });
             }
             let led = response.headers().get(LOCATION);
-            let within = self.within_site(led, &trail.url);
+            let within = self.within_site(led, &chain.url);
             is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
-            trail.sets_cookies |= response.headers().contains_key(SET_COOKIE);
-            let from = trail.url.clone();
-            trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
-            let scope = (lead.into_scope(), request.is_secret);
-            lead = self.lead(scope, Some(from), &trail.url).await;
+            chain.sets_cookies |= response.headers().contains_key(SET_COOKIE);
+            let from = chain.url.clone();
+            chain.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
+            let scope = (led_request.into_scope(), request.is_secret);
+            led_request = self.lead(scope, Some(from), &chain.url).await;
         }
     }
 
@@ -187,24 +187,24 @@ impl Core {
     /// Makes one hop. `is_public`: only public addresses may be connected to.
     async fn ask(
         &self,
-        asked: &IdentifiedRequest<'_>,
-        trail: &RedirectChain,
+        identified: &IdentifiedRequest<'_>,
+        chain: &RedirectChain,
         is_public: bool,
     ) -> Result<Response, FetchError> {
-        let url = &trail.url;
-        let request = asked.request;
+        let url = &chain.url;
+        let request = identified.request;
         // A redirect within the host is its next request.
-        let soon = request.soon || trail.hops > 0;
+        let soon = request.soon || chain.hops > 0;
         let route = request.access.as_ref().and_then(RequestAccess::route);
-        let mut headers = asked.conditions(url);
+        let mut headers = identified.conditions(url);
         self.say_name(url, &mut headers);
-        asked.identity.apply(url, &mut headers);
-        asked.add_cookies(url, &mut headers);
+        identified.identity.apply(url, &mut headers);
+        identified.add_cookies(url, &mut headers);
         let way = RequestWay { route, versions: HttpVersions::of_request(&headers), is_public };
-        let by = self.client_for(url, trail.hops, soon, way).await?;
+        let chosen = self.client_for(url, chain.hops, soon, way).await?;
         let send = async |headers| {
-            let sent = by.client.get(url.clone()).headers(headers).send().await;
-            sent.map_err(|error| by.unreached(error, url, trail.hops, &self.limits))
+            let sent = chosen.client.get(url.clone()).headers(headers).send().await;
+            sent.map_err(|error| chosen.unreached(error, url, chain.hops, &self.limits))
         };
         let mut response = send(headers.clone()).await?;
         if response.status() == StatusCode::NOT_ACCEPTABLE && !headers.contains_key(ACCEPT) {
@@ -212,7 +212,7 @@ impl Core {
             headers.insert(ACCEPT, PAGES);
             response = send(headers).await?;
         }
-        if let Some(cookies) = &asked.cookies {
+        if let Some(cookies) = &identified.cookies {
             cookies.set_cookies(&mut response.headers().get_all(SET_COOKIE).iter(), url);
         }
         let size: usize =
@@ -226,11 +226,11 @@ impl Core {
     /// Interprets the response after the last redirect.
     async fn answer(
         &self,
-        asked: &IdentifiedRequest<'_>,
-        trail: RedirectChain,
+        identified: &IdentifiedRequest<'_>,
+        chain: RedirectChain,
         mut response: Response,
     ) -> Result<Fetched, FetchError> {
-        let IdentifiedRequest { request, identity, .. } = asked;
+        let IdentifiedRequest { request, identity, .. } = identified;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let is_document = match status {
@@ -241,7 +241,7 @@ impl Core {
         if request.for_everybody && (is_document || status == 304) {
             check_for_everybody(&headers).map_err(|why| FetchError::upstream(why.to_string()))?;
         }
-        let final_url = trail.url.to_string();
+        let final_url = chain.url.to_string();
         let found = Validators::from_headers(&headers, &final_url, identity.print);
         let announced = announced(&headers, &final_url);
         let links = hub_links(&headers, &final_url);
@@ -254,22 +254,22 @@ impl Core {
             validators: found,
             freshness: freshness::freshness(&headers, request.now),
             final_url,
-            moved_to: trail.moved_to.as_ref().map(Url::to_string),
+            moved_to: chain.moved_to.as_ref().map(Url::to_string),
             wire_bytes: 0,
-            notes: trail.notes.clone(),
+            notes: chain.notes.clone(),
             is_handed: false,
             leads: LeadScope::Public,
             rate_reset: freshness::rate_reset(&headers, request.now),
         };
         match status {
-            304 if !asked.has_conditions(&trail.url) => Err(FetchError::Unasked304),
+            304 if !identified.has_conditions(&chain.url) => Err(FetchError::Unasked304),
             304 => {
                 fetched.validators = fetched.validators.or(&request.validators);
                 Ok(fetched)
             }
             _ if is_document => {
                 let delta = status == 226;
-                if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
+                if delta && request.deltas && !identified.applies_to_known(&headers, &chain.url) {
                     let why = "the publisher answered with a delta from a document that is not the one that was named";
                     return Err(FetchError::upstream(why));
                 }
@@ -283,8 +283,8 @@ impl Core {
                 let url = fetched.final_url.clone();
                 let document = Box::pin(self.document((wire, print), &headers, url, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
-                    let (code, redirected_to) = (status, asked.redirected(&trail));
-                    let says = Some(challenged(service, code));
+                    let (code, redirected_to) = (status, identified.redirected(&chain));
+                    let says = Some(explain_challenge(service, code));
                     return Err(FetchError::Status {
                         code,
                         retry_after: None,
@@ -298,16 +298,16 @@ impl Core {
             code => {
                 let rate_reset = fetched.rate_reset.filter(|_| matches!(code, 429 | 503));
                 let retry_after = freshness::retry_after(&headers, request.now).or(rate_reset);
-                let redirected_to = asked.redirected(&trail);
+                let redirected_to = identified.redirected(&chain);
                 let start = match challenge::needs_body(code, &headers) {
                     true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
                     false => Bytes::new(),
                 };
                 let service = challenge::recognize(code, &headers, &start);
-                let says = service.map(|service| challenged(service, code));
-                let unauthorized =
-                    || unauthorized(code, &trail.url, identity, redirected_to.is_some());
-                let says = says.or_else(unauthorized);
+                let says = service.map(|service| explain_challenge(service, code));
+                let refusal =
+                    || explain_refusal(code, &chain.url, identity, redirected_to.is_some());
+                let says = says.or_else(refusal);
                 Err(FetchError::Status { code, retry_after, redirected_to, says })
             }
         }
@@ -334,7 +334,7 @@ impl Core {
 }
 
 /// Explains a response that is the challenge or block page of a protection service.
-fn challenged(service: &str, code: u16) -> (FetchBlame, String) {
+fn explain_challenge(service: &str, code: u16) -> (FetchBlame, String) {
     let why = format!(
         "the publisher answered {code} with the challenge of {service}, which protects it from \
          programs; ask the publisher to let this gateway's address or User-Agent pass, or set a \
@@ -344,7 +344,7 @@ fn challenged(service: &str, code: u16) -> (FetchBlame, String) {
 }
 
 /// Explains a refusal that the operator can resolve: credentials are wrong, or were not sent to another origin.
-fn unauthorized(
+fn explain_refusal(
     code: u16,
     url: &Url,
     identity: &RequestIdentity,
@@ -417,7 +417,7 @@ impl IdentifiedRequest<'_> {
 
     /// Whether a delta applies to the known document. One without `Delta-Base` applies to the document named in the
     /// request (RFC 3229 section 10.5.1).
-    fn begins_there(&self, headers: &HeaderMap, url: &Url) -> bool {
+    fn applies_to_known(&self, headers: &HeaderMap, url: &Url) -> bool {
         let text = |value: Option<&HeaderValue>| {
             let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
             text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
@@ -428,11 +428,11 @@ impl IdentifiedRequest<'_> {
     }
 
     /// Returns the address that answered, if redirects led to another one.
-    fn redirected(&self, trail: &RedirectChain) -> Option<String> {
-        let is_led = trail.hops > 0 || self.request.start.is_some();
+    fn redirected(&self, chain: &RedirectChain) -> Option<String> {
+        let is_led = chain.hops > 0 || self.request.start.is_some();
         is_led.then(|| match self.request.is_secret {
-            true => trail.url.origin().ascii_serialization(),
-            false => trail.url.to_string(),
+            true => chain.url.origin().ascii_serialization(),
+            false => chain.url.to_string(),
         })
     }
 }

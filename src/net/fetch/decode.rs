@@ -36,7 +36,7 @@ impl Coding {
     }
 
     /// Returns the coding by a body's magic number; deflate and brotli have none.
-    fn marked(body: &[u8]) -> Option<Self> {
+    fn from_magic_number(body: &[u8]) -> Option<Self> {
         match body {
             [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
@@ -99,18 +99,18 @@ pub fn decoded(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, 
     let (known, unknown) = codings(headers)?;
     let (mut body, mut undone) = (body, 0);
     for coding in known.into_iter().rev() {
-        body = match one(&body, coding, limit) {
+        body = match decode_one(&body, coding, limit) {
             Ok(inner) => inner.into(),
             Err(DecodeError::Damaged { .. }) if is_plain(&body) => continue,
             Err(error) => return Err(error),
         };
         undone += 1;
     }
-    while let Some(coding) = Coding::marked(&body) {
+    while let Some(coding) = Coding::from_magic_number(&body) {
         if undone == MAX_CODINGS {
             return Err(DecodeError::TooMany);
         }
-        body = one(&body, coding, limit)?.into();
+        body = decode_one(&body, coding, limit)?.into();
         undone += 1;
     }
     match unknown {
@@ -129,7 +129,7 @@ fn is_plain(body: &[u8]) -> bool {
     first.is_some_and(|first| b"<{".contains(first))
 }
 
-fn one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {
+fn decode_one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {
     match coding {
         Coding::Gzip => gzip(body, limit),
         Coding::Deflate => match inflate(body, true, limit) {

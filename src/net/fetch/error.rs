@@ -236,7 +236,7 @@ pub(super) fn unreached(
 ) -> FetchError {
     let error = error.without_url();
     let (is_connect, is_timeout) = (error.is_connect(), error.is_timeout());
-    told(&error, url, hop).unwrap_or_else(|| match (is_connect, is_timeout) {
+    translate_cause(&error, url, hop).unwrap_or_else(|| match (is_connect, is_timeout) {
         (true, _) => not_connected(url, &error, is_timeout, limits),
         (false, true) => FetchError::Timeout { what: ANSWERING, limit: limits.idle },
         (false, false) => broken(error, limits),
@@ -245,7 +245,7 @@ pub(super) fn unreached(
 
 /// Explains why a passed request got no response from hyper.
 pub(super) fn unpassed(error: &legacy::Error, url: &Url, limits: &FetchLimits) -> FetchError {
-    told(error, url, 0).unwrap_or_else(|| {
+    translate_cause(error, url, 0).unwrap_or_else(|| {
         let is_timeout = cause::<Elapsed>(error).is_some()
             || cause::<io::Error>(error).is_some_and(|e| e.kind() == io::ErrorKind::TimedOut);
         match error.is_connect() {
@@ -277,7 +277,7 @@ fn host_of(url: &Url) -> String {
 }
 
 /// Translates an error by a cause that tells more than the error itself; `None` if there is no such cause.
-fn told(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchError> {
+fn translate_cause(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchError> {
     let host = host_of(url);
     if let Some(why) = cause::<LookupError>(error) {
         return Some(match why.clone() {

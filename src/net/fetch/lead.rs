@@ -46,7 +46,8 @@ impl LeadScope {
             return read_url(&made.site).map_or(Self::Public, Self::Site);
         }
         let is_secret = feed.options.secret == Some(true);
-        read_url(&feed.url).map_or(Self::Public, |url| Self::Places(vec![named(url, is_secret)]))
+        read_url(&feed.url)
+            .map_or(Self::Public, |url| Self::Places(vec![scope_address(url, is_secret)]))
     }
 
     /// Restricts the scope of a feed by that of the list that added it.
@@ -103,7 +104,7 @@ impl LedRequest {
     pub(super) fn into_scope(self) -> LeadScope {
         match self.scope {
             LeadScope::Site(site) if self.is_within => LeadScope::Site(site),
-            _ if self.is_within => LeadScope::Places(vec![named(self.to, self.is_secret)]),
+            _ if self.is_within => LeadScope::Places(vec![scope_address(self.to, self.is_secret)]),
             _ => LeadScope::Public,
         }
     }
@@ -117,7 +118,7 @@ impl LedRequest {
             _ if self.is_within => return error,
             (Some(unknown), _) => return unknown.clone(),
             (None, None) => return error,
-            (None, Some(from)) => shown(&named(from.clone(), self.is_secret)),
+            (None, Some(from)) => shown(&scope_address(from.clone(), self.is_secret)),
         };
         let advice = match &self.scope {
             LeadScope::Site(site) => format!(
@@ -131,14 +132,14 @@ impl LedRequest {
                     .to_owned()
             }
         };
-        let to = shown(&named(self.to.clone(), self.is_secret));
+        let to = shown(&scope_address(self.to.clone(), self.is_secret));
         let why = format!("{from} leads to {to}, which has {what}; {advice}");
         FetchError::Refused { hop: *hop, refusal: Refusal::Led(why) }
     }
 }
 
 /// Returns an address as scopes and messages use it: without credentials; only the origin if secret.
-fn named(url: Url, is_secret: bool) -> Url {
+fn scope_address(url: Url, is_secret: bool) -> Url {
     let mut url = without_credentials(url);
     if is_secret {
         url.set_path("");

@@ -33,7 +33,7 @@ impl Core {
         let late = FetchError::Timeout { what: ANSWERING, limit };
         let answer = match body {
             None => {
-                let sending = pin!(self.send(head, no_body(), may_repeat));
+                let sending = pin!(self.send(head, empty_body(), may_repeat));
                 timeout(limit, sending).await.unwrap_or(Err(late))?
             }
             Some(body) => {
@@ -71,16 +71,16 @@ impl Core {
             let sent = Box::pin(self.send_by_proxy(&head, body, !may_repeat)).await;
             return match sent {
                 Err(FetchError::CutOff { .. }) if may_repeat => {
-                    Box::pin(self.send_by_proxy(&head, no_body(), true)).await
+                    Box::pin(self.send_by_proxy(&head, empty_body(), true)).await
                 }
                 sent => sent,
             };
         };
         let first = if may_repeat { &passers.keeping } else { &passers.closing };
-        let sent = match first.request(head.with(body)).await {
+        let sent = match first.request(head.with_body(body)).await {
             // A kept connection may be closed just when a request is sent, and so may the next; repeat on a new one.
             Err(error) if may_repeat && is_cut_off(&error) => {
-                passers.closing.request(head.with(no_body())).await
+                passers.closing.request(head.with_body(empty_body())).await
             }
             sent => sent,
         };
@@ -112,7 +112,7 @@ impl Core {
     }
 }
 
-fn no_body() -> UploadBody {
+fn empty_body() -> UploadBody {
     UploadBody::Left(Empty::new())
 }
 
@@ -127,7 +127,7 @@ struct PassedHead {
 }
 
 impl PassedHead {
-    fn with(&self, body: UploadBody) -> Request<UploadBody> {
+    fn with_body(&self, body: UploadBody) -> Request<UploadBody> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();

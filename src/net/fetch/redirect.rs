@@ -75,17 +75,17 @@ pub(super) const fn is_redirect(code: u16) -> bool {
 mod tests {
     use super::*;
 
-    fn trail(url: &str) -> RedirectChain {
+    fn new_chain(url: &str) -> RedirectChain {
         RedirectChain::new(&Url::parse(url).unwrap(), false)
     }
 
-    fn moved(trail: &RedirectChain) -> Option<&str> {
-        trail.moved_to.as_ref().map(Url::as_str)
+    fn moved(chain: &RedirectChain) -> Option<&str> {
+        chain.moved_to.as_ref().map(Url::as_str)
     }
 
     #[test]
     fn only_permanent_redirects_at_the_beginning_move_a_feed() {
-        let mut t = trail("https://a.org/feed");
+        let mut t = new_chain("https://a.org/feed");
         t.follow(301, Some(b"/new")).unwrap();
         t.follow(308, Some(b"https://b.org/x#top")).unwrap();
         assert_eq!(moved(&t), Some("https://b.org/x"));
@@ -94,14 +94,14 @@ mod tests {
         assert_eq!(moved(&t), Some("https://b.org/x"));
         assert_eq!(t.url.as_str(), "https://d.org/");
 
-        let mut t = trail("https://a.org/feed");
+        let mut t = new_chain("https://a.org/feed");
         t.follow(307, Some(b"https://b.org/")).unwrap();
         assert_eq!(moved(&t), None);
     }
 
     #[test]
     fn a_downgrade_is_followed_and_noted_but_not_remembered() {
-        let mut t = trail("https://a.org/feed");
+        let mut t = new_chain("https://a.org/feed");
         t.follow(301, Some(b"http://a.org/feed")).unwrap();
         assert_eq!((t.url.as_str(), moved(&t), t.notes.len()), ("http://a.org/feed", None, 1));
         t.follow(301, Some(b"http://b.org/feed")).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_chain_has_an_end() {
-        let mut t = trail("http://a.org/");
+        let mut t = new_chain("http://a.org/");
         for _ in 0..MAX_REDIRECTS {
             t.follow(302, Some(b"/")).unwrap();
         }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_redirect_needs_a_location() {
         for bad in [None, Some(b"".as_slice()), Some(b"\xff"), Some(b"http://")] {
-            let refused = trail("http://a.org/").follow(302, bad).unwrap_err();
+            let refused = new_chain("http://a.org/").follow(302, bad).unwrap_err();
             assert!(refused.to_string().ends_with("without a usable location"), "{bad:?}");
             assert_eq!(refused.status(), Some(302));
         }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_redirect_brings_no_credentials() {
-        let mut t = trail("http://a.org/");
+        let mut t = new_chain("http://a.org/");
         t.follow(301, Some(b"http://u:p@b.org/")).unwrap();
         assert_eq!((t.url.as_str(), moved(&t)), ("http://b.org/", Some("http://b.org/")));
     }

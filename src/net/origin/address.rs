@@ -108,7 +108,7 @@ impl OriginSite {
         if has_dots(rest) {
             return Err(DOTS);
         }
-        let url = normalized(self.as_written(rest, query), base);
+        let url = normalize(self.as_written(rest, query), base);
         let is_below = url.path().starts_with(base.path());
         is_below.then_some(url).ok_or(OUTSIDE)
     }
@@ -152,7 +152,7 @@ impl OriginSite {
 
     /// Maps one of our public addresses to the origin's; `None` if it is not this origin's.
     pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
-        let plain = undotted(ours);
+        let plain = strip_host_dot(ours);
         let ours = plain.as_ref().unwrap_or(ours);
         let whole = &ours[..Position::AfterPath];
         let rest = whole.strip_prefix(self.public.as_str())?;
@@ -256,14 +256,14 @@ impl OriginSite {
 
 /// Normalizes an address below `base` (RFC 3986 section 6.2.2): after the base's path, needless escapes are decoded,
 /// and others use upper case. The fragment is removed, because servers never receive it.
-fn normalized(url: Url, base: &Url) -> Url {
+fn normalize(url: Url, base: &Url) -> Url {
     let mut url = url;
     url.set_fragment(None);
     let behind = url.path().strip_prefix(base.path());
-    if let Some(behind) = behind.and_then(respelled) {
+    if let Some(behind) = behind.and_then(normalize_escapes) {
         url.set_path(&[base.path(), &behind].concat());
     }
-    if let Some(query) = url.query().and_then(respelled) {
+    if let Some(query) = url.query().and_then(normalize_escapes) {
         url.set_query(Some(&query));
     }
     url
@@ -275,11 +275,11 @@ pub fn spelled_below(url: Url, base: &Url) -> Option<Url> {
     let leads_on = |behind: &str| !has_dots(behind);
     let is_there =
         is_below(&url, base) && url.path().strip_prefix(base.path()).is_some_and(leads_on);
-    is_there.then(|| normalized(url, base))
+    is_there.then(|| normalize(url, base))
 }
 
 /// Normalizes the escapes of a part; `None` if nothing changes, or a `%` is no escape.
-fn respelled(text: &str) -> Option<String> {
+fn normalize_escapes(text: &str) -> Option<String> {
     if !text.contains('%') {
         return None;
     }
@@ -333,13 +333,13 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Removes the trailing dot of a host, with or without which it is the same (RFC 1034 section 3.1).
+/// Returns a host without its trailing dot, which makes no difference (RFC 1034 section 3.1).
 fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
 /// Returns the address without the trailing dot of its host; `None` if it has none.
-fn undotted(url: &Url) -> Option<Url> {
+fn strip_host_dot(url: &Url) -> Option<Url> {
     let host = url.host_str()?.strip_suffix('.')?;
     let mut plain = url.clone();
     plain.set_host(Some(host)).ok()?;

@@ -164,8 +164,8 @@ impl Core {
             Ok(found) if !found.is_empty() => Ok(()),
             Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
             _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
-            Err(LookupError::Unresolved(why)) => Err(unchecked(name, &why)),
-            Ok(_) => Err(unchecked(name, "it has none")),
+            Err(LookupError::Unresolved(why)) => Err(unresolved_name(name, &why)),
+            Ok(_) => Err(unresolved_name(name, "it has none")),
         }
     }
 }
@@ -225,7 +225,7 @@ impl ClientForRequest {
 }
 
 /// Refuses a name that cannot be resolved here before a proxy is asked for it.
-fn unchecked(host: &str, why: &str) -> FetchError {
+fn unresolved_name(host: &str, why: &str) -> FetchError {
     FetchError::operator(format!(
         "the name {host} leads to no address here ({why}), so that nobody knows whether the proxy would \
          find a private one; say polling.proxy_resolves = true if only the proxy knows names"
