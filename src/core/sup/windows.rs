@@ -20,7 +20,7 @@ pub struct Closed {
 /// An update that documents may list.
 #[derive(Debug, Clone)]
 struct SupUpdate {
-    /// Every document with an `updated_time` of this or later lists the update.
+    /// Any document made before the update was readable has an `updated_time` before this.
     from: Time,
     id: SupId,
     tick: Tick,
