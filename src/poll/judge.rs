@@ -61,7 +61,7 @@ pub struct Judged {
     pub newest: Option<Time>,
     /// Why only a part of it counts, if so.
     pub partial: Option<String>,
-    /// Its problems, at most [`MAX_WARNINGS`].
+    /// Its problems, at most `MAX_WARNINGS`.
     pub warnings: Vec<String>,
     /// What it means for a walk through older documents, if read for one.
     pub walked: Option<Walked>,

@@ -39,7 +39,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Creates bounds: `min` is raised to [`FLOOR`], `max` to `min`.
+    /// Creates bounds: `min` is raised to `FLOOR`, `max` to `min`.
     pub fn new(min: Duration, max: Duration) -> Self {
         let min = min.max(FLOOR);
         Self { min, max: max.max(min) }
