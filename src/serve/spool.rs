@@ -6,9 +6,8 @@
 //! disk has too little space.
 
 use super::conditional::ETag;
-use super::delta::DeltaToken;
-use super::rendition::{BodyContent, EncodedBody, GZIP_LEVEL_LARGE};
-use super::{Problem, RETRY_SOON};
+use super::rendition::{EncodedBody, GZIP_LEVEL_LARGE};
+use super::{BodyContent, DeltaToken, Problem, RETRY_SOON};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
