@@ -3,10 +3,11 @@
 use crate::document::{self, hold_terms};
 use crate::hole::{Conclusion, conclude, ripens};
 use crate::probe::describe_probe;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Character, Decision, Evidence, FeedOptions, Hold, LedgerEntry, Probe, Snapshot,
-    SyncId, Time,
+    SyncId, Time, counted,
 };
 
 /// An item that is missing from its feed's document, and what is to come of it.
@@ -165,6 +166,20 @@ pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
         words: known.noise.describe(),
     });
     shown.collect()
+}
+
+/// The fields in which a number or token never rests, with the number of items, in sentences without stops.
+pub fn never_rests(snapshot: &Snapshot) -> Vec<String> {
+    let fields = snapshot.known.iter().flat_map(|known| &known.noise.restless);
+    let mut items: BTreeMap<&str, usize> = BTreeMap::new();
+    for field in fields.filter(|field| field.masked.is_some()) {
+        *items.entry(&field.path).or_default() += 1;
+    }
+    let words = items.into_iter().map(|(path, items)| {
+        let items = counted(items, "item");
+        format!("a number or token in {path} of {items} never rests; its changes make no version")
+    });
+    words.collect()
 }
 
 /// Why a document is held, in words alone: what is noted of it ([`Hold::describe`]) begins with the name of its rule.

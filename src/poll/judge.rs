@@ -230,7 +230,7 @@ impl DocumentJudge for ParseAndRecord {
     }
 
     fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
-        Ok(record::look_again(round, same)?)
+        Ok(record::look_again(round, same))
     }
 
     fn backfill(

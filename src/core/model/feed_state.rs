@@ -1,7 +1,7 @@
 //! What a feed is in all: where it stands, and what was learned of it.
 
 use super::{
-    Chain, DayVersions, Evictions, FeedNoise, FlawHistory, Format, Hold, Revision, Tick, Time,
+    Chain, DayVersions, Evictions, FlawHistory, Format, Hold, Revision, Tick, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,8 +72,6 @@ pub struct FeedState {
     pub source_since: Option<Time>,
     /// What has been learned of it.
     pub character: Character,
-    /// What has been learned of changes that are no news.
-    pub noise: FeedNoise,
     /// The document that is held back, if one is.
     pub hold: Option<Hold>,
     /// The earliest time at which evidence that is pending can ripen or a change that waits comes

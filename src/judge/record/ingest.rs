@@ -1,7 +1,7 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
 use super::absence::{conclude, seen_while_held};
-use super::compare::{self, ChangedEntry, Comparison};
+use super::compare::{ChangedEntry, compare};
 use super::doubt::DocumentDoubt;
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
@@ -119,8 +119,7 @@ fn judge_plain<'a>(
     check_size(found)?;
     let believed = doubt.doubt_plain(snapshot, document, &matching);
     let document = believed.as_ref().unwrap_or(document);
-    let Comparison { pairs: compared, noise } =
-        compare::compare(round, snapshot, document, &matching.pairs);
+    let compared = compare(round, snapshot, document, &matching.pairs);
     let is_changed: Vec<bool> =
         compared.iter().map(|c| c.as_ref().is_some_and(ChangedEntry::is_edit)).collect();
     let input = round.judge_input(snapshot, document, &matching, &is_changed);
@@ -131,9 +130,6 @@ fn judge_plain<'a>(
         pairs.filter(|(pair, _)| !waits(pair.entry)).collect();
     let fresh = matching.fresh.iter().copied().filter(|at| !waits(*at));
     let fresh: Vec<usize> = fresh.collect();
-    if !doubt.is_of_document {
-        draft.state.noise = noise;
-    }
     doubt.note(&mut draft, document);
     let left = match held::hold(&window, doubt.body, &mut draft, discard.braked.take()) {
         HoldDecision::Held { reason, keeps } => {

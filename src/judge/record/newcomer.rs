@@ -53,12 +53,7 @@ pub(super) fn newcomer(
 /// Notes what an entry says of itself and how it looks, but for its bytes.
 pub(super) fn resemble(known: &mut LedgerEntry, entry: &Entry<'_>, round: &Observation<'_>) {
     describe(known, entry);
-    let fingerprint = news::fingerprint(entry, &round.options.ignore);
-    let learned = round.snapshot.filter(|_| known.noise.restless.is_empty());
-    if let Some(snapshot) = learned {
-        known.noise.restless = news::watch(&fingerprint, &snapshot.state.noise, round.aged);
-    }
-    fingerprint.keep_in(known);
+    news::fingerprint(entry, &round.options.ignore).keep_in(known);
 }
 
 /// Notes what a version says that was in conflict.

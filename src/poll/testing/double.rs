@@ -43,7 +43,6 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         site: None,
         source: 0,
         character: Character::default(),
-        noise: FeedNoise::default(),
         hold: None,
         next_decision_at: None,
         current: 1,

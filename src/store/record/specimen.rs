@@ -218,7 +218,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
     );
     let counts = (any::<[u32; 4]>(), any::<u64>());
     let seen = (seen, any::<u64>());
-    let learned = (any::<[u32; 12]>(), noise::any_feed_noise());
+    let learned = any::<[u32; 12]>();
     let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
     let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 4]>()).prop_map(
         |(sealed, unsealed, newest, [first, next, free, bytes])| Chain {
@@ -239,7 +239,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
         |(
             (revision, tick, window_start, complete_start, render, shown),
             ((format, says_complete, wire, body, head, site), source),
-            (learned, noise),
+            learned,
             hold,
             ripens,
             ([current, living, tombstones, contested], minted),
@@ -277,7 +277,6 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
                     came_sliding,
                     came_swapping,
                 },
-                noise,
                 hold,
                 next_decision_at: ripens,
                 current,
