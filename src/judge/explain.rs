@@ -1,6 +1,6 @@
 //! What is pending, held and learned, in words: the answer to "why not?".
 
-use crate::document::{self, hold_terms};
+use crate::document::{self, HOLD_LOOKS, LONGEST_HOLD, hold_terms};
 use crate::hole::{Conclusion, conclude, ripens};
 use crate::probe::describe_probe;
 use std::collections::BTreeMap;
@@ -106,18 +106,6 @@ impl Conclusion {
     }
 }
 
-/// The items that wait for a conclusion, at most `limit`, what is decided first first; and how many
-/// there are in all.
-pub fn pending(
-    snapshot: &Snapshot,
-    options: &FeedOptions,
-    same: u32,
-    limit: usize,
-) -> (Vec<PendingAbsence>, usize) {
-    let (waiting, all) = absent(snapshot, options, limit);
-    (waiting.iter().filter_map(|known| PendingAbsence::new(known, options, same)).collect(), all)
-}
-
 /// The items that wait for a conclusion, what is decided first first, at most `limit`; and how many there
 /// are in all.
 pub fn absent(
@@ -212,10 +200,10 @@ pub fn hold_words(hold: &Hold) -> String {
          with the first document that needs no hold, and an operator can release or drop it",
         times(hold.observations),
         hold.since,
-        terms.looks,
+        HOLD_LOOKS,
         span(terms.least),
         insisting.unwrap_or_default(),
-        span(terms.most),
+        span(LONGEST_HOLD),
     )
 }
 

@@ -125,8 +125,6 @@ pub struct Restless {
     pub spans: Vec<Span>,
     /// When it last changed.
     pub last: Time,
-    /// The longest that it rested between two changes of the row, in seconds.
-    pub pace: u32,
     /// Since when its changes make no version.
     pub masked: Option<Time>,
 }

@@ -21,13 +21,8 @@ const DAY: u64 = 86_400;
 const PROOF: u8 = 3;
 /// Changes that are further apart are no row.
 const ROW_GAP: Duration = Duration::from_secs(2 * DAY);
-/// A mask is lifted, and what it hid comes out, when the field has rested for so many times the
-/// longest rest that it had before …
-const RESTS: u32 = 4;
-/// … for at least this long …
-const LEAST_REST: Duration = Duration::from_secs(3 * DAY);
-/// … and at most this long.
-const MOST_REST: Duration = Duration::from_secs(30 * DAY);
+/// A mask is lifted, and what it hid comes out, when the field has rested for so long.
+const REST: Duration = Duration::from_secs(8 * DAY);
 
 /// The part of a fingerprint that is enough to tell two values of a field apart.
 #[allow(clippy::cast_possible_truncation)]
@@ -104,7 +99,7 @@ pub fn learn(input: &MaskInput<'_>) -> MaskUpdate {
         return MaskUpdate { loud: input.changed.clone(), is_sure, ..MaskUpdate::default() };
     }
     let mut update = MaskUpdate { restless: known.restless.clone(), ..MaskUpdate::default() };
-    update.restless.retain(|field| input.now.since(field.last) <= MOST_REST);
+    update.restless.retain(|field| input.now.since(field.last) <= REST);
     let in_spans = known.shape != 0 && input.fingerprint.shape == known.shape;
     let single = SinglePaths::new(input.fingerprint, &input.known.prints);
     for path in input.changed {
@@ -211,7 +206,7 @@ fn learn_spans(
         return FieldChange::LoudYet;
     }
     field.masked.get_or_insert(input.now);
-    FieldChange::Quiet(field.last.plus(rest(field)))
+    FieldChange::Quiet(field.last.plus(REST))
 }
 
 /// The fingerprints of what the spans of a field say; `None` where there are too many.
@@ -265,13 +260,9 @@ fn take_watched(restless: &mut Vec<Restless>, path: &str, now: Time) -> Restless
 
 /// Notes that a field changes now, as one of a row or after a rest.
 fn begin_or_continue(field: &mut Restless, now: Time) {
-    let gap = now.since(field.last);
-    let patience = if field.masked.is_some() { rest(field) } else { ROW_GAP };
-    if gap <= patience {
-        field.pace = field.pace.max(u32::try_from(gap.as_secs()).unwrap_or(u32::MAX));
-    } else {
+    let patience = if field.masked.is_some() { REST } else { ROW_GAP };
+    if now.since(field.last) > patience {
         end_row(field);
-        field.pace = 0;
         field.masked = None;
     }
     field.last = now;
@@ -282,11 +273,6 @@ fn end_row(field: &mut Restless) {
     for span in &mut field.spans {
         span.changes = 0;
     }
-}
-
-/// How long a field must rest before a change of it counts again.
-fn rest(field: &Restless) -> Duration {
-    Duration::from_secs(u64::from(field.pace.saturating_mul(RESTS))).clamp(LEAST_REST, MOST_REST)
 }
 
 /// Finds the spans of a field again after its words changed: those that are as many as before are the same.

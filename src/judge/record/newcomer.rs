@@ -10,7 +10,6 @@ use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Markup, Noise, SyncId
 pub(super) fn newcomer(
     entry: &Entry<'_>,
     native: &str,
-    key: &str,
     id: SyncId,
     taken: impl Fn(&str) -> bool,
     draft: &ChangeDraft<'_>,
@@ -18,14 +17,12 @@ pub(super) fn newcomer(
     let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
     let (now, aged) = (draft.round.now, draft.round.aged);
     let mut known = LedgerEntry {
-        native: key.to_owned(),
         native_shown: native.to_owned(),
         published_id: mint::published_id(entry, &id, taken),
         id,
         aliases: Vec::new(),
         title: String::new(),
         link: None,
-        enclosure: None,
         published: None,
         updated: None,
         updates,
@@ -71,7 +68,6 @@ pub(super) fn quote(known: &mut LedgerEntry, markup: &Markup) {
 pub(super) fn describe(known: &mut LedgerEntry, entry: &Entry<'_>) {
     known.title = entry.title.as_deref().unwrap_or_default().to_owned();
     known.link = entry.link.as_deref().map(str::to_owned);
-    known.enclosure = entry.enclosures.first().map(|e| e.clone().into_owned());
     known.published = entry.published;
     known.updated = entry.updated;
 }

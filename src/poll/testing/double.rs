@@ -50,7 +50,6 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         tombstones: 0,
         contested: 0,
         evictions: tidegate_core::model::Evictions::default(),
-        sync_ids_issued: 1,
         archives: Chain::default(),
         deltas_from: 0,
         source_since: None,

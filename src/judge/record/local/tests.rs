@@ -137,7 +137,7 @@ impl Bench {
             self.merge(fork).await;
         }
         let entry = written("ours");
-        let update = Act::Update { id: id.clone(), entry, expected: None };
+        let update = Act::Change { id: id.clone(), how: ItemChange::Update(entry), expected: None };
         // The third: it knows of `two`, which had won, and not of `one`.
         self.act(update).await.unwrap();
         let mut fork = start;

@@ -10,17 +10,14 @@ use tidegate_core::model::*;
 fn restless() -> impl Strategy<Value = Restless> {
     let span = any::<(u32, u8)>().prop_map(|(value, changes)| Span { value, changes });
     let field = (text(), any::<u32>(), any::<u8>(), vec(span, 0..3));
-    (field, time(), any::<u32>(), of(time())).prop_map(
-        |((path, value, changes, spans), last, pace, masked)| Restless {
-            path,
-            value,
-            changes,
-            spans,
-            last,
-            pace,
-            masked,
-        },
-    )
+    (field, time(), of(time())).prop_map(|((path, value, changes, spans), last, masked)| Restless {
+        path,
+        value,
+        changes,
+        spans,
+        last,
+        masked,
+    })
 }
 
 pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
