@@ -85,7 +85,7 @@ pub(crate) fn find_brake(window: &WindowShift<'_>) -> Option<Braked> {
         .find_map(|asked| Some(Braked { kind: asked.rule.name, reason: (asked.holds)(&case)? }))
 }
 
-/// What a held document waits for, besides [`HOLD_LOOKS`] and [`LONGEST_HOLD`].
+/// What a held document waits for, besides looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldTerms {
     /// How long it must have stood, at least.

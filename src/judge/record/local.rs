@@ -189,7 +189,8 @@ pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActEr
 pub fn tag<D>(item: &Shared<D>) -> String {
     let mut hash = Xxh3::new();
     for version in std::iter::once(&item.winner).chain(&item.conflicts) {
-        hash.update(format!("{:?}", version.with(())).as_bytes());
+        let seen = (version.updates, version.history.topmost(), version.deleted);
+        hash.update(format!("{seen:?}").as_bytes());
     }
     format!("{:016x}", hash.digest())
 }
