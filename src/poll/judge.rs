@@ -228,7 +228,7 @@ impl DocumentJudge for ParseAndRecord {
     }
 
     fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
-        Ok(record::look_again(observation, same)?)
+        Ok(record::look_again(observation, same))
     }
 
     fn backfill(

@@ -80,11 +80,12 @@ pub(super) async fn read_detail(
     let looking = make_on_thread("what is known of the feed", move || {
         let snapshot = snapshot.as_ref();
         let quiet = snapshot.map(judge::quiet).unwrap_or_default();
+        let noise = snapshot.map(judge::never_rests);
         let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
         let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, interruptions));
-        Ok((quiet, oldest, life, Discarded::new(snapshot), events))
+        Ok((quiet, noise, oldest, life, Discarded::new(snapshot), events))
     });
-    let (quiet, oldest, life, discarded, events) = looking.await?;
+    let (quiet, noise, oldest, life, discarded, events) = looking.await?;
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let kept = keeping::count(room, name, state.as_ref()).await?;
@@ -100,7 +101,7 @@ pub(super) async fn read_detail(
         pending: status.pending.iter().map(PendingItem::from).collect(),
         hold: known.and_then(|state| state.hold.as_ref()).map(HoldAnswer::from),
         character: known.map(|state| (&state.character).into()),
-        noise: known.map(|state| state.noise.describe()),
+        noise,
         no_news: quiet.into_iter().map(UnseenChange::from).collect(),
         discarded,
         document: status.polling.document.clone(),

@@ -13,8 +13,6 @@ use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{collapsed, date, is_blank, push_attribute, push_text, trimmed};
 
-/// Most enclosures that are kept of one entry.
-const ENCLOSURE_LIMIT: usize = 1000;
 /// What a field costs beside its path, in bytes, when the projection is measured.
 pub(super) const FIELD_COST: usize = 64;
 /// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts
@@ -146,8 +144,6 @@ impl<'t, 'a> Meaning<'t, 'a> {
         let own = dialect.owns(ns);
         if dialect.is_atom_link(element) {
             self.atom_link(element, entry);
-        } else if own && local == "enclosure" {
-            self.enclosure(element.attribute("url"), element);
         } else if local == "author" {
             let is_name = |name: &DocElement<'_, '_>| {
                 let is_atom = dialect.owns(name.ns()) || matches!(name.ns(), Ns::Atom | Ns::Atom03);
@@ -191,23 +187,10 @@ impl<'t, 'a> Meaning<'t, 'a> {
     }
 
     fn atom_link(&mut self, link: DocElement<'_, 'a>, entry: DocElement<'_, 'a>) {
-        let href = link.attribute("href");
-        match &*relation(link) {
-            "alternate" => {
-                let rank = page_rank(link, || entry.lang());
-                let address = || resolve(href?, link.base().as_deref());
-                take_better(&mut self.alternate, rank, address);
-            }
-            "enclosure" => self.enclosure(href, link),
-            _ => {}
-        }
-    }
-
-    fn enclosure(&mut self, address: Option<Cow<'a, str>>, element: DocElement<'_, 'a>) {
-        let enclosures = &mut self.entry.enclosures;
-        if enclosures.len() < ENCLOSURE_LIMIT {
-            let base = element.base();
-            enclosures.extend(address.and_then(|address| resolve(address, base.as_deref())));
+        if &*relation(link) == "alternate" {
+            let rank = page_rank(link, || entry.lang());
+            let address = || resolve(link.attribute("href")?, link.base().as_deref());
+            take_better(&mut self.alternate, rank, address);
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) struct DocumentDoubt<'a> {
     /// Whether one of the two is.
     pub(super) is_doubted: bool,
     /// Whether something of the document itself waits.
-    pub(super) is_of_document: bool,
+    is_of_document: bool,
 }
 
 /// How the feed's documents were read so far, for one with these fingerprints.

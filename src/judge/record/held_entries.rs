@@ -116,7 +116,7 @@ fn ledger(kept: &[HeldEntry], draft: &ChangeDraft<'_>) -> Snapshot {
     let known = names.filter_map(|(id, entry)| {
         let id = SyncId::new(&id).ok()?;
         let native = same_item::native(entry);
-        Some(newcomer(entry, &native, &native, id, |_| false, draft))
+        Some(newcomer(entry, &native, id, |_| false, draft))
     });
     let nothing = Snapshot::untouched(Format::Atom10, draft.round.now);
     Snapshot { known: known.collect(), ..nothing }

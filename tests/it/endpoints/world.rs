@@ -6,7 +6,7 @@ use super::plain::{self, Endpoint, Fault, Item, Items, Update, normal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidegate_core::model::Time;
-use tidegate_judge::record::local::{Act, Resolution};
+use tidegate_judge::record::local::{Act, ItemChange, Resolution};
 
 /// How many of them are Tidegate; the others come behind them.
 const GATES: usize = 3;
@@ -175,7 +175,7 @@ impl World {
                     self.change(
                         step,
                         &id,
-                        Act::Delete { id: gate::id(&id), expected: None },
+                        Act::Change { id: gate::id(&id), how: ItemChange::Delete, expected: None },
                         |version| {
                             version.deleted = true;
                         },
@@ -188,7 +188,11 @@ impl World {
                 match (item.winner.deleted, anew) {
                     (true, true) => self.write(step, &id, true).await,
                     (true, false) => {
-                        let act = Act::Restore { id: gate::id(&id), entry: None, expected: None };
+                        let act = Act::Change {
+                            id: gate::id(&id),
+                            how: ItemChange::Restore(None),
+                            expected: None,
+                        };
                         self.change(step, &id, act, |version| version.deleted = false).await;
                     }
                     _ => {}
@@ -235,9 +239,9 @@ impl World {
         let said = format!("{} of {}", self.step, step.at);
         let (entry, sync_id) = (gate::written(&said), gate::id(id));
         let act = if deleted {
-            Act::Restore { id: sync_id, entry: Some(entry), expected: None }
+            Act::Change { id: sync_id, how: ItemChange::Restore(Some(entry)), expected: None }
         } else {
-            Act::Update { id: sync_id, entry, expected: None }
+            Act::Change { id: sync_id, how: ItemChange::Update(entry), expected: None }
         };
         self.change(step, id, act, |version| {
             version.deleted = false;

@@ -195,7 +195,7 @@ impl Gate {
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
+        let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same);
         self.commit(&verdict).await;
         verdict
     }
@@ -286,7 +286,7 @@ impl Gate {
                     known.prints.iter_mut().for_each(|print| print.1 ^= 1);
                     for field in &mut known.noise.restless {
                         field.value ^= 1;
-                        field.spans.iter_mut().for_each(|span| span.before ^= 1);
+                        field.spans.iter_mut().for_each(|span| span.value ^= 1);
                     }
                 }
                 change.state.told.scheme = 0;

@@ -153,8 +153,7 @@ pub(super) async fn wide(store: &Store, items: usize, text: &str) -> Change {
     }
     wide.order = Some(wide.known.iter().map(|known| known.id.clone()).collect());
     let items = u32::try_from(items).unwrap();
-    wide.state =
-        FeedState { current: items, living: items, sync_ids_issued: items.into(), ..wide.state };
+    wide.state = FeedState { current: items, living: items, ..wide.state };
     wide
 }
 
