@@ -21,11 +21,6 @@ pub struct DecisionContext {
     pub store: Arc<Store>,
     /// Who decides on what somebody asks for, feed by feed: over what the one before has committed.
     pub changing: Arc<FeedLocks>,
-    /// How long changes stay in the sync view. It changes with a restart only, and so does the next, or what
-    /// is polled, aged and shown would not agree.
-    pub window: Duration,
-    /// How long tombstones are kept.
-    pub tombstones: Duration,
     /// By which everything that is kept ages.
     pub running: Arc<dyn Clock>,
     /// What may change while the gateway runs.
@@ -51,7 +46,8 @@ impl DecisionContext {
         snapshot: Option<&'a Snapshot>,
         now: Time,
     ) -> Observation<'a> {
-        let PollSettings { versions_per_day, archives, .. } = **self.settings.load();
+        let PollSettings { window, tombstones, versions_per_day, archives, .. } =
+            **self.settings.load();
         Observation {
             feed: &feed.name,
             url: &feed.url,
@@ -60,8 +56,8 @@ impl DecisionContext {
             snapshot,
             now,
             aged: self.running.now(),
-            window: self.window,
-            tombstones: self.tombstones,
+            window,
+            tombstones,
             versions_per_day,
             items: self.items_kept(feed),
             archives,
@@ -88,7 +84,7 @@ impl DecisionContext {
         feed: &FeedName,
     ) -> Result<Option<(Snapshot, PinnedFeed)>, StoreError> {
         let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
-        let cutoff = Tick::at(self.running.now().minus(self.window));
+        let cutoff = Tick::at(self.running.now().minus(self.settings.load().window));
         Ok(reader.unsettled(cutoff).await?.map(|snapshot| (snapshot, reader)))
     }
 
