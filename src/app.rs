@@ -40,3 +40,4 @@ pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway, health};
 pub use serve::serve;
 pub use sup::sup;
+pub use token::random_reader_token;

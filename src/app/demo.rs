@@ -2,7 +2,7 @@
 
 use super::error::joined;
 use super::serve::{Signals, announce, run};
-use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside, token};
+use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside, gateway, token};
 use crate::demo::{
     EVENTS_READ, FeedFacts, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine, Storyteller,
     configuration, own_version, publisher, welcome,
@@ -92,6 +92,10 @@ impl Demo {
         let (steps, step) = watch::channel(0);
         let script = Script::new(outside.clock.now(), options.every);
         let publishing = tokio::spawn(publisher(listener, script, step, shutdown.clone()));
+        // It has no file: its option alone says another address.
+        let own = std::net::TcpListener::bind(options.listen);
+        let own = own.map_err(|error| gateway::refused(options.listen, "--listen", error))?;
+        let outside = Outside { listener: Some(Arc::new(own)), ..outside };
         let (setting, shown) = token::of_demo(options.data.as_deref())?;
         let config = configuration(address, options.listen, options.data.clone(), setting);
         let gateway = Gateway::start(&config, outside).await?;

@@ -20,11 +20,6 @@ pub struct DecisionContext {
     pub store: Arc<Store>,
     /// Locks per feed, so that requested changes of one feed are decided one after the other.
     pub changing: Arc<FeedLocks>,
-    /// How long changes stay in the sync view. Fixed until a restart, like `tombstones`, so that polling, ageing and
-    /// rendering agree.
-    pub window: Duration,
-    /// How long tombstones are retained.
-    pub tombstones: Duration,
     /// The running clock, by which retained data ages.
     pub running: Arc<dyn Clock>,
     /// The settings that may change while the gateway runs.
@@ -50,7 +45,8 @@ impl DecisionContext {
         snapshot: Option<&'a Snapshot>,
         now: Time,
     ) -> Observation<'a> {
-        let PollSettings { versions_per_day, archives, .. } = **self.settings.load();
+        let PollSettings { window, tombstones, versions_per_day, archives, .. } =
+            **self.settings.load();
         Observation {
             feed: &feed.name,
             url: &feed.url,
@@ -59,8 +55,8 @@ impl DecisionContext {
             snapshot,
             now,
             aged: self.running.now(),
-            window: self.window,
-            tombstones: self.tombstones,
+            window,
+            tombstones,
             versions_per_day,
             items: self.items_kept(feed),
             archives,
@@ -88,7 +84,7 @@ impl DecisionContext {
         feed: &FeedName,
     ) -> Result<Option<(Snapshot, PinnedFeed)>, StoreError> {
         let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
-        let cutoff = Tick::at(self.running.now().minus(self.window));
+        let cutoff = Tick::at(self.running.now().minus(self.settings.load().window));
         Ok(reader.unsettled(cutoff).await?.map(|snapshot| (snapshot, reader)))
     }
 

@@ -98,7 +98,7 @@ impl Poller {
         let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
             parts;
         hosts.reconfigure(settings.at_once, settings.host_rules());
-        let live = Arc::new(ArcSwap::from_pointee(settings.clone()));
+        let live = Arc::new(ArcSwap::from_pointee(settings));
         PollContext {
             clock,
             judge,
@@ -113,8 +113,6 @@ impl Poller {
             decisions: DecisionContext {
                 store: Arc::clone(&store),
                 changing: Arc::default(),
-                window: settings.window,
-                tombstones: settings.tombstones,
                 running,
                 settings: Arc::clone(&live),
             },
