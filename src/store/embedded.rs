@@ -16,6 +16,7 @@ mod feed;
 mod feed_writer;
 mod follow;
 mod health;
+mod incarnation;
 mod keys;
 mod open;
 mod operations;
@@ -296,7 +297,7 @@ impl StoreInner {
             Writer::Here(committer) => {
                 committer.lock().map_err(|_| broken())?.serve(vec![request(work)]);
             }
-            Writer::Transactions(_) => return self.transact(scope, work).await,
+            Writer::Transactions(_) => return self.transact(scope, Vec::new(), work).await,
         }
         // Whether a request that the committer took with it was carried out is unknown.
         answer.await.unwrap_or_else(|_| Err(CommitError::Ambiguous(self.unserved())))

@@ -108,7 +108,9 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// There is something in the store already.
-    #[error("the store {path} has feeds already; only an empty one can take another's state")]
+    #[error(
+        "{path} has feeds already: give the state an empty place (of a database, drop the tables whose names begin with tidegate_), and import again"
+    )]
     Occupied {
         /// The folder, or what stands for it.
         path: String,

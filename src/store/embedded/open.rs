@@ -91,6 +91,9 @@ pub(crate) fn identify(
         },
     };
     if let Some(wanted) = configured.filter(|wanted| *wanted != identity.endpoint) {
+        if used && sup_ids.is_some() {
+            return Err(StoreError::Occupied { path: records.engine().path().to_owned() });
+        }
         if used {
             return Err(StoreError::Endpoint { stored: identity.endpoint, wanted });
         }

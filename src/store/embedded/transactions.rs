@@ -6,7 +6,7 @@ use super::committer::Committer;
 use super::committer::WriteScope;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, Writer, keys, open};
-use crate::engine::Engine;
+use crate::engine::{Engine, RecordKey};
 use crate::postgres::{Database, MemoryNotes};
 use crate::{CommitError, StoreError};
 use std::collections::BTreeMap;
@@ -31,10 +31,12 @@ impl StoreInner {
         if ahead < 0 { time.plus(apart) } else { time.minus(apart) }
     }
 
-    /// Does `work` as one transaction, and answers once this gateway shows what it changed.
+    /// Does `work` as one transaction, and answers once this gateway shows what it changed. `first`: the keys of what it
+    /// reads most likely.
     pub(super) async fn transact<T: Send + 'static>(
         &self,
         scope: WriteScope,
+        first: Vec<RecordKey>,
         work: impl FnOnce(&mut Committer) -> Result<T, CommitError> + Send + 'static,
     ) -> Result<T, CommitError> {
         let Writer::Transactions(database) = self.opened()?.writer else {
@@ -48,7 +50,7 @@ impl StoreInner {
         let turn = self.read_turn().await?;
         let shared = Arc::clone(&self.shared);
         let working = tokio::task::spawn_blocking(move || {
-            let done = transact(&database, &scope, &shared, work);
+            let done = transact(&database, (&scope, first), &shared, work);
             drop((database, turn));
             done
         });
@@ -68,11 +70,11 @@ impl StoreInner {
 /// Does `work` as one transaction; whether it changes what gateways have in memory. Blocks.
 fn transact<T>(
     database: &Arc<Database>,
-    scope: &WriteScope,
+    (scope, first): (&WriteScope, Vec<RecordKey>),
     shared: &Arc<StoreShared>,
     work: impl FnOnce(&mut Committer) -> Result<T, CommitError>,
 ) -> Result<(T, bool), CommitError> {
-    let transaction = Arc::new(database.begin(scope)?);
+    let transaction = Arc::new(database.begin(scope, first)?);
     let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
     let sealed = (*shared.sealed.borrow(), Time::MIN);
     let mut committer = Committer::new(records, None, shared, (0, sealed));

@@ -95,15 +95,21 @@ impl Database {
         let (shown, id) = (database.shown.clone(), gateways.id().0 & ID_SHOWN);
         let name = format!("process {} (gateway {id:06x})", std::process::id());
         let first = (pool.clone(), Arc::clone(&gateways), name.clone());
+        let write_pool = database.pool.clone();
         let joining = async move { beat(&first.0, &first.1, &first.2).await };
         database.run("join the gateways", joining)?;
         database.spawn(async move {
             loop {
                 sleep(BEAT_EVERY).await;
-                if let Err(error) = beat(&pool, &gateways, &name).await {
-                    let error = error.of_store("say that this gateway lives", &shown);
-                    tracing::warn!(error = %crate::in_words(&error), "the database does not know that this gateway lives");
-                    close_idle(&pool);
+                match beat(&pool, &gateways, &name).await {
+                    // A beat does not wait for it.
+                    Ok(true) => drop(tokio::spawn(gather_statistics(write_pool.clone()))),
+                    Ok(false) => {}
+                    Err(error) => {
+                        let error = error.of_store("say that this gateway lives", &shown);
+                        tracing::warn!(error = %crate::in_words(&error), "the database does not know that this gateway lives");
+                        close_idle(&pool);
+                    }
                 }
             }
         });
@@ -145,20 +151,22 @@ impl Database {
         PostgresEngine::new(Arc::clone(self), None)
     }
 
-    /// Begins a transaction that writes, once no other one has the same to itself. Blocks.
+    /// Begins a transaction that writes, once no other one has the same to itself; what is at these keys comes with it.
+    /// Blocks.
     pub(crate) fn begin(
         self: &Arc<Self>,
         scope: &WriteScope,
+        first: Vec<RecordKey>,
     ) -> Result<PostgresEngine, StoreError> {
-        self.begin_transaction("begin a write", TransactionRequest::write(scope))
+        self.begin_transaction("begin a write", TransactionRequest::write(scope, first))
     }
 
-    /// The entries as of one moment; what is at `key` comes with it. Blocks.
+    /// The entries as of one moment; what is at these keys comes with it. Blocks.
     pub(super) fn snapshot(
         self: &Arc<Self>,
-        key: Option<RecordKey>,
+        first: Vec<RecordKey>,
     ) -> Result<PostgresEngine, StoreError> {
-        self.begin_transaction("read", TransactionRequest::read(key))
+        self.begin_transaction("read", TransactionRequest::read(first))
     }
 
     fn begin_transaction(
@@ -179,7 +187,7 @@ impl Database {
     pub(crate) fn snapshot_with_position(
         self: &Arc<Self>,
     ) -> Result<(PostgresEngine, i64), StoreError> {
-        let engine = self.snapshot(None)?;
+        let engine = self.snapshot(Vec::new())?;
         let position = engine.ask("read", |client| async move {
             let rows = query(&client, POSITION, &[]).await?;
             get(only(&rows)?, 0)
@@ -191,16 +199,17 @@ impl Database {
     pub(crate) async fn look(&self, after: i64, numbers: bool) -> Result<MemoryLook, StoreError> {
         let looking = async |client: &Object| {
             let looking = client.prepare_cached(LOOK).await?;
-            let numbering = async {
+            let numbering = client.prepare_cached(NUMBER).await?;
+            let number = async {
                 match numbers {
-                    true => client.batch_execute(NUMBER).await,
+                    true => client.execute(&numbering, &[]).await.map(drop),
                     false => Ok(()),
                 }
             };
             // In this order, one behind the other on one connection.
             let (numbered, rows) = tokio::join!(
                 biased;
-                numbering,
+                number,
                 async { client.query(&looking, &[&after]).await },
             );
             numbered?;
@@ -218,17 +227,6 @@ impl Database {
         };
         let looked = on_connection(&self.look_pool, LOOK_TIME, looking).await;
         looked.map_err(|error| error.of_store("look at what was written", &self.shown))
-    }
-
-    /// Has statistics gathered, after much was written. Nobody waits for that.
-    pub(crate) fn analyze(&self) {
-        let pool = self.pool.clone();
-        self.spawn(async move {
-            let analyzing = async |client: &Object| Ok(client.batch_execute(ANALYZE).await?);
-            if let Err(error) = on_connection(&pool, ANSWER_TIME, analyzing).await {
-                tracing::warn!(?error, "the database's statistics were not gathered");
-            }
-        });
     }
 }
 
@@ -268,8 +266,17 @@ fn unix_millis() -> i64 {
     i64::try_from(unix_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Says once that this gateway lives, and learns which ones do.
-async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<(), SqlError> {
+/// Gathers what the database needs to plan statements.
+async fn gather_statistics(pool: Pool) {
+    let gathering = async |client: &Object| Ok(client.batch_execute(ANALYZE).await?);
+    if let Err(error) = on_connection(&pool, ANSWER_TIME, gathering).await {
+        tracing::warn!(?error, "the database's statistics were not gathered");
+    }
+}
+
+/// Says once that this gateway lives, and learns which ones do; whether so much was written that statistics are to be
+/// gathered.
+async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<bool, SqlError> {
     let (began, asked, id) = (since_boot(), unix_millis(), gateways.id());
     let (polls, settings) = (gateways.polls(), gateways.published_settings());
     let beating = async |client: &Object| {
@@ -295,7 +302,7 @@ async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<(), SqlErr
     }
     live.sort_by_key(|gateway| gateway.id);
     gateways.confirm(began, live.into());
-    Ok(())
+    get(only(&rows)?, 6)
 }
 
 impl Drop for Database {

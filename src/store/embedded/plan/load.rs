@@ -54,8 +54,11 @@ pub(super) fn dropped(change: &Change, before: Option<&StateRecord>) -> std::ops
     chain.map_or(0..0, |chain| chain.first..change.state.archives.first.min(chain.next))
 }
 
-/// What a change names.
-fn keys_of(change: &Change, before: Option<&StateRecord>) -> BTreeSet<RecordKey> {
+/// The keys of what a change names, to a feed that stands as `before` says.
+pub(in crate::embedded) fn keys_of(
+    change: &Change,
+    before: Option<&StateRecord>,
+) -> BTreeSet<RecordKey> {
     let feed = &change.feed;
     let mut keys = BTreeSet::from([
         (Class::Marks, keys::of_kind(keys::PURGED, feed)),
