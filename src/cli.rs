@@ -93,7 +93,10 @@ fn run(command: Command) -> Result<(), AppError> {
             let overrides = Overrides { data, ..Overrides::default() };
             let feeds = blocking(app::reincarnate(config.with(overrides)))??;
             let feeds = counted(feeds, "feed");
-            print_lines(&format!("the store is a new incarnation; new windows: {feeds}\n"), &mut out)
+            print_lines(
+                &format!("the store is a new incarnation; new windows: {feeds}\n"),
+                &mut out,
+            )
         }
         Command::Sup(options) => blocking(app::sup(options))?,
         Command::Client(command) => blocking(client::run(command))?,

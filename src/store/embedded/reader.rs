@@ -157,8 +157,10 @@ impl PinnedFeed {
         }
         let whole = if query.whole { self.snapshot().await? } else { None };
         let whole = whole.map(|whole| whole.with_evicted(snapshot));
-        let found =
-            self.read(Vec::new(), move |feed, _| feed.find(&query).map(Some)).await?.unwrap_or_default();
+        let found = self
+            .read(Vec::new(), move |feed, _| feed.find(&query).map(Some))
+            .await?
+            .unwrap_or_default();
         Ok(whole.as_ref().unwrap_or(snapshot).with_found(found).or(whole))
     }
 }

@@ -57,10 +57,7 @@ impl StoreInner {
             drop(turn);
             answer
         });
-        reading.await.unwrap_or_else(|error| {
-            let source = io::Error::other(error);
-            Err(StoreError::Io { doing: "read", source }.into())
-        })
+        reading.await.unwrap_or_else(|error| Err(StoreError::failed("read", error).into()))
     }
 
     /// Reads a feed as of one moment; `None` where nothing was committed to it. `first`: what is read most likely.

@@ -10,9 +10,9 @@ use crate::record::{
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::iter;
 use std::ops::{Bound, Deref};
 use std::sync::{Arc, Weak};
-use std::{io, iter};
 use tidegate_core::model::Time;
 
 /// The entries that are read at once at first, and at most.
@@ -394,7 +394,7 @@ fn place(class: Class, key: &[u8]) -> String {
 fn unwritable(what: String, error: RecordError) -> StoreError {
     match error {
         RecordError::TooLarge { size, limit } => StoreError::TooLarge { what, size, limit },
-        other => StoreError::Io { doing: "encode a record", source: io::Error::other(other) },
+        other => StoreError::failed("encode a record", other),
     }
 }
 

@@ -6,17 +6,16 @@ use super::connect::{
 };
 use super::engine::PostgresEngine;
 use super::statements::{
-    ANALYZE, BEAT, BEGIN, COMMIT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_VERSIONS, KEPT_POSITIONS,
-    LEAVE, LOCK, LOOK, NUMBER, POSITION, TABLES, VERSION,
+    ANALYZE, BEAT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_TABLES, KEPT_POSITIONS, LEAVE, LOOK,
+    NUMBER, POSITION, TABLES, VERSION,
 };
-use super::transaction::{OpenTransaction, TransactionRequest};
+use super::transaction::OpenTransaction;
 use crate::embedded::WriteScope;
 use crate::engine::RecordKey;
 use crate::gateways::{GatewayId, Gateways, KnownGateway};
 use crate::{StoreError, since_boot};
 use bytes::Bytes;
 use deadpool_postgres::{Object, Pool};
-use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tidegate_core::clock::unix_nanos;
@@ -71,8 +70,8 @@ impl Database {
     pub(super) fn open(url: &str) -> Result<Arc<Self>, StoreError> {
         let address = DatabaseAddress::parse(url)?;
         let (pool, look_pool) = (address.pool(CONNECTIONS)?, address.pool(LOOK_CONNECTIONS)?);
-        let chance = getrandom::u64().map_err(io::Error::other);
-        let chance = chance.map_err(|source| StoreError::Io { doing: "choose a name", source })?;
+        let chance =
+            getrandom::u64().map_err(|error| StoreError::failed("choose a name", error))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("store-postgres")
@@ -151,43 +150,27 @@ impl Database {
         PostgresEngine::new(Arc::clone(self), None)
     }
 
-    /// Begins a transaction that writes, once no other one has the same to itself; what is at these keys comes with it.
+    /// Begins a transaction that writes in this scope, or reads as of one moment; what is at these keys comes with it.
     /// Blocks.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        scope: &WriteScope,
+        scope: Option<WriteScope>,
         first: Vec<RecordKey>,
-    ) -> Result<PostgresEngine, StoreError> {
-        self.begin_transaction("begin a write", TransactionRequest::write(scope, first))
-    }
-
-    /// The entries as of one moment; what is at these keys comes with it. Blocks.
-    pub(super) fn snapshot(
-        self: &Arc<Self>,
-        first: Vec<RecordKey>,
-    ) -> Result<PostgresEngine, StoreError> {
-        self.begin_transaction("read", TransactionRequest::read(first))
-    }
-
-    fn begin_transaction(
-        self: &Arc<Self>,
-        doing: &'static str,
-        request: TransactionRequest,
     ) -> Result<PostgresEngine, StoreError> {
         let runtime = self.runtime.as_ref().ok_or(StoreError::Closed)?;
         let (pool, handle) = (self.pool.clone(), runtime.handle().clone());
-        let begun = self.run(doing, async move {
+        let begun = self.run("begin a transaction", async move {
             let client = connection(&pool).await?;
-            in_time(OpenTransaction::begin(client, handle, request)).await
+            in_time(OpenTransaction::begin(client, handle, scope, first)).await
         })?;
         Ok(PostgresEngine::new(Arc::clone(self), Some(Arc::new(begun))))
     }
 
-    /// The same, with up to where notes are numbered. Blocks.
+    /// One that reads, with up to where notes are numbered. Blocks.
     pub(crate) fn snapshot_with_position(
         self: &Arc<Self>,
     ) -> Result<(PostgresEngine, i64), StoreError> {
-        let engine = self.snapshot(Vec::new())?;
+        let engine = self.begin(None, Vec::new())?;
         let position = engine.ask("read", |client| async move {
             let rows = query(&client, POSITION, &[]).await?;
             get(only(&rows)?, 0)
@@ -248,16 +231,9 @@ fn noted(row: &Row) -> Result<Option<NotedEntry>, SqlError> {
 
 /// Makes the tables where there are none; their format.
 async fn make_tables(client: &Object) -> Result<i32, SqlError> {
-    let has_tables = async || get::<bool>(only(&query(client, HAS_VERSIONS, &[]).await?)?, 0);
-    if !has_tables().await? {
-        // One gateway after the other.
-        client.batch_execute(BEGIN).await?;
-        query(client, LOCK, &[&"tables"]).await?;
-        if !has_tables().await? {
-            client.batch_execute(TABLES).await?;
-            tracing::info!("the tables of the store were made");
-        }
-        client.batch_execute(COMMIT).await?;
+    if !get::<bool>(only(&query(client, HAS_TABLES, &[]).await?)?, 0)? {
+        client.batch_execute(TABLES).await?;
+        tracing::info!("the tables of the store were made");
     }
     get(only(&query(client, VERSION, &[]).await?)?, 0)
 }
@@ -334,12 +310,13 @@ mod tests {
         let pool = DatabaseAddress::parse(&schema.url).unwrap().pool(3).unwrap();
         let connect = async || connection(&pool).await.unwrap();
         let (one, two, other) = (connect().await, connect().await, connect().await);
-        other.batch_execute(BEGIN).await.unwrap();
-        query(&other, LOCK, &[&"tables"]).await.unwrap();
+        let lock =
+            "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' tables', 0))";
+        other.batch_execute(&format!("BEGIN; {lock}")).await.unwrap();
         // Both have seen no tables by then, and wait for the lock.
         let release = async {
             sleep(Duration::from_millis(500)).await;
-            other.batch_execute(COMMIT).await.unwrap();
+            other.batch_execute("COMMIT").await.unwrap();
         };
         let (one, two, ()) = tokio::join!(make_tables(&one), make_tables(&two), release);
         assert_eq!((one.unwrap(), two.unwrap()), (FORMAT, FORMAT));

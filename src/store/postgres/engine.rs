@@ -11,7 +11,6 @@ use crate::engine::{
 };
 use bytes::Bytes;
 use deadpool_postgres::Object;
-use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -81,8 +80,8 @@ impl PostgresEngine {
     }
 
     fn opened(&self) -> Result<&Arc<OpenTransaction>, StoreError> {
-        let source = || io::Error::other("there is no transaction");
-        self.transaction.as_ref().ok_or_else(|| StoreError::Io { doing: "write", source: source() })
+        let none = || StoreError::failed("write", "there is no transaction");
+        self.transaction.as_ref().ok_or_else(none)
     }
 
     /// Asks on the transaction's connection, or on any. Blocks.
@@ -122,7 +121,7 @@ impl Engine for PostgresEngine {
     }
 
     fn snapshot(&self, first: Vec<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
-        Ok(Some(Arc::new(self.database.snapshot(first)?)))
+        Ok(Some(Arc::new(self.database.begin(None, first)?)))
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {

@@ -26,8 +26,8 @@ pub(super) const WAITS_FOR_STANDBY: &str = "SELECT current_setting('synchronous_
      AND current_setting('synchronous_commit') <> 'local'";
 /// For a connection whose database does not wait: commits have to.
 pub(super) const WAIT_FOR_DISK: &str = "SET synchronous_commit TO 'on'";
-/// Whether there is a table of versions. `to_regclass` would go on answering what it answered before a wait for a lock.
-pub(super) const HAS_VERSIONS: &str = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
+/// Whether there are tables.
+pub(super) const HAS_TABLES: &str = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE c.relname = 'tidegate_schema' AND n.nspname = ANY (current_schemas(false)))";
 /// The version of the tables.
@@ -60,10 +60,7 @@ pub(super) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ 
     SET LOCAL idle_in_transaction_session_timeout TO '600s'";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
-/// Waits until no other transaction has the same to itself.
-pub(super) const LOCK: &str =
-    "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || $1, 0))";
-/// The same, and then as [`GET_MANY`].
+/// Waits until no other transaction has the same to itself, and then as [`GET_MANY`].
 pub(super) const LOCK_AND_GET: &str = "SELECT tidegate_lock_and_get($1, $2, $3, $4)";
 /// Removes entries, sets others, and notes what a transaction did to what gateways have in memory, and what the change log
 /// is to say of it.
@@ -119,21 +116,22 @@ pub(super) const SIZES: &str = "SELECT wanted.place - 1, e.key, octet_length(e.v
 /// The format of the tables.
 pub(super) const FORMAT: i32 = 1;
 
-/// Makes the tables, and what is done in them with more than one statement: each of a function sees what was committed when
-/// it began. Of each class of entries that people ask for, a view has what a person reads.
-pub(super) const TABLES: &str = "\
-    CREATE TABLE tidegate_schema (version integer PRIMARY KEY); \
-    INSERT INTO tidegate_schema VALUES (1); \
-    CREATE TABLE tidegate_entry (class smallint NOT NULL, key bytea NOT NULL, value bytea NOT NULL, \
+/// Makes the tables, one gateway after the other, and what is done in them with more than one statement: each of a function
+/// sees what was committed when it began. Of each class of entries that people ask for, a view has what a person reads.
+pub(super) const TABLES: &str = "BEGIN; \
+    SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' tables', 0)); \
+    CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \
+    INSERT INTO tidegate_schema VALUES (1) ON CONFLICT DO NOTHING; \
+    CREATE TABLE IF NOT EXISTS tidegate_entry (class smallint NOT NULL, key bytea NOT NULL, value bytea NOT NULL, \
         shown jsonb, PRIMARY KEY (class, key)); \
     ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
-    CREATE TABLE tidegate_counter (position bigint NOT NULL, epoch bigint NOT NULL, \
+    CREATE TABLE IF NOT EXISTS tidegate_counter (position bigint NOT NULL, epoch bigint NOT NULL, \
         closed_at bigint NOT NULL) WITH (fillfactor = 50); \
-    INSERT INTO tidegate_counter VALUES (0, 0, 0); \
-    CREATE TABLE tidegate_change (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
+    INSERT INTO tidegate_counter SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM tidegate_counter); \
+    CREATE TABLE IF NOT EXISTS tidegate_change (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
         position bigint, at bigint NOT NULL, key bytea NOT NULL, logged bytea, shown jsonb); \
-    CREATE INDEX tidegate_change_position ON tidegate_change (position); \
-    CREATE TABLE tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
+    CREATE INDEX IF NOT EXISTS tidegate_change_position ON tidegate_change (position); \
+    CREATE TABLE IF NOT EXISTS tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
         beat_at timestamptz NOT NULL, polls boolean NOT NULL, settings text NOT NULL); \
     CREATE OR REPLACE FUNCTION tidegate_get(classes smallint[], keys bytea[], most bigint) \
         RETURNS SETOF bytea LANGUAGE sql STABLE AS $$ \
@@ -163,22 +161,23 @@ pub(super) const TABLES: &str = "\
             closed_at = CASE WHEN changes > 0 THEN closed ELSE last.closed_at END; \
         DELETE FROM tidegate_change WHERE position <= last.position + 1 - 16384; \
         END $$; \
-    CREATE VIEW tidegate_feed AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
+    CREATE OR REPLACE VIEW tidegate_feed AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
         shown->>'standing' AS standing FROM tidegate_entry WHERE class = 2; \
-    CREATE VIEW tidegate_state AS SELECT shown->>'feed' AS feed, \
+    CREATE OR REPLACE VIEW tidegate_state AS SELECT shown->>'feed' AS feed, \
         (shown->>'revision')::bigint AS revision, (shown->>'until')::timestamptz AS until, \
         (shown->>'updated')::timestamptz AS updated, (shown->>'items')::bigint AS items, \
         (shown->>'held')::boolean AS held FROM tidegate_entry WHERE class = 7; \
-    CREATE VIEW tidegate_log AS SELECT \
+    CREATE OR REPLACE VIEW tidegate_log AS SELECT \
         ('x' || encode(substring(key FROM 1 FOR 8), 'hex'))::bit(64)::bigint AS epoch, \
         to_timestamp(('x' || encode(substring(value FROM 1 FOR 8), 'hex'))::bit(64)::bigint) AS closed_at, \
         shown->>'feed' AS feed, (shown->>'until')::timestamptz AS until, \
         (shown->>'revision')::bigint AS revision, (shown->>'versions')::bigint AS versions \
         FROM tidegate_entry WHERE class = 4; \
-    CREATE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
+    CREATE OR REPLACE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
         (shown->>'polled')::timestamptz AS polled, (shown->>'due')::timestamptz AS due, \
         (shown->>'failures')::bigint AS failures, shown->>'error' AS error, \
         (shown->>'gateway')::bigint AS gateway FROM tidegate_entry WHERE class = 3; \
-    CREATE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
+    CREATE OR REPLACE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
         shown->>'subscriber' AS subscriber, (shown->>'until')::timestamptz AS until, \
-        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 5";
+        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 5; \
+    COMMIT";

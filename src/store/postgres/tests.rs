@@ -468,7 +468,8 @@ async fn statistics_are_gathered_as_the_entries_grow() {
     let _store = open(&schema);
     let filling = "INSERT INTO tidegate_entry SELECT 1, int4send(n), repeat('x', 500)::bytea FROM generate_series(1, 2000) n";
     schema.sql(&format!("ALTER TABLE tidegate_entry SET (autovacuum_enabled = off); {filling}"));
-    let known = "SELECT 1 FROM pg_class WHERE oid = 'tidegate_entry'::regclass AND reltuples > 1000";
+    let known =
+        "SELECT 1 FROM pg_class WHERE oid = 'tidegate_entry'::regclass AND reltuples > 1000";
     let gathered = async {
         while sql(&schema.url, known) == 0 {
             sleep(Duration::from_millis(100)).await;

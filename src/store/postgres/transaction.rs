@@ -4,9 +4,11 @@
 use super::connect::{Parameters, SqlError, execute};
 use super::engine::{columns, limited, number, value};
 use super::shown;
-use super::statements::{BEGIN, BEGIN_READ, COMMIT, GET_MANY, LOCK_AND_GET, REACH, ROLLBACK, WRITE};
+use super::statements::{
+    BEGIN, BEGIN_READ, COMMIT, GET_MANY, LOCK_AND_GET, REACH, ROLLBACK, WRITE,
+};
 use crate::embedded::WriteScope;
-use crate::engine::{Class, MANY_BYTES, RecordKey, Writes};
+use crate::engine::{MANY_BYTES, RecordKey, Writes};
 use crate::{Epoch, GatewayId};
 use bytes::Bytes;
 use deadpool_postgres::Object;
@@ -14,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Time};
+use tidegate_core::model::Time;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -46,46 +48,23 @@ pub(super) struct OpenTransaction {
     is_over: AtomicBool,
 }
 
-/// A transaction that is to be begun.
-pub(super) struct TransactionRequest {
-    /// How it begins.
-    begin: &'static str,
-    /// What it has to itself.
-    lock: Option<String>,
-    /// Entries that are read at once.
-    first: Vec<RecordKey>,
-}
-
-impl TransactionRequest {
-    /// One that reads as of one moment.
-    pub(super) const fn read(first: Vec<RecordKey>) -> Self {
-        Self { begin: BEGIN_READ, lock: None, first }
-    }
-
-    /// One that writes. What it reads was committed when it had the lock.
-    pub(super) fn write(scope: &WriteScope, mut first: Vec<RecordKey>) -> Self {
-        let lock = match scope {
-            WriteScope::Notes => None,
-            WriteScope::Feed(feed) => {
-                first.push((Class::States, [feed.as_str().as_bytes(), &[0]].concat()));
-                Some(format!("feed {feed}"))
-            }
-            WriteScope::Identity => Some("identity".to_owned()),
-            WriteScope::Feeds => Some("feeds".to_owned()),
-            WriteScope::Subscriptions => Some("subscriptions".to_owned()),
-        };
-        Self { begin: BEGIN, lock, first }
-    }
-}
-
 impl OpenTransaction {
-    /// Begins one.
+    /// Begins one that writes what is in this scope, once no other one has that to itself; what it reads was committed
+    /// then. Without a scope, it reads as of one moment. `first`: what it reads at once.
     pub(super) async fn begin(
         client: Object,
         handle: Handle,
-        request: TransactionRequest,
+        scope: Option<WriteScope>,
+        first: Vec<RecordKey>,
     ) -> Result<Self, SqlError> {
-        let TransactionRequest { begin, lock, first } = request;
+        let begin = if scope.is_some() { BEGIN } else { BEGIN_READ };
+        let lock = scope.and_then(|scope| match scope {
+            WriteScope::Notes => None,
+            WriteScope::Feed(feed) => Some(format!("feed {feed}")),
+            WriteScope::Identity => Some("identity".to_owned()),
+            WriteScope::Feeds => Some("feeds".to_owned()),
+            WriteScope::Subscriptions => Some("subscriptions".to_owned()),
+        });
         let (client, writes, is_over) = (Arc::new(client), Mutex::default(), false.into());
         // It is rolled back also where nobody waits for its beginning any more.
         let mut open = Self { client, handle, writes, first: HashMap::new(), is_over };
@@ -116,10 +95,6 @@ impl OpenTransaction {
     pub(super) fn write(&self, writes: Writes) {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner).extend(writes);
     }
-}
-
-fn state_key(feed: &FeedName) -> RecordKey {
-    (Class::States, [feed.as_str().as_bytes(), &[0]].concat())
 }
 
 impl Drop for OpenTransaction {
@@ -153,7 +128,15 @@ impl WriteBatch {
     async fn send(self, client: &Object) -> Result<(), SqlError> {
         let Self { gone, at, notes, notes_shown, puts, values, shown } = self;
         let parameters: Parameters<'_> = &[
-            &gone.0, &gone.1, &at, &notes.0, &notes.1, &notes_shown, &puts.0, &puts.1, &values,
+            &gone.0,
+            &gone.1,
+            &at,
+            &notes.0,
+            &notes.1,
+            &notes_shown,
+            &puts.0,
+            &puts.1,
+            &values,
             &shown,
         ];
         execute(client, WRITE, parameters).await.map(drop)

@@ -10,7 +10,6 @@ use crate::record::{ArchiveRecord, FrameRecord, ItemRecord, Record, StateRecord,
 use crate::{StoreError, assemble};
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::io;
 use std::ops::RangeInclusive;
 use tidegate_core::model::{
     Change, Conflicting, FeedName, Item, LedgerEntry, Markup, NewVersion, SyncId,
@@ -204,8 +203,7 @@ impl LoadedRecords {
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<&Bytes>, StoreError> {
         let key = (class, key.to_vec());
         let unread = || {
-            let source = io::Error::other(format!("{} was not read", key.1.escape_ascii()));
-            StoreError::Io { doing: "plan a change", source }
+            StoreError::failed("plan a change", format!("{} was not read", key.1.escape_ascii()))
         };
         self.records.get(&key).map(Option::as_ref).ok_or_else(unread)
     }
