@@ -16,6 +16,7 @@ mod origins;
 mod outgoing;
 mod progress;
 mod pull;
+mod reincarnate;
 mod replay;
 mod running;
 mod serve;
@@ -36,6 +37,7 @@ pub use options::{
     ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, config_file, interval,
 };
 pub use pull::{Pulled, pull};
+pub use reincarnate::reincarnate;
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway, health};
 pub use serve::serve;

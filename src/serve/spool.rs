@@ -55,7 +55,7 @@ impl Spool {
     /// An error where the disk has too little space for documents.
     fn check_space(&self) -> Result<(), Problem> {
         let condition = self.store.condition();
-        if condition.space.is_some_and(|space| space.is_low) {
+        if condition.space.free.is_some_and(|space| space.is_short) {
             let said = "the document is too large for memory, and the gateway's disk has too little \
                         space for it";
             return Err(Problem::later(said, RETRY_SOON));

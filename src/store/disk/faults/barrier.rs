@@ -50,7 +50,7 @@ async fn an_opening_that_is_not_durable_fails() {
     let wrap = failing(&Arc::new(AtomicUsize::new(1)));
     let opened = open_with(folder.path(), ReopenPauses::default(), wrap);
     let StoreError::Io { doing, .. } = refused(opened) else { panic!("another error") };
-    assert_eq!(doing, "make its opening durable");
+    assert_eq!(doing, "make a write durable");
     open(folder.path()).unwrap();
 }
 
