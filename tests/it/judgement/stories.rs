@@ -301,9 +301,7 @@ fn check_tick(gate: &Gate, verdict: &Verdict, act: &Act, what: &str) {
         matches!(kind, EventKind::Retired | EventKind::Returned | EventKind::Rekeyed)
     };
     assert_eq!(change.tick.is_some(), !change.versions.is_empty(), "{what}: {change:?}");
-    // What had left the complete view comes back as a version.
-    let may_tick = !change.reinstated.is_empty() || !kinds(verdict).iter().all(is_quiet);
-    assert!(change.tick.is_none() || may_tick, "{what}: {change:?}");
+    assert!(change.tick.is_none() || !kinds(verdict).iter().all(is_quiet), "{what}: {change:?}");
 }
 
 /// What was said since the last line that was checked: events, their reasons, the titles of new posts, and of each act
