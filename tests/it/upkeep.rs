@@ -40,7 +40,8 @@ impl Stage {
         let (path, url) = (folder.path().join("data"), publisher.address("/feed"));
         publisher.set("/feed", Answer::document(ATOM, atom(SITE, first)));
         let text = format!(
-            "[server]\npublic_url = \"http://gateway.example\"\n[store]\npath = {path:?}\n[[feed]]\nname = \"news\"\nurl = \"{url}\"\n{more}"
+            "[server]\npublic_url = \"http://gateway.example\"\n\
+             [store]\npath = {path:?}\n[[feed]]\nname = \"news\"\nurl = \"{url}\"\n{more}"
         );
         let stage =
             Self { publisher, gateway: Running::start_at(START, &text).await, _folder: folder };
