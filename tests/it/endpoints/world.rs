@@ -2,7 +2,7 @@
 
 use super::form::{FORMS, Form};
 use super::gate::{self, Gate};
-use super::plain::{self, Endpoint, Fault, Item, Items, Update, normal};
+use super::plain::{self, Endpoint, Item, Items, Update, normal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidegate_core::model::Time;
@@ -117,18 +117,16 @@ pub struct World {
 }
 
 impl World {
-    /// The first of the independent endpoints has the fault.
-    pub async fn new(fault: Fault) -> Self {
+    pub async fn new() -> Self {
         let mut gates = Vec::new();
         for (number, hours) in (0..GATES).zip([0, 5, -3]) {
             let now = Time::from_unix(START + hours * 3600);
             gates.push(Gate::new(&format!("gate-{number}.example"), now).await);
         }
-        let faults = [fault, Fault::None];
-        let plain = (GATES..ENDPOINTS).zip(faults);
+        let plain = (GATES..ENDPOINTS).map(|at| Endpoint::new(&format!("plain:{at}")));
         Self {
             gates,
-            plain: plain.map(|(at, fault)| Endpoint::new(&format!("plain:{at}"), fault)).collect(),
+            plain: plain.collect(),
             created: Vec::new(),
             made: Vec::new(),
             until: BTreeMap::new(),
@@ -423,10 +421,10 @@ impl World {
 }
 
 /// Plays the steps, lets everybody read everybody, and says what is wrong then.
-pub fn play(steps: &[Step], fault: Fault) -> Result<(), String> {
+pub fn play(steps: &[Step]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let mut world = World::new(fault).await;
+        let mut world = World::new().await;
         for step in steps {
             world.go(step).await;
         }
