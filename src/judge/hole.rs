@@ -20,7 +20,7 @@ pub(crate) use conclude::{conclude, ripens, ripens_from};
 
 use crate::rules::Rule;
 use crate::window::{Direction, WindowShift};
-use std::collections::HashSet;
+use foldhash::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Character, Deletions, Doubt, Doubts, Evidence, ItemStatus, LedgerEntry,

@@ -8,7 +8,8 @@
 use super::fingerprint::{FieldView, Fingerprint, fingerprint};
 use super::path_print;
 use super::spans;
-use std::collections::{BTreeSet, HashMap};
+use foldhash::{HashMap, HashMapExt as _};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tidegate_core::model::{
     Entry, Ignore, LedgerEntry, Noise, NoiseClass, NoiseClasses, Restless, Span, Time,

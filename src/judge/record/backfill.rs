@@ -10,7 +10,7 @@ use super::draft::{ChangeDraft, EventDetails};
 use super::mint::NewIds;
 use super::{Observation, ObservationError, Verdict, check_size, redacted_filter};
 use crate::same_item::{self, Matching};
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry};
 
 /// What an older document brought.

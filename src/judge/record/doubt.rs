@@ -10,7 +10,7 @@ use super::draft::ChangeDraft;
 use super::{Observation, head, shared};
 use crate::news;
 use crate::same_item::{self, MatchedEntry, Matching};
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt as _};
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry,
     Markup, Snapshot, Version,

@@ -7,7 +7,7 @@
 //! deleted.
 
 use super::draft::ChangeDraft;
-use std::collections::HashSet;
+use foldhash::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{History, ItemStatus, LedgerEntry, Origin, Seal, SyncId, Tick};
 use tidegate_core::sync;

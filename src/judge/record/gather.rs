@@ -7,7 +7,7 @@ use super::operator::forget_in;
 use super::shared::{self, Merging, Offer, OfferedBody, by_update};
 use super::{Observation, Verdict, local};
 use credit::credited;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use tidegate_core::model::{
     FeedName, Format, History, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
     Time,

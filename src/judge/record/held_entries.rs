@@ -7,7 +7,7 @@ use super::newcomer::newcomer;
 use crate::JudgeInput;
 use crate::document::OTHER_FEED;
 use crate::same_item;
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
 
 /// An entry that comes out with the document that ends a hold, which does not have it.

@@ -18,7 +18,7 @@ use crate::document::{Braked, entries_to_let_in};
 use crate::news;
 use crate::same_item::{self, MatchedEntry};
 use crate::window::{Direction, WindowShift};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup,
     Origin, Snapshot, SyncId,

@@ -3,8 +3,8 @@
 use super::Observation;
 use super::draft::ChangeDraft;
 use super::newcomer::newcomer;
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use sha2::{Digest, Sha256};
-use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{EndpointId, Entry, FeedName, LedgerEntry, SyncId, ValueError};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 

@@ -8,7 +8,8 @@
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, mint};
 use crate::same_item;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+use std::collections::BTreeSet;
 use tidegate_core::model::{
     Chain, Deletions, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus,
     LedgerEntry, LedgerQuery, Origin, ReindexedItem, Snapshot, SyncId,

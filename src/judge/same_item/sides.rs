@@ -2,7 +2,7 @@
 
 use super::signs::Basis;
 use super::{MatchedEntry, Matching};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{FeedDocument, Ignore, ItemStatus, Snapshot, Time};
 
 /// Both sides of a matching while it is made.

@@ -11,7 +11,7 @@ use super::Peers;
 use super::gap::is_id_of;
 use crate::document::Braked;
 use crate::same_item;
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::model::{
     Completeness, EndpointId, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin,
     Snapshot, SyncId,

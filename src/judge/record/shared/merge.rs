@@ -12,7 +12,7 @@ use crate::record::doubt::DocumentDoubt;
 use crate::record::local;
 use crate::record::redacted_filter::KeptOut;
 use crate::same_item;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use tidegate_core::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
     ItemStatus, LedgerEntry, Markup, Origin, Shared, SyncId, Update, Version,
