@@ -89,7 +89,9 @@ fn state(feed: &Value) -> String {
         "active" if failures > 0 => format!("failing ({failures})"),
         "active" if conflicts > 0 => counted(conflicts, "conflict"),
         "active" if has_gap(feed) => "items missed".to_owned(),
-        "active" if feed["hub"]["distrusted_until"].is_string() => "hub not believed".to_owned(),
+        "active" if !text(feed, "/hub/distrusted_until").is_empty() => {
+            "hub not believed".to_owned()
+        }
         "active" if number(feed, "/gathered/troubled_sources") > 0 => "incomplete".to_owned(),
         other => other.to_owned(),
     }
