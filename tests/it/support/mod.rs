@@ -24,7 +24,7 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
-use tidegate_store::portable::{self, ExportRecord, ImportMessage};
+use tidegate_store::portable::ImportMessage;
 use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
 
@@ -355,25 +355,18 @@ impl Gate {
         let (sender, mut carried) = mpsc::channel(100_000);
         self.store.export(sender).await.unwrap();
         let (sender, pieces) = mpsc::channel(100_000);
-        let mut all = Vec::new();
         while let Some(piece) = carried.recv().await {
-            all.push(piece);
-        }
-        let known = all.iter().filter_map(ExportRecord::latest).max().unwrap_or(self.now);
-        for piece in all {
-            let piece = match piece {
-                ExportRecord::State(feed, state) if restored => ExportRecord::State(
-                    feed,
-                    Box::new(portable::restarted(*state, known, self.now)),
-                ),
-                other => other,
-            };
             sender.send(ImportMessage::Record(piece)).await.unwrap();
         }
         sender.send(ImportMessage::End).await.unwrap();
-        let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
-        self.store =
-            Arc::new(Store::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());
+        let clock = ManualClock::at(Time::from_unix(START));
+        self.store = Arc::new(
+            Store::in_memory(Some(self.store.endpoint().clone()), Arc::new(clock.clone())).unwrap(),
+        );
         self.store.import(pieces).await.unwrap();
+        if restored {
+            clock.set(self.now);
+            self.store.reincarnate().await.unwrap();
+        }
     }
 }
