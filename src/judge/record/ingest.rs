@@ -20,8 +20,8 @@ use crate::same_item::{self, MatchedEntry};
 use crate::window::{Direction, WindowShift};
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
-    BodyPrints, Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup,
-    Origin, Snapshot, SyncId,
+    BodyPrints, Completeness, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup, Origin,
+    Snapshot, SyncId,
 };
 
 /// Takes in a document that differs from the last one.
