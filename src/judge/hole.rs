@@ -310,7 +310,7 @@ mod tests {
             now,
         };
         let missing = missing(&WindowShift::new(input));
-        missing.into_iter().map(|missing| missing.absence.evidence).collect()
+        missing.into_iter().map(|(_, absence)| absence.evidence).collect()
     }
 
     #[test]
