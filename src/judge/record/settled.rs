@@ -230,7 +230,8 @@ mod tests {
         let prints = news::fingerprint(entry, &[]).prints;
         let standing = ItemStatus::Current;
         let known = LedgerEntry { standing, prints, ..LedgerEntry::left("urn:a") };
-        let kept = std::collections::HashMap::from([(known.id.clone(), parse::own(&document, entry))]);
+        let kept =
+            std::collections::HashMap::from([(known.id.clone(), parse::own(&document, entry))]);
         let ignore = [Ignore::new("description", Some("[0-9]+ views")).unwrap()];
         let first = Snapshot::untouched(Format::Rss20, Time::from_unix(1_767_225_600));
         let (unsettled, known) = (Some(Vec::new()), vec![known]);
