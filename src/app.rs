@@ -16,6 +16,7 @@ mod origins;
 mod outgoing;
 mod progress;
 mod pull;
+mod reincarnate;
 mod replay;
 mod running;
 mod serve;
@@ -36,7 +37,9 @@ pub use options::{
     ConfigSource, DemoOptions, PullOptions, ReplayOptions, SupOptions, config_file, interval,
 };
 pub use pull::{Pulled, pull};
+pub use reincarnate::reincarnate;
 pub use replay::{replay, rule_names};
 pub use running::{GatewayOptions, RunningGateway, health};
 pub use serve::serve;
 pub use sup::sup;
+pub use token::random_reader_token;

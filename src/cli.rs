@@ -89,6 +89,15 @@ fn run(command: Command) -> Result<(), AppError> {
             );
             print_lines(&words, &mut out)
         }
+        Command::Reincarnate { config, data } => {
+            let overrides = Overrides { data, ..Overrides::default() };
+            let feeds = blocking(app::reincarnate(config.with(overrides)))??;
+            let feeds = counted(feeds, "feed");
+            print_lines(
+                &format!("the store is a new incarnation; new windows: {feeds}\n"),
+                &mut out,
+            )
+        }
         Command::Sup(options) => blocking(app::sup(options))?,
         Command::Client(command) => blocking(client::run(command))?,
         Command::Completions { shell } => documents::completions(shell, &mut out),

@@ -24,11 +24,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_config::{
-    AdminTokenSetting, Config, FeedConfig, Polling, ServerSection, StoreKind, StoreSettings,
-    written,
+    Config, FeedConfig, Polling, ServerSection, StoreKind, StoreSettings, written,
 };
 use tidegate_core::model::{
-    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, SharingOptions, Time,
+    Deletions, FeedName, FeedOptions, FeedRecord, FeedSource, SecretSource, SharingOptions, Time,
 };
 use tidegate_net::fetch::AllowPrivate;
 use tokio::net::TcpListener;
@@ -137,7 +136,7 @@ pub fn configuration(
     publisher: SocketAddr,
     listen: SocketAddr,
     data: Option<PathBuf>,
-    admin_token: AdminTokenSetting,
+    admin_token: Option<SecretSource>,
 ) -> Config {
     let kind = if data.is_some() { StoreKind::Sled } else { StoreKind::Memory };
     let path = data.unwrap_or_else(|| StoreSettings::default().path);

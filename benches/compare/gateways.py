@@ -8,16 +8,14 @@ and figures for each change, not throughput. It starts a database of its own and
     benches/compare/gateways.py changes serving   some of them
 
     tables        rows and bytes of feeds with 10 and with 50 items, and what a changed poll of them takes
-    idle          statements, WAL and traffic of gateways that have nothing to do
-    changes       polls that all find a change, as fast as they come, also where the database is some round trips away
-    transactions  what 16 connections write so without gateways: the most that there is
+    changes       polls that all find a change, as fast as they come
     serving       a cached document, as fast as it is answered, and the statements meanwhile; fails where a gateway reads
                   what feeds have
     memory        memory and what a start takes, by the growth from N to 2N feeds
     upkeep        what is done for each feed after a start and then every hour
 
-Needs PostgreSQL's server with pg_stat_statements and pgbench (Debian: postgresql, postgresql-contrib), and ss (iproute2). wrk
-is installed from Debian's packages where it is missing and that is allowed.
+Needs PostgreSQL's server with pg_stat_statements (Debian: postgresql, postgresql-contrib). wrk is installed from Debian's
+packages where it is missing and that is allowed.
 """
 
 import argparse
@@ -38,8 +36,7 @@ import time
 import measure
 import publisher
 import serving_stage
-from gateways_proxy import Proxies
-from postgres import BY_CLOCK, READS, Database, moved
+from postgres import BY_CLOCK, READS, Database
 
 stage = serving_stage.stage
 # Words of an entry's text, and how many different ones there are: 1.4 KB that pack to half of it.
@@ -51,10 +48,6 @@ SHARED, SETTLING = 60, 6
 UPKEEP, UPKEEP_OF_FEED = 62, 0.02
 # How often feeds are polled whose memory is counted, in seconds.
 MEMORY_INTERVAL = 60
-# The times of a round trip to the database in milliseconds, and the connections of a load without gateways.
-ROUND_TRIPS, LOAD_CONNECTIONS = (0, 1, 2), 16
-# Entries that such a change sets, of how many bytes, of how many feeds.
-LOAD_ENTRIES, LOAD_BYTES, LOAD_FEEDS = 11, 400, 1000
 # The connections of readers to all gateways together, and to one of three.
 CONNECTIONS, TO_ONE = 48, (1, 16, 64, 256)
 # The classes of src/store/engine.rs that every gateway has in memory.
@@ -110,7 +103,7 @@ class Figures:
     """What happened in a while."""
 
     def __init__(self):
-        self.statements, self.database, self.wal, self.traffic, self.rows = collections.Counter(), 0, (0, 0), [], {}
+        self.statements, self.database, self.wal = collections.Counter(), 0, (0, 0)
 
     @property
     def all_changes(self):
@@ -134,29 +127,22 @@ class Figures:
 class Fleet:
     """A publisher, and gateways on one store that poll it."""
 
-    def __init__(self, options, base, feeds, interval, entries, kind="postgres", share=0.0, round_trip=None):
-        """`round_trip`: what proxies add to that of the database, in milliseconds; without it there are none."""
+    def __init__(self, options, base, feeds, interval, entries, kind="postgres", share=0.0):
         self.options, self.base, self.feeds = options, base if kind == "postgres" else None, feeds
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gateways-", dir=options.folder))
         self.publisher = publisher.Publisher(documents(entries), share)
         self.gateways, self.started, self.schema = [], 0, f"space_{secrets.token_hex(4)}"
-        url, self.proxies = base.space(self.schema) if self.base else None, None
-        if round_trip is not None and url:
-            self.proxies = Proxies(url, GATEWAYS, round_trip / 1000)
-        self.urls = [self.proxies.url(which) if self.proxies else url for which in range(GATEWAYS)]
-        lines = [f'kind = "{kind}"']
+        lines = ["[store]", f'kind = "{kind}"']
         if kind == "postgres":
-            lines.append("require_standby = false")
+            lines += [f'url = "{base.space(self.schema)}"', "require_standby = false"]
         lines.append(f'[polling]\nallow_private = true\nmin_interval = "{interval}s"\nmax_interval = "{interval}s"')
         lines += [f'[[feed]]\nname = "f{n}"\nurl = "{self.publisher.url(n)}"' for n in range(feeds)]
         self.configuration = "\n".join(lines) + "\n"
 
     def add(self):
         """Starts one more gateway."""
-        url = self.urls[self.started % GATEWAYS]
         self.started += 1
-        configuration = "[store]\n" + (f'url = "{url}"\n' if url else "") + self.configuration
-        self.gateways.append(Gateway(self.options, self.folder / f"gateway-{self.started}", configuration))
+        self.gateways.append(Gateway(self.options, self.folder / f"gateway-{self.started}", self.configuration))
         return self.gateways[-1]
 
     def settle(self, limit=1800):
@@ -194,37 +180,28 @@ class Fleet:
         before = [gateway.polls() for gateway in gateways]
         if base:
             base.reset()
-            begin, traffic, database = base.position(), base.traffic(), base.cpu()
-        trips = self.round_trips()
+            begin, database = base.position(), base.cpu()
         cpu = [measure.cpu(gateway.pid) for gateway in gateways]
         handed, begun = measure.handed(gateways[0].pid), time.monotonic()
         work() if callable(work) else time.sleep(work)
         figures.seconds = time.monotonic() - begun
         figures.handed = measure.handed(gateways[0].pid) - handed
         figures.cpu = [measure.cpu(gateway.pid) - taken for gateway, taken in zip(gateways, cpu, strict=True)]
-        figures.trips = self.round_trips() - trips
         if base:
             figures.database, figures.statements = base.cpu() - database, base.statements()
-            later, end = base.traffic(), base.position()
-            figures.traffic = [moved(traffic, later, gateway.pid) for gateway in gateways]
+            end = base.position()
         after = [gateway.polls() for gateway in gateways]
         figures.changes = [now[0] - then[0] for then, now in zip(before, after, strict=True)]
         failed = sum(now[1] - then[1] for then, now in zip(before, after, strict=True))
         if failed > figures.all_changes * 0.01:
             raise RuntimeError(f"{failed} polls failed")
         if base:
-            figures.wal, figures.rows = base.logged(begin, end), base.rows(self.schema)
+            figures.wal = base.logged(begin, end)
         return figures
-
-    def round_trips(self):
-        """How many round trips gateways made, where proxies count them."""
-        return sum(self.proxies.count(which)["round trips"] for which in range(GATEWAYS)) if self.proxies else 0
 
     def end(self):
         for gateway in reversed(self.gateways):
             gateway.end()
-        if self.proxies:
-            self.proxies.end()
         self.publisher.stop()
         shutil.rmtree(self.folder)
         if self.base:
@@ -313,46 +290,21 @@ def cost(figures):
         "WAL KB": each(figures.wal[0]) / 1e3, "page images KB": each(figures.wal[1]) / 1e3,
         "reads": each(figures.counted(*READS)), "all statements": each(figures.not_by_clock()),
         "gateways ms": each(sum(figures.cpu)) * 1e3, "database ms": each(figures.database) * 1e3,
-        "to it KB": each(sum(sent for sent, _ in figures.traffic)) / 1e3,
-        "from it KB": each(sum(received for _, received in figures.traffic)) / 1e3,
-        **{f"rows {what}": each(count) for what, count in figures.rows.items()},
     }
-
-
-def idle(options, base):
-    rows = []
-    with fleet(options, base, options.table_feeds, 86_400, 10) as made:
-        for count in (1, 2, 3):
-            made.add()
-            made.settle()
-            made.keep_up()
-            figures = made.measure(options.seconds)
-            seconds = figures.seconds
-            rows.append((f"{count} gateways", {
-                "statements": sum(figures.statements.values()) / seconds, "WAL KB": sum(figures.wal) / seconds / 1e3,
-                "to the database KB": sum(sent for sent, _ in figures.traffic) / seconds / 1e3,
-                "from it KB": sum(received for _, received in figures.traffic) / seconds / 1e3,
-                "gateways, processors": sum(figures.cpu) / seconds, "database": figures.database / seconds,
-            }))
-            show_statements(options, figures, seconds, "a second")
-    show(f"A second of {options.table_feeds} feeds of which none is due:", rows)
 
 
 def changes(options, base):
     found = collections.defaultdict(list)
-    # Without proxies, and with them: they take of the processors, too.
-    cases = [("sled", None, (1,)), *(("postgres", trip, range(1, GATEWAYS + 1)) for trip in (None, *ROUND_TRIPS))]
     for number in range(options.rounds):
-        for kind, trip, counts in cases:
-            with fleet(options, base, options.feeds, 1, 10, kind, share=1.0, round_trip=trip) as made:
+        for kind, counts in (("sled", (1,)), ("postgres", (1, 2, 3))):
+            with fleet(options, base, options.feeds, 1, 10, kind, share=1.0) as made:
                 for count in counts:
                     made.add()
                     made.settle()
                     made.keep_up()
                     # So that page images count the same everywhere: none before, all after.
                     base.sql("CHECKPOINT")
-                    case = f"{kind}, {count}" + (f", {trip} ms" if trip is not None else "")
-                    found[case].append(made.measure(options.seconds))
+                    found[f"{kind}, {count}"].append(made.measure(options.seconds))
                     if made.base:
                         base.sql(f"VACUUM {made.schema}.tidegate_entry")
         rates = ", ".join(f"{case}: {runs[-1].rate:.0f}/s" for case, runs in found.items())
@@ -376,51 +328,11 @@ def changes(options, base):
                 "WAL KB": middle(lambda run: run.of_change(run.wal[0]) / 1e3),
                 "page images KB": middle(lambda run: run.of_change(run.wal[1]) / 1e3),
             }
-            if runs[0].trips:
-                row["round trips"] = middle(lambda run: run.of_change(run.trips))
         rows.append((case, row))
     show(f"{options.feeds} feeds of 10 items, each due every second and changed whenever it is asked for; a change, medians"
          f" of {options.rounds} rounds of {options.seconds} s:", rows)
     for case, runs in found.items():
         show_statements(options, runs[-1], runs[-1].all_changes, f"a change, {case}")
-
-
-def transactions(options, base):
-    schema, rows = f"space_{secrets.token_hex(4)}", []
-    url = base.space(schema)
-    table = "(class smallint, key bytea, value bytea, shown jsonb, PRIMARY KEY (class, key))"
-    base.sql(f"CREATE TABLE {schema}.tidegate_entry {table}; CREATE TABLE {schema}.tidegate_change"
-             " (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, position bigint, at bigint, key bytea, logged bytea);"
-             f" GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO gateway")
-    script = base.folder / "change.sql"
-    # As src/store/postgres/transaction.rs sends a change.
-    script.write_text(f"""\\set feed random(1, {LOAD_FEEDS})
-\\startpipeline
-BEGIN;
-SELECT pg_advisory_xact_lock(:feed);
-SELECT value FROM tidegate_entry WHERE class = 2 AND key = int4send(:feed);
-\\endpipeline
-SELECT class, key, value FROM tidegate_entry WHERE class = 3 AND key = ANY (SELECT int4send(:feed * 100 + n)
-    FROM generate_series(1, {LOAD_ENTRIES}) n);
-\\startpipeline
-DELETE FROM tidegate_entry WHERE class = 4 AND key = int4send(:feed);
-INSERT INTO tidegate_entry SELECT 3, int4send(:feed * 100 + n), decode(repeat(md5(random()::text), {LOAD_BYTES // 16}), 'hex')
-    FROM generate_series(1, {LOAD_ENTRIES}) n ON CONFLICT (class, key) DO UPDATE SET value = EXCLUDED.value;
-INSERT INTO tidegate_change (at, key, logged) VALUES (0, int4send(:feed), '');
-COMMIT;
-\\endpipeline
-""")
-    script.chmod(0o644)
-    for trip in ROUND_TRIPS:
-        proxies = Proxies(url, 1, trip / 1000)
-        how = ["-n", "-M", "extended", "-c", LOAD_CONNECTIONS, "-j", 2, "-T", options.seconds, "-f", script]
-        said = base.run("pgbench", *map(str, how), proxies.url(0))
-        proxies.end()
-        found = {what: float(number) for what, number in re.findall(r"^(latency average|tps) = ([0-9.]+)", said, re.M)}
-        rows.append((f"{trip} ms", {"changes/s": found["tps"], "ms each": found["latency average"]}))
-    base.sql(f"DROP SCHEMA {schema} CASCADE")
-    show(f"Transactions as changes make them, on {LOAD_CONNECTIONS} connections without gateways; through a proxy, by its round"
-         " trip:", rows)
 
 
 def serving(options, base):
@@ -502,8 +414,7 @@ def memory(options, base):
             before = base.cpu()
             second = made.add()
             row |= {"start s": second.start, "start, processor s": measure.cpu(second.pid),
-                    "start, database s": base.cpu() - before,
-                    "start KB": sum(moved({}, base.traffic(), second.pid)) / 1e3}
+                    "start, database s": base.cpu() - before}
             made.settle()
             time.sleep(options.memory_wait)
             for name, gateway in (("first", first), ("second", second)):
@@ -517,9 +428,9 @@ def memory(options, base):
             rows.append((f"{feeds} feeds", row))
     show(f"Feeds of 10 items that one gateway takes in; then a second one starts; {options.memory_wait} s later:", rows)
     (_, less), (_, more) = rows
-    columns = ("start s", "start, processor s", "start, database s", "start KB", "first MB", "second MB",
+    columns = ("start s", "start, processor s", "start, database s", "first MB", "second MB",
                "first's metrics ms", "second's metrics ms")
-    scale = {"s": (1e6, "µs"), "KB": (1e3, "bytes"), "MB": (1e6, "bytes"), "ms": (1e3, "µs")}
+    scale = {"s": (1e6, "µs"), "MB": (1e6, "bytes"), "ms": (1e3, "µs")}
     growth = {}
     for column in columns:
         factor, unit = scale[column.split()[-1]]
@@ -536,8 +447,8 @@ def upkeep(options, base):
             made.gateways.pop().end()
             base.reset()
             begun = time.monotonic()
-            pid = made.add().pid
-            before, spent, connections = collections.Counter(), 0.0, {}
+            made.add()
+            before, spent = collections.Counter(), 0.0
             for what, until in (("after the start", 45), ("a minute later", 120)):
                 busy, last = [], before
                 while time.monotonic() < begun + until:
@@ -547,21 +458,18 @@ def upkeep(options, base):
                     last = now
                     time.sleep(0.5)
                 executed = base.statements("total_exec_time")
-                taken, later = sum(executed[name] for name in READS), base.traffic()
-                sent, received = moved(connections, later, pid)
+                taken = sum(executed[name] for name in READS)
                 rows.append((f"{entries} items, {what}", {
                     **{name: (last[name] - before[name]) / made.feeds for name in READS},
                     "all": sum(last[name] - before[name] for name in READS) / made.feeds,
                     "within ms": (busy[-1] - busy[0]) / made.feeds * 1e3 if busy else 0.0,
                     "of which the database executes": (taken - spent) / made.feeds,
-                    "to it KB": sent / made.feeds / 1e3, "from it KB": received / made.feeds / 1e3,
                 }))
-                before, spent, connections = last, taken, later
+                before, spent = last, taken
     show(f"What a gateway does for each of {options.table_feeds} feeds, one after the other; statements:", rows)
 
 
-PARTS = {"tables": tables, "idle": idle, "changes": changes, "transactions": transactions, "serving": serving,
-         "memory": memory, "upkeep": upkeep}
+PARTS = {"tables": tables, "changes": changes, "serving": serving, "memory": memory, "upkeep": upkeep}
 
 
 def main():

@@ -6,8 +6,6 @@ there is one, and both keep connections to the origin. Runs are short and interl
 
     benches/compare/passing.py                       the table, about a minute
     benches/compare/passing.py --json FILE           and its figures in a file
-    benches/compare/passing.py --yardstick target/dist/examples/yardstick
-                                                     beside hyper alone, which passes on and does nothing else
     benches/compare/passing.py --instructions        instructions per request under callgrind
 
 Installs nginx, wrk and valgrind from Debian's packages where they are missing and it may.
@@ -16,7 +14,6 @@ Installs nginx, wrk and valgrind from Debian's packages where they are missing a
 import argparse
 import contextlib
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -99,11 +96,6 @@ def servers(arguments, begin=()):
             )
             stack.callback(gateway.end)
             at["tidegate"] = gateway.process.pid, here(gateway.base)
-        if arguments.yardstick:
-            command = [*begin, arguments.yardstick, "proxy", origin]
-            yardstick = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-            stack.callback(yardstick.kill)
-            at["hyper"] = yardstick.pid, here(yardstick.stdout.readline().split()[-1])
         for name, more in (("nginx", ""), ("nginx, unbuffered", "proxy_buffering off; proxy_request_buffering off;")):
             port = stage.free_port()
             text = PROXY.format(port=port, origin=origin.removeprefix("http://"), more=more)
@@ -190,7 +182,6 @@ def show(runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bin", default="target/dist/tidegate")
-    parser.add_argument("--yardstick", help="the example of that name, to see what hyper alone costs")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=1, help="of each run")
     parser.add_argument("--connections", type=int, default=16)

@@ -7,9 +7,6 @@ that a host is asked slows no poll. Per poll are measured the processor time of 
 system), what it handed to the system to write, the requests themselves included (wchar), and the pages of files
 that this made dirty (write_bytes); per feed its memory and its disk, as the growth from N to 2N feeds.
 
-The row "yardstick" is the gateway's client alone (--yardstick, the example of that name): what the same polls
-cost without a gateway around them.
-
     benches/compare/polling.py --binary target/dist/tidegate
 """
 
@@ -26,10 +23,42 @@ import measure
 import publisher
 
 
-class Polling:
-    """What polls a publisher, and what that costs."""
+class Gateway:
+    """A gateway of so many feeds, with a publisher of its own, and what its polls cost."""
 
     control = None
+
+    def __init__(self, options, feeds, mode, documents, share, interval, log="warn"):
+        self.folder = tempfile.mkdtemp(prefix="tidegate-bench-")
+        self.publisher = publisher.Publisher(documents, share, mode != "same")
+        lines = [
+            '[server]\nlisten = "127.0.0.1:0"\n',
+            f'[store]\npath = "{self.folder}/data"\n',
+            f'[polling]\nmin_interval = "{interval}s"\nmax_interval = "{interval}s"\nallow_private = true\n',
+        ]
+        for n in range(feeds):
+            lines.append(f'[[feed]]\nname = "f{n}"\nurl = "{self.publisher.url(n, options.hosts)}"\n')
+        config = f"{self.folder}/tidegate.toml"
+        with open(config, "w") as file:
+            file.write("\n".join(lines))
+        command = [options.binary, "serve", "-c", config]
+        if options.instructions:
+            valgrind, self.control = measure.programs("valgrind", "callgrind_control")
+            kept = options.profile or self.folder
+            tool = ["--tool=callgrind", "-q", "--instr-atstart=no", f"--callgrind-out-file={kept}/callgrind.%p"]
+            command = [valgrind, *tool, *command]
+        self.errors = open(f"{self.folder}/log", "w")
+        self.process = subprocess.Popen(
+            command if options.unpinned else measure.pinned(measure.cores()[0], command),
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=dict(os.environ, RUST_LOG=log),
+        )
+        self.url = self.process.stdout.readline().decode().split()[-1]
+        self.pid = self.process.pid
+
+    def disk(self):
+        return measure.disk(f"{self.folder}/data")
 
     def usage(self):
         """Seconds of processor, bytes of pages made dirty and bytes written, resident bytes."""
@@ -76,61 +105,8 @@ class Polling:
         shutil.rmtree(self.folder)
 
 
-class Yardstick(Polling):
-    """The client alone, which asks for each address once a second."""
-
-    def __init__(self, options, feeds, documents):
-        self.folder = tempfile.mkdtemp(prefix="tidegate-bench-")
-        self.publisher = publisher.Publisher(documents, 0, True)
-        addresses = f"{self.folder}/addresses"
-        with open(addresses, "w") as file:
-            file.write("".join(f"{self.publisher.url(n, options.hosts)}\n" for n in range(feeds)))
-        command = measure.pinned(measure.cores()[0], [options.yardstick, "polls", addresses])
-        self.process = subprocess.Popen(command)
-        self.pid = self.process.pid
-
-
-class Gateway(Polling):
-    """A gateway of so many feeds, with a publisher of its own."""
-
-    def __init__(self, options, feeds, mode, documents, share, interval, log="warn"):
-        self.folder = tempfile.mkdtemp(prefix="tidegate-bench-")
-        self.publisher = publisher.Publisher(documents, share, mode != "same")
-        lines = [
-            '[server]\nlisten = "127.0.0.1:0"\n',
-            f'[store]\npath = "{self.folder}/data"\n',
-            f'[polling]\nmin_interval = "{interval}s"\nmax_interval = "{interval}s"\nallow_private = true\n',
-        ]
-        for n in range(feeds):
-            lines.append(f'[[feed]]\nname = "f{n}"\nurl = "{self.publisher.url(n, options.hosts)}"\n')
-        config = f"{self.folder}/tidegate.toml"
-        with open(config, "w") as file:
-            file.write("\n".join(lines))
-        command = [options.binary, "serve", "-c", config]
-        if options.instructions:
-            valgrind, self.control = measure.programs("valgrind", "callgrind_control")
-            kept = options.profile or self.folder
-            tool = ["--tool=callgrind", "-q", "--instr-atstart=no", f"--callgrind-out-file={kept}/callgrind.%p"]
-            command = [valgrind, *tool, *command]
-        self.errors = open(f"{self.folder}/log", "w")
-        self.process = subprocess.Popen(
-            command if options.unpinned else measure.pinned(measure.cores()[0], command),
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            env=dict(os.environ, RUST_LOG=log),
-        )
-        self.url = self.process.stdout.readline().decode().split()[-1]
-        self.pid = self.process.pid
-
-    def disk(self):
-        return measure.disk(f"{self.folder}/data")
-
-
 def cost(options, name, mode, documents, share):
-    if mode == "yardstick":
-        gateway = Yardstick(options, options.feeds, documents)
-    else:
-        gateway = Gateway(options, options.feeds, mode, documents, share, options.interval)
+    gateway = Gateway(options, options.feeds, mode, documents, share, options.interval)
     try:
         gateway.settle(options.feeds, 300)
         time.sleep(options.warm)
@@ -188,7 +164,6 @@ def main():
     parser.add_argument("--memory-wait", type=float, default=90)
     parser.add_argument("--instructions", action="store_true", help="count them, under callgrind: take some 200 feeds")
     parser.add_argument("--profile", help="a folder for what callgrind writes")
-    parser.add_argument("--yardstick", default="target/dist/examples/yardstick")
     parser.add_argument("--share", type=float, default=0.03, help="of polls that find a change")
     parser.add_argument("--unpinned", action="store_true")
     parser.add_argument("--entries", type=int, default=0, help="of a document, instead of the usual ones")
@@ -207,8 +182,6 @@ def main():
             cost(options, "same body, large documents", "same", large, 0)
         elif row == "small":
             cost(options, "304, small documents", "304", small, 0)
-        elif row == "yardstick":
-            cost(options, "the client alone, 304", "yardstick", large, 0)
         elif row == "changing":
             cost(options, "304 and changes, small", "changing", small, options.share)
         elif row == "changing-large":

@@ -9,7 +9,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import time
 
 import measure
 import serving_stage
@@ -91,7 +90,7 @@ class Database:
 
     def run(self, program, *arguments):
         """What a program of PostgreSQL prints; a server that it starts would keep a pipe open."""
-        out = subprocess.PIPE if program in ("psql", "pg_waldump", "pgbench") else subprocess.DEVNULL
+        out = subprocess.PIPE if program in ("psql", "pg_waldump") else subprocess.DEVNULL
         environment = {**os.environ, "HOME": str(self.folder), "PGPASSWORD": self.password}
         command = [*self.user, self.tools / program, *arguments]
         return subprocess.run(command, cwd="/", env=environment, stdout=out, text=True, check=True).stdout
@@ -146,34 +145,5 @@ class Database:
             counts[names[0] if names else "others"] += float(value)
         return counts
 
-    def rows(self, schema):
-        """What happened to rows of the two tables of changes since the last reset."""
-        # A connection reports what it has counted at most once a second, when it rests.
-        time.sleep(1.2)
-        row, = self.sql("SELECT sum(n_tup_ins), sum(n_tup_upd), sum(n_tup_hot_upd), sum(n_tup_del) FROM pg_stat_user_tables"
-                        f" WHERE schemaname = '{schema}' AND relname IN ('tidegate_entry', 'tidegate_change')")
-        return dict(zip(("inserted", "updated", "of them hot", "deleted"), map(int, row), strict=True))
-
-    def traffic(self):
-        """Bytes that each connection of a client has sent and received, by its process and its address."""
-        command = ["ss", "-tinHOp", "dst", f"127.0.0.1:{self.port}"]
-        found = {}
-        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
-            if process := re.search(r"pid=(\d+)", line):
-                counts = (re.search(rf"{name}:(\d+)", line) for name in ("bytes_sent", "bytes_received"))
-                address = line.split()[3]
-                found[int(process.group(1)), address] = [int(count.group(1)) if count else 0 for count in counts]
-        return found
-
     def stop(self):
         self.run("pg_ctl", "-D", self.data, "-w", "-m", "immediate", "stop")
-
-
-def moved(before, after, process):
-    """Bytes that a process sent and received between two looks at its connections."""
-    sent, received = 0, 0
-    for connection, (up, down) in after.items():
-        if connection[0] == process:
-            was_up, was_down = before.get(connection, (0, 0))
-            sent, received = sent + up - was_up, received + down - was_down
-    return sent, received

@@ -313,7 +313,7 @@ def build(client, source, gateway, folder, names, size, window):
 
 
 def readers(arguments):
-    arguments.readers, arguments.yardstick = ",".join(map(str, arguments.sizes)), None
+    arguments.readers = ",".join(map(str, arguments.sizes))
     arguments.seconds, rows = arguments.wrk, []
     for row in serving.readers(arguments):
         print(json.dumps(row), flush=True)

@@ -32,8 +32,6 @@ PATHS = {
     "SUP": ("sup", {}, 0.55),
 }
 ADDRESSES = {"feed": "/feeds/feed", "sup": "/sup.json?seconds=60"}
-# What the yardsticks call it: they choose no encoding.
-SIMPLE = {"50 KB": "/feed", "gzip": "/feed.gz", "304": "/feed", "SUP": "/sup"}
 CONFIGURATION = """
 [polling]
 allow_private = true
@@ -69,10 +67,6 @@ def servers(arguments, begin, server=""):
             "nginx": (static.process.pid, lambda path: f"{static.base}/same/{PATHS[path][0]}"),
             "bare nginx": (static.process.pid, lambda path: f"{static.base}/plain/{PATHS[path][0]}"),
         }
-        for how in ("hyper", "tokio") if arguments.yardstick else ():
-            simple = stage.Yardstick(begin, arguments.yardstick, how, folder / how, documents)
-            stack.callback(simple.end)
-            at[how] = (simple.process.pid, lambda path, base=simple.base: base + SIMPLE[path])
         yield at
 
 
@@ -167,7 +161,6 @@ def readers(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bin", default="target/dist/tidegate")
-    parser.add_argument("--yardstick", help="the example of that name, where it is to be measured too")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=1, help="of each run")
     parser.add_argument("--connections", type=int, default=16)

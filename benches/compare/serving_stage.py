@@ -183,29 +183,6 @@ class Nginx:
         self.process.wait(timeout=measure.WAIT)
 
 
-class Yardstick:
-    """`yardstick.rs` with the documents of a gateway and all their headers."""
-
-    def __init__(self, begin, program, how, folder, documents):
-        folder.mkdir()
-        for name, (headers, body) in documents.items():
-            lines = "".join(
-                f"{header}: {value}\n"
-                for header, value in headers if header.lower() not in {"content-length", "date", "connection"}
-            )
-            for suffix, content in (("", body), (".gz", gzip.compress(body, 6, mtime=0))):
-                (folder / f"{name}{suffix}").write_bytes(content)
-                (folder / f"{name}{suffix}.head").write_text(lines)
-        self.process = subprocess.Popen(
-            [*begin, program, how, folder], stdout=subprocess.PIPE, text=True
-        )
-        self.base = self.process.stdout.readline().removeprefix("listening on ").strip()
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(timeout=measure.WAIT)
-
-
 def fetched(address, headers=None):
     """The headers of an answer, in their order, and its body."""
     asked = urllib.request.Request(address, headers=headers or {})

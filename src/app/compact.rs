@@ -16,10 +16,7 @@ pub async fn compact(settings: ConfigSource) -> Result<Compacted, AppError> {
             config.store.kind.name()
         ))
     })?;
-    if !path.is_dir() {
-        return Err(AppError::Input(format!("there is no data folder {}", path.display())));
-    }
-    disk::check_owner(&path)?;
+    disk::check_folder(&path)?;
     let request = CompactRequest {
         path,
         endpoint,

@@ -2,7 +2,7 @@
 
 use super::error::joined;
 use super::serve::{Signals, announce, run};
-use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside, token};
+use super::{AppError, ConfigSource, DemoOptions, Gateway, Outside, gateway, token};
 use crate::demo::{
     EVENTS_READ, FeedFacts, PILOTS_FEED, PILOTS_ITEM, Script, StoryLine, Storyteller,
     configuration, own_version, publisher, welcome,
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::model::{Count, Event, EventKind, FeedName, SyncId};
-use tidegate_judge::record::local::{Act, CheckedEntry};
+use tidegate_judge::record::local::{Act, CheckedEntry, ItemChange};
 use tidegate_serve::Operator;
 use tidegate_store::{Epoch, Store, StoreError};
 use tokio::net::TcpListener;
@@ -92,6 +92,10 @@ impl Demo {
         let (steps, step) = watch::channel(0);
         let script = Script::new(outside.clock.now(), options.every);
         let publishing = tokio::spawn(publisher(listener, script, step, shutdown.clone()));
+        // It has no file: its option alone says another address.
+        let own = std::net::TcpListener::bind(options.listen);
+        let own = own.map_err(|error| gateway::refused(options.listen, "--listen", error))?;
+        let outside = Outside { listener: Some(Arc::new(own)), ..outside };
         let (setting, shown) = token::of_demo(options.data.as_deref())?;
         let config = configuration(address, options.listen, options.data.clone(), setting);
         let gateway = Gateway::start(&config, outside).await?;
@@ -219,7 +223,7 @@ impl Story {
             return Some(true);
         }
         let entry = CheckedEntry::fields(&own_version()).ok()?;
-        let act = Act::Update { id, entry, expected: Some(known.updates) };
+        let act = Act::Change { id, how: ItemChange::Update(entry), expected: Some(known.updates) };
         Some(self.operator.item(&feed, act).await.is_ok())
     }
 }

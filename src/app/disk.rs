@@ -73,6 +73,25 @@ pub(super) fn check_owner(folder: &Path) -> Result<(), AppError> {
     )))
 }
 
+/// An error where the data folder is not there, or the gateway that uses it could not read what is written here.
+pub(super) fn check_folder(path: &Path) -> Result<(), AppError> {
+    if !path.is_dir() {
+        return Err(AppError::Input(format!("there is no data folder {}", path.display())));
+    }
+    check_owner(path)
+}
+
+/// An error where another gateway uses the database of a store.
+pub(super) fn check_alone(store: &Store) -> Result<(), AppError> {
+    let live = store.gateways().map(|it| it.live()).unwrap_or_default();
+    live.iter().find(|it| !it.is_this).map_or(Ok(()), |other| {
+        Err(AppError::Input(format!(
+            "the gateway {} runs with this database, or was killed less than 10 seconds ago; stop all gateways first",
+            other.name
+        )))
+    })
+}
+
 /// What a store that cannot be opened means.
 pub(super) fn unopened(error: StoreError) -> AppError {
     let doing = match &error {

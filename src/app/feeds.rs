@@ -52,7 +52,7 @@ pub(super) async fn reconcile(
         if changes.written.is_empty() && applied == origins {
             break changes;
         }
-        match store.apply_feeds(&changes.written, &stored, origins.clone()).await {
+        match store.apply_feeds(&changes.written, &stored, Some(origins.clone())).await {
             // Another gateway that starts, with the same configuration perhaps.
             Err(StoreError::FeedChanged { .. }) if tries.next().is_some() => {
                 store.catch_up().await.context(UNSTORED)?;

@@ -5,7 +5,7 @@ mod site;
 
 use super::disk::LastingStore;
 use super::{AppError, ErrorContext, disk, feeds, followers, maintenance, origins, outgoing};
-use site::{PreparedSite, RunningSite, SocketKey};
+use site::{PreparedSite, RunningSite};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,12 +64,8 @@ pub struct Gateway {
     background: Vec<JoinHandle<()>>,
 }
 
-/// Why the address cannot be listened on, and what to do.
-fn refused((listen, key): (SocketAddr, SocketKey), error: std::io::Error) -> AppError {
-    let choose = match key {
-        SocketKey::Listen => "--listen or server.listen",
-        SocketKey::AdminListen => "server.admin_listen",
-    };
+/// Why the address cannot be listened on, and what to do; `choose`: what says another one.
+pub(super) fn refused(listen: SocketAddr, choose: &str, error: std::io::Error) -> AppError {
     let advice = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!(
@@ -271,6 +267,7 @@ pub(super) fn operator_of(
 
 #[cfg(test)]
 mod tests {
+    use super::site::SocketKey;
     use super::*;
     use tidegate_poll::testing::double::{StoreFault, store_of};
     use tokio::net::TcpListener;
@@ -376,7 +373,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listen = taken.local_addr().unwrap();
         let error = TcpListener::bind(listen).await.unwrap_err();
-        let said = refused((listen, SocketKey::Listen), error).report();
+        let said = refused(listen, SocketKey::Listen.choose(), error).report();
         assert!(said.contains(&listen.to_string()) && said.contains("--listen"), "{said}");
         assert!(said.contains("another program listens there"), "{said}");
     }

@@ -155,8 +155,8 @@ async fn list(
     let records: Vec<Arc<FeedRecord>> = stored.values().cloned().collect();
     let endpoint = store.endpoint();
     let before = ExistingFeeds { stored: &records, config, endpoint, now, rearrange, rules: None };
-    let (changed, done) = decide(&list, &before);
-    let written = store.put_feeds(&changed, &stored).await;
+    let plan = decide(&list, &before);
+    let written = store.put_feeds(&plan.changed(), &stored).await;
     let closed = store.close().await;
     written.map_err(|error| {
         let failed = "the feeds could not be stored, or not all; the list can be imported again";
@@ -164,7 +164,7 @@ async fn list(
     })?;
     closed.context("the store could not be closed")?;
     let waits_in = disk::on_disk(config).map(|_| config.store.path.clone());
-    Ok(Imported::List { done, waits_in })
+    Ok(Imported::List { done: plan.done, waits_in })
 }
 
 /// What a file has, and of one that is longer than `limit` one byte more, so that it is seen to be.

@@ -238,6 +238,7 @@ mod tests {
         use tidegate_core::model::{Format, Snapshot, Tick};
         use tidegate_judge::archive::Policy;
         use tidegate_judge::record::local::{Act, CheckedEntry, EntryFields};
+        use tidegate_poll::PollSettings;
         use tidegate_poll::testing::double::{NOW, StoreFault, name, store_of};
         use tidegate_poll::testing::gateway::{Gateway, Publisher};
         use tokio::time::timeout;
@@ -314,6 +315,18 @@ mod tests {
             assert_eq!(commits(), 0);
             assert_eq!(pruned(&gateway, &mut maintenance, hours(12)).await, ["a"]);
             assert_eq!(commits(), 1);
+            assert_eq!(gateway.store.state_of("a").window_start, Some(last));
+        }
+
+        #[tokio::test]
+        async fn a_shorter_window_goes_from_a_reload_on() {
+            let (gateway, mut maintenance) = gateway().await;
+            let last = change_a(&gateway).await;
+            let settings =
+                PollSettings { window: Duration::from_secs(3600), ..PollSettings::default() };
+            let services = gateway.publisher.services();
+            gateway.poller.reconfigure(settings, services).await.unwrap();
+            pruned(&gateway, &mut maintenance, hours(0)).await;
             assert_eq!(gateway.store.state_of("a").window_start, Some(last));
         }
 

@@ -20,7 +20,7 @@ pub fn load(source: &ConfigSource) -> Result<Checked, AppError> {
             let checked = PostgresRequest::check_address(&fetch::find_secret(source)?);
             checked.map_err(|error| in_words(&error).to_string())
         }
-        External::AdminToken(path) => token::in_file(path).map(|_| ()),
+        External::AdminToken(source) => token::configured(source).map(drop),
         External::ReaderToken(source) => {
             let token = token::reader_token(source)?.reveal().to_owned();
             match tokens.insert(token, place.line) {

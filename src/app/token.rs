@@ -4,8 +4,8 @@ use super::export::write_file;
 use super::{AppError, ErrorContext, disk};
 use std::io::Read;
 use std::path::Path;
-use tidegate_config::{AdminTokenSetting, Config, ReaderToken, SecretToken, StoreKind};
-use tidegate_core::model::SecretSource;
+use tidegate_config::{Config, ReaderToken, StoreKind, check_admin_token};
+use tidegate_core::model::{SecretSource, SecretText};
 use tidegate_net::fetch;
 use tidegate_serve::{AdminToken, ReaderAccess, ReaderKey};
 
@@ -15,7 +15,7 @@ pub(super) const VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 pub(super) const FILE: &str = "admin-token";
 /// Random bytes of a token that is made here.
 const RANDOM_BYTES: usize = 32;
-/// Random bytes of one that lasts for a run on this machine, and is copied by hand.
+/// Random bytes of one that is copied by hand: of a reader, and of a demonstration.
 const SHORT_BYTES: usize = 16;
 /// The most bytes that are read of a token file.
 const FILE_LIMIT: u64 = 4096;
@@ -26,28 +26,24 @@ pub(super) fn admin_token(
     config: &Config,
     before: Option<(&Config, &AdminToken)>,
 ) -> Result<AdminToken, AppError> {
-    let is_unset = |config: &Config| config.server.admin_token == AdminTokenSetting::Unset;
-    let stays = !disk::keeps(config) && is_unset(config);
+    let stays = !disk::keeps(config) && config.server.admin_token.is_none();
+    let is_unset = |before: &Config| before.server.admin_token.is_none();
     if let Some((_, token)) = before.filter(|(before, _)| stays && is_unset(before)) {
         return Ok(token.clone());
     }
-    let checked = match &config.server.admin_token {
-        AdminTokenSetting::Here(token) => Ok(token.clone()),
-        AdminTokenSetting::File(path) => in_file(path),
-        AdminTokenSetting::Unset => {
-            SecretToken::new(&kept_or_made(&config.store.path.join(FILE), disk::keeps(config))?)
-        }
+    let token = match &config.server.admin_token {
+        Some(source) => configured(source).map_err(|why| of_no_use(&why))?,
+        None => kept_or_made(&config.store.path.join(FILE), disk::keeps(config))?,
     };
-    let token = AdminToken::new(checked.map_err(|why| of_no_use(&why))?.reveal());
-    token.map_err(|why| of_no_use(&why.to_string()))
+    check_admin_token(&token).map_err(|why| of_no_use(&why))?;
+    AdminToken::new(&token).map_err(|why| of_no_use(&why.to_string()))
 }
 
 /// That a token which an earlier start has made is one still, where the next start takes it.
 pub(super) fn check_kept(config: &Config) -> Result<(), AppError> {
-    let is_taken = config.server.admin_token == AdminTokenSetting::Unset && disk::keeps(config);
     let path = config.store.path.join(FILE);
-    if is_taken && path.exists() {
-        SecretToken::new(&read_own(&path)?).map_err(|why| of_no_use(&why))?;
+    if config.server.admin_token.is_none() && disk::keeps(config) && path.exists() {
+        check_admin_token(&read_own(&path)?).map_err(|why| of_no_use(&why))?;
     }
     Ok(())
 }
@@ -56,27 +52,28 @@ fn of_no_use(why: &str) -> AppError {
     AppError::Input(format!("the administration token is of no use: {why}"))
 }
 
-/// The token that a configured file has, or what is wrong with it, without repeating it.
-pub(super) fn in_file(path: &Path) -> Result<SecretToken, String> {
-    SecretToken::new(&read(path).map_err(|error| error.report())?)
+/// The token that a configuration names, or what is wrong with it, without repeating it.
+pub(super) fn configured(source: &SecretSource) -> Result<String, String> {
+    let token = match source {
+        SecretSource::File(path) => read(Path::new(path)).map_err(|error| error.report())?,
+        source => fetch::find_secret(source)?,
+    };
+    check_admin_token(&token).map(|()| token)
 }
 
 /// The token of a gateway that runs, for who asks it; `None` where nothing says it. Nothing is made.
 pub(super) fn known_token(config: &Config) -> Result<Option<String>, AppError> {
+    let path = config.store.path.join(FILE);
     match &config.server.admin_token {
-        AdminTokenSetting::Here(token) => Ok(Some(token.reveal().to_owned())),
-        AdminTokenSetting::File(path) => read(path).map(Some),
-        AdminTokenSetting::Unset => {
-            let path = Some(config.store.path.join(FILE)).filter(|path| path.exists());
-            path.map(|path| read_own(&path)).transpose()
-        }
+        Some(source) => configured(source).map(Some).map_err(AppError::Input),
+        None => path.exists().then(|| read_own(&path)).transpose(),
     }
 }
 
 /// A warning where each gateway over one database would make a token of its own: a load balancer sends a request to any
 /// of them. A gateway that is alone has its token, and goes on.
 pub(super) fn separate_tokens(config: &Config) -> Option<String> {
-    let is_unset = config.server.admin_token == AdminTokenSetting::Unset;
+    let is_unset = config.server.admin_token.is_none();
     let is_concerned = is_unset && config.store.kind == StoreKind::Postgres;
     is_concerned.then(|| {
         format!(
@@ -97,24 +94,30 @@ pub(super) fn of_environment() -> Option<String> {
 /// it, and what a shell is to be given for it. `None`: what the gateway keeps in the folder once it runs, see [`kept`].
 pub(super) fn of_demo(
     data: Option<&Path>,
-) -> Result<(AdminTokenSetting, Option<String>), AppError> {
-    if let Some(token) = of_environment() {
+) -> Result<(Option<SecretSource>, Option<String>), AppError> {
+    if of_environment().is_some() {
+        let source = SecretSource::Env(VARIABLE.to_owned());
         let wrong = |why| AppError::Input(format!("{VARIABLE} is of no use: {why}"));
-        let token = SecretToken::new(&token).map_err(wrong)?;
+        configured(&source).map_err(wrong)?;
         // It is not written to a terminal: its visitor has it.
-        return Ok((AdminTokenSetting::Here(token), Some(format!("${VARIABLE}"))));
+        return Ok((Some(source), Some(format!("${VARIABLE}"))));
     }
     if data.is_some() {
-        return Ok((AdminTokenSetting::Unset, None));
+        return Ok((None, None));
     }
-    let made = random_token(SHORT_BYTES)?;
-    let token = SecretToken::new(&made).map_err(AppError::Input)?;
-    Ok((AdminTokenSetting::Here(token), Some(made)))
+    let made = random_reader_token()?;
+    let text = SecretText::new(&made).context("a token could not be made")?;
+    Ok((Some(SecretSource::Literal(text)), Some(made)))
 }
 
 /// The token that a gateway keeps in its data folder.
 pub(super) fn kept(data: &Path) -> Result<String, AppError> {
     read_own(&data.join(FILE))
+}
+
+/// A token for a reader, or one that is copied by hand.
+pub fn random_reader_token() -> Result<String, AppError> {
+    random_token(SHORT_BYTES)
 }
 
 fn random_token(bytes: usize) -> Result<String, AppError> {
@@ -216,7 +219,7 @@ mod tests {
         #[test]
         fn the_token_of_a_demonstration_is_told_and_another_each_time() {
             let made = || match of_demo(None).unwrap() {
-                (AdminTokenSetting::Here(token), shown) => {
+                (Some(SecretSource::Literal(token)), shown) => {
                     assert_eq!(shown.as_deref(), Some(token.reveal()));
                     token
                 }
@@ -226,7 +229,7 @@ mod tests {
             assert_ne!(one, other);
             assert_eq!(one.reveal().len(), 2 * SHORT_BYTES);
             let folder = tempfile::tempdir().unwrap();
-            assert_eq!(of_demo(Some(folder.path())).unwrap(), (AdminTokenSetting::Unset, None));
+            assert_eq!(of_demo(Some(folder.path())).unwrap(), (None, None));
             let token = kept_or_made(&folder.path().join(FILE), true).unwrap();
             assert_eq!(kept(folder.path()).unwrap(), token);
         }
@@ -249,7 +252,7 @@ mod tests {
         #[test]
         fn a_token_file_that_is_missing_is_named() {
             let mut config = Config::default();
-            config.server.admin_token = AdminTokenSetting::File("/nowhere/token".into());
+            config.server.admin_token = Some(SecretSource::File("/nowhere/token".to_owned()));
             let error = admin_token(&config, None).map(|_| ()).unwrap_err();
             assert!(error.report().contains("/nowhere/token"), "{}", error.report());
             assert_eq!(error.exit_status(), 2);

@@ -95,6 +95,14 @@ pub enum Command {
         #[arg(short, long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
+    /// Make a restored store of a gateway that is not running a new incarnation, so that its subscribers notice
+    Reincarnate {
+        #[command(flatten)]
+        config: ConfigArg,
+        /// The data folder [default: tidegate-data]
+        #[arg(short, long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
     /// Merge two SSE feeds and print the result in the format of the first
     Merge {
         /// The feed to merge into; its format and dialect are kept
@@ -209,6 +217,7 @@ mod tests {
             ("pull", "Keep a local replica"),
             ("sup", "Watch a SUP document"),
             ("compact", "Write the store of a gateway"),
+            ("reincarnate", "Make a restored store"),
         ] {
             let command = Cli::command();
             let about = command.find_subcommand(name).and_then(|it| it.get_about()).unwrap();

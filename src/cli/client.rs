@@ -7,7 +7,7 @@ use super::args::client::{
     AskArgs, ClientCommand, FeedArg, FeedCommand, FeedsArg, ItemArg, ItemCommand, ListCommand,
     ReaderCommand,
 };
-use crate::app::{AppError, ErrorContext, RunningGateway};
+use crate::app::{AppError, ErrorContext, RunningGateway, random_reader_token};
 use clap::Subcommand;
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -41,8 +41,11 @@ pub(super) async fn run(command: ClientCommand) -> Result<(), AppError> {
             let pairs: Vec<_> = feed.iter().map(|feed| ("feed", feed.as_str())).collect();
             to.read(("/subscriptions", &pairs), shown::subscriptions).await
         }
+        ClientCommand::Reader(AskArgs { command: ReaderCommand::Token, .. }) => {
+            print(&format!("{}\n", random_reader_token()?))
+        }
         ClientCommand::Reader(args) => {
-            let (to, ReaderCommand::List) = AskedGateway::new(args)?;
+            let (to, _) = AskedGateway::new(args)?;
             to.read(("/readers", &[]), shown::readers).await
         }
     }

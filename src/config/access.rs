@@ -286,9 +286,6 @@ pub(super) fn joined(
     Ok(access)
 }
 
-/// The keys that name secrets.
-const KEYS: [&str; 7] = ["headers", "cookie", "basic", "bearer", "proxy", "webhook", "url"];
-
 /// Notes where the secrets of a table are to be found, each by its name, and what they are.
 pub(super) fn note_sources(
     section: &mut Section<'_, '_, '_>,
@@ -296,8 +293,7 @@ pub(super) fn note_sources(
     kind: fn(SecretSource) -> External,
 ) {
     for (name, source) in secrets {
-        let first = name.split('.').next();
-        let key = KEYS.into_iter().find(|key| Some(*key) == first).unwrap_or_default();
+        let key = name.split('.').next().unwrap_or_default();
         match source {
             SecretSource::Literal(_) => {}
             SecretSource::LeftOut => {

@@ -105,7 +105,7 @@ pub enum External {
     /// The address of a database, wherever it is.
     Database(SecretSource),
     /// The file with the administration token.
-    AdminToken(PathBuf),
+    AdminToken(SecretSource),
     /// The token of a reader, wherever it is.
     ReaderToken(SecretSource),
     /// A file with certificates.

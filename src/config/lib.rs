@@ -50,7 +50,7 @@ pub use overrides::Overrides;
 pub use polling::{HOST_LIMIT, HostPace, Polling};
 pub use publish::{DeltaViews, Publish};
 pub use readers::{READER_FEEDS_LIMIT, READER_LIMIT, ReaderConfig, ReaderToken};
-pub use server::{AdminTokenSetting, PageAudience, SecretToken, ServerSection, listen_address};
+pub use server::{PageAudience, ServerSection, check_admin_token, listen_address};
 pub use store::{StoreKind, StoreSettings};
 pub use units::{duration, written};
 pub use variables::Variables;

@@ -48,7 +48,7 @@ section! {
         /// Two requests to one host are at least this far apart.
         ///
         /// Names below one registrable domain are one host; private suffixes such as github.io count
-        /// as registries.
+        /// as registries. Hosts of your own, which allow_private opens, are asked without a pause.
         host_spacing: Duration = lasting(SPACINGS), Preset("\"1s\"");
         /// The proxy that every outgoing request takes: an address, or
         /// `{ url = "…", user = "…", password = { file = "…" } }`.

@@ -23,7 +23,7 @@ section! {
         /// The token, a secret: a text, `{ file = "…" }` or `{ env = "…" }`.
         ///
         /// 22 or more of A-Z, a-z, 0-9, - and _ by chance, or 32 where all are hexadecimal digits: make one
-        /// with `openssl rand -hex 16`. It opens /t/TOKEN/feeds/NAME, and is the password of /feeds/NAME. No
+        /// with `tidegate reader token`. It opens /t/TOKEN/feeds/NAME, and is the password of /feeds/NAME. No
         /// page, message or export shows it. Files and variables are read at the start and at a reload.
         token: Option<SecretSource> = secret_value().optional(), Words("required", "{ file = \"/run/secrets/ann\" }");
         /// The feeds that it opens, private or not.
@@ -38,7 +38,7 @@ section! {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReaderToken(String);
 
-const MAKE_ONE: &str = "make one with: openssl rand -hex 16";
+const MAKE_ONE: &str = "make one with: tidegate reader token";
 
 impl ReaderToken {
     /// The fewest characters: 128 bits of the alphabet's 64 characters.

@@ -166,7 +166,7 @@ impl<'s, 't, 'd> Section<'s, 't, 'd> {
     }
 
     /// Notes a fault of a key.
-    pub(super) fn fault(&mut self, key: &'static str, message: impl Into<String>) {
+    pub(super) fn fault(&mut self, key: &str, message: impl Into<String>) {
         let fault = Fault { message: message.into(), ..self.place(key) };
         self.sheet.note_fault(fault);
     }

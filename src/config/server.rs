@@ -4,10 +4,10 @@ use super::declare::*;
 use super::units::size;
 use super::web::public_address;
 use ipnet::IpNet;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use tidegate_core::model::{SecretSource, SecretText};
 
 /// The most addresses and networks of trusted proxies.
 const PROXIES_LIMIT: usize = 1000;
@@ -84,9 +84,9 @@ section! {
         ///
         /// The variable of the token is TIDEGATE_ADMIN_TOKEN. Where none is set, the first start writes a
         /// random one to the data folder, admin-token, and says so.
-        admin_token: AdminTokenSetting = parsed("16 to 512 visible ASCII characters", SecretToken::new)
-            .map(AdminTokenSetting::Here), Words("a random one in the data folder", "\"a-long-random-text\"");
-        admin_token_file => admin_token = path("the file that holds the token").map(AdminTokenSetting::File),
+        admin_token: Option<SecretSource> = parsed("16 to 512 visible ASCII characters", written_token).optional(),
+            Words("a random one in the data folder", "\"a-long-random-text\"");
+        admin_token_file => admin_token = path("the file that holds the token").map(SecretSource::File).optional(),
             Words("", "\"/run/secrets/tidegate\"");
         /// The certificate for TLS, with those that lead to its root behind it, and its key; both in PEM.
         ///
@@ -112,48 +112,26 @@ pub enum PageAudience {
     Operators,
 }
 
-/// The administration token, or where it is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum AdminTokenSetting {
-    /// Not configured: the environment has it, or a random one is made at the first start.
-    #[default]
-    Unset,
-    /// Written in the file.
-    Here(SecretToken),
-    /// In a file of its own, as its only line.
-    File(PathBuf),
+/// Checks the administration token: 16 to 512 visible ASCII characters, as `Authorization: Bearer` takes them. What is
+/// said of a wrong one does not repeat it.
+pub fn check_admin_token(text: &str) -> Result<(), String> {
+    let length = text.len();
+    if !(TOKEN_LEAST..=TOKEN_LIMIT).contains(&length) {
+        return Err(format!(
+            "a token is {TOKEN_LEAST} to {TOKEN_LIMIT} characters long, so that nobody guesses it; this has \
+             {length}; \"tidegate reader token\" makes one"
+        ));
+    }
+    if !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err("a token is made of visible ASCII characters, without spaces".to_owned());
+    }
+    Ok(())
 }
 
-/// A secret that no message repeats.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretToken(String);
-
-impl SecretToken {
-    /// Checks a token: 16 to 512 visible ASCII characters, as `Authorization: Bearer` takes them.
-    pub fn new(text: &str) -> Result<Self, String> {
-        let length = text.len();
-        if !(TOKEN_LEAST..=TOKEN_LIMIT).contains(&length) {
-            return Err(format!(
-                "a token is {TOKEN_LEAST} to {TOKEN_LIMIT} characters long, so that nobody guesses it; this has \
-                 {length}; \"openssl rand -hex 32\" makes one"
-            ));
-        }
-        if !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err("a token is made of visible ASCII characters, without spaces".to_owned());
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    /// The secret itself.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
+fn written_token(text: &str) -> Result<SecretSource, String> {
+    check_admin_token(text)?;
+    let text = SecretText::new(text).map_err(|error| error.to_string())?;
+    Ok(SecretSource::Literal(text))
 }
 
 /// How much memory answers take.
@@ -217,8 +195,8 @@ pub(super) fn check(section: &mut Section<'_, '_, '_>, server: &mut ServerSectio
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
         section.refer("tls_cert_file", External::KeyPair { certificate, key });
     }
-    if let AdminTokenSetting::File(path) = &server.admin_token {
-        section.refer("admin_token_file", External::AdminToken(path.clone()));
+    if let Some(source @ SecretSource::File(_)) = &server.admin_token {
+        section.refer("admin_token_file", External::AdminToken(source.clone()));
     }
     // Port 0 is another one each time.
     if server.admin_listen.is_some_and(|own| own == server.listen && own.port() != 0) {

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use reference::{annotated_file, documented};
 use std::time::Duration;
 use tidegate_core::model::{
-    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SharingOptions,
+    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SecretSource,
+    SharingOptions,
 };
 use tidegate_net::fetch::AllowPrivate;
 
@@ -124,7 +125,7 @@ fn the_annotated_file_shows_every_key() {
     assert_eq!(shown, FeedOptions::default());
     assert_eq!(config.feeds[0].access.as_ref().map(|access| access.secrets().len()), Some(4));
     assert!(config.polling.proxy.is_some() && config.polling.ca_file.is_some());
-    assert!(matches!(config.server.admin_token, AdminTokenSetting::File(_)));
+    assert!(matches!(config.server.admin_token, Some(SecretSource::File(_))));
 }
 
 /// The annotated file and the tables of the documentation are those of the table of keys;
@@ -200,7 +201,10 @@ fn the_minimal_file_is_one_feed() {
 fn the_contract_s_own_example() {
     let config = good(include_str!("tests/contract.toml"));
     assert_eq!(config.server.public_url.as_deref(), Some("https://feeds.example.org"));
-    assert_eq!(config.server.admin_token, AdminTokenSetting::File("/run/secrets/tidegate".into()));
+    assert_eq!(
+        config.server.admin_token,
+        Some(SecretSource::File("/run/secrets/tidegate".to_owned()))
+    );
     let endpoint = config.publish.endpoint.as_ref().map(|id| id.as_str());
     assert_eq!(endpoint, Some("feeds.example.org"));
     assert_eq!(config.publish.history_links, Publish::default().history_links);
@@ -336,7 +340,7 @@ fn warnings_do_not_stop_anything() {
 fn a_token_is_not_shown_by_accident() {
     let config = good("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"");
     assert!(!format!("{config:?}").contains("hunter2"));
-    let AdminTokenSetting::Here(token) = config.server.admin_token else { panic!("no token") };
+    let Some(SecretSource::Literal(token)) = config.server.admin_token else { panic!("no token") };
     assert_eq!(token.reveal(), "hunter2-hunter2-hunter2");
 }
 

@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn one_of_two_keys_in_the_environment_covers_the_other_in_the_file() {
-        use crate::AdminTokenSetting;
+        use tidegate_core::model::SecretSource;
         let token = ("TIDEGATE_ADMIN_TOKEN", "a-token-of-enough-letters");
         let file = ("TIDEGATE_SERVER_ADMIN_TOKEN_FILE", "/t");
         let config = read("[server]\nadmin_token_file = \"/other\"", &[token]).unwrap();
-        assert!(matches!(config.server.admin_token, AdminTokenSetting::Here(_)));
+        assert!(matches!(config.server.admin_token, Some(SecretSource::Literal(_))));
         let config = read("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"", &[file]).unwrap();
-        assert_eq!(config.server.admin_token, AdminTokenSetting::File("/t".into()));
+        assert_eq!(config.server.admin_token, Some(SecretSource::File("/t".to_owned())));
         let faults = read("", &[token, file]).unwrap_err();
         assert!(faults.starts_with("TIDEGATE_SERVER_ADMIN_TOKEN_FILE: server.admin_token_file: "));
     }

@@ -39,7 +39,8 @@ section! {
         ///
         /// A push makes the gateway poll at once. Hubs call back under server.public_url. Where
         /// nothing is written they are subscribed to if that looks public. If it is a private
-        /// address, only hubs at private hosts that polling.allow_private allows are.
+        /// address, only hubs at private hosts that polling.allow_private allows are. A hub is found when
+        /// a changed document is read, so one that was passed over is subscribed to with its feed's next change.
         subscribe: Option<bool> = flag().optional(), Words("whether `public_url` looks public", "true");
         /// Whether hubs over plain HTTP are given a secret.
         ///

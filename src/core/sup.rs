@@ -1,8 +1,8 @@
-//! The Simple Update Protocol (SUP, draft of January 2009): which feeds have changed lately.
+//! The Simple Update Protocol (SUP, draft of January 2009): announces which feeds have changed recently.
 //!
-//! Both ends, as values: [`Windows`] makes the updates documents of a publisher out of the change
-//! log, [`read`] reads those of others, and [`Follower`] decides for a consumer what a document has
-//! told it and which one to ask for next. What is absent: the store, the network, the clock.
+//! Pure values for both sides. [`Windows`] derives a publisher's updates documents from the change log. [`read`] parses
+//! those of others, and [`Follower`] decides for a consumer what is news and which document to read next. Store,
+//! network and clock are elsewhere.
 
 mod discover;
 mod follower;
@@ -20,30 +20,30 @@ pub use windows::{Closed, SupWindow, Windows};
 
 use std::time::Duration;
 
-/// The periods of a publisher's documents unless it is configured otherwise, in seconds.
+/// The default periods of a publisher's documents, in seconds.
 pub const PERIODS: [u32; 5] = [60, 300, 600, 3600, 86_400];
 
-/// The longest period, in seconds: the change log is kept for twice as long.
+/// The longest period, in seconds; the change log is retained for twice as long.
 pub const PERIOD_LIMIT: u32 = 86_400;
 
-/// What every document covers beyond its period (SUP section 3.4; READINGS 4, row 3).
+/// The fixed part of [`slack`] (SUP section 3.4; READINGS 4, row 3).
 const SLACK: Duration = Duration::from_secs(10);
 
-/// How far apart gateways over one change log may be: how much earlier the time is at which one of them has found an
-/// epoch, or closed it, than that at which another one, by its own clock, could read it. Twice the difference from which a
-/// clock is warned of, which is 4 seconds, and the 5 for which a gateway answers while its database does not; and some to
-/// spare. A test of the store holds it against both.
+/// How far gateways on one change log may be apart: the longest time from when one found or closed an epoch until
+/// another can read it, by its own clock. It is twice the clock difference that causes a warning (4 seconds), plus the
+/// 5 seconds for which a gateway answers without its database, plus a margin. A test of the store checks it against
+/// both.
 pub const GATEWAYS_APART: Duration = Duration::from_secs(20);
 
-/// How much longer than `period` seconds the interval of a document is: ten seconds and a tenth of
-/// the period. A consumer that polls once a period, with a document that is a little old and a timer
-/// that drifts, still finds its last `updated_time` in the interval.
+/// Returns how much longer than its period (in seconds) a document's interval is: ten seconds and a tenth of the
+/// period. So a consumer that polls once a period still finds its last `updated_time` in the interval, despite a
+/// slightly old document and a drifting timer.
 pub const fn slack(period: u32) -> Duration {
     SLACK.saturating_add(Duration::from_secs(period as u64 / 10))
 }
 
-/// How old `updated_time` may become while nothing changes before a document is made anew: a
-/// twentieth of the period, a second at least and a minute at most. Within the slack, by far.
+/// Returns how old `updated_time` may become without changes before a document is rendered again: a twentieth of the
+/// period, between a second and a minute. This is well within the slack.
 pub const fn step(period: u32) -> Duration {
     let step = period as u64 / 20;
     Duration::from_secs(if step < 1 {

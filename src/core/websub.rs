@@ -1,11 +1,10 @@
-//! WebSub (W3C Recommendation of 23 January 2018): what hub and subscriber say to each other.
+//! WebSub (W3C Recommendation of 23 January 2018): the messages between hub and subscriber.
 //!
-//! Both ends, as values: [`form`] reads and writes the parameters `hub.*` of requests and of
-//! verifications, [`signature`] makes and checks `X-Hub-Signature`, [`Subscription`] is what a hub
-//! keeps of a subscriber and what it does next; [`cloud`] is the same for rssCloud, [`webhook`] signs
-//! what an operator's own receiver is told. [`discover`] finds
-//! the hub of an upstream, and [`subscriber`] decides what is asked of it and how far it is believed.
-//! What is absent: the store, the network, the clock, chance.
+//! Pure values for both sides. [`form`] parses and writes the parameters `hub.*`; [`signature`] creates and verifies
+//! `X-Hub-Signature`. On the side of our hub, [`Subscription`] is the state of a subscriber and decides what happens
+//! next, [`cloud`] adds rssCloud, and [`webhook`] signs messages to an operator's receiver. On the subscribing side,
+//! [`discover`] finds the hub of an upstream, and [`subscriber`] decides what to request of it and whether to trust it.
+//! Store, network, clock and random numbers are elsewhere.
 
 mod answer;
 pub mod cloud;
@@ -33,27 +32,27 @@ pub const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 /// The header of a signature (section 7.1), in lower case.
 pub const SIGNATURE_HEADER: &str = "x-hub-signature";
 
-/// How much of what somebody else says is kept, in characters: why something failed, a reason.
+/// The longest stored text from a foreign party, such as a reason, in characters.
 const NOTE_LIMIT: usize = 256;
 
-/// As much of a text as is kept.
+/// Shortens a text to [`NOTE_LIMIT`].
 fn clipped(text: &str) -> String {
     text.chars().take(NOTE_LIMIT).collect()
 }
 
-/// How long subscriptions of the hub last (section 5.1).
+/// The leases that the hub grants (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leases {
-    /// Where the subscriber does not say.
+    /// The lease if the subscriber requests none.
     pub usual: Duration,
-    /// At least.
+    /// The shortest lease.
     pub least: Duration,
-    /// At most.
+    /// The longest lease.
     pub most: Duration,
 }
 
 impl Leases {
-    /// The seconds that a subscriber gets who asks for `asked`.
+    /// Returns the granted lease for a requested one, in seconds.
     pub fn grant(&self, asked: Option<u64>) -> u64 {
         let asked = asked.unwrap_or(self.usual.as_secs());
         asked.min(self.most.as_secs()).max(self.least.as_secs())

@@ -3,7 +3,6 @@ use axum::http::HeaderValue;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::BTreeSet;
-use tidegate_config::SecretToken;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -113,7 +112,7 @@ fn conditional_requests_are_answered_304() {
 fn the_configuration_polls_the_publisher_and_no_other_private_address() {
     let (publisher, listen): (SocketAddr, SocketAddr) =
         ("127.0.0.1:4711".parse().unwrap(), "127.0.0.1:0".parse().unwrap());
-    let token = AdminTokenSetting::Here(SecretToken::new("a-secret-of-a-demonstration").unwrap());
+    let token = Some(SecretSource::Env("A_SECRET_OF_A_DEMONSTRATION".to_owned()));
     let config = configuration(publisher, listen, None, token.clone());
     assert_eq!(config.server.admin_token, token);
     let urls: Vec<&str> = config.feeds.iter().map(|feed| feed.url.as_str()).collect();

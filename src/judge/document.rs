@@ -18,7 +18,7 @@ use tidegate_core::model::{Completeness, Hold, Time};
 /// A way in which a document says too much.
 pub(crate) struct DocumentRule {
     pub(crate) rule: Rule,
-    pub(crate) terms: HoldTerms,
+    terms: HoldTerms,
     /// Why a document is held, in words; nothing where it is not.
     holds: fn(&DocumentCase<'_>) -> Option<String>,
 }
@@ -57,12 +57,14 @@ pub(crate) struct Braked {
 
 /// A share of fewer items than this says nothing.
 const LEAST_SHARE: usize = 4;
-/// How often a held document must be seen before it is believed.
-const AGREEING_POLLS: u32 = 3;
+/// How often a held document must be seen in its time before it is believed.
+pub const HOLD_LOOKS: u32 = 3;
+/// How long at least.
+const SHORT_HOLD: Duration = Duration::from_secs(30 * 60);
 /// How long at least, where believing it takes items away.
 const LONG_HOLD: Duration = Duration::from_secs(6 * 3600);
-/// How long at most.
-const LONGEST_HOLD: Duration = Duration::from_secs(24 * 3600);
+/// After this time it is believed whatever it is; twice seen is enough then.
+pub(crate) const LONGEST_HOLD: Duration = Duration::from_secs(24 * 3600);
 /// How soon a held feed is polled again.
 const HOLD_POLL: Duration = Duration::from_secs(15 * 60);
 
@@ -83,39 +85,22 @@ pub(crate) fn find_brake(window: &WindowShift<'_>) -> Option<Braked> {
         .find_map(|asked| Some(Braked { kind: asked.rule.name, reason: (asked.holds)(&case)? }))
 }
 
-/// What a held document waits for.
+/// What a held document waits for, besides looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldTerms {
     /// How long it must have stood, at least.
     pub least: Duration,
-    /// How often it must have been seen in that time.
-    pub looks: u32,
-    /// After this time it is believed whatever it is; twice seen is enough then.
-    pub most: Duration,
     /// So many different documents in a row that say the same are believed at once.
     pub documents: Option<u32>,
 }
 
-impl HoldTerms {
-    const fn new(least: Duration) -> Self {
-        Self { least, looks: AGREEING_POLLS, most: LONGEST_HOLD, documents: None }
-    }
-
-    /// Half an hour: those of a hold that no rule of this program made.
-    const fn short() -> Self {
-        Self::new(Duration::from_secs(30 * 60))
-    }
-
-    /// Those of rules that a publisher who means it goes on with: half an hour, or three different documents.
-    const fn insisting() -> Self {
-        Self { documents: Some(3), ..Self::short() }
-    }
-}
+/// Those of rules that a publisher who means it goes on with.
+const INSISTING: HoldTerms = HoldTerms { least: SHORT_HOLD, documents: Some(3) };
 
 /// The terms of a rule; of a kind that no rule has, the shortest.
 pub fn hold_terms(kind: &str) -> HoldTerms {
     let rule = RULES.iter().find(|rule| rule.rule.name == kind);
-    rule.map_or(HoldTerms::short(), |rule| rule.terms)
+    rule.map_or(HoldTerms { least: SHORT_HOLD, documents: None }, |rule| rule.terms)
 }
 
 /// Whether a hold has been confirmed: seen often enough for long enough.
@@ -123,8 +108,8 @@ pub(crate) fn hold_is_ripe(hold: &Hold, now: Time) -> bool {
     let terms = hold_terms(&hold.kind);
     let stood = now.since(hold.since);
     terms.documents.is_some_and(|enough| hold.documents >= enough)
-        || (stood >= terms.most && hold.observations > 1)
-        || (stood >= terms.least && hold.observations >= terms.looks)
+        || (stood >= LONGEST_HOLD && hold.observations > 1)
+        || (stood >= terms.least && hold.observations >= HOLD_LOOKS)
 }
 
 /// When a held feed is polled again.
@@ -139,7 +124,7 @@ mod tests {
     #[test]
     fn a_hold_of_an_unknown_kind_ends_by_looks_alone() {
         let terms = hold_terms("of-a-newer-program");
-        assert_eq!((terms.least.as_secs(), terms.looks, terms.documents), (30 * 60, 3, None));
+        assert_eq!((terms.least.as_secs(), terms.documents), (30 * 60, None));
         assert_eq!(hold_terms("mass-changed").documents, Some(3));
     }
 }

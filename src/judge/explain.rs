@@ -1,12 +1,13 @@
 //! What is pending, held and learned, in words: the answer to "why not?".
 
-use crate::document::{self, hold_terms};
+use crate::document::{self, HOLD_LOOKS, LONGEST_HOLD, hold_terms};
 use crate::hole::{Conclusion, conclude, ripens};
 use crate::probe::describe_probe;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Character, Decision, Evidence, FeedOptions, Hold, LedgerEntry, Probe, Snapshot,
-    SyncId, Time,
+    SyncId, Time, counted,
 };
 
 /// An item that is missing from its feed's document, and what is to come of it.
@@ -105,18 +106,6 @@ impl Conclusion {
     }
 }
 
-/// The items that wait for a conclusion, at most `limit`, what is decided first first; and how many
-/// there are in all.
-pub fn pending(
-    snapshot: &Snapshot,
-    options: &FeedOptions,
-    same: u32,
-    limit: usize,
-) -> (Vec<PendingAbsence>, usize) {
-    let (waiting, all) = absent(snapshot, options, limit);
-    (waiting.iter().filter_map(|known| PendingAbsence::new(known, options, same)).collect(), all)
-}
-
 /// The items that wait for a conclusion, what is decided first first, at most `limit`; and how many there
 /// are in all.
 pub fn absent(
@@ -167,6 +156,20 @@ pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
     shown.collect()
 }
 
+/// The fields in which a number or token never rests, with the number of items, in sentences without stops.
+pub fn never_rests(snapshot: &Snapshot) -> Vec<String> {
+    let fields = snapshot.known.iter().flat_map(|known| &known.noise.restless);
+    let mut items: BTreeMap<&str, usize> = BTreeMap::new();
+    for field in fields.filter(|field| field.masked.is_some()) {
+        *items.entry(&field.path).or_default() += 1;
+    }
+    let words = items.into_iter().map(|(path, items)| {
+        let items = counted(items, "item");
+        format!("a number or token in {path} of {items} never rests; its changes make no version")
+    });
+    words.collect()
+}
+
 /// Why a document is held, in words alone: what is noted of it ([`Hold::describe`]) begins with the name of its rule.
 pub fn hold_reason(noted: &str) -> &str {
     let names = document::RULES.iter().map(|rule| rule.rule.name);
@@ -197,10 +200,10 @@ pub fn hold_words(hold: &Hold) -> String {
          with the first document that needs no hold, and an operator can release or drop it",
         times(hold.observations),
         hold.since,
-        terms.looks,
+        HOLD_LOOKS,
         span(terms.least),
         insisting.unwrap_or_default(),
-        span(terms.most),
+        span(LONGEST_HOLD),
     )
 }
 

@@ -20,7 +20,7 @@ pub(crate) use conclude::{conclude, ripens, ripens_from};
 
 use crate::rules::Rule;
 use crate::window::{Direction, WindowShift};
-use std::collections::HashSet;
+use foldhash::HashSet;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Character, Deletions, Doubt, Doubts, Evidence, ItemStatus, LedgerEntry,
@@ -59,17 +59,9 @@ impl Objection {
     }
 }
 
-/// A missing item with the evidence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct MissingItem {
-    /// Its index in the ledger.
-    pub(crate) known: usize,
-    /// The evidence, since when it has stood, and what was seen.
-    pub(crate) absence: Absence,
-}
-
-/// The evidence for each missing item of a full document, in the order of the last document.
-pub(crate) fn missing(window: &WindowShift<'_>) -> Vec<MissingItem> {
+/// The missing items of a full document by their indices in the ledger, in the order of the last document, each with
+/// the evidence, since when it has stood, and what was seen.
+pub(crate) fn missing(window: &WindowShift<'_>) -> Vec<(usize, Absence)> {
     let input = &window.input;
     if input.matching.missing.is_empty() && input.document.tombstones.is_empty() {
         return Vec::new();
@@ -82,7 +74,7 @@ pub(crate) fn missing(window: &WindowShift<'_>) -> Vec<MissingItem> {
         holes: holes(window),
     };
     let missing = input.matching.missing.iter().copied().chain(case.said_of_retired());
-    missing.filter_map(|at| Some(case.one(at, input.snapshot.known.get(at)?))).collect()
+    missing.filter_map(|at| Some((at, case.one(at, input.snapshot.known.get(at)?)))).collect()
 }
 
 /// How many items are missing while others on their old side stayed.
@@ -130,18 +122,17 @@ impl HoleCase<'_> {
         said.map(|(at, _)| at).collect()
     }
 
-    fn one(&self, at: usize, known: &LedgerEntry) -> MissingItem {
+    fn one(&self, at: usize, known: &LedgerEntry) -> Absence {
         let before = known.absence.as_ref();
         // What was first seen stands; each look adds to it.
         let seen = self.see(at, known).or_else(|| before.cloned());
         let seen = seen.unwrap_or_else(|| self.absence(Evidence::Unplaced, "it is missing"));
-        let absence = Absence {
+        Absence {
             since: before.map_or(seen.since, |before| before.since),
             observations: before.map_or(0, |before| before.observations).saturating_add(1),
             probe: before.and_then(|before| before.probe.clone()),
             ..seen
-        };
-        MissingItem { known: at, absence }
+        }
     }
 
     /// An absence that is seen for the first time. Publishers have a say in the words: these name their hosts.
@@ -319,7 +310,7 @@ mod tests {
             now,
         };
         let missing = missing(&WindowShift::new(input));
-        missing.into_iter().map(|missing| missing.absence.evidence).collect()
+        missing.into_iter().map(|(_, absence)| absence.evidence).collect()
     }
 
     #[test]

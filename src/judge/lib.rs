@@ -20,10 +20,10 @@ mod rules;
 pub mod same_item;
 mod window;
 
-pub use document::{HoldTerms, hold_terms};
+pub use document::{HOLD_LOOKS, HoldTerms, hold_terms};
 pub use explain::{
-    PENDING_SHOWN, PendingAbsence, QUIET_SHOWN, Quiet, absent, character_words, hold_reason,
-    hold_words, pending, quiet,
+    PENDING_SHOWN, PendingAbsence, Quiet, absent, character_words, hold_reason, hold_words,
+    never_rests, quiet,
 };
 pub use hole::Conclusion;
 pub use rules::{Rule, noise_rules, switchable_rules};

@@ -17,7 +17,7 @@ pub use answer::{
 pub(crate) use answer::{describe_probe, note_answer};
 pub use scope::{ProbeScope, made_up};
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Deletions, Evidence, FeedName, FeedOptions, ItemStatus, LedgerEntry, Probe, Probing,
@@ -156,13 +156,9 @@ fn retain_pages_of_their_own(wanted: &mut Vec<Candidate<'_>>, snapshot: &Snapsho
     if wanted.is_empty() {
         return;
     }
-    let asked: HashSet<String> = wanted.iter().map(|item| plain_link(item.page.as_str())).collect();
     let mut bearers: HashMap<String, u32> = HashMap::new();
     for link in snapshot.known.iter().filter_map(|known| known.link.as_deref()) {
-        let plain = plain_link(link);
-        if asked.contains(&plain) {
-            *bearers.entry(plain).or_default() += 1;
-        }
+        *bearers.entry(plain_link(link)).or_default() += 1;
     }
     wanted.retain(|item| bearers.get(&plain_link(item.page.as_str())).is_none_or(|n| *n < 2));
 }

@@ -157,25 +157,15 @@ impl Verdict {
     }
 }
 
-/// Why a document could not be taken in.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ObservationError {
-    /// The feed has more items than the ledger takes.
-    #[error("the feed would have {found} items, the limit is {limit}; purge it or split it")]
-    TooManyItems {
-        /// Items there would be.
-        found: usize,
-        limit: usize,
-    },
-}
+/// Why a document could not be taken in: the feed would have so many items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the feed would have {0} items, the limit is {ITEMS_LIMIT}; purge it or split it")]
+pub struct ObservationError(usize);
 
 /// The most items, retired ones and tombstones included, that the ledger of one feed takes.
 pub const ITEMS_LIMIT: usize = 200_000;
 
 /// Refuses a ledger of so many items where they are too many.
 const fn check_size(found: usize) -> Result<(), ObservationError> {
-    match found > ITEMS_LIMIT {
-        true => Err(ObservationError::TooManyItems { found, limit: ITEMS_LIMIT }),
-        false => Ok(()),
-    }
+    if found > ITEMS_LIMIT { Err(ObservationError(found)) } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ pub(crate) use older::ItemBelow;
 
 use super::JudgeInput;
 use crate::same_item::MatchedEntry;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{Character, Entry, ItemStatus, LedgerEntry, Order, Time};
 
 /// Which way a document's entries run.

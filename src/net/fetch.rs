@@ -1,12 +1,13 @@
-//! Fetches one document: a boxed [`tower::Service`] from [`FetchRequest`] to [`Fetched`]. A second
-//! one makes one request, to a page, a hub or a callback, from [`CallRequest`] to [`Called`]; a third passes requests on
-//! to origins, from [`PassRequest`] to [`PassAnswer`]. [`ApiClient`] asks a server that the operator names.
+//! All outgoing requests, as boxed services.
 //!
-//! Every request of this gateway goes through here, and here through one guard: each hop's URL is
-//! checked, names are resolved to admitted addresses only, and those are what is connected to. What a
-//! foreign answer leads to has less leave than what the operator names ([`LeadScope`]).
-//! Bodies are read within limits, still compressed, so that an unchanged one is known before it is
-//! decompressed. What is absent: what a feed is, when to ask again, what is stored.
+//! [`Fetch`] gets one document ([`FetchRequest`] to [`Fetched`]). [`Call`] makes one request to a page, a hub or a
+//! callback ([`CallRequest`] to [`Called`]). [`Pass`] forwards requests to origins ([`PassRequest`] to [`PassAnswer`]).
+//! [`ApiClient`] asks a server that the operator names.
+//!
+//! All of them share one SSRF guard. It checks the URL of each hop and resolves names to admitted addresses only, and
+//! exactly these are connected to. Foreign answers may lead to fewer addresses than the operator may name
+//! ([`LeadScope`]). Bodies are read within limits and still compressed, so that an unchanged one is recognized before
+//! decompression. This module does not know feeds, schedules or the store.
 
 mod access;
 mod address;
@@ -59,32 +60,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::ProxyAddress;
 
-/// Fetching, boxed at the door so that polls can be tested with a scripted one.
+/// Fetches a document; boxed, so that polls can be tested with a scripted service.
 pub type Fetch = tower::util::BoxCloneSyncService<FetchRequest, Fetched, FetchError>;
 
-/// Calling pages, hubs and callbacks, boxed for the same reason.
+/// Calls a page, a hub or a callback; boxed for the same reason.
 pub type Call = tower::util::BoxCloneSyncService<CallRequest, Called, FetchError>;
 
-/// Passing requests on to origins, boxed for the same reason. A copy of it costs nothing, as each request has one.
+/// Forwards requests to origins; boxed for the same reason. Cheap to clone, because each request has a clone.
 #[derive(Clone)]
 pub struct Pass(Arc<dyn Fn(PassRequest) -> Passage + Send + Sync>);
 
-/// A request on its way to an origin.
+/// The future answer of an origin.
 pub type Passage = Pin<Box<dyn Future<Output = Result<PassAnswer, FetchError>> + Send>>;
 
 impl Pass {
-    /// Passes each request on in this way.
+    /// Wraps a function that forwards requests.
     pub fn new(pass: impl Fn(PassRequest) -> Passage + Send + Sync + 'static) -> Self {
         Self(Arc::new(pass))
     }
 
-    /// Passes a request on.
+    /// Forwards a request.
     pub fn send(&self, request: PassRequest) -> Passage {
         (self.0)(request)
     }
 }
 
-/// The services, over the same clients and the same guard.
+/// The three services, which share clients and guard.
 #[derive(Clone)]
 pub struct Services {
     /// Fetches documents.
@@ -95,18 +96,18 @@ pub struct Services {
     pub passing: Passing,
 }
 
-/// Passing requests on, and what polls take of the answers.
+/// The service for passing requests on, and what connects it with polls.
 #[derive(Clone)]
 pub struct Passing {
     pub pass: Pass,
-    /// What a poll of a feed that requests made takes instead of asking the publisher.
+    /// Documents that on-demand feeds' polls use instead of asking the publisher.
     pub handover: Handover,
-    /// What every poll says of the gateway: how it names itself and what it reads.
+    /// The headers of every poll that identify the gateway and say what it reads.
     pub polled_with: HeaderMap,
 }
 
 impl Default for Passing {
-    /// Passes nothing on.
+    /// Refuses every request: there are no origins.
     fn default() -> Self {
         let why = "this gateway has no origins".to_owned();
         let refused = FetchError::Client { what: "pass a request on", why };
@@ -119,33 +120,33 @@ impl Default for Passing {
     }
 }
 
-/// What one fetch may take.
+/// The limits of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// From the first connection to the last byte, redirects included.
+    /// The time from the first connection to the last byte, redirects included.
     pub total: Duration,
-    /// To resolve the name, connect and agree on TLS, for each hop.
+    /// The time to resolve the name, connect and agree on TLS, per hop.
     pub connect: Duration,
-    /// Between two pieces of a response.
+    /// The longest silence within a response.
     pub idle: Duration,
-    /// Of the body as it comes over the wire, in bytes.
+    /// The most bytes of a body as transferred.
     pub wire_bytes: usize,
-    /// Of the body once decompressed, in bytes.
+    /// The most bytes of a body once decompressed.
     pub decoded_bytes: usize,
-    /// Fetches at the same time.
+    /// The most fetches at the same time.
     pub at_once: usize,
-    /// To call a page, a hub or a callback.
+    /// The time for a call of a page, a hub or a callback.
     pub call: Duration,
-    /// Calls at the same time.
+    /// The most calls at the same time.
     pub calls_at_once: usize,
-    /// How long an origin may take nothing of such a request, and send nothing of its answer.
+    /// For passed requests: how long an origin may neither read the request nor send its answer.
     pub pass_idle: Duration,
-    /// How long the body of such a request may take.
+    /// For passed requests: how long sending the body may take.
     pub pass_upload: Duration,
 }
 
 impl FetchLimits {
-    /// The limits that the gateway runs with.
+    /// The limits of a running gateway.
     pub const STANDARD: Self = Self {
         total: Duration::from_secs(60),
         connect: Duration::from_secs(10),
@@ -166,23 +167,22 @@ impl Default for FetchLimits {
     }
 }
 
-/// What the client must be told.
+/// The settings of the client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FetchSettings {
-    /// How the gateway names itself in `User-Agent`; by default its name and version.
+    /// The `User-Agent`; by default the program's name and version.
     pub user_agent: Option<String>,
-    /// The address where publishers can learn who asks; stands in `User-Agent`.
+    /// The address in `User-Agent` where publishers can learn who asks.
     pub about_url: Option<String>,
-    /// Whether upstreams may be private.
+    /// Which upstreams may have private addresses.
     pub allow_private: AllowPrivate,
-    /// The way out of every request that has none of its own; the operator's own hosts are reached
-    /// without it.
+    /// The proxy of all requests without their own route; the operator's own hosts are reached directly.
     pub proxy: Option<ProxyAddress>,
-    /// Whether hosts whose names lead to no address here are left to the proxy.
+    /// Whether names that do not resolve here are left to the proxy.
     pub proxy_resolves: bool,
-    /// A file with certificates that are believed beside the system's.
+    /// A file with certificates that are trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
-    /// The sites that this gateway stands in front of. Each is told its public name with every request.
+    /// The sites in front of which this gateway stands. Each request tells them their public name.
     pub sites: Vec<Arc<OriginSite>>,
     pub limits: FetchLimits,
 }

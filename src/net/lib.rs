@@ -1,4 +1,4 @@
-//! Every request that leaves the gateway, behind one guard (`fetch`), and what of a request is passed on (`origin`).
+//! All outgoing requests, behind one SSRF guard (`fetch`), and the rules for passing requests on to origins (`origin`).
 
 pub mod fetch;
 pub mod origin;

@@ -1,7 +1,7 @@
-//! Sites that the gateway stands in front of: which address of theirs a request means, what of a request and
-//! of an answer is passed on, and which answers may become feeds.
+//! Sites in front of which the gateway stands: address mapping, the headers passed on in both directions, and which
+//! answers may become feeds.
 //!
-//! Pure: requests are sent by `fetch`, answered by `serve`, and feeds are made by `app`.
+//! Pure: `fetch` sends the requests, `serve` answers them, and `app` creates the feeds.
 
 mod address;
 mod admission;

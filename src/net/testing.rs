@@ -1,5 +1,5 @@
-//! What tests of several crates stand on: a publisher on a port of its own, saying what it is told to, down to the byte,
-//! and a site in front of which the gateway stands.
+//! Test doubles shared by several crates: a publisher on a local port that sends scripted bytes, and a site behind the
+//! gateway.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]
@@ -15,17 +15,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use url::Url;
 
-/// What a publisher does with a request, whose head it is given.
+/// Computes a publisher's raw response from the head of a request.
 type Script = dyn Fn(&str) -> Vec<u8> + Send + Sync;
 
-/// A publisher in this process; everything that it was asked is kept.
+/// A publisher in this process that records the heads of all requests.
 pub struct Publisher {
     pub port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Publisher {
-    /// Starts one that answers each request with raw bytes.
+    /// Starts a publisher that answers each request with the raw bytes of `script`.
     pub async fn start(script: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -46,7 +46,7 @@ impl Publisher {
                     seen.lock().unwrap().push(head.clone());
                     let answer = script(&head);
                     let _ = socket.write_all(&answer).await;
-                    // An empty answer stands for a publisher that never says anything.
+                    // An empty answer means a publisher that never answers.
                     if answer.is_empty() || answer.ends_with(b"STALL") {
                         std::future::pending::<()>().await;
                     }
@@ -66,7 +66,7 @@ impl Publisher {
     }
 }
 
-/// How a publisher with TLS speaks: these protocols, with a certificate for `localhost` of the tests' own authority.
+/// Builds a TLS server for these ALPN protocols, with a certificate for `localhost` from the tests' own authority.
 pub fn tls(protocols: &[&[u8]]) -> Arc<rustls::ServerConfig> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let chain = CertificateDer::pem_slice_iter(include_bytes!("fetch/clients/test-server.pem"));
@@ -80,12 +80,12 @@ pub fn tls(protocols: &[&[u8]]) -> Arc<rustls::ServerConfig> {
     Arc::new(config)
 }
 
-/// The certificate of that authority.
+/// Returns the path of that authority's certificate.
 pub fn our_ca() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/fetch/clients/test-ca.pem").into()
 }
 
-/// A response with a body and its length.
+/// Builds a response with a body and its length.
 pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}");
@@ -94,7 +94,7 @@ pub fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A site through which requests are passed. `sends_host`: as the key says.
+/// Builds a site to which requests are passed on. `sends_host`: see [`OriginConfig::sends_host`].
 pub fn site_of_config(url: &str, place: OriginPlace, public: &str, sends_host: bool) -> OriginSite {
     let config = OriginConfig {
         name: FeedName::new("blog").unwrap(),

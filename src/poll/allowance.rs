@@ -1,37 +1,37 @@
-//! How many missing items may be asked about in an hour. Pure.
+//! Limits the probes for missing items per hour. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Probing, Time};
 
-/// Items of one feed that are asked about in an hour. With each round of asking go an item that is
-/// listed and a made-up address, and where a site does not take HEAD a second request for each.
+/// Missing items probed per feed and hour. Each probe round also asks for a listed item and a made-up address, and
+/// requests may be repeated with GET.
 pub const FEED_ASKS_PER_HOUR: usize = 4;
-/// Items of one host, of all its feeds.
+/// Missing items probed per host and hour, over all its feeds.
 pub const HOST_ASKS_PER_HOUR: usize = 12;
-/// The same where doubts alone are asked about, as nobody said that they should not.
+/// The same for feeds with `probe = "doubts"`, the default.
 pub const HOST_DOUBTS_PER_HOUR: usize = 1;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Of whom something is asked.
+/// What an allowance belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum AskedOf {
     Host(String),
     Feed(FeedName),
-    /// Of a feed that is looked through for items in doubt.
+    /// A feed whose ledger is searched for items in doubt.
     Doubts(FeedName),
 }
 
-/// What was asked of hosts and of feeds within the last hour, at most so much as the limits allow.
+/// The times of probes within the last hour.
 #[derive(Debug, Default)]
 pub struct Allowances(HashMap<AskedOf, Vec<Time>>);
 
 impl Allowances {
-    /// How many more may be asked about now. Forgets what was asked before this hour.
+    /// Returns how many more may be probed now; forgets probes older than an hour.
     fn room(&mut self, of: &AskedOf, limit: usize, now: Time) -> usize {
         self.0.retain(|_, asked| {
-            // A clock that went back must not forbid for longer than an hour.
+            // After a clock was set back, times in the future must not block for longer than an hour.
             asked.iter_mut().for_each(|at| *at = (*at).min(now));
             asked.retain(|at| now.since(*at) < HOUR);
             !asked.is_empty()
@@ -39,19 +39,19 @@ impl Allowances {
         limit.saturating_sub(self.0.get(of).map_or(0, Vec::len))
     }
 
-    /// Notes that so many are asked about.
+    /// Records `count` probes.
     fn record_requests(&mut self, of: AskedOf, count: usize, now: Time) {
         if count > 0 {
             self.0.entry(of).or_default().extend(std::iter::repeat_n(now, count));
         }
     }
 
-    /// How many items of a feed may be asked about.
+    /// Returns how many items of a feed may be probed.
     pub fn room_of_feed(&mut self, feed: &FeedName, probing: Probing, now: Time) -> usize {
         match probing {
             Probing::Off => 0,
             Probing::All => self.room(&AskedOf::Feed(feed.clone()), FEED_ASKS_PER_HOUR, now),
-            // Doubts last for days: to look for them once an hour is enough.
+            // Doubts last for days: searching once an hour suffices.
             Probing::Doubts => {
                 let of = AskedOf::Doubts(feed.clone());
                 let room = self.room(&of, 1, now);
@@ -61,7 +61,7 @@ impl Allowances {
         }
     }
 
-    /// How many items of so many may be asked about at a host, which are then noted for it and the feed.
+    /// Reserves probes at a host, at most `wanted`; returns their number and counts them for the host and the feed.
     pub fn take(
         &mut self,
         (feed, host): (&FeedName, &str),
@@ -81,7 +81,7 @@ impl Allowances {
         count
     }
 
-    /// Leaves a feed and its host no room for an hour: the host refuses to answer more.
+    /// Uses up the allowance of a feed and its host for an hour, because the host refused.
     pub fn exhaust(&mut self, feed: &FeedName, host: &str, now: Time) {
         let of_host = (AskedOf::Host(host.to_owned()), HOST_ASKS_PER_HOUR);
         for (of, limit) in [of_host, (AskedOf::Feed(feed.clone()), FEED_ASKS_PER_HOUR)] {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_few_within_any_hour() {
         let (mut all, of) = (Allowances::default(), AskedOf::Host("one".to_owned()));
-        // A clock that goes back forbids for an hour at most.
+        // A clock that goes back blocks for an hour at most.
         for (asked, second, room) in
             [(3, 0, 4), (0, 1800, 1), (1, 1800, 1), (0, 3599, 0), (0, 3600, 3), (4, 5400, 4)]
                 .into_iter()

@@ -1,5 +1,5 @@
-//! Large documents that the gateway was killed in: a mark is written before each, and a feed in whose
-//! documents it ended twice is not polled until an operator says so.
+//! Marks of large documents, to survive documents that kill the gateway. A mark is stored before such a document is
+//! judged. If the gateway ended twice during a feed's documents, polling stops until an operator acts.
 
 use super::turns::LARGE_ENTRIES;
 use parking_lot::Mutex;
@@ -10,23 +10,22 @@ use tidegate_net::fetch::FetchBlame;
 use tidegate_status::PollFailure;
 use tidegate_store::{Store, StoreError, in_words};
 
-/// A feed is stopped once the gateway ended so often in a document of it.
+/// A feed is stopped after this many ends of the gateway during its documents.
 pub const KILLS_BORNE: u32 = 2;
 
-/// The marks, by feed.
+/// The attempt marks by feed.
 pub struct Attempts {
     store: Arc<Store>,
     marks: Mutex<BTreeMap<FeedName, AttemptMark>>,
 }
 
-/// A mark, and whether the store has still to be told of it. One that is over is kept for that alone.
+/// A mark, and whether its current value must still be stored. Finished marks are retained only until then.
 struct AttemptMark {
     attempt: Attempt,
     is_unwritten: bool,
 }
 
 impl Attempts {
-    /// Without marks.
     pub fn new(store: Arc<Store>) -> Self {
         Self { store, marks: Mutex::default() }
     }
@@ -35,8 +34,8 @@ impl Attempts {
         self.marks.lock().insert(attempt.feed.clone(), AttemptMark { attempt, is_unwritten });
     }
 
-    /// Takes over the marks of feeds that this gateway polls from now on. One that is open shows that a gateway
-    /// ended in the document.
+    /// Adopts the marks of feeds that this gateway polls from now on. An open mark shows that a gateway ended during
+    /// the document.
     pub fn take_over(&self, attempts: impl IntoIterator<Item = Attempt>) {
         for mut attempt in attempts {
             let was_open = std::mem::take(&mut attempt.is_open);
@@ -53,12 +52,12 @@ impl Attempts {
         }
     }
 
-    /// Another gateway polls the feed from now on, which reads its mark in the store.
+    /// Drops the mark of a feed that another gateway polls now and reads from the store.
     pub fn forget(&self, feed: &FeedName) {
         self.marks.lock().retain(|name, mark| name != feed || mark.is_unwritten);
     }
 
-    /// Why a feed is not polled, where the gateway ended too often in documents of it.
+    /// Returns why a feed is not polled, if the gateway ended too often during its documents.
     pub fn stopped(&self, feed: &FeedName) -> Option<PollFailure> {
         let marks = self.marks.lock();
         let attempt = marks.get(feed).map(|mark| &mark.attempt)?;
@@ -72,7 +71,7 @@ impl Attempts {
         (attempt.kills >= KILLS_BORNE).then_some(failure)
     }
 
-    /// Notes that a document is begun, where it is so large that it needs a mark. Answers that mark.
+    /// Stores a mark before a document is judged, if it is large. Returns the mark.
     pub async fn begin(
         &self,
         feed: &FeedName,
@@ -87,29 +86,29 @@ impl Attempts {
         let attempt = Attempt { feed: feed.clone(), entries, begun: now, kills, is_open: true };
         self.set(attempt.clone(), false);
         if let Err(error) = self.store.note_attempt(&attempt).await {
-            // It may be stored all the same, and the document is not begun.
+            // The failed write may have stored it, so it must be closed; the document is not judged.
             self.set(Attempt { is_open: false, ..attempt }, true);
             return Err(error);
         }
         Ok(Some(attempt))
     }
 
-    /// Notes that the document of a mark is over, whatever came of it. A mark that the feed has of another one stays.
+    /// Closes a mark once its document is done, whatever the result. A newer mark of the feed stays open.
     pub async fn end(&self, mark: &Attempt) -> Result<(), StoreError> {
         if self.marks.lock().get(&mark.feed).is_none_or(|of| of.attempt != *mark) {
             return Ok(());
         }
         let over = mark.clone().over();
-        // A store that cannot be written now can be later: the mark must not outlive the document.
+        // Retry later if the store fails now: the mark must not outlive the document.
         self.set(over.clone(), true);
         self.write(over).await
     }
 
-    /// Tells the store of a mark as it is now.
+    /// Stores the current value of a mark.
     async fn write(&self, attempt: Attempt) -> Result<(), StoreError> {
         self.store.note_attempt(&attempt).await?;
         let mut marks = self.marks.lock();
-        // It may be another one meanwhile.
+        // The mark may have changed meanwhile.
         if let Some(mark) = marks.get_mut(&attempt.feed).filter(|mark| mark.attempt == attempt) {
             mark.is_unwritten = false;
             if attempt.is_over() {
@@ -119,7 +118,7 @@ impl Attempts {
         Ok(())
     }
 
-    /// An operator wants the feed polled, whatever happened. Whether it was stopped.
+    /// Clears the mark of a stopped feed, because an operator wants it polled. Returns whether it was stopped.
     pub fn lift(&self, feed: &FeedName) -> bool {
         let is_stopped =
             |it: &&mut AttemptMark| it.attempt.kills >= KILLS_BORNE && !it.attempt.is_open;
@@ -129,12 +128,12 @@ impl Attempts {
         true
     }
 
-    /// Whether the store has still to be told anything.
+    /// Whether any mark must still be stored.
     pub fn has_unwritten(&self) -> bool {
         self.marks.lock().values().any(|mark| mark.is_unwritten)
     }
 
-    /// Tells the store which marks are others. Whether it could be told; if not, it is to be tried again.
+    /// Stores all changed marks. Returns whether that succeeded; if not, it must be retried.
     pub async fn flush(&self) -> bool {
         let next = || {
             let marks = self.marks.lock();
@@ -150,7 +149,7 @@ impl Attempts {
         true
     }
 
-    /// The gateway stops in good order: the marks that are open are closed.
+    /// Closes the open marks when the gateway stops in good order.
     pub fn close(&self) {
         for mark in self.marks.lock().values_mut().filter(|mark| mark.attempt.is_open) {
             mark.attempt.is_open = false;

@@ -1,4 +1,4 @@
-//! A walk through a publisher's older documents: for each a request, and the commit of what the document brings.
+//! The walk through a publisher's older documents: fetches them one by one and commits their items.
 
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
@@ -18,18 +18,18 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// What a step came to.
-enum Stepped {
-    /// A document was read; the feed's revision, where anything was committed.
+/// The result of one step.
+enum StepResult {
+    /// A document was read; the feed's revision if anything was committed.
     Read(Option<Revision>),
-    /// The next step is made after so long.
+    /// The next step is made after this pause.
     Wait(Duration),
-    /// There is nothing to do before the feed's next poll.
+    /// The walk waits for the feed's next poll.
     Idle,
 }
 
-/// Walks step by step, the first one `later`, until the walk is over or waits for a poll of the feed. Each step waits in
-/// its host's line like a poll, and with a longer pause after the one before. `cancel`: it is given up, or polling stops.
+/// Makes steps after `later`, until the walk ends or must wait for a poll of the feed. Each step waits in its host's
+/// line like a poll, at a slower pace. `cancel`: the walk is given up, or polling stops.
 pub(super) async fn walk(
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
@@ -53,17 +53,17 @@ pub(super) async fn walk(
         let next = walk.next.as_deref().unwrap_or(&feed.url).to_owned();
         let pause = context.hosts.host(&next).pace.spacing.saturating_mul(walk::PAUSES);
         let pause = pause.max(context.settings.load().walk_pause);
-        // In a box, so that a walk that waits takes little room.
-        let stepped = Box::pin(step(&context, &feed, &mut walk, &next, &cancel));
-        let stepped = unless_it_breaks(stepped).await;
-        if cancel.is_cancelled() && matches!(stepped, Err(RoundError::Cancelled)) {
+        // Boxed, so that a waiting walk takes little memory.
+        let result = Box::pin(make_step(&context, &feed, &mut walk, &next, &cancel));
+        let result = unless_it_breaks(result).await;
+        if cancel.is_cancelled() && matches!(result, Err(RoundError::Cancelled)) {
             return;
         }
-        let is_idle = matches!(stepped, Ok(Stepped::Idle));
-        wait = match stepped {
-            Ok(Stepped::Wait(wait)) => wait.max(pause),
-            Ok(Stepped::Read(_) | Stepped::Idle) => pause,
-            // Another gateway was faster, and the step is made again.
+        let is_idle = matches!(result, Ok(StepResult::Idle));
+        wait = match result {
+            Ok(StepResult::Wait(wait)) => wait.max(pause),
+            Ok(StepResult::Read(_) | StepResult::Idle) => pause,
+            // Another gateway was faster; repeat the step.
             Err(RoundError::Cancelled | RoundError::Overtaken) => pause,
             Err(ref error) if error.is_of_store(context.store.gateways().is_some()) => {
                 let error = error.report();
@@ -77,16 +77,16 @@ pub(super) async fn walk(
             }
         };
         let mut polling = cell.lock();
-        if let Ok(Stepped::Read(Some(revision))) = stepped {
+        if let Ok(StepResult::Read(Some(revision))) = result {
             polling.memory.moved_on(revision);
         }
-        // Whoever gave it up says how it stands. A step that is over when polling stops counts.
+        // A cancelled walk got its status from the code that cancelled it. A step finished while polling stops counts.
         let is_given_up = || cancel.is_cancelled() && !context.cancel.is_cancelled();
         if is_given_up() {
             return;
         }
-        if stepped.is_ok() {
-            tell(&feed.name, &walk);
+        if result.is_ok() {
+            log_progress(&feed.name, &walk);
             polling.memory.state.backfill = Some(walk);
         }
         drop(polling);
@@ -97,7 +97,7 @@ pub(super) async fn walk(
     }
 }
 
-fn tell(feed: &FeedName, walk: &Backfill) {
+fn log_progress(feed: &FeedName, walk: &Backfill) {
     let (documents, items) = (walk.documents, walk.items);
     match (&walk.standing, &walk.note) {
         (WalkStanding::Walking, Some(note)) => {
@@ -114,30 +114,31 @@ fn tell(feed: &FeedName, walk: &Backfill) {
     }
 }
 
-/// Makes a step to the address `next`. The error is the gateway's own.
-async fn step(
+/// Reads and commits the document at `next`. An error is the gateway's own; failures of the publisher are noted in
+/// `walk`.
+async fn make_step(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     next: &str,
     cancel: &CancellationToken,
-) -> Result<Stepped, RoundError> {
+) -> Result<StepResult, RoundError> {
     let slot = cancel.run_until_cancelled(context.hosts.slot(next, HostRank::Usual)).await;
-    // Held until the host's answer is known to everybody.
+    // Held until a pause that the host asks for is recorded.
     let _slot = match slot.ok_or(RoundError::Cancelled)? {
         Ok(slot) => slot,
         Err(left) => {
             let note = "it waits, because the host asked for a pause (Retry-After)";
             walk.note = Some(note.to_owned());
-            return Ok(Stepped::Wait(left + SLICE));
+            return Ok(StepResult::Wait(left + SLICE));
         }
     };
     let error = match read_and_commit(context, feed, walk, cancel).await {
         Err(error @ (RoundError::Cancelled | RoundError::Overtaken)) => return Err(error),
-        // The publisher has no part in it: the walk stands where it stood.
+        // The publisher is not to blame: the walk stays where it was.
         Err(error) if error.is_of_store(context.store.gateways().is_some()) => return Err(error),
         Err(error) => error,
-        stepped => return stepped,
+        result => return result,
     };
     if let Some(pause) = error.pause(next) {
         context.hosts.pause(&pause);
@@ -145,7 +146,7 @@ async fn step(
     let status = error.failure().status;
     let now = context.clock.now();
     let wait = walk::fail(walk, &error.describe(), (status, error.retry()), now);
-    Ok(wait.map_or(Stepped::Read(None), Stepped::Wait))
+    Ok(wait.map_or(StepResult::Read(None), StepResult::Wait))
 }
 
 async fn read_and_commit(
@@ -153,21 +154,21 @@ async fn read_and_commit(
     feed: &Arc<FeedRecord>,
     walk: &mut Backfill,
     cancel: &CancellationToken,
-) -> Result<Stepped, RoundError> {
+) -> Result<StepResult, RoundError> {
     let state = context.store.state(&feed.name).await?;
     let Some(state) = state else {
         walk.note = Some("it waits for the feed's first document".to_owned());
-        return Ok(Stepped::Idle);
+        return Ok(StepResult::Idle);
     };
     if state.hold.is_some() {
         walk.note = Some("it waits while a document of the feed is held".to_owned());
-        return Ok(Stepped::Idle);
+        return Ok(StepResult::Idle);
     }
     let now = context.clock.now();
     if feed.options.complete || state.says_complete {
         let note = "the feed lists everything, so that nothing is older";
         walk::end(walk, WalkStanding::Done, note, now);
-        return Ok(Stepped::Read(None));
+        return Ok(StepResult::Read(None));
     }
     let asked_at = Some(now);
     let url = without_credentials(walk.next.as_deref().unwrap_or(&feed.url));
@@ -178,27 +179,27 @@ async fn read_and_commit(
     if let Some(pause) = rate_pause(&fetched) {
         context.hosts.pause(&pause);
     }
-    let FetchAnswer::Document(seen) = fetched.answer else {
+    let FetchAnswer::Document(older) = fetched.answer else {
         return Err(FetchError::Unasked304.into());
     };
-    let length = u64::try_from(seen.bytes.len()).unwrap_or(u64::MAX);
+    let length = u64::try_from(older.bytes.len()).unwrap_or(u64::MAX);
     walk.bytes = walk.bytes.saturating_add(length);
     let (now, before) = (context.clock.now(), walk.clone());
-    let document = seen.bytes.clone();
+    let document = older.bytes.clone();
     let decide =
-        move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
-            judge.backfill(round, &seen, &before, ledger)
+        move |judge: &dyn DocumentJudge, observation: &Observation<'_>, ledger: &LedgerReader| {
+            judge.backfill(observation, &older, &before, ledger)
         };
     let basis = DecisionBasis { document, asked_at, is_unsettled: false };
-    let settled = decide_and_commit(context, feed, now, basis, decide).await?;
-    let walked = settled.judged.walked.unwrap_or_default();
+    let progress = decide_and_commit(context, feed, now, basis, decide).await?;
+    let walked = progress.judged.walked.unwrap_or_default();
     walk.taken_bytes = walk.taken_bytes.saturating_add(walked.bytes);
     let brought = walk.next.is_some().then_some((walked.taken, walked.known));
     walk::go_on(walk, walked.signpost, brought, now);
-    Ok(Stepped::Read(settled.after.map(|after| after.revision)))
+    Ok(StepResult::Read(progress.after.map(|after| after.revision)))
 }
 
-/// An address without credentials: what a document says must not choose whom we claim to be.
+/// Returns the address without credentials: a document must not choose the identity we present.
 pub(super) fn without_credentials(address: &str) -> String {
     Url::parse(address).map_or_else(|_| address.to_owned(), |url| fetch::bare(&url))
 }

@@ -1,33 +1,32 @@
-//! What hubs that call are believed, and the callbacks of subscriptions that are being ended. Those who take their
-//! calls decide that, so that a flood of calls never reaches the polling task.
+//! Verification of hub callbacks: signatures, and subscriptions being ended. Request handlers decide here, so that a
+//! flood of calls never reaches the polling task.
 
 use moka::sync::Cache;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, SubscriptionKeys};
 use tidegate_core::websub::{Intent, Secret, SignatureError, Verification};
 
-/// Where hubs reach this gateway.
+/// How hubs reach this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
-    /// The address of callbacks, to which a slash and a token are added.
+    /// The base address of callbacks; a slash and a token follow.
     pub callbacks: String,
-    /// Whether only hubs at the operator's own hosts can reach it, and are asked.
+    /// Whether only hubs at the operator's own hosts can reach it, and are used.
     pub own_hosts: bool,
-    /// Whether hubs over plain http are given secrets, which whoever listens learns.
+    /// Whether hubs are given secrets over plain HTTP, where an eavesdropper learns them.
     pub http_secrets: bool,
 }
 
-/// A callback.
+/// The callback of a feed's hub subscription.
 #[derive(Debug)]
 pub struct Callback {
-    /// Of which feed.
     pub feed: FeedName,
-    /// `None`: its hub was given none, because it is asked over plain http.
+    /// The secret shared with the hub; `None` if the hub was given none, because it is reached over plain HTTP.
     secret: Option<Secret>,
 }
 
 impl Callback {
-    /// That of a feed; `None` where the secret is no good, so that no push could be believed.
+    /// Returns the callback of a feed; `None` if its secret is invalid, so that no push could be verified.
     pub(super) fn new(feed: &FeedName, keys: &SubscriptionKeys) -> Option<Self> {
         let secret = match keys.secret.as_str() {
             "" => None,
@@ -36,9 +35,8 @@ impl Callback {
         Some(Self { feed: feed.clone(), secret })
     }
 
-    /// Whether the body of a push was signed with our secret (WebSub section 7.1). One without a
-    /// signature was not. A hub that was given no secret signs nothing: it knows the address, and a
-    /// push has the feed polled and does nothing else.
+    /// Verifies the signature of a push (WebSub section 7.1); a push without one fails. A hub without a secret signs
+    /// nothing: knowing the callback address suffices, since a push only causes a poll.
     pub fn check(&self, signature: Option<&str>, body: &[u8]) -> Result<(), SignatureError> {
         let Some(secret) = &self.secret else { return Ok(()) };
         let signature = signature.ok_or(SignatureError::Form)?;
@@ -46,8 +44,8 @@ impl Callback {
     }
 }
 
-/// The callbacks of subscriptions that are being ended, by token: their topics, for as long as a hub has to ask. What is
-/// too much is not confirmed, and its lease runs out.
+/// The topics of subscriptions being ended, by token, for as long as a hub may verify. At most 64: of others the end is
+/// not confirmed, and their leases expire.
 #[derive(Debug)]
 pub struct EndingCallbacks(Cache<String, String>);
 
@@ -63,7 +61,7 @@ impl EndingCallbacks {
         self.0.contains_key(token)
     }
 
-    /// What a hub is answered that asks whether the end of a subscription is meant.
+    /// Returns the challenge if a hub verifies the end of a subscription that is being ended.
     pub fn confirm_end(&self, token: &str, said: &Verification) -> Option<String> {
         let ending = self.0.get(token)?;
         match said {
@@ -76,7 +74,7 @@ impl EndingCallbacks {
         }
     }
 
-    /// Has a hub go on for a while to ask whether the end of a subscription is meant.
+    /// Remembers a subscription being ended, so that its hub's verification is confirmed for 10 minutes.
     pub(super) fn leave(&self, token: &str, topic: &str) {
         self.0.insert(token.to_owned(), topic.to_owned());
     }

@@ -1,5 +1,4 @@
-//! Where every change of a feed is decided over its newest snapshot and committed, and decided anew
-//! where the feed changed meanwhile.
+//! Decides each change of a feed over its newest snapshot and commits it; decides anew if the feed changed meanwhile.
 
 use super::PollSettings;
 use arc_swap::ArcSwap;
@@ -12,46 +11,42 @@ use tidegate_core::model::{
 use tidegate_judge::record::Observation;
 use tidegate_store::{CommitError, FeedLock, FeedLocks, PinnedFeed, Store, StoreError};
 
-/// How often a change is decided because the feed changed under the last decision.
+/// How often a change is decided anew because the feed changed meanwhile.
 pub const MAX_COMMIT_ATTEMPTS: u32 = 5;
 
-/// What decisions are made with, the same for polls, operators and upkeep.
+/// What decisions need; shared by polls, operators and upkeep.
 #[derive(Clone)]
 pub struct DecisionContext {
     pub store: Arc<Store>,
-    /// Who decides on what somebody asks for, feed by feed: over what the one before has committed.
+    /// Locks per feed, so that requested changes of one feed are decided one after the other.
     pub changing: Arc<FeedLocks>,
-    /// How long changes stay in the sync view. It changes with a restart only, and so does the next, or what
-    /// is polled, aged and shown would not agree.
-    pub window: Duration,
-    /// How long tombstones are kept.
-    pub tombstones: Duration,
-    /// By which everything that is kept ages.
+    /// The running clock, by which retained data ages.
     pub running: Arc<dyn Clock>,
-    /// What may change while the gateway runs.
+    /// The settings that may change while the gateway runs.
     pub settings: Arc<ArcSwap<PollSettings>>,
 }
 
 impl DecisionContext {
-    /// The most items that the ledger of a feed keeps.
+    /// Returns the most items that the feed's ledger retains.
     pub fn items_kept(&self, feed: &FeedRecord) -> usize {
         let own = feed.options.items.and_then(|items| usize::try_from(items).ok());
         own.unwrap_or_else(|| self.settings.load().items)
     }
 
-    /// A moment of the running time by the wall clock, which shows `now`.
+    /// Converts a time of the running clock to the wall clock, which shows `now`.
     pub fn by_wall_clock(&self, at: Time, now: Time) -> Time {
         at.by_another_clock(self.running.now(), now)
     }
 
-    /// An observation of a feed.
+    /// Builds the input of a judgement.
     pub fn observe<'a>(
         &'a self,
         feed: &'a FeedRecord,
         snapshot: Option<&'a Snapshot>,
         now: Time,
     ) -> Observation<'a> {
-        let PollSettings { versions_per_day, archives, .. } = **self.settings.load();
+        let PollSettings { window, tombstones, versions_per_day, archives, .. } =
+            **self.settings.load();
         Observation {
             feed: &feed.name,
             url: &feed.url,
@@ -60,16 +55,16 @@ impl DecisionContext {
             snapshot,
             now,
             aged: self.running.now(),
-            window: self.window,
-            tombstones: self.tombstones,
+            window,
+            tombstones,
             versions_per_day,
             items: self.items_kept(feed),
             archives,
         }
     }
 
-    /// The newest snapshot of a feed, with what left its ledger and bears or bore one of these names
-    /// ([`Store::stubs`]). Whatever leaves meanwhile makes it outdated, and a commit over it is refused.
+    /// Reads the newest snapshot of a feed, with stubs of evicted items that bear one of these names
+    /// ([`Store::stubs`]). A later eviction makes it outdated, and a commit over it is refused.
     pub async fn snapshot(
         &self,
         feed: &FeedName,
@@ -82,20 +77,20 @@ impl DecisionContext {
         Ok(Some(snapshot.with_stubs(self.store.stubs(feed, names).await?)))
     }
 
-    /// The same without the settled items of the ledger, where it has an index; and what reads these.
+    /// Reads the snapshot without the settled items of the ledger, and a reader for those; `None` if the ledger has no
+    /// index.
     pub(super) async fn unsettled(
         &self,
         feed: &FeedName,
     ) -> Result<Option<(Snapshot, PinnedFeed)>, StoreError> {
         let Some(reader) = self.store.pin(feed).await? else { return Ok(None) };
-        let cutoff = Tick::at(self.running.now().minus(self.window));
+        let cutoff = Tick::at(self.running.now().minus(self.settings.load().window));
         Ok(reader.unsettled(cutoff).await?.map(|snapshot| (snapshot, reader)))
     }
 
-    /// Decides over the newest snapshot of a feed and commits, anew where the feed changed meanwhile;
-    /// answers what was decided. Changes of one feed are made one after the other, or each would be decided anew after
-    /// each other one. The error is [`CommitError::Conflict`] where it changed under every attempt, or
-    /// its turn does not come. `names`: of what may have left the ledger, those that the decision is about.
+    /// Decides over the newest snapshot of a feed and commits; repeats if the feed changed meanwhile. Returns what was
+    /// decided. Changes of one feed wait for each other. Fails with [`CommitError::Conflict`] if every attempt met a
+    /// change or the lock was not available in time. `names`: the names of evicted items that matter.
     pub async fn decide_and_commit<T, E: From<StoreError> + From<CommitError>>(
         &self,
         feed: &FeedRecord,
@@ -104,7 +99,7 @@ impl DecisionContext {
         decide: impl Fn(&Observation<'_>) -> Result<(Option<Change>, T), E>,
     ) -> Result<T, E> {
         let mut base = Revision::default();
-        let Some(_turn) = self.wait_for_turn(&feed.name).await else {
+        let Some(_lock) = self.wait_for_turn(&feed.name).await else {
             return Err(CommitError::Conflict(base).into());
         };
         for _ in 0..MAX_COMMIT_ATTEMPTS {
@@ -120,27 +115,26 @@ impl DecisionContext {
         Err(CommitError::Conflict(base).into())
     }
 
-    /// Waits for the turn to change a feed: what others ask for is decided before or after it. `None` where it does not
-    /// come in time.
+    /// Waits for the lock for changing a feed; `None` if too many wait or it takes too long.
     pub async fn wait_for_turn(&self, feed: &FeedName) -> Option<FeedLock> {
-        // Behind so many others, and for so long.
+        // At most 128 wait, each for at most 20 seconds.
         self.changing.lock_within(feed, 128, Duration::from_secs(20)).await
     }
 
-    /// Commits a change; the feed's new revision, or `None` where the feed is another one than the
-    /// change was decided over.
+    /// Commits a change and returns the feed's new revision; `None` if the feed is not at the change's base revision
+    /// any more.
     pub async fn commit(&self, change: Change) -> Result<Option<Revision>, CommitError> {
         let (feed, base) = (change.feed.clone(), change.base);
         let (tick, body) = (change.tick, change.state.body);
         match self.store.commit(change).await {
             Ok(committed) => Ok(Some(committed.revision)),
             Err(CommitError::Conflict(_)) => {
-                // What another gateway wrote meanwhile has to be seen here before it is decided anew.
+                // Another gateway's commit must be visible here before the change is decided anew.
                 self.store.catch_up().await?;
                 Ok(None)
             }
-            // What a store that has stopped says of the feed is from before the failure; where other gateways write, what
-            // is there may be theirs.
+            // The store cannot tell: if stopped, it shows the state before the failure; with several gateways, the new
+            // state may be another gateway's.
             Err(CommitError::Ambiguous(error))
                 if self.store.condition().stop.is_some() || self.store.gateways().is_some() =>
             {
@@ -148,7 +142,7 @@ impl DecisionContext {
             }
             Err(CommitError::Ambiguous(_)) => {
                 let stored = self.store.state(&feed).await?;
-                // Ticks are never given twice, so that ours tells whether the change is in.
+                // Ticks are unique, so that ours proves that the change was stored.
                 let is_ours = |stored: &FeedState| {
                     let is_told = tick.is_none() || stored.tick == tick;
                     stored.revision > base && stored.body == body && is_told
@@ -170,18 +164,18 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     /// Changes the state of a feed.
-    fn touch(round: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
-        let state = state(round.snapshot, BodyPrints { wire: 1, body: 1 }, round.now);
-        let base = round.snapshot.map_or(Revision(0), |it| it.state.revision);
+    fn touch(observation: &Observation<'_>) -> Result<(Option<Change>, ()), CommitError> {
+        let state = state(observation.snapshot, BodyPrints { wire: 1, body: 1 }, observation.now);
+        let base = observation.snapshot.map_or(Revision(0), |it| it.state.revision);
         let tick = state.tick;
-        let change = Change::of_state(round.feed.clone(), base, round.now, state);
+        let change = Change::of_state(observation.feed.clone(), base, observation.now, state);
         Ok((Some(Change { tick, ..change }), ()))
     }
 
     #[tokio::test]
     async fn all_who_change_a_feed_at_the_same_time_have_their_turn() {
         let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
-        // Whoever commits waits until everybody else has decided who may.
+        // Hold each commit until all others have decided.
         let gate = gateway.store.hold_commits();
         let change = || {
             let (decisions, clock) = (gateway.poller.decisions().clone(), gateway.clock.clone());

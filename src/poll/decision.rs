@@ -1,4 +1,4 @@
-//! A decision over a feed's newest snapshot, from its turn to its commit.
+//! A decision over a feed's newest snapshot, from the judgement permit to the commit.
 
 use super::decide::MAX_COMMIT_ATTEMPTS;
 use super::error::RoundError;
@@ -15,31 +15,31 @@ use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::{Instrument as _, debug_span};
 
-/// What is decided over a snapshot, and what it lacks of its ledger.
+/// Decides over a snapshot; the reader supplies the missing part of the ledger.
 type Decide = dyn Fn(&dyn DocumentJudge, &Observation<'_>, &LedgerReader) -> Result<Judged, JudgeError>
     + Send
     + Sync;
 
-/// What a decision is made over.
+/// The input of a decision.
 #[derive(Default)]
 pub(super) struct DecisionBasis {
-    /// The bytes of what is decided on, where there are such.
+    /// The bytes of the document to judge; empty if there is none.
     pub(super) document: Bytes,
-    /// When the document was asked for, where there is one: one that was asked for later is not overtaken by it.
+    /// When the document was requested, to tell which of two gateways' documents is newer.
     pub(super) asked_at: Option<Time>,
-    /// Whether the settled items of the ledger are read only where the decision asks for them.
+    /// Whether settled items of the ledger are read only on demand.
     pub(super) is_unsettled: bool,
 }
 
 impl DecisionBasis {
-    /// The items that are not settled.
+    /// Decides without a document over the unsettled items.
     pub(super) fn unsettled() -> Self {
         Self { is_unsettled: true, ..Self::default() }
     }
 }
 
-/// Decides over the newest snapshot and commits; decides anew where the feed changed meanwhile. Where others change the feed again and again, they wait in the
-/// end.
+/// Decides over the newest snapshot and commits; repeats if the feed changed meanwhile. The last attempts hold the
+/// feed's lock.
 pub(super) async fn decide_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -56,16 +56,16 @@ pub(super) async fn decide_and_commit(
         return decide_until_committed(context, feed, now, &basis, false, decide).await;
     };
     // Held until the commit.
-    let _turn = wait_to_judge(context, cost).await?;
+    let _permit = wait_to_judge(context, cost).await?;
     let mark = context.attempts.begin(&feed.name, entries, now).await?;
-    let settled = decide_until_committed(context, feed, now, &basis, true, decide).await;
+    let progress = decide_until_committed(context, feed, now, &basis, true, decide).await;
     if let Some(mark) = mark {
         context.attempts.end(&mark).await?;
     }
-    settled
+    progress
 }
 
-/// What judging takes. Where that takes its time, it is found out aside.
+/// Estimates the cost of judging; on a blocking thread for long documents.
 async fn estimate_cost(
     context: &PollContext,
     feed: &FeedRecord,
@@ -90,21 +90,21 @@ async fn estimate_cost(
     cost.map_err(|error| RoundError::Defect(error.to_string()))
 }
 
-/// Judges and commits, again where the feed changed meanwhile. `has_turn`: the turn to judge is held; otherwise each
-/// judgement has one.
+/// Judges and commits, again on conflict. `has_permit`: the caller holds a permit to judge; otherwise each judgement
+/// takes one.
 async fn decide_until_committed(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
     basis: &DecisionBasis,
-    has_turn: bool,
+    has_permit: bool,
     decide: Arc<Decide>,
 ) -> Result<CommitProgress, RoundError> {
-    let mut alone = None;
+    let mut lock = None;
     for attempt in 0..MAX_COMMIT_ATTEMPTS {
-        // Others may change the feed meanwhile; after three times its turn to be changed is waited for.
-        if attempt >= 3 && alone.is_none() {
-            alone = Box::pin(context.decisions.wait_for_turn(&feed.name)).await;
+        // After three conflicts, wait for the feed's lock.
+        if attempt >= 3 && lock.is_none() {
+            lock = Box::pin(context.decisions.wait_for_turn(&feed.name)).await;
         }
         let (snapshot, reader) = if basis.is_unsettled {
             context.decisions.unsettled(&feed.name).await?.unzip()
@@ -112,33 +112,33 @@ async fn decide_until_committed(
             (context.store.snapshot(&feed.name).await?, None)
         };
         let before = snapshot.as_ref().map(|snapshot| snapshot.state.clone());
-        let turn = match has_turn {
+        let permit = match has_permit {
             true => None,
             false => Some(wait_to_judge(context, JudgeCost::Usual).await?),
         };
         let judging = judge(context, feed, now, (snapshot, reader), Arc::clone(&decide));
-        let judged = match turn {
-            Some(turn) => context.turns.wait(turn, judging).await?,
+        let judged = match permit {
+            Some(permit) => context.turns.wait(permit, judging).await?,
             None => judging.await?,
         };
-        let mut settled = CommitProgress::new(judged, before);
-        let Some(mut change) = settled.judged.verdict.change.take() else { return Ok(settled) };
-        if !settled.judged.full {
+        let mut progress = CommitProgress::new(judged, before);
+        let Some(mut change) = progress.judged.verdict.change.take() else { return Ok(progress) };
+        if !progress.judged.full {
             (change.state.wire, change.state.body) = (NO_PRINTS.wire, NO_PRINTS.body);
         }
         let (after, tick) = (change.state.clone(), change.tick.or(change.state.tick));
-        // A gateway that is alone overtakes nobody, and its clock may be set back.
+        // A single gateway is never overtaken, and its clock may be set back.
         change.asked_at = basis.asked_at.filter(|_| context.store.gateways().is_some());
         let committed = context.decisions.commit(change).instrument(debug_span!("commit")).await?;
         if let Some(revision) = committed {
-            settled.after = Some(FeedState { revision, tick, ..after });
-            return Ok(settled);
+            progress.after = Some(FeedState { revision, tick, ..after });
+            return Ok(progress);
         }
     }
     Err(RoundError::Contended)
 }
 
-/// Waits for the turn to judge.
+/// Waits for a permit to judge.
 async fn wait_to_judge(
     context: &PollContext,
     cost: JudgeCost,
@@ -146,8 +146,8 @@ async fn wait_to_judge(
     context.turns.acquire(cost).await.map_err(|_| RoundError::Cancelled)
 }
 
-/// Lets the judge work where it may take its time. A judge that panics costs one poll. A large ledger is let go of
-/// there as well.
+/// Runs the judge on a blocking thread, where a large ledger is dropped as well. A panic of the judge fails only this
+/// poll.
 async fn judge(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -160,11 +160,11 @@ async fn judge(
     let judging = debug_span!("judge");
     let work = move || {
         let _entered = judging.entered();
-        let round = shared.decisions.observe(&feed, snapshot.as_ref(), now);
-        // The reader goes before the commit, which would keep what it might read.
+        let observation = shared.decisions.observe(&feed, snapshot.as_ref(), now);
+        // The reader must be dropped before the commit; it pins the old data.
         let (store, name) = (Arc::clone(&shared.store), feed.name.clone());
         let ledger = LedgerReader { store, feed: name, pinned: reader, runtime };
-        decide(shared.judge.as_ref(), &round, &ledger)
+        decide(shared.judge.as_ref(), &observation, &ledger)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(judged) => Ok(judged?),
@@ -172,31 +172,32 @@ async fn judge(
     }
 }
 
-/// Beyond the limit by less than this part of it, items leave with the next commit.
+/// Surplus items are evicted at once only beyond 1/[`SLACK`] of the limit; smaller surpluses leave with the next
+/// commit.
 const SLACK: usize = 100;
 
-/// Lets changes leave the window of a feed, and what is too old its ledger and archives ([`record::age`]). As for a
-/// document, a large ledger is read in the turn of large ones, and the decision is made where it may take its time.
+/// Drops changes that left the feed's window, and items that are too old from its ledger and archives
+/// ([`record::age`]). A large ledger takes the permit of large documents.
 pub(super) async fn age_feed(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
 ) -> Result<CommitProgress, RoundError> {
-    let decide = |_: &dyn DocumentJudge, round: &Observation<'_>, _: &LedgerReader| {
-        Ok(Judged { verdict: record::age(round), full: true, ..Judged::default() })
+    let decide = |_: &dyn DocumentJudge, observation: &Observation<'_>, _: &LedgerReader| {
+        Ok(Judged { verdict: record::age(observation), full: true, ..Judged::default() })
     };
     decide_and_commit(context, feed, now, DecisionBasis::default(), decide).await
 }
 
-/// Lets items leave the ledger of a feed, in bounded portions, where a commit left it well beyond its limit.
+/// Evicts items in bounded portions if a commit left the ledger well beyond its limit.
 pub(super) async fn evict_surplus(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     now: Time,
-    settled: &mut CommitProgress,
+    progress: &mut CommitProgress,
 ) -> Result<(), RoundError> {
     let kept = context.decisions.items_kept(feed);
-    // More commits than the largest document brings.
+    // More commits than the largest document needs.
     for _ in 0..8 {
         let Some(state) = context.store.state(&feed.name).await? else { return Ok(()) };
         let all = state.living.saturating_add(state.tombstones);
@@ -205,7 +206,7 @@ pub(super) async fn evict_surplus(
             return Ok(());
         }
         let aged = age_feed(context, feed, now).await?;
-        let (Some(after), Some(aged)) = (&mut settled.after, aged.after) else { return Ok(()) };
+        let (Some(after), Some(aged)) = (&mut progress.after, aged.after) else { return Ok(()) };
         after.revision = aged.revision;
     }
     Ok(())

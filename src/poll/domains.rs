@@ -1,5 +1,5 @@
-//! By what feeds are divided between the gateways over one store. Pure, and without regard to the configuration: all
-//! gateways must find the same.
+//! How feeds are divided among the gateways of one store. Pure and independent of the configuration, because all
+//! gateways must compute the same.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,8 +8,9 @@ use tidegate_net::fetch::{self, AllowPrivate, read_url};
 use tidegate_store::Store;
 use url::{Host, Url};
 
-/// The registrable domain of a feed's configured address, so that one gateway is polite to all hosts of a publisher; the
-/// name of a feed that has no publisher. An address that cannot be read is its own domain.
+/// Returns the key that decides a feed's owner: the registrable domain of its configured address, so that one gateway
+/// is polite to all hosts of a publisher. Without an upstream it is the feed's name; an unreadable address is its own
+/// key.
 pub(super) fn ownership_key(record: &FeedRecord) -> Cow<'_, str> {
     if !record.has_upstream() {
         return record.name.as_str().into();
@@ -20,15 +21,15 @@ pub(super) fn ownership_key(record: &FeedRecord) -> Cow<'_, str> {
     }
 }
 
-/// Whether this gateway is the owner of a feed: it polls it, delivers its changes to subscribers of the hub, and does its
-/// upkeep. A gateway that is alone over its store owns every feed.
+/// Whether this gateway owns the feed of `record`: polls it, delivers its changes to subscribers and does its upkeep. A
+/// single gateway owns every feed.
 pub fn owns_feed(store: &Store, record: &FeedRecord) -> bool {
     store.gateways().is_none_or(|gateways| gateways.owns(&ownership_key(record)))
 }
 
-/// Whom the host of an address belongs to: its registrable domain, so that all machines of a publisher are one; private
-/// suffixes (`github.io`) count as those of a registry. An IP address is its own, of IPv6 the network of 64 bits that
-/// one subscriber has. One that is not public has its port with it: behind it may be many.
+/// Returns the name under which a host is grouped: its registrable domain, with private suffixes (`github.io`) counted
+/// as public ones. An IPv4 address is its own group; an IPv6 address belongs to its /64 network. A host that is not
+/// public includes the port: many services may share it.
 pub(super) fn host_name(url: &Url) -> String {
     let address = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -45,7 +46,7 @@ pub(super) fn host_name(url: &Url) -> String {
     }
 }
 
-/// Whether an address is public, as far as it says so itself.
+/// Whether the address is public, judging by its text alone.
 fn is_public(url: &Url) -> bool {
     fetch::check(url, &AllowPrivate::No).is_ok()
 }
@@ -55,13 +56,13 @@ pub(super) fn host_with_port(url: &Url) -> String {
     format!("{}:{port}", url.host_str().unwrap_or_default())
 }
 
-/// The host of an address, without the dot of the root.
+/// Returns the host name without the trailing dot of the root.
 pub(super) fn whole_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// Whether a feed is polled at all.
+/// Whether the feed is active and has an upstream.
 pub(super) fn is_polled(record: &FeedRecord) -> bool {
     record.standing == FeedStanding::Active && record.has_upstream()
 }
@@ -99,7 +100,7 @@ mod tests {
             ("http://[::ffff:5db8:d822]/", "93.184.216.34"),
             ("http://[2606:4700:4700::1111]/", network),
             ("http://[2606:4700:4700:0:ffff:1:2:3]:8080/", network),
-            // Whom the operator allows may be many on one machine.
+            // Private addresses may serve many publishers on one machine.
             ("http://10.1.2.3:81/", "10.1.2.3:81"),
             ("http://[::1]/", "[::1]:80"),
         ] {

@@ -7,31 +7,28 @@ use tidegate_net::fetch::{FetchBlame, FetchError, PauseRequest, Retry};
 use tidegate_status::PollFailure;
 use tidegate_store::{CommitError, StoreError, in_words};
 
-/// How much of an error is kept and shown, in bytes.
+/// The longest error that is stored and shown, in bytes.
 pub const MAX_ERROR_BYTES: usize = 1024;
 
 /// Why a round failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RoundError {
-    /// No document came.
+    /// No document was received.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The document could not be taken in.
+    /// The document could not be judged.
     #[error(transparent)]
     Judge(JudgeError),
-    /// The store failed.
     #[error("what was found could not be stored: {0}")]
     Store(#[from] StoreError),
-    /// The feed changed under every attempt.
+    /// The feed changed during every attempt.
     #[error("the feed was changed by others {MAX_COMMIT_ATTEMPTS} times while this poll decided")]
     Contended,
-    /// Another gateway has stored a document that was asked for later.
+    /// Another gateway stored a document that was requested later.
     #[error("another gateway has stored a newer document of the feed")]
     Overtaken,
-    /// A defect of the gateway.
     #[error("the gateway has a defect: {0}; please report it with the address of the feed")]
     Defect(String),
-    /// The gateway stops, or the feed was removed.
     #[error("the poll was given up because the gateway stops or the feed was removed")]
     Cancelled,
 }
@@ -56,19 +53,18 @@ impl From<CommitError> for RoundError {
 }
 
 impl RoundError {
-    /// Whether the store could not take in what was found, so that the publisher has no part in it. `is_shared`: several
-    /// gateways share the store, a database that may not have answered.
+    /// Whether the store failed to accept the result, so that the publisher is not to blame. `is_shared`: several
+    /// gateways share the store, and the database may not have answered.
     pub const fn is_of_store(&self, is_shared: bool) -> bool {
         match self {
             Self::Store(StoreError::Stopped(_) | StoreError::LowSpace { .. }) => true,
-            // It is no smaller the next time.
+            // The change is just as large the next time.
             Self::Store(StoreError::TooLarge { .. }) => false,
             Self::Store(_) | Self::Contended => is_shared,
             _ => false,
         }
     }
 
-    /// Who is to blame.
     pub const fn blame(&self) -> FetchBlame {
         match self {
             Self::Fetch(error) => error.blame(),
@@ -78,7 +74,6 @@ impl RoundError {
         }
     }
 
-    /// When to try again.
     pub const fn retry(&self) -> Retry {
         match self {
             Self::Fetch(error) => error.retry(),
@@ -86,7 +81,7 @@ impl RoundError {
         }
     }
 
-    /// Whether a host asks to be left alone; `asked`: the address that was asked for.
+    /// Returns the pause that a host asks for. `asked`: the requested address.
     pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
         match self {
             Self::Fetch(error) => error.pause(asked),
@@ -94,7 +89,7 @@ impl RoundError {
         }
     }
 
-    /// In words, cut to `MAX_ERROR_BYTES`: publishers have a say in it.
+    /// Describes the error within `MAX_ERROR_BYTES`, because publishers can influence its text.
     pub fn describe(&self) -> String {
         let mut text = self.to_string();
         if text.len() > MAX_ERROR_BYTES {
@@ -105,10 +100,10 @@ impl RoundError {
         text
     }
 
-    /// The same with all that is behind it, for the log alone: it may name the database's machine.
+    /// Describes the error with its causes, for the log only: they may name the database host.
     pub fn report(&self) -> String {
         match self {
-            // A cause of the others is said with them.
+            // Other errors already contain their causes.
             Self::Store(error) => match error.source() {
                 Some(cause) => format!("{self}: {}", in_words(cause)),
                 None => self.describe(),
@@ -117,7 +112,7 @@ impl RoundError {
         }
     }
 
-    /// As it is told to the operator.
+    /// Returns the failure as shown to the operator.
     pub fn failure(&self) -> PollFailure {
         let status = match self {
             Self::Fetch(error) => error.status(),
@@ -127,21 +122,19 @@ impl RoundError {
     }
 }
 
-/// Why "poll now" was not done.
+/// Why a poll on demand was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PollError {
-    /// Nothing of that name is polled.
+    /// No feed of that name is polled.
     #[error("no feed of that name is polled; it may be paused")]
     Unknown,
-    /// Too many are waiting already.
+    /// Too many callers wait already.
     #[error("{limit} polls of this kind are waiting already, which is the limit; try again later")]
     TooMany { limit: usize },
-    /// Another gateway owns the feed.
     #[error(
         "the feed is polled by the gateway {owner}, which alone walks through its older documents; ask it there"
     )]
     OwnedElsewhere { owner: String },
-    /// Polling has stopped, or the feed was removed.
     #[error("polling has stopped")]
     Stopped,
 }

@@ -1,5 +1,5 @@
-//! What polling knows of each feed: kept once, for the scheduler and its rounds and for who asks how feeds stand.
-//! There may be a million, so that it is put into the values of `status` when somebody asks.
+//! The polling state of each feed, shared by the scheduler, its rounds and status queries. There may be a million
+//! feeds, so the values of `status` are computed on request.
 
 use super::memory::Memory;
 use super::poll_log::PollLog;
@@ -19,31 +19,31 @@ use tidegate_store::ChangedFeeds;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What polling knows of one feed.
+/// The polling state of one feed.
 pub(super) struct FeedPolling {
     pub(super) record: Arc<FeedRecord>,
-    /// What goes on with it while it is polled.
+    /// Its runtime state while it is polled.
     pub(super) live: LiveFeed,
-    /// What rounds go on from, and what of it is stored. A round works on a copy, which takes its place in the end.
+    /// What rounds build on, including the stored state. A round works on a copy, which replaces it at the end.
     pub(super) memory: Memory,
     log: PollLog,
-    /// The last document that was looked at.
+    /// A summary of the last document that was parsed.
     document: Option<Box<ParsedNote>>,
-    /// Whether missing items are asked for, or wait to be.
+    /// Whether a probe for missing items is running or waiting.
     pub(super) probing: bool,
     pub(super) next: Option<PlannedPoll>,
-    /// Since when it is polled; `None`: it is paused.
+    /// When polling began; `None` while paused.
     since: Option<Time>,
-    /// The interval, in seconds, that it had when it was last read.
+    /// The interval in seconds as of the last successful poll.
     interval: u32,
     last_read: Option<Time>,
-    /// The last failure, if the last poll failed.
+    /// The failure of the last poll; `None` if it succeeded.
     failure: Option<Box<PollFailure>>,
-    /// The last rounds of asking, newest first.
+    /// The last probes for missing items, newest first.
     probes: Vec<FinishedProbe>,
-    /// Whether the polling task has still to hear of a push.
+    /// Whether a push waits in the commands of the polling task.
     pub(super) waits_for_push: bool,
-    /// Pushes of its hub that were not believed.
+    /// Pushes of its hub that failed verification.
     pub(super) disbelieved: Option<Box<RejectedPushes>>,
 }
 
@@ -67,14 +67,14 @@ impl FeedPolling {
         }
     }
 
-    /// Takes in a round of asking for missing items.
+    /// Adds a finished probe for missing items.
     pub(super) fn add_probe(&mut self, note: FinishedProbe) {
         self.probes.truncate(PROBES_KEPT - 1);
         self.probes.insert(0, note);
     }
 
-    /// Takes in a poll, and the document that it looked at. `is_aside`: it was not the gateway's own, while its own
-    /// polls fail.
+    /// Adds a finished poll and a summary of its document. `is_aside`: the document came from a reader's request while
+    /// the gateway's own polls fail.
     pub(super) fn add(&mut self, note: FinishedPoll, document: Option<ParsedNote>, is_aside: bool) {
         if !is_aside {
             self.failure = note.failure.clone().map(Box::new);
@@ -86,29 +86,28 @@ impl FeedPolling {
         self.log.push(note);
     }
 
-    /// It is polled from now on.
+    /// Marks the feed as polled from `now` on.
     pub(super) const fn begin(&mut self, now: Time) {
         self.since = Some(now);
     }
 
-    /// It is not polled for the time being.
+    /// Marks the feed as paused and discards its runtime state.
     pub(super) fn pause(&mut self) {
         (self.probing, self.next, self.since) = (false, None, None);
         self.failure = None;
-        // Nobody waits for a poll of it any more.
+        // The callers were answered before.
         drop(self.end_live());
-        // What is heard of a push meanwhile comes to nothing.
+        // A push that arrives meanwhile has no effect.
         self.waits_for_push = false;
     }
 
-    /// Whether it is not polled for the time being.
     pub(super) const fn is_paused(&self) -> bool {
         self.since.is_none()
     }
 
-    /// The next poll is that one. Returns the one that was planned before.
+    /// Sets the next poll and returns the one planned before.
     pub(super) fn plan(&mut self, next: PlannedPoll) -> Option<PlannedPoll> {
-        // What is put off because it fails says nothing of how often it should be read.
+        // The backoff of a failing feed does not change its interval.
         if self.memory.state.failures == 0
             && let Some(read) = self.last_read.or(self.since)
         {
@@ -117,17 +116,17 @@ impl FeedPolling {
         self.next.replace(next)
     }
 
-    /// That it failed, though nothing was asked.
+    /// Records a failure without a poll.
     pub(super) fn fail(&mut self, failure: PollFailure) {
         self.failure = Some(Box::new(failure));
     }
 
-    /// The last failure, if the last poll failed.
+    /// The failure of the last poll; `None` if it succeeded.
     pub(super) fn failure(&self) -> Option<&PollFailure> {
         self.failure.as_deref()
     }
 
-    /// How it stands, in short.
+    /// Summarizes the polling state.
     pub(super) fn summarize(&self) -> FeedSummary {
         let read = self.last_read.or(self.since);
         let interval = Duration::from_secs(u64::from(self.interval));
@@ -142,7 +141,7 @@ impl FeedPolling {
         }
     }
 
-    /// How it stands.
+    /// Describes the polling state in full.
     pub(super) fn describe(&self) -> PollStatus {
         let mut status = PollStatus {
             polls: self.log.polls(),
@@ -163,20 +162,20 @@ impl FeedPolling {
     }
 }
 
-/// The place of a feed, which the scheduler and the table share.
+/// The locked polling state of a feed, shared by the scheduler, its tasks and the table.
 pub(super) struct FeedCell {
     polling: Mutex<FeedPolling>,
     changed: Arc<ChangedFeeds>,
 }
 
 impl FeedCell {
-    /// Waits until nobody else has the feed.
+    /// Locks the polling state for reading or changing.
     pub(super) fn lock(&self) -> FeedGuard<'_> {
         FeedGuard { polling: self.polling.lock(), is_changed: false, changed: &self.changed }
     }
 }
 
-/// A feed that nobody else has. Where it is changed, that is noted when it is let go.
+/// A lock guard that reports the feed as changed when it is dropped after mutable access.
 pub(super) struct FeedGuard<'a> {
     polling: MutexGuard<'a, FeedPolling>,
     is_changed: bool,
@@ -206,33 +205,33 @@ impl Drop for FeedGuard<'_> {
     }
 }
 
-/// How long changed poll states are gathered before they are written together.
+/// How long changed poll states are gathered before they are written in one batch.
 pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-/// How many poll states, or subscriptions, are written together at most, and how many epochs are read.
+/// The most poll states or subscriptions in one batch, and the most epochs in one read.
 pub(super) const MAX_BATCH: usize = 512;
 
-/// What polling remembers and the store does not show yet.
+/// The feeds whose poll states are not stored yet.
 #[derive(Default)]
 pub(super) struct UnsavedFeeds {
-    /// Whether each is being written as it is.
+    /// Each feed, and whether its current state is being written.
     feeds: BTreeMap<FeedName, (Arc<FeedCell>, bool)>,
-    /// When some of it is written.
+    /// When the next batch is due.
     at: Option<Instant>,
 }
 
 impl UnsavedFeeds {
-    /// When some of it is to be written.
+    /// Returns when the next batch is due: at once if it is full.
     pub(super) fn due(&self) -> Option<Instant> {
         let is_full = self.feeds.len() >= MAX_BATCH;
         self.at.map(|at| if is_full { Instant::now() } else { at })
     }
 
-    /// What is to be written of a feed, where the store has still to be told of it.
+    /// Returns the state to be written of a feed; `None` if all is stored.
     pub(super) fn state(&self, feed: &FeedName, now: Time) -> Option<PollState> {
         self.feeds.get(feed).map(|(cell, _)| cell.lock().memory.write(now))
     }
 
-    /// Nothing is to be written of a feed.
+    /// Drops what was to be written of a feed.
     pub(super) fn forget(&mut self, feed: &FeedName) {
         self.feeds.remove(feed);
     }
@@ -245,9 +244,9 @@ impl UnsavedFeeds {
         self.feeds.is_empty()
     }
 
-    /// Begins to write some of it.
+    /// Returns the states of the next batch and marks them as being written.
     pub(super) fn begin(&mut self, now: Time) -> Vec<PollState> {
-        // The rest is written next.
+        // A rest is written immediately afterwards.
         self.at = (self.feeds.len() > MAX_BATCH).then(Instant::now);
         let first = self.feeds.values_mut().take(MAX_BATCH);
         first
@@ -258,7 +257,7 @@ impl UnsavedFeeds {
             .collect()
     }
 
-    /// Takes in whether what was being written is stored. What has changed meanwhile is written with the next.
+    /// Ends the batch: feeds changed meanwhile, or all if it failed, are written again.
     pub(super) fn end(&mut self, is_stored: bool) {
         self.feeds.retain(|_, (_, is_being_written)| {
             let was_being_written = std::mem::take(is_being_written);
@@ -270,22 +269,22 @@ impl UnsavedFeeds {
     }
 }
 
-/// All feeds, those that are paused included.
+/// All feeds that polling knows, paused ones included.
 #[derive(Default)]
 pub(super) struct FeedTable {
     feeds: RwLock<BTreeMap<FeedName, Arc<FeedCell>>>,
-    /// The feeds whose polling stands otherwise, those that left included.
+    /// The feeds whose polling state changed, removed ones included.
     pub(super) changed: Arc<ChangedFeeds>,
-    /// Nobody takes it while he has the lock of a feed.
+    /// Lock order: never lock this while holding the lock of a feed.
     unsaved: Mutex<UnsavedFeeds>,
-    /// There is more to be written, or it is to be written sooner.
+    /// Wakes the writer: there is more to write, or it is due sooner.
     pub(super) has_unsaved: Notify,
-    /// Of all feeds, those that left included.
+    /// Totals over all feeds, removed ones included.
     pub(super) totals: Mutex<PollTotals>,
 }
 
 impl FeedTable {
-    /// Takes in a feed, in the place of one of its name.
+    /// Inserts a feed, replacing and pausing one of the same name.
     pub(super) fn insert(&self, record: Arc<FeedRecord>, memory: Memory) -> Arc<FeedCell> {
         let feed = record.name.clone();
         let (polling, changed) = (FeedPolling::new(record, memory), Arc::clone(&self.changed));
@@ -296,14 +295,14 @@ impl FeedTable {
         cell
     }
 
-    /// Takes a feed out, with what goes on with it.
+    /// Removes a feed and discards its runtime state.
     pub(super) fn remove(&self, feed: &FeedName) {
         let old = self.feeds.write().remove(feed);
         old.iter().for_each(|old| old.lock().pause());
         self.changed.note(feed);
     }
 
-    /// A feed that is polled.
+    /// Returns a feed that is polled; `None` if it is unknown or paused.
     pub(super) fn live(&self, feed: &FeedName) -> Option<Arc<FeedCell>> {
         self.get(feed).filter(|cell| !cell.lock().is_paused())
     }
@@ -312,7 +311,7 @@ impl FeedTable {
         self.feeds.read().get(feed).cloned()
     }
 
-    /// All feeds as they are now.
+    /// Returns all feeds, in a snapshot.
     pub(super) fn all(&self) -> Vec<(FeedName, Arc<FeedCell>)> {
         let feeds = self.feeds.read();
         feeds.iter().map(|(feed, cell)| (feed.clone(), Arc::clone(cell))).collect()
@@ -322,12 +321,13 @@ impl FeedTable {
         self.unsaved.lock()
     }
 
-    /// Has what is remembered of a feed written down within that time.
+    /// Has the state of a feed written after at most `within`.
     pub(super) fn remember(&self, feed: &FeedName, cell: &Arc<FeedCell>, within: Duration) {
         self.remember_unless(feed, cell, within, || false);
     }
 
-    /// The same, unless it left: who takes a feed out forgets afterwards what is to be written of it.
+    /// Like [`Self::remember`], unless the feed `has_left`: a removal cancels the feed's tasks first and drops its
+    /// unsaved state afterwards.
     pub(super) fn remember_unless(
         &self,
         feed: &FeedName,

@@ -1,6 +1,5 @@
-//! The lines of hosts as tasks share them: who has its turn gets a slot, which gives itself back when it is dropped.
-//! Polls, questions about missing items, older documents and hubs wait in them; the calls of our own hub wait beside
-//! them.
+//! The host lines as tasks share them. A task whose turn has come gets a slot, which is returned on drop. Polls,
+//! probes, walks and requests to hubs wait in these lines; calls of the gateway's own hub have separate budgets.
 
 use super::politeness::{HostRank, HostRules, MAX_HOSTS, PoliteHost, Politeness};
 use parking_lot::Mutex;
@@ -13,15 +12,14 @@ use tidegate_net::fetch::PauseRequest;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// How often subscribers at one host are called within a minute, and how many bytes they are sent: whoever asks decides
-/// where the hub calls, so that without a bound it would be a weapon. What is beyond it comes later, and then as the
-/// newest document only.
+/// The calls and bytes per minute to subscribers at one host. Anybody may name a callback, so without a budget the hub
+/// could be used for attacks. Deliveries beyond it are delayed and then send only the newest document.
 const CALLS_A_MINUTE: u64 = 150;
 const BYTES_A_MINUTE: u64 = 32 * 1024 * 1024;
 
-/// Who waits in a line.
+/// A waiting requester.
 enum Waiter {
-    /// A poll, as long as somebody has its ticket. There may be a million at a time.
+    /// A poll, valid while its ticket exists. There may be a million.
     Poll(FeedName, Weak<()>),
     /// A task.
     Task(oneshot::Sender<Result<HostSlot, Duration>>),
@@ -36,44 +34,43 @@ impl Waiter {
     }
 }
 
-/// The right to ask a host, until it is dropped.
+/// Permission to ask a host, until dropped.
 pub struct HostSlot {
     queue: Arc<HostQueue>,
     host: PoliteHost,
 }
 
-/// The lines of all hosts.
 pub struct HostQueue {
     lines: Mutex<Politeness<Waiter>>,
-    /// From when on subscribers below a registrable domain may be called, also where a host of it has a pace of its own:
-    /// beside polls, of whose pauses this knows nothing, since a subscriber asks for a pause by itself.
+    /// When subscribers below a registrable domain may be called next. Pauses of polls do not apply here: a subscriber
+    /// asks for its own.
     calls: Mutex<HashMap<Arc<str>, Instant>>,
-    /// Somebody came, or a slot was given back.
+    /// A requester arrived, or a slot was returned.
     changed: Notify,
     /// A host asked for a pause.
     paused: Notify,
 }
 
 impl HostQueue {
-    /// One request at a time, by no rules yet.
+    /// Creates queues for one request at a time, until [`Self::reconfigure`] sets the rules.
     pub fn new() -> Arc<Self> {
         let lines = Mutex::new(Politeness::new(1, HostRules::default()));
         let (calls, changed, paused) = Default::default();
         Arc::new(Self { lines, calls, changed, paused })
     }
 
-    /// Goes on with other rules.
+    /// Applies other limits and rules.
     pub fn reconfigure(&self, at_once: usize, rules: HostRules) {
         self.lines.lock().reconfigure(at_once, rules, Instant::now());
         self.changed.notify_one();
     }
 
-    /// The host of an address.
+    /// Returns the host of `address`.
     pub fn host(&self, address: &str) -> PoliteHost {
         self.lines.lock().rules.host(address)
     }
 
-    /// Puts a poll in the line of the host of an address, from `begin` on; it leaves when its ticket is dropped.
+    /// Adds a poll to the line of the address's host, from `begin` on. It leaves the line when its ticket is dropped.
     pub fn line_up(
         &self,
         feed: FeedName,
@@ -87,21 +84,21 @@ impl HostQueue {
         ticket
     }
 
-    /// Waits in the line of the host of an address. The error is how long the host is still to be left alone.
+    /// Waits for a slot at the address's host. The error is the rest of that host's pause.
     pub async fn slot(&self, address: &str, rank: HostRank) -> Result<HostSlot, Duration> {
-        let (reply, turn) = oneshot::channel();
+        let (reply, slot) = oneshot::channel();
         self.lines.lock().enqueue(Waiter::Task(reply), address, rank, Instant::now());
         self.changed.notify_one();
-        // A queue that is gone lets nobody ask.
-        turn.await.unwrap_or(Err(Duration::ZERO))
+        // The queue is gone: no slot.
+        slot.await.unwrap_or(Err(Duration::ZERO))
     }
 
-    /// Hands out slots to tasks, up to the next poll whose turn it is: to ask its host, or to be put off, since the host
-    /// is to be left alone for so long still.
+    /// Hands slots to waiting tasks until a poll's turn comes; returns that poll with its slot, or with the rest of its
+    /// host's pause.
     pub fn next(self: &Arc<Self>, now: Instant) -> Option<(FeedName, Result<HostSlot, Duration>)> {
         loop {
-            let (waiter, turn) = self.lines.lock().next(now, Waiter::still_waits)?;
-            let slot = turn.map(|host| HostSlot { queue: Arc::clone(self), host });
+            let (waiter, allowed) = self.lines.lock().next(now, Waiter::still_waits)?;
+            let slot = allowed.map(|host| HostSlot { queue: Arc::clone(self), host });
             match waiter {
                 Waiter::Poll(feed, _) => return Some((feed, slot)),
                 Waiter::Task(reply) => drop(reply.send(slot)),
@@ -109,7 +106,7 @@ impl HostQueue {
         }
     }
 
-    /// Takes in that a host asks to be left alone, in answer to whatever request.
+    /// Records that a host asked for a pause, in answer to any request.
     pub fn pause(&self, pause: &PauseRequest) {
         let host = self.host(&pause.address);
         tracing::debug!(host = &*host.full, wait = ?pause.wait, "a host asked for a pause");
@@ -118,23 +115,23 @@ impl HostQueue {
         self.paused.notify_waiters();
     }
 
-    /// From when on subscribers at a host may be called, by the name that its lane has.
+    /// Returns when subscribers at `host` may be called next; `host` is the key of the hub's lane.
     pub fn call_at(&self, host: &Arc<str>) -> Instant {
         self.reserve_call(host, 0, CALLS_A_MINUTE)
     }
 
-    /// A subscriber is called.
+    /// Counts a call to a subscriber against its host's budget.
     pub fn note_call(&self, host: &Arc<str>) {
         self.reserve_call(host, 1, CALLS_A_MINUTE);
     }
 
-    /// A subscriber was sent so many bytes.
+    /// Counts `bytes` sent to a subscriber against its host's budget.
     pub fn note_delivery(&self, host: &Arc<str>, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.reserve_call(host, bytes, BYTES_A_MINUTE);
     }
 
-    /// Takes so much of what a host is sent within a minute; from when on.
+    /// Reserves `share` of the `all` units that a host gets per minute. Returns when the call may begin.
     fn reserve_call(&self, host: &Arc<str>, share: u64, all: u64) -> Instant {
         let (now, minute) = (Instant::now(), 60_000_000);
         // A private address, which the operator allows by name, needs no protection from this hub.
@@ -152,12 +149,12 @@ impl HostQueue {
         at
     }
 
-    /// How long the host of an address is still to be left alone.
+    /// Returns the rest of the pause of the address's host; `None` if it has none.
     pub fn paused(&self, address: &str) -> Option<Duration> {
         self.lines.lock().paused(address, Instant::now())
     }
 
-    /// Waits until the host of an address asks to be left alone; for how long.
+    /// Waits until the address's host is paused. Returns the rest of the pause.
     pub async fn until_paused(&self, address: &str) -> Duration {
         loop {
             let paused = self.paused.notified();
@@ -173,12 +170,12 @@ impl HostQueue {
         self.lines.lock().asked(address, Instant::now());
     }
 
-    /// When somebody may be let ask, if nothing else happens.
+    /// Returns when the next request may begin if nothing changes before.
     pub fn wake_at(&self) -> Option<Instant> {
         self.lines.lock().wake_at()
     }
 
-    /// Waits until somebody may be let ask since something happened.
+    /// Waits for an event that may allow a request.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }

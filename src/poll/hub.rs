@@ -1,11 +1,11 @@
-//! The WebSub hub (W3C Recommendation of 23 January 2018): takes subscriptions, asks callbacks
-//! whether they mean it, and delivers each changed document.
+//! The gateway's own WebSub hub (W3C Recommendation of 23 January 2018): accepts subscriptions, verifies callbacks, and
+//! delivers each changed document.
 //!
-//! What a subscription is and what is due are decided by [`tidegate_core::websub`]; this room keeps them
-//! (`ledger`), follows the change log (`worker`), says who is called now (`lanes`) and calls (`calls`). A request is answered
-//! once it is durable. A subscription knows the newest change that it was told of; what a feed has
-//! beyond it is due, so that neither a restart nor a log that is cut loses a change, and one who is
-//! behind gets the newest document only. What is absent: who reads, how documents are made.
+//! [`tidegate_core::websub`] decides what a subscription is and what is due. This module stores them (`ledger`),
+//! follows the change log (`worker`), decides who is called now (`lanes`) and calls (`calls`). A request is answered
+//! once it is durable. A subscription records the newest change delivered to it, and later changes of its feed are due.
+//! So neither a restart nor a truncated log loses a change, and a subscriber who lags gets only the newest document.
+//! The hub does not know how documents are rendered or who reads them.
 
 mod calls;
 mod lanes;
@@ -35,16 +35,15 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// What operators say of the hub.
+/// The operator's settings of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubSettings {
-    /// How long subscriptions last.
+    /// The limits of leases.
     pub leases: Leases,
-    /// The most subscriptions.
     pub subscriptions: usize,
-    /// The most subscriptions whose callbacks are of one host (its registrable domain, or its address).
+    /// The most subscriptions with callbacks at one host (its registrable domain, or its address).
     pub per_host: usize,
-    /// Which callbacks may be private that strangers name (`websub.private_callbacks`).
+    /// The private hosts that callbacks named by strangers may lead to (`websub.private_callbacks`).
     pub private_callbacks: AllowPrivate,
 }
 
@@ -60,46 +59,44 @@ impl Default for HubSettings {
     }
 }
 
-/// What the hub needs.
+/// The parts that the hub is built from.
 pub struct HubConfig {
-    /// Where subscriptions are kept, and where changes are read.
+    /// Stores subscriptions and provides changes.
     pub store: Arc<Store>,
-    /// Tells the time.
     pub clock: Arc<dyn Clock>,
-    /// The lines of hosts, which polling shares.
+    /// The host queue shared with polling; the hub uses its call budgets.
     pub hosts: Arc<HostQueue>,
-    /// What operators say of it.
     pub settings: HubSettings,
     /// How callbacks are called.
     pub calling: Calling,
 }
 
-/// How callbacks are called; changes when the configuration is read again.
+/// The HTTP services for calls; replaced when the configuration is reloaded.
 #[derive(Clone)]
 pub struct Calling {
-    /// Calls those that strangers name, through a guard that admits [`HubSettings::private_callbacks`].
+    /// Calls callbacks named by strangers, at public hosts and [`HubSettings::private_callbacks`].
     pub callbacks: Call,
-    /// Calls webhooks, which the operator names, through a guard that admits `allow_private`.
+    /// Calls webhooks named by the operator, also at private hosts in `allow_private`.
     pub webhooks: Call,
-    /// Which webhooks may be private.
+    /// The private hosts that webhooks may lead to.
     pub allow_private: AllowPrivate,
 }
 
-/// What the hub asks of the side that serves.
+/// A question of the hub to the serving side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopicRequest {
-    /// Whether there is a document at this address; the one that is answered is empty.
+    /// Asks whether there is a document at this address; the answer is an empty document.
     Exists(String),
-    /// The document at this address as it is now, as a GET would answer it.
+    /// Asks for the document at this address, as a GET would return it.
     Document(String),
-    /// The oldest changes of a feed after a tick, as a webhook is told them.
+    /// Asks for the oldest changes of a feed after a tick, in the form that webhooks receive.
     Changes(FeedName, Option<Tick>),
 }
 
-/// Answers the hub's requests: the documents that can be subscribed to, as they are served.
+/// Answers the hub's questions about the documents that can be subscribed to.
 pub type Topics = Arc<dyn Fn(TopicRequest) -> TopicReply + Send + Sync>;
 
-/// What comes of a request for a document.
+/// The future answer to a [`TopicRequest`].
 pub type TopicReply = Pin<Box<dyn Future<Output = Result<HubDocument, NoHubDocument>> + Send>>;
 
 /// A document to deliver.
@@ -107,45 +104,45 @@ pub type TopicReply = Pin<Box<dyn Future<Output = Result<HubDocument, NoHubDocum
 pub struct HubDocument {
     /// `Content-Type`, and the `Link`s to the hub and to the topic (section 7).
     pub headers: HeaderMap,
-    /// Its bytes, in no encoding.
+    /// The body without content encoding.
     pub body: Bytes,
-    /// Of changes, the tick up to which they go.
+    /// For changes: the tick of the newest one included.
     pub until: Option<Tick>,
 }
 
 /// Why there is no document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoHubDocument {
-    /// There is, or will be, no such topic; says why.
+    /// There is no such topic, nor will there be; the reason.
     Gone(String),
-    /// It is too large to be delivered, at so many bytes.
+    /// It is too large to deliver; its size in bytes.
     TooLarge(u64),
-    /// It cannot be had just now; says why.
+    /// It is temporarily unavailable; the reason.
     Later(String),
 }
 
 struct HubShared {
     store: Arc<Store>,
-    /// Who has the same subscriptions; each calls the callbacks of the feeds that it owns.
+    /// The gateways that share the subscriptions; each calls the callbacks of the feeds it owns.
     gateways: Option<Arc<Gateways>>,
     clock: Arc<dyn Clock>,
     hosts: Arc<HostQueue>,
     ledger: Mutex<Ledger>,
-    /// One writer at a time, so that a later state is never overtaken by an earlier one.
+    /// Allows one writer at a time, so that an older state never overwrites a newer one.
     writing: tokio::sync::Mutex<()>,
     calling: RwLock<Calling>,
     /// Wakes the worker.
     wake: Notify,
-    /// Wakes it to look whether all topics are still there.
+    /// Wakes the worker to check whether all topics still exist.
     look: Notify,
 }
 
-/// The hub; clones are handles on the same one.
+/// A handle to the hub; cheap to clone.
 #[derive(Clone)]
 pub struct Hub(Arc<HubShared>);
 
 impl Hub {
-    /// Reads the subscriptions that there are. Nobody is called before [`Hub::run`].
+    /// Loads the subscriptions. Nothing is called before [`Hub::run`].
     pub async fn open(parts: HubConfig) -> Result<Self, StoreError> {
         let HubConfig { store, clock, hosts, settings, calling } = parts;
         let kept = store.subscriptions().await?;
@@ -162,8 +159,8 @@ impl Hub {
         })))
     }
 
-    /// Takes a request of a client about a topic that is a document of `feed`; one by rssCloud is to register a callback
-    /// with the cloud. Durable on return (section 5.1: it is answered before the callback is asked).
+    /// Accepts a client's request about a topic of `feed`: a WebSub request, or a registration with rssCloud. Durable
+    /// on return (section 5.1: it is answered before the callback is verified).
     pub async fn ask(
         &self,
         feed: &FeedName,
@@ -171,14 +168,14 @@ impl Hub {
         request: HubRequest,
         client: Option<IpAddr>,
     ) -> Result<(), AskError> {
-        // An end takes nothing in.
+        // Ending a subscription needs no space in the store.
         let takes_in = request.intent == Intent::Subscribe;
         let ask =
             |ledger: &mut Ledger, tick, now| ledger.ask(feed, manner, request, client, tick, now);
         self.change_ledger(feed, takes_in, ask).await
     }
 
-    /// Has a feed's webhook be this one, or none; one that there is goes on where it was. Durable on return.
+    /// Sets or removes a feed's webhook; an existing one keeps its position in the changes. Durable on return.
     pub async fn set_webhook(
         &self,
         feed: &FeedName,
@@ -191,7 +188,7 @@ impl Hub {
         self.change_ledger(feed, takes_in, ask).await
     }
 
-    /// `takes_in`: what is asked for takes room in the store.
+    /// Changes the ledger and writes the result. `takes_in`: the change needs space in the store.
     async fn change_ledger(
         &self,
         feed: &FeedName,
@@ -205,7 +202,7 @@ impl Hub {
         let tick = shared.tick(feed).await?;
         ask(&mut shared.ledger.lock(), tick, shared.clock.now())?;
         shared.flush().await?;
-        // A change that came between the two looks is not missed.
+        // The feed may have changed since the first reading of its tick.
         let tick = shared.tick(feed).await?;
         shared.until_shown().await;
         shared.ledger.lock().saw(feed, tick, shared.clock.now());
@@ -213,47 +210,47 @@ impl Hub {
         Ok(())
     }
 
-    /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
+    /// Returns at most `limit` subscriptions of one feed or of all, sorted by topic and callback.
     pub fn subscriptions(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
         self.0.ledger.lock().list(feed, limit)
     }
 
-    /// How many there are.
+    /// Returns the numbers of subscriptions and deliveries.
     pub fn count(&self) -> SubscriptionCount {
         self.0.ledger.lock().count()
     }
 
-    /// Looks whether all topics are still there, soon.
+    /// Has the worker check soon whether all topics still exist.
     pub fn check_topics(&self) {
         self.0.look.notify_one();
     }
 
-    /// Goes on with another way of calling and other limits. Subscriptions that there are keep their leases.
+    /// Applies other HTTP services and settings. Existing subscriptions keep their leases.
     pub fn reconfigure(&self, calling: Calling, settings: HubSettings) {
         self.0.ledger.lock().settings = settings;
         *self.0.calling.write() = calling;
     }
 
-    /// Verifies and delivers until it is cancelled.
+    /// Verifies and delivers until cancelled.
     pub async fn run(self, topics: Topics, cancel: CancellationToken) {
         worker::run(self.0, topics, cancel).await;
     }
 }
 
 impl HubShared {
-    /// The newest tick of a feed.
+    /// Returns the newest tick of a feed.
     async fn tick(&self, feed: &FeedName) -> Result<Option<Tick>, StoreError> {
         Ok(self.store.state(feed).await?.and_then(|state| state.tick))
     }
 
-    /// Waits until what this gateway shows is shown by all: nobody is told of it before.
+    /// Waits until all gateways show what this one shows: subscribers must not be told of it before.
     async fn until_shown(&self) {
         if self.gateways.is_some() {
             sleep(SHOWN_WITHIN).await;
         }
     }
 
-    /// Writes everything that has changed. Whoever calls this may go away; the write goes on.
+    /// Writes all changed subscriptions; completes even if the caller is cancelled.
     async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
         let shared = Arc::clone(self);
         let written = tokio::spawn(async move {
@@ -273,12 +270,12 @@ impl HubShared {
         })
     }
 
-    /// Whether callbacks may be called: this gateway is known to live. Otherwise another one may call them by now.
+    /// Whether callbacks may be called: only while this gateway is known to live. Otherwise another one may call them.
     fn can_call(&self) -> bool {
         self.gateways.as_ref().is_none_or(|gateways| gateways.may_poll())
     }
 
-    /// Whether this gateway calls the callbacks of a feed.
+    /// Whether this gateway calls the callbacks of `feed`.
     fn owns(&self, feeds: Option<&FeedList>, feed: &FeedName) -> bool {
         let Some(gateways) = &self.gateways else { return true };
         match feeds.and_then(|feeds| feeds.get(feed)) {
@@ -287,7 +284,7 @@ impl HubShared {
         }
     }
 
-    /// Calls what is named in this manner.
+    /// Returns the HTTP service for callbacks of this manner.
     fn call(&self, manner: Manner) -> Call {
         match manner {
             Manner::WebSub | Manner::RssCloud => self.calling.read().callbacks.clone(),

@@ -1,5 +1,4 @@
-//! What becomes of the bytes: the seam to `parse` and `record`, so that rounds can be tested with
-//! scripted judgements.
+//! The interface to `parse` and `record`, which judge a document; rounds can be tested with scripted judgements.
 
 use super::walk::{self, ArchiveLinks};
 use futures_util::future::try_join_all;
@@ -21,127 +20,123 @@ use tokio::runtime::Handle;
 use tracing::debug_span;
 use url::Url;
 
-/// What the operator is told of a document with items whose looks into other feeds came to no end.
+/// The warning for items that could not be looked up in all other feeds.
 const NOT_LOOKED_UP: &str = "items that bear this gateway's name are not taken in yet: there was no time to look into all \
     of its other feeds, or they are too many; they are looked up again at the next poll";
 
-/// The most warnings of a document that are kept for the operator.
+/// The most warnings of a document that are shown to the operator.
 pub const MAX_WARNINGS: usize = 20;
 
-/// What a round has beside a document whose publisher shares its items.
+/// Further input for a document whose publisher shares its items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SharingContext {
-    /// The complete feed that the document names, where it was asked for; else why it could not be
-    /// had.
+    /// The complete feed that the document names, or why it could not be fetched; `None` if not fetched.
     pub complete: Option<Result<FetchedDocument, String>>,
-    /// What other feeds know of items that bear this gateway's name, where that was asked; without those
-    /// that could not be looked up.
+    /// Own updates known to other feeds, for items in this gateway's name; `None` if not looked up. Items that could
+    /// not be looked up are missing.
     pub issued: Option<Issued>,
 }
 
-/// What a judgement waits for: nothing was concluded yet.
+/// The further input that a judgement needs before it can conclude.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wants {
     /// The complete feed at this address (SSE 1.0 section 4.1).
     Complete(String),
-    /// What other feeds know of these items.
+    /// Other feeds' knowledge of these items.
     Issued(Vec<SyncId>),
 }
 
-/// What was concluded from a document.
+/// The result of judging a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Judged {
-    /// What to commit, and what is pending.
+    /// The change to commit and pending decisions.
     pub verdict: Verdict,
-    /// What the document asks of those who poll it.
+    /// The update hints of the document.
     pub hints: UpdateHints,
-    /// Whether it shows the whole feed, so that seeing it again confirms what is missing.
+    /// Whether it shows the whole feed, so that observing it again confirms what is missing.
     pub full: bool,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: usize,
-    /// The latest date of its entries that is not ahead of the clock.
+    /// The latest date of its entries, future dates excepted.
     pub newest: Option<Time>,
-    /// Why only a part of it counts, where that is so.
+    /// Why only a part of it counts, if so.
     pub partial: Option<String>,
-    /// What was wrong with it, at most `MAX_WARNINGS`.
+    /// Its problems, at most `MAX_WARNINGS`.
     pub warnings: Vec<String>,
-    /// What it was to a walk through older documents, where it was read for one.
+    /// What it means for a walk through older documents, if read for one.
     pub walked: Option<Walked>,
-    /// Its link to a SUP document, fragment included.
+    /// Its link to a SUP document, including the fragment.
     pub sup: Option<String>,
-    /// Which hubs its elements name, and under which address.
+    /// The hubs that its elements name, and its own address.
     pub hub: HubLinks,
-    /// Whether something that it leads to could not be had, so that it must be judged again even if
-    /// it is the same.
+    /// Whether some further input could not be read, so that it must be judged again even if unchanged.
     pub lacking: bool,
-    /// What it waits for, where nothing was concluded yet.
+    /// The input needed before anything can be concluded.
     pub wants: Option<Wants>,
 }
 
 impl Judged {
-    /// Nothing was concluded yet.
+    /// Asks for further input.
     fn waits_for(wants: Wants) -> Self {
         Self { wants: Some(wants), ..Self::default() }
     }
 }
 
-/// What a document was to a walk through a publisher's older documents.
+/// What a document means for a walk through older documents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walked {
-    /// Where the walk goes from it.
+    /// Where the walk continues.
     pub signpost: ArchiveLinks,
-    /// Items that were taken in.
+    /// The number of new items.
     pub taken: u32,
-    /// Entries that were known already.
+    /// The number of entries known before.
     pub known: u32,
-    /// Bytes of the items that were taken in.
+    /// The bytes of the new items.
     pub bytes: u64,
 }
 
-/// Why nothing can be concluded from a document.
+/// Why a document could not be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum JudgeError {
-    /// It is no feed document.
+    /// It is not a feed document.
     #[error("{0}")]
     Unreadable(String),
-    /// It cannot be taken in.
+    /// It violates a limit or rule.
     #[error(transparent)]
     Refused(#[from] ObservationError),
-    /// What it is judged with cannot be read.
+    /// The ledger could not be read.
     #[error(transparent)]
     Ledger(#[from] StoreError),
 }
 
-/// Concludes from documents. Pure, and called where it may take its time.
+/// Judges documents. Pure apart from `ledger`; called on a blocking thread.
 pub trait DocumentJudge: Send + Sync + 'static {
-    /// Takes in a document that differs from the last one. `ledger`: what the snapshot lacks.
+    /// Judges a document that differs from the last one. `ledger`: reads what the snapshot lacks.
     fn take_in(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
-        beside: &SharingContext,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
+        sharing: &SharingContext,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
 
-    /// Looks at what is pending when the document is the same for the `same`th time since the last
-    /// commit.
-    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
+    /// Decides what is pending when the document was observed unchanged `same` times since the last commit.
+    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError>;
 
-    /// Takes in an older document of the publisher, and reads where the walk goes from it. Of the
-    /// feed's own document only the latter.
+    /// Judges an older document and finds where the walk continues. Of the feed's own document, only the links count.
     fn backfill(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
         walk: &Backfill,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError>;
 
-    /// Takes in what missing items' own addresses replied; the document was seen unchanged `same`
-    /// times since the last commit. The warnings are what was heard.
+    /// Judges the replies of missing items' own addresses. `same`: observations of the document since the last commit.
+    /// The warnings describe the replies.
     fn answered(
         &self,
-        round: &Observation<'_>,
+        observation: &Observation<'_>,
         replies: &Replies,
         same: u32,
     ) -> Result<Judged, JudgeError>;
@@ -150,56 +145,59 @@ pub trait DocumentJudge: Send + Sync + 'static {
 /// The judge of a running gateway.
 #[derive(Debug, Clone, Default)]
 pub struct ParseAndRecord {
-    /// What a document may contain.
+    /// The limits of documents.
     pub limits: Limits,
 }
 
 impl DocumentJudge for ParseAndRecord {
     fn take_in(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
-        beside: &SharingContext,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
+        sharing: &SharingContext,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
-        let before = record::read_before(round.snapshot, seen.prints);
-        let parsing = debug_span!("parse", bytes = seen.bytes.len()).entered();
-        let decoded = self.decode(seen, before)?;
-        let mut document = self.parse(seen, &decoded)?;
+        let before = record::read_before(observation.snapshot, fetched.prints);
+        let parsing = debug_span!("parse", bytes = fetched.bytes.len()).entered();
+        let decoded = self.decode(fetched, before)?;
+        let mut document = self.parse(fetched, &decoded)?;
         drop(parsing);
-        if seen.delta && document.completeness == Completeness::Full {
+        if fetched.delta && document.completeness == Completeness::Full {
             document.completeness = Completeness::Delta;
         }
         let (mut text, mut whole, mut failed) = (None, None, None);
-        match &beside.complete {
-            Some(Ok(seen)) => match self.decode(seen, before) {
-                Ok(decoded) => text = Some((seen, decoded)),
+        match &sharing.complete {
+            Some(Ok(fetched)) => match self.decode(fetched, before) {
+                Ok(decoded) => text = Some((fetched, decoded)),
                 Err(error) => failed = Some(error.to_string()),
             },
             Some(Err(why)) => failed = Some(why.clone()),
             None => {}
         }
-        if let Some((seen, decoded)) = &text {
-            match self.parse(seen, decoded) {
+        if let Some((fetched, decoded)) = &text {
+            match self.parse(fetched, decoded) {
                 Ok(document) => whole = Some(document),
                 Err(error) => failed = Some(error.to_string()),
             }
         }
         let documents: Vec<_> = std::iter::once(&document).chain(&whole).collect();
-        let read = ledger.read_for(round, &documents)?;
-        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
-        let refreshed = refresh_fingerprints(round, &document, ledger)?;
-        let round = &Observation { snapshot: refreshed.as_ref().or(round.snapshot), ..*round };
-        let wanted = beside.complete.is_none() && record::needs_complete(round.snapshot, &document);
+        let read = ledger.read_for(observation, &documents)?;
+        let observation =
+            &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
+        let refreshed = refresh_fingerprints(observation, &document, ledger)?;
+        let observation =
+            &Observation { snapshot: refreshed.as_ref().or(observation.snapshot), ..*observation };
+        let wanted =
+            sharing.complete.is_none() && record::needs_complete(observation.snapshot, &document);
         if wanted && let Some(complete) = document.sharing.as_ref().and_then(|s| s.complete.clone())
         {
             return Ok(Judged::waits_for(Wants::Complete(complete)));
         }
-        let peers = Peers { complete: whole.as_ref(), issued: beside.issued.as_ref() };
-        let (mut verdict, ()) = judge_with(round, ledger, |round| {
-            Ok((record::take_in_shared(round, &document, &peers, seen.prints)?, ()))
+        let peers = Peers { complete: whole.as_ref(), issued: sharing.issued.as_ref() };
+        let (mut verdict, ()) = judge_with(observation, ledger, |observation| {
+            Ok((record::take_in_shared(observation, &document, &peers, fetched.prints)?, ()))
         })?;
-        if beside.issued.is_none() && !verdict.asks.is_empty() {
+        if sharing.issued.is_none() && !verdict.asks.is_empty() {
             return Ok(Judged::waits_for(Wants::Issued(verdict.asks)));
         }
         let unknown = (!verdict.asks.is_empty()).then(|| NOT_LOOKED_UP.to_owned());
@@ -218,7 +216,7 @@ impl DocumentJudge for ParseAndRecord {
             full: document.completeness == Completeness::Full && !lacking,
             lacking,
             entries: document.entries.len(),
-            newest: newest(&document, round.now),
+            newest: newest(&document, observation.now),
             partial: partial(&document.completeness),
             warnings: notes.into_iter().chain(warnings).take(MAX_WARNINGS).collect(),
             wants: None,
@@ -229,44 +227,46 @@ impl DocumentJudge for ParseAndRecord {
         })
     }
 
-    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
-        Ok(record::look_again(round, same)?)
+    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
+        Ok(record::look_again(observation, same))
     }
 
     fn backfill(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
         walk: &Backfill,
         ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
-        let decoded = self.decode(seen, None)?;
-        let document = self.parse(seen, &decoded)?;
-        let signpost = ArchiveLinks::from_document(&document, &seen.url, walk.trail);
+        let decoded = self.decode(fetched, None)?;
+        let document = self.parse(fetched, &decoded)?;
+        let signpost = ArchiveLinks::from_document(&document, &fetched.url, walk.trail);
         if walk.next.is_none() {
             let walked = Walked { signpost, ..Walked::default() };
             return Ok(Judged { walked: Some(walked), full: true, ..Judged::default() });
         }
         let is_gone = |id: &str| walk.gone.contains(&walk::mark(id));
-        let read = ledger.read_for(round, &[&document])?;
-        let round = &Observation { snapshot: read.as_ref().or(round.snapshot), ..*round };
-        let (verdict, (taken, known)) = judge_with(round, ledger, |round| {
-            let Backfilled { verdict, taken, known } = record::backfill(round, &document, is_gone)?;
+        let read = ledger.read_for(observation, &[&document])?;
+        let observation =
+            &Observation { snapshot: read.as_ref().or(observation.snapshot), ..*observation };
+        let (verdict, (taken, known)) = judge_with(observation, ledger, |observation| {
+            let Backfilled { verdict, taken, known } =
+                record::backfill(observation, &document, is_gone)?;
             Ok((verdict, (taken, known)))
         })?;
         let walked = Walked { signpost, taken, known, bytes: weight(&verdict) };
-        // The document that polls read is as it was.
+        // The document that polls read has not changed.
         Ok(Judged { verdict, walked: Some(walked), full: true, ..Judged::default() })
     }
 
     fn answered(
         &self,
-        round: &Observation<'_>,
+        observation: &Observation<'_>,
         replies: &Replies,
         same: u32,
     ) -> Result<Judged, JudgeError> {
-        let verdict = record::answered(round, replies, same);
-        let warnings = round.snapshot.map(|snapshot| probe::heard(snapshot, replies));
+        let verdict = record::answered(observation, replies, same);
+        let warnings = observation.snapshot.map(|snapshot| probe::heard(snapshot, replies));
         Ok(Judged {
             verdict,
             full: true,
@@ -279,19 +279,19 @@ impl DocumentJudge for ParseAndRecord {
 impl ParseAndRecord {
     fn decode<'d>(
         &self,
-        seen: &'d FetchedDocument,
+        fetched: &'d FetchedDocument,
         before: Option<parse::Before<'_>>,
     ) -> Result<parse::Decoded<'d>, JudgeError> {
-        parse::decode_as(&seen.bytes, seen.content_type.as_deref(), before, &self.limits)
+        parse::decode_as(&fetched.bytes, fetched.content_type.as_deref(), before, &self.limits)
             .map_err(|error| JudgeError::Unreadable(error.to_string()))
     }
 
     fn parse<'d>(
         &self,
-        seen: &FetchedDocument,
+        fetched: &FetchedDocument,
         decoded: &'d parse::Decoded<'_>,
     ) -> Result<FeedDocument<'d>, JudgeError> {
-        let url = Url::parse(&seen.url).ok();
+        let url = Url::parse(&fetched.url).ok();
         let mut document = parse::document(&decoded.text, url.as_ref(), &self.limits)
             .map_err(|error| JudgeError::Unreadable(error.to_string()))?;
         decoded.describe(&mut document);
@@ -299,7 +299,7 @@ impl ParseAndRecord {
     }
 }
 
-/// The bytes of the versions that a verdict makes.
+/// Returns the bytes of the versions that a verdict creates.
 fn weight(verdict: &Verdict) -> u64 {
     let versions = verdict.change.iter().flat_map(|change| &change.versions);
     let texts = versions.filter_map(|version| version.markup.as_ref());
@@ -307,7 +307,7 @@ fn weight(verdict: &Verdict) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// The latest date of a document's entries that is not ahead of the clock.
+/// Returns the latest date of a document's entries, future dates excepted.
 fn newest(document: &FeedDocument<'_>, now: Time) -> Option<Time> {
     let dates = document.entries.iter().flat_map(|entry| [entry.published, entry.updated]);
     dates.flatten().filter(|date| *date <= now).max()
@@ -321,31 +321,31 @@ fn partial(completeness: &Completeness) -> Option<String> {
     }
 }
 
-/// Reads what a snapshot lacks of its feed's ledger. Blocks, and is used where that may take its time.
+/// Reads the parts of a feed's ledger that a snapshot lacks. Blocks, so it is used on blocking threads only.
 pub struct LedgerReader {
     pub(super) store: Arc<Store>,
     pub(super) feed: FeedName,
-    /// Reads at the snapshot's revision, where the snapshot is not all of the ledger.
+    /// Reads at the snapshot's revision; `None` if the snapshot holds the whole ledger.
     pub(super) pinned: Option<PinnedFeed>,
     pub(super) runtime: Handle,
 }
 
-/// How many items of the store are read at once.
+/// How many items are read from the store at the same time.
 pub(super) const READS_AT_ONCE: usize = 16;
 
 impl LedgerReader {
-    /// The snapshot of a round with what judging these documents needs besides; `None` where it has all of it.
+    /// Extends the snapshot by what judging `documents` needs; `None` if nothing is missing.
     fn read_for(
         &self,
-        round: &Observation<'_>,
+        observation: &Observation<'_>,
         documents: &[&FeedDocument<'_>],
     ) -> Result<Option<Snapshot>, StoreError> {
-        let Some(snapshot) = round.snapshot else { return Ok(None) };
-        self.read_more(snapshot, record::ledger_query(round, documents))
+        let Some(snapshot) = observation.snapshot else { return Ok(None) };
+        self.read_more(snapshot, record::ledger_query(observation, documents))
     }
 
-    /// The snapshot with the items that a query asks for; `None` where there are none that it lacks. Whatever leaves the
-    /// ledger meanwhile makes the snapshot outdated, and a commit over it is refused.
+    /// Extends the snapshot by the items of `query`; `None` if it asks for none. A later eviction makes the snapshot
+    /// outdated, and a commit over it is refused.
     fn read_more(
         &self,
         snapshot: &Snapshot,
@@ -362,7 +362,7 @@ impl LedgerReader {
         }
     }
 
-    /// The newest bytes of items.
+    /// Reads the newest markup of items.
     fn read_markup(&self, ids: &[SyncId]) -> Result<HashMap<SyncId, Markup>, StoreError> {
         let mut markup = HashMap::new();
         for ids in ids.chunks(READS_AT_ONCE) {
@@ -374,31 +374,33 @@ impl LedgerReader {
     }
 }
 
-/// The snapshot with new fingerprints of the items whose own were made by another scheme; `None` where there are none.
+/// Recomputes outdated fingerprints (of an earlier scheme) in the snapshot; `None` if there are none.
 fn refresh_fingerprints(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     document: &FeedDocument<'_>,
     ledger: &LedgerReader,
 ) -> Result<Option<Snapshot>, StoreError> {
-    let outdated = record::outdated(round, document);
-    let Some(snapshot) = round.snapshot.filter(|_| !outdated.is_empty()) else { return Ok(None) };
+    let outdated = record::outdated(observation, document);
+    let Some(snapshot) = observation.snapshot.filter(|_| !outdated.is_empty()) else {
+        return Ok(None);
+    };
     let markup = ledger.read_markup(&outdated)?;
-    Ok(Some(record::refreshed(snapshot, &markup, &round.options.ignore)))
+    Ok(Some(record::refreshed(snapshot, &markup, &observation.options.ignore)))
 }
 
-/// Judges until the verdict needs no more of the ledger than the snapshot has.
+/// Judges repeatedly, until the verdict needs nothing that the snapshot lacks.
 fn judge_with<T>(
-    round: &Observation<'_>,
+    observation: &Observation<'_>,
     ledger: &LedgerReader,
     judge: impl Fn(&Observation<'_>) -> Result<(Verdict, T), ObservationError>,
 ) -> Result<(Verdict, T), JudgeError> {
     let (mut more, mut looks) = (None, 0);
     loop {
-        let now = &Observation { snapshot: more.as_ref().or(round.snapshot), ..*round };
+        let now = &Observation { snapshot: more.as_ref().or(observation.snapshot), ..*observation };
         let judged = judge(now)?;
         looks += 1;
         let Some(snapshot) = now.snapshot else { return Ok(judged) };
-        // Ends with the whole ledger, which lacks nothing.
+        // Ends at the latest with the whole ledger.
         let wanted = record::wanted_after(now, &judged.0, looks);
         let Some(read) = ledger.read_more(snapshot, wanted)? else { return Ok(judged) };
         more = Some(read);
@@ -423,8 +425,8 @@ mod tests {
     async fn a_document_with_items_that_could_not_be_looked_up_is_judged_again() {
         let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
         let feed = record("news");
-        let round = gateway.poller.decisions().observe(&feed, None, NOW);
-        let seen = FetchedDocument {
+        let observation = gateway.poller.decisions().observe(&feed, None, NOW);
+        let fetched = FetchedDocument {
             bytes: Bytes::from_static(SHARED.as_bytes()),
             content_type: None,
             url: feed.url.clone(),
@@ -438,8 +440,8 @@ mod tests {
             runtime: Handle::current(),
         };
         let judged = |issued: Option<Issued>| {
-            let beside = SharingContext { issued, ..SharingContext::default() };
-            ParseAndRecord::default().take_in(&round, &seen, &beside, &ledger).unwrap()
+            let sharing = SharingContext { issued, ..SharingContext::default() };
+            ParseAndRecord::default().take_in(&observation, &fetched, &sharing, &ledger).unwrap()
         };
         let id = SyncId::new("here.x").unwrap();
         assert_eq!(judged(None).wants, Some(Wants::Issued(vec![id.clone()])));

@@ -1,8 +1,8 @@
-//! Polls the feeds: one feed's round, the schedule, politeness to hosts.
+//! Polls feeds: one round per poll, the schedule, and politeness towards hosts.
 //!
-//! Deciding is pure (`schedule`, `politeness`, `memory`); acting is one task that owns every feed
-//! that is polled and starts a round for each one that is due and whose host may be asked. Rounds
-//! end in the store; nobody else is told of a change. What is absent: who reads the feeds.
+//! Decisions are pure functions (`schedule`, `politeness`, `memory`). One task owns every polled feed and begins a
+//! round when the feed is due and its host may be asked. A round ends with a commit to the store, through which readers
+//! learn of the change; nothing here knows the readers.
 
 mod allowance;
 mod attempts;
@@ -52,36 +52,35 @@ use tidegate_core::model::FeedOptions;
 use tidegate_judge::archive;
 use tidegate_net::fetch::{AllowPrivate, read_url};
 
-/// How feeds are polled.
+/// The settings of polling, from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollSettings {
-    /// Polls of a feed are at least this far apart (`polling.min_interval`).
+    /// The shortest interval between polls of a feed (`polling.min_interval`).
     pub min_interval: Duration,
-    /// Polls of a feed are at most this far apart (`polling.max_interval`).
+    /// The longest interval between polls of a feed (`polling.max_interval`).
     pub max_interval: Duration,
     /// The pause between two requests to a host.
     pub spacing: Duration,
-    /// Hosts with a pace of their own, by name.
+    /// Hosts with their own [`Pace`], by host name.
     pub paces: Arc<BTreeMap<String, Pace>>,
-    /// The least pause between two documents of a walk, whatever its host is owed: each of them
-    /// makes a tick, and ticks are whole seconds that must not run ahead of the clock.
+    /// The shortest pause between two documents of a walk through older documents, whatever the host's pace. Each
+    /// document takes one tick, and ticks are whole seconds that must not run ahead of the clock.
     pub walk_pause: Duration,
-    /// Requests at the same time.
+    /// The most requests at the same time, over all hosts.
     pub at_once: usize,
-    /// Which hosts are the operator's own and are owed no pause (`polling.allow_private`).
+    /// The operator's own hosts, which need no pause between requests (`polling.allow_private`).
     pub allow_private: AllowPrivate,
     /// How long changes stay in the sync view (`publish.window`).
     pub window: Duration,
     /// How long tombstones are kept (`publish.tombstones`).
     pub tombstones: Duration,
-    /// The most updates of one item in a day that make a version each
-    /// (`publish.versions_per_day`).
+    /// The most updates of one item within a day that each create a version (`publish.versions_per_day`).
     pub versions_per_day: u32,
-    /// The most items that the ledger of a feed keeps (`publish.items`).
+    /// The most items in the ledger of a feed (`publish.items`).
     pub items: usize,
-    /// How archives are made and kept (`publish.archive_entries` and what follows it).
+    /// How archive documents are built and retained (`publish.archive_entries` and the keys after it).
     pub archives: archive::Policy,
-    /// Where hubs reach this gateway; `None`: none is subscribed to.
+    /// Where hubs reach this gateway; `None`: the gateway subscribes to no hub.
     pub reach: Option<Reach>,
 }
 
@@ -106,12 +105,12 @@ impl Default for PollSettings {
 }
 
 impl PollSettings {
-    /// The bounds of one feed.
+    /// Returns the shortest and longest interval of a feed with these `options`.
     pub fn bounds(&self, options: &FeedOptions) -> Bounds {
         Bounds::new(self.min_interval, self.max_interval).of(options)
     }
 
-    /// Whether a hub may be given a secret: over plain http whoever listens learns it.
+    /// Whether the address of `hub` protects a secret: over plain HTTP an eavesdropper learns it.
     fn may_share_secret(&self, hub: &str) -> bool {
         let Ok(url) = read_url(hub) else { return false };
         url.scheme() == "https"

@@ -1,4 +1,4 @@
-//! What rounds go on from: what polling remembers of a feed, and what this process knows of its last document. Pure.
+//! The memory of a feed between rounds: its stored poll state, and what this process knows of its last document. Pure.
 
 use super::overlap::{Turnover, turned_over};
 use super::reason::PlannedPoll;
@@ -12,19 +12,16 @@ use tidegate_core::model::{
 use tidegate_judge::record::has_moved;
 use tidegate_net::fetch::{FetchAnswer, FetchRequest, Fetched, KEPT_IDLE, Validators};
 
-/// How often validators are dropped to read the whole document again: there are servers that
-/// answer 304 for ever.
+/// How often a feed is fetched without validators: some servers answer 304 for ever.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// The times of polls are written down when they were not for this long, or for a quarter of the feed's interval, where
-/// that is longer.
+/// Poll times are written when they were not for this long, or for a quarter of the feed's interval if that is longer.
 pub const WRITE_EVERY: Duration = Duration::from_secs(3600);
 
-/// Stands in a feed's state for the fingerprint of a document that did not show the whole feed: no
-/// document equals it, so that after a restart the next one is judged, whatever it is, and seeing
-/// the part again never counts as having seen the whole.
+/// Stored as the fingerprint of a document that did not show the whole feed. It equals no document, so that after a
+/// restart any document is judged, and a partial one seen again does not count as the whole.
 pub const NO_PRINTS: BodyPrints = BodyPrints { wire: 0, body: 0 };
 
-/// What most documents ask for.
+/// The hints of most documents: none.
 static NO_HINTS: UpdateHints = UpdateHints {
     ttl: None,
     period: None,
@@ -33,76 +30,75 @@ static NO_HINTS: UpdateHints = UpdateHints {
     skip_days: Vec::new(),
 };
 
-/// The last document, and how often it was seen since the commit that led to a revision.
+/// The last document, and how often it was observed since the last commit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LastDocument {
-    /// The feed's revision after it was judged. At any other one, the state's own fingerprints
-    /// count: somebody else has decided something.
+    /// The feed's revision after the judgement. If the feed has another revision now, somebody else committed, and the
+    /// fingerprints in its state count.
     revision: Revision,
-    /// Its fingerprints, and whether it showed the whole feed; `None` where it was a part on purpose, or before the first.
+    /// Its fingerprints, and whether it showed the whole feed; `None` before the first document or after a delta.
     document: Option<(BodyPrints, bool)>,
-    /// Full observations of it since the last commit.
+    /// Observations of the whole, unchanged document since the last commit.
     pub same: u32,
 }
 
 impl LastDocument {
-    /// How often it was seen unchanged since this revision.
+    /// Returns how often it was observed unchanged; 0 if the feed has another revision.
     pub fn same_since(self, revision: Option<Revision>) -> u32 {
         if revision == Some(self.revision) { self.same } else { 0 }
     }
 
-    /// Goes to a revision; at another one than before nothing is known of the document.
+    /// Moves to `revision`; if it differs, the document is unknown.
     fn follow(&mut self, revision: Revision) {
         if self.revision != revision {
             *self = Self { revision, ..Self::default() };
         }
     }
 
-    /// Whether a commit led from its revision to this one.
+    /// Whether `revision` is the next one after its own.
     fn precedes(self, revision: Revision) -> bool {
         self.revision.0.checked_add(1) == Some(revision.0)
     }
 }
 
-/// What rounds of a feed go on from.
+/// What rounds of a feed build on.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// What is stored of it.
+    /// The part that is stored.
     pub state: PollState,
     last: LastDocument,
-    /// Whether the last request of this process found where the feed is now, so that the next one
-    /// may begin there.
+    /// Whether the last request in this process succeeded, so that the next one may start at the address it was
+    /// redirected to.
     settled: bool,
-    /// When a refresh was begun that has not succeeded yet.
+    /// When an unfinished refresh (a request without validators) began.
     refreshing: Option<Time>,
-    /// A `Last-Modified` that is older than the document it came with, or stood still while that changed: its server
+    /// A `Last-Modified` that is wrong: older than the document, or unchanged although the document changed. Its server
     /// would answer 304 to it for ever.
     disproved: Option<Box<str>>,
-    /// Whom the validators were given to; 0: who has no credentials.
+    /// Identifies the credentials for which the validators were received; 0: none.
     given_to: u64,
 }
 
 impl Memory {
-    /// The memory of a feed that is new here.
+    /// Creates the memory of a feed that was never polled.
     pub fn new(feed: &FeedRecord, now: Time) -> Self {
         let state = PollState::new(&feed.name, &feed.url);
         Self::from_stored(PollState { refreshed: Some(now), ..state }, now)
     }
 
-    /// The memory of a feed as it was kept, or of one that is new.
+    /// Creates the memory from a stored state, or a new one if there is none.
     pub fn of(feed: &FeedRecord, kept: Option<PollState>, now: Time) -> Self {
         kept.map_or_else(|| Self::new(feed, now), |kept| Self::from_stored(kept, now))
     }
 
-    /// The memory of a feed after a restart.
+    /// Restores the memory after a restart.
     pub fn from_stored(mut state: PollState, now: Time) -> Self {
-        // So that not all feeds are read anew at the same time, each that was not refreshed for long goes on at a place
-        // of its own within the interval.
+        // Spread the refreshes: a feed without a recent one gets its own phase within the interval.
         let known = state.refreshed.filter(|at| *at <= now && now.since(*at) < REFRESH_EVERY);
         let place = Duration::from_secs(phase(&state.feed) % REFRESH_EVERY.as_secs());
         state.refreshed = Some(known.unwrap_or_else(|| now.minus(place)));
         if let Some(schedule) = &mut state.schedule {
-            // What has still to come is taken for now.
+            // Times in the future count as now.
             schedule.last_change = schedule.last_change.min(now);
             schedule.polled = schedule.polled.min(now);
         }
@@ -116,12 +112,12 @@ impl Memory {
         }
     }
 
-    /// Whether there was a poll, before the restart at least.
+    /// Whether the feed was ever polled, according to the stored state.
     pub const fn was_polled(&self) -> bool {
         self.state.schedule.is_some()
     }
 
-    /// What the next poll follows from, which begins with the first poll.
+    /// Returns the stored basis of the schedule, created at the first poll.
     fn schedule(&mut self, now: Time) -> &mut PollSchedule {
         self.state.schedule.get_or_insert_with(|| {
             Box::new(PollSchedule {
@@ -136,13 +132,12 @@ impl Memory {
         })
     }
 
-    /// Takes in what the document asks for.
+    /// Records the update hints of the document.
     pub fn asked_by_document(&mut self, hints: UpdateHints, now: Time) {
         self.schedule(now).hints = hints;
     }
 
-    /// The request of the next poll. `asked_for`: the operator wants to know, so that the
-    /// configured address is asked.
+    /// Builds the request of the next poll. `asked_for`: a poll on demand, which asks the configured address.
     pub fn request(
         &mut self,
         feed: &FeedRecord,
@@ -155,10 +150,10 @@ impl Memory {
         self.refreshing = due.then_some(now);
         let PollState { etag, last_modified, answered_by, moved_to, .. } = &self.state;
         let begin_there = self.settled && !due && !asked_for;
-        // A held document is judged again at each poll, or its hold could never be confirmed.
+        // A held document is judged again at each poll; otherwise the hold could never be confirmed.
         let held = state.is_some_and(|state| state.hold.is_some());
         let known = self.prints(&feed.url, state).filter(|_| !held);
-        // A 304 means nothing where it is not about what is known.
+        // Send validators only if they belong to the known document; else a 304 would mean nothing.
         let they_hold = known.is_some_and(|known| self.state.body == Some(known.body));
         let validators = (they_hold && !due).then(|| Validators {
             etag: etag.clone(),
@@ -176,28 +171,27 @@ impl Memory {
         .for_feed(feed)
     }
 
-    /// Whether its next poll comes before an idle connection is closed, if that is as soon after this
-    /// one as this one is after the last.
+    /// Whether the next poll is likely to reuse the connection: the last interval was shorter than connections are kept
+    /// idle.
     fn is_polled_often(&self, now: Time) -> bool {
         let polled = self.state.schedule.as_ref().map(|schedule| schedule.polled);
         polled.is_some_and(|polled| polled <= now && now.since(polled) < KEPT_IDLE)
     }
 
-    /// The fingerprints that an unchanged document has, of the feed with this address; `None` where every
-    /// document is judged.
+    /// Returns the fingerprints that mark a document as unchanged; `None` if any document must be judged.
     pub fn prints(&self, url: &str, state: Option<&FeedState>) -> Option<BodyPrints> {
-        // What another address sent last is no reason not to judge what this one sends.
+        // After a change of address, the other address's document does not matter.
         let state = state.filter(|state| !has_moved(state, url))?;
         let last = self.last.document.filter(|_| self.last.revision == state.revision);
-        let prints = last.map_or(stored(state), |(prints, _)| prints);
+        let prints = last.map_or(stored_prints(state), |(prints, _)| prints);
         (last.is_some() || prints != NO_PRINTS).then_some(prints)
     }
 
-    /// Takes in that the document is the same as before, and counts the observations of it since
-    /// the last commit; `None` where it never showed the whole feed.
+    /// Records an unchanged document. Returns its observations since the last commit; `None` if it never showed the
+    /// whole feed.
     pub fn seen_again(&mut self, state: &FeedState, wire: Option<u128>) -> Option<u32> {
         self.last.follow(state.revision);
-        let of_state = (stored(state), stored(state) != NO_PRINTS);
+        let of_state = (stored_prints(state), stored_prints(state) != NO_PRINTS);
         let (prints, full) = self.last.document.get_or_insert(of_state);
         prints.wire = wire.unwrap_or(prints.wire);
         let is_full = *full;
@@ -205,19 +199,20 @@ impl Memory {
         is_full.then_some(self.last.same)
     }
 
-    /// Takes in that a document was judged; `revision` is the feed's afterwards.
+    /// Records a judged document; `revision` is the feed's afterwards. `full`: it showed the whole feed; `delta`: it
+    /// holds changes only.
     pub fn judged(&mut self, prints: BodyPrints, full: bool, delta: bool, revision: Revision) {
         let led_to_commit = self.last.revision != revision;
         self.last.follow(revision);
-        // A part says nothing of what the whole looks like.
+        // A delta does not tell what the whole document looks like.
         self.last.document = (!delta).then_some((prints, full));
         if !led_to_commit && full {
-            // It agrees with what is known.
+            // An unchanged judgement is one more observation.
             self.last.same = self.last.same.saturating_add(1);
         }
     }
 
-    /// Takes in a commit that left the document as it was.
+    /// Records a commit that did not change the document; its observations count anew.
     pub fn committed(&mut self, revision: Revision) {
         self.last = LastDocument { revision, same: 0, ..self.last };
     }
@@ -227,24 +222,23 @@ impl Memory {
         self.last
     }
 
-    /// Takes in that answers of missing items' own addresses were committed, which leaves the
-    /// document as it was; nothing where others committed something before.
+    /// Records a commit of probe results, which did not change the document; no effect if others committed in between.
     pub fn answers_committed(&mut self, revision: Revision) {
         if self.last.precedes(revision) {
             self.committed(revision);
         }
     }
 
-    /// Takes in a commit that neither looked at the document nor counted its observations, which go
-    /// on; nothing where others committed something before.
+    /// Records a commit that did not consider the document, so that its observations go on; no effect if others
+    /// committed in between.
     pub fn moved_on(&mut self, revision: Revision) {
         if self.last.precedes(revision) {
             self.last.revision = revision;
         }
     }
 
-    /// Takes in the latest date in a document that was judged: a `Last-Modified` before it, or one that did not move
-    /// when the document changed, is no validator.
+    /// Compares `Last-Modified` with the latest date in a judged document. It is no validator if it is older, or did
+    /// not change with the document.
     pub fn compare_dates(&mut self, validators: &Validators, newest: Option<Time>) {
         let Some(text) = validators.last_modified.as_deref() else { return };
         let is_older = validators.modified_at().is_some_and(|at| newest > Some(at));
@@ -253,20 +247,20 @@ impl Memory {
         }
     }
 
-    /// Takes in what stood around an answer. Validators of a document that did not show the whole
-    /// feed are not kept: a 304 to them would count as having seen it.
+    /// Records the metadata of an answer. Validators of a document that did not show the whole feed are dropped: a 304
+    /// would count as having seen it whole.
     pub fn answered(&mut self, fetched: &Fetched, keep_validators: bool, now: Time) {
         let state = &mut self.state;
         let last = self.last.document.filter(|_| keep_validators);
         state.body = last.map(|(prints, _)| prints.body);
         let Validators { etag, last_modified, given_to, .. } = fetched.validators.clone();
         state.etag = etag.filter(|_| keep_validators);
-        // Where none was kept of this document, there was a reason for it.
+        // A 304 brings no new `Last-Modified` if that was rejected for this document.
         let is_new = matches!(fetched.answer, FetchAnswer::Document(_));
         let may_be_kept = keep_validators && (is_new || state.last_modified.is_some());
         let is_valid = |text: &String| may_be_kept && self.disproved.as_deref() != Some(text);
         state.last_modified = last_modified.filter(is_valid);
-        // Of a million feeds, most answer at their own address.
+        // Saves memory: most feeds answer at their own address.
         state.answered_by = Some(&fetched.final_url).filter(|there| **there != state.url).cloned();
         state.moved_to.clone_from(&fetched.moved_to);
         state.refreshed = self.refreshing.take().or(state.refreshed);
@@ -274,49 +268,48 @@ impl Memory {
         self.schedule(now).freshness = fetched.freshness;
     }
 
-    /// The address that is read: feeds whose addresses all redirect to one host wait in that host's line. Once reading
-    /// it fails, the configured address is asked again.
+    /// Returns the address whose host the next poll waits for: feeds that redirect to one host share its line. After a
+    /// failure it is the configured address.
     pub fn address(&self) -> &str {
         let answered = self.state.answered_by.as_deref().filter(|_| self.state.failures == 0);
         answered.unwrap_or(&self.state.url)
     }
 
-    /// Whether the last document showed the whole feed, as far as is known.
+    /// Whether the last document showed the whole feed; `true` if none is known.
     pub fn last_was_full(&self) -> bool {
         self.last.document.is_none_or(|(_, full)| full)
     }
 
-    /// Takes in a success.
+    /// Records a success: resets all failures.
     pub fn succeeded(&mut self, now: Time) {
         let state = &mut self.state;
         (state.failures, state.gone, state.last_error, state.not_before) = (0, 0, None, None);
         state.interruptions.note(InterruptionKind::Failed, None, now);
     }
 
-    /// Takes in a failure. Next time the configured address is asked again.
+    /// Records a failure; the next poll asks the configured address.
     pub fn failed(&mut self, error: &str) {
         self.state.failures = self.state.failures.saturating_add(1);
         self.state.last_error = Some(error.to_owned());
         (self.state.gone, self.settled) = (0, false);
     }
 
-    /// Takes in that the feed is gone for good. It is counted how many polls in a row have said so;
-    /// those that were asked for are not, for they may follow each other at once.
+    /// Records that the feed is gone (410). Polls on demand do not add to the row, because they may follow each other
+    /// at once.
     pub fn gone(&mut self, error: &str, asked_for: bool) {
         let before = self.state.gone;
         self.failed(error);
         self.state.gone = before.saturating_add(u32::from(!asked_for || before == 0));
     }
 
-    /// Takes in whether the feed changed, for its rate. The first time, what the store knows of its last change
-    /// counts; `state`: before the poll.
+    /// Updates the change rate. `state`: the feed before the poll; at the first poll, its last change counts.
     pub fn observed(&mut self, changed: bool, state: Option<&FeedState>, now: Time) {
         let is_first = self.state.schedule.is_none();
         let known = state.map_or(now, |state| state.updated_at.min(now));
         let schedule = self.schedule(now);
         let rate = UpdateRate::from_last_change(schedule.last_change, schedule.gap, now);
         let rate = match changed {
-            // Nothing was read before, whatever failed.
+            // The feed was never read before, even if polls failed.
             _ if state.is_none() => UpdateRate::since(now),
             true if is_first => UpdateRate::since(now),
             false if is_first => UpdateRate::since(known),
@@ -326,7 +319,7 @@ impl Memory {
         (schedule.last_change, schedule.gap) = rate.parts();
     }
 
-    /// Takes in how much of a document was new.
+    /// Records how much of a document was new.
     pub fn turned_over(&mut self, turnover: Turnover, now: Time) {
         if let Some(schedule) = &self.state.schedule {
             let since = now.since(schedule.polled);
@@ -334,14 +327,14 @@ impl Memory {
         }
     }
 
-    /// Moves what is known of its changes along with a clock that was set back.
+    /// Moves the last change back with a clock that was set back.
     pub fn set_back(&mut self, by: Duration) {
         if let Some(schedule) = &mut self.state.schedule {
             schedule.last_change = schedule.last_change.minus(by);
         }
     }
 
-    /// What the schedule is made of.
+    /// Returns the basis for computing the next poll.
     pub fn plan(&self, bounds: Bounds, now: Time) -> FeedSchedule<'_> {
         let schedule = self.state.schedule.as_deref();
         let rate = |it: &PollSchedule| UpdateRate::from_last_change(it.last_change, it.gap, now);
@@ -355,15 +348,15 @@ impl Memory {
         }
     }
 
-    /// Takes in how the last poll went for the schedule. `retry`: when it is tried again, and why
-    /// then, where it failed. `polled`: when it was answered, or failed.
+    /// Records the end of a poll. `retry`: after a failure, the time of the next try and its reason. `polled`: when the
+    /// publisher answered or the poll failed.
     pub fn planned(&mut self, retry: Option<(Time, String)>, polled: Time) {
         let schedule = self.schedule(polled);
         (schedule.retry, schedule.polled) = (retry, polled);
     }
 
-    /// The next poll after a restart, as it follows from the last one that was written down; `None` where none was.
-    /// `pending`: when something can be decided.
+    /// Computes the next poll after a restart; `None` if the feed was never polled. `pending`: when a pending decision
+    /// is due.
     pub fn resume(&self, bounds: Bounds, pending: Option<Time>, now: Time) -> Option<PlannedPoll> {
         let schedule = self.state.schedule.as_deref()?;
         let (mut next, most) = match &schedule.retry {
@@ -373,7 +366,7 @@ impl Memory {
                 (plan.next(LastResult::Read(pending, None), schedule.polled), bounds.max())
             }
         };
-        // A clock that was wrong when this was written must not stop the feed.
+        // A time written with a wrong clock must not stop the feed.
         let latest = now.plus(most);
         if next.at > latest {
             next.at = allowed_from(latest, &schedule.hints).min(next.at);
@@ -381,27 +374,27 @@ impl Memory {
         Some(next)
     }
 
-    /// Whether a poll changed something that a restart should know: anything but the times and counts of polls, and the
-    /// validators of a document that led to no commit. `before`: as it was before the poll.
+    /// Whether a poll changed something that must survive a restart. Poll times and counts need not; validators only if
+    /// the document led to a commit. `before`: the state before the poll.
     pub fn differs_from(&self, before: &PollState, committed: bool) -> bool {
-        substance(&self.state) != substance(before)
-            || committed && document(&self.state) != document(before)
+        restart_relevant(&self.state) != restart_relevant(before)
+            || committed && document_validators(&self.state) != document_validators(before)
     }
 
-    /// Whether its times are to be written down, of a feed with this interval.
+    /// Whether the poll times of a feed with this interval are due to be written.
     pub fn is_unwritten(&self, interval: Duration, now: Time) -> bool {
         let most = WRITE_EVERY.max(interval / 4);
         let noted = self.state.schedule.as_ref().map(|schedule| schedule.noted);
         noted.is_some_and(|noted| noted > now || now.since(noted) > most)
     }
 
-    /// Whether it was polled since it was written down.
+    /// Whether the feed was polled after its state was last written.
     pub fn is_behind(&self) -> bool {
         self.state.schedule.as_ref().is_some_and(|schedule| schedule.polled > schedule.noted)
     }
 
-    /// What to write down now. Validators that were given to who has credentials are not: nobody knows after a restart
-    /// whether those are still the same.
+    /// Returns the state to write now. Validators received with credentials are left out: after a restart, the
+    /// credentials may have changed.
     pub fn write(&mut self, now: Time) -> PollState {
         if let Some(schedule) = &mut self.state.schedule {
             schedule.noted = now;
@@ -414,9 +407,9 @@ impl Memory {
     }
 }
 
-/// What of a state is more than the times and counts of polls. How long an answer stays fresh often differs a little
-/// with each one.
-fn substance(state: &PollState) -> impl PartialEq {
+/// The state without poll times, counts and validators. Freshness counts by its magnitude, since it varies slightly
+/// with each answer.
+fn restart_relevant(state: &PollState) -> impl PartialEq {
     let size = |number: u32| number.checked_ilog2();
     let schedule = state.schedule.as_deref().map(|it| {
         let freshness = it.freshness.and_then(|time| time.as_secs().checked_ilog2());
@@ -427,13 +420,13 @@ fn substance(state: &PollState) -> impl PartialEq {
     (errors, pauses, &state.moved_to, state.overlap, &state.interruptions, schedule)
 }
 
-/// The validators of its document, and what they belong to.
-fn document(state: &PollState) -> impl PartialEq {
+/// The validators and the document they belong to.
+fn document_validators(state: &PollState) -> impl PartialEq {
     (&state.body, &state.etag, &state.last_modified, &state.answered_by)
 }
 
-/// The fingerprints of the last whole document that led to a commit.
-const fn stored(state: &FeedState) -> BodyPrints {
+/// The stored fingerprints of the last whole document that led to a commit.
+const fn stored_prints(state: &FeedState) -> BodyPrints {
     BodyPrints { wire: state.wire, body: state.body }
 }
 

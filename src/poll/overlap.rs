@@ -1,23 +1,23 @@
-//! How much of a feed's document is replaced between two polls, and where items between two documents
-//! may have been missed. Pure.
+//! Measures how much of a feed's document is replaced between two polls, and where items may have been missed in
+//! between. Pure.
 
 use std::time::Duration;
 use tidegate_core::model::{EventKind, FeedState, Overlap, Time};
 use tidegate_status::EventCounts;
 
-/// What of a whole document was not in the one before.
+/// How much of a whole document is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turnover {
-    /// Items that are new in it.
+    /// Items that are new.
     pub came: u32,
-    /// Items in all.
+    /// All items.
     pub items: u32,
 }
 
 impl Turnover {
-    /// What a document brought that led from one state to another, with these events; `None` where that
-    /// says nothing of what was missed: in a first document and in one of another address, where the
-    /// document lists every item or changes alone, and around a document that was held.
+    /// Compares the states before and after a document with these events. `None` if it tells nothing about missed
+    /// items: for a first document or another address; if the document lists every item, or changes only; and around a
+    /// held document.
     pub fn between(before: &FeedState, after: &FeedState, counts: &EventCounts) -> Option<Self> {
         let lists_items = !after.says_complete && after.upstream_until.is_none();
         let is_held = before.hold.is_some() || after.hold.is_some();
@@ -26,17 +26,17 @@ impl Turnover {
         (says && came > 0).then_some(Self { came, items: after.current.max(1) })
     }
 
-    /// Whether nothing of the document before is in this one.
+    /// Whether every item is new.
     pub const fn is_whole(self) -> bool {
         self.came >= self.items
     }
 }
 
-/// What is known of a feed's overlap after a document that came `since` the last poll.
+/// Updates the overlap by a document that arrived `since` after the last poll.
 pub fn turned_over(known: Overlap, turnover: Turnover, since: Duration, now: Time) -> Overlap {
     let came = turnover.came.min(turnover.items).max(1);
     let half = since.saturating_mul(turnover.items) / 2 / came;
-    // A feed that hurries is followed at once, one that slows down with time.
+    // A feed that speeds up is followed at once, one that slows down gradually.
     let half_life = known.half_life.map_or(half, |before| half.min((before + half) / 2));
     let is_whole = turnover.is_whole();
     Overlap {
@@ -102,7 +102,7 @@ mod tests {
         let tenth = Turnover { came: 1, items: 10 };
         let known = turned_over(Overlap::default(), tenth, HOUR, NOW);
         assert_eq!(known, Overlap { half_life: Some(5 * HOUR), missed: 0, last_missed: None });
-        // Half of it at once, then slowly again.
+        // First half of it at once, then gradually longer.
         let known = turned_over(known, Turnover { came: 5, items: 10 }, HOUR, NOW);
         assert_eq!(known.half_life, Some(HOUR));
         assert_eq!(turned_over(known, tenth, HOUR, NOW).half_life, Some(3 * HOUR));

@@ -1,9 +1,8 @@
-//! Who may be asked now: one request at a time to a registrable domain, with a pause between two, and
-//! so many overall; a host that has asked to be left alone, not at all. Pure; the time is told.
+//! Decides which host may be asked now. Each registrable domain gets one request at a time, with a pause between two;
+//! there is a limit overall, and hosts may ask for longer pauses. Pure; the time is passed in.
 //!
-//! Every request of polling takes its turn here, so this is the one place that asks for pauses. What
-//! stands in a line when a long pause of its host begins, or comes to it later, is handed back to be put off.
-//! Only what an operator asks for goes past lines and pauses.
+//! All requests of polling pass here. If a host asks for a long pause, those that wait in its line, or join it later,
+//! are handed back to be put off. Only polls on demand skip lines and pauses.
 
 use super::domains::{host_name, host_with_port, whole_host};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -12,51 +11,51 @@ use std::time::Duration;
 use tidegate_net::fetch::{AllowPrivate, read_url};
 use tokio::time::Instant;
 
-/// A host as politeness tells hosts apart, and the pause that it is owed.
+/// A host as politeness distinguishes hosts, with its pace.
 ///
-/// Names below one registrable domain are one: they are one publisher's machines as a rule. Private
-/// suffixes (`github.io`) count as those of a registry: below them each name is somebody else's.
+/// All names below a registrable domain are one host, usually one publisher's machines. Private suffixes (`github.io`)
+/// count as public ones: each name below them belongs to somebody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoliteHost {
-    /// The name of its line.
+    /// The key of its line.
     pub name: Arc<str>,
-    /// The whole name: what asks for a pause asks for itself.
+    /// The full host name: it alone is paused when it asks for a pause.
     pub full: Arc<str>,
-    /// Its registrable domain, also where it has a line of its own.
+    /// Its registrable domain, even if the host has its own line.
     pub domain: Arc<str>,
     pub pace: Pace,
-    /// The pause before what an announcement lists.
+    /// The pause between requests for feeds that an announcement lists.
     listed: Duration,
 }
 
-/// The pause between two requests for what an announcement lists, where the operator says nothing of
-/// the host: its publisher has told of a hundred changes so that they are read.
+/// The pause between two requests for announced feeds, unless the operator configured the host: its publisher wants
+/// them read soon.
 pub const LISTED_SPACING: Duration = Duration::from_millis(250);
 
-/// How politely a host is asked.
+/// How many requests a host receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pace {
     /// The pause between two requests.
     pub spacing: Duration,
-    /// Requests at the same time; none is as one.
+    /// The most requests at the same time; 0 counts as 1.
     pub parallel: usize,
 }
 
-/// How hosts are asked.
+/// The operator's rules for asking hosts.
 #[derive(Debug, Clone, Default)]
 pub struct HostRules {
-    /// The pause between two requests to a host of which nothing else is said.
+    /// The default pause between two requests to a host.
     pub spacing: Duration,
-    /// The operator's own hosts, which are owed no pause.
+    /// The operator's own hosts, which need no pause.
     pub allow_private: AllowPrivate,
-    /// Hosts with a pace of their own, by name.
+    /// Hosts with their own pace, by name.
     pub paces: Arc<BTreeMap<String, Pace>>,
 }
 
 impl HostRules {
-    /// The host of an address. The operator's own ones are told apart by port too, and owed no pause. An address that
-    /// cannot be read has a host of its own, since nobody will be asked. The operator's pace of a host is that of the
-    /// nearest name above it; a host below its domain that has a pace of its own has a line of its own.
+    /// Returns the host of `address`. The operator's own hosts are distinguished by port and need no pause. An
+    /// unreadable address is its own host: it is never asked. A host's pace is that of the nearest configured name
+    /// above it; a configured host below its domain has its own line.
     pub fn host(&self, address: &str) -> PoliteHost {
         let of = |domain: &str, full: &str, spacing: Duration| {
             let domain: Arc<str> = domain.into();
@@ -87,54 +86,53 @@ impl HostRules {
     }
 }
 
-/// Who goes before whom in a line.
+/// The rank of a request in its host's line; lower ones go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostRank {
-    /// What tells of changes.
+    /// A request for a document that announces changes.
     Announcement,
-    /// What announcements list.
+    /// A poll of a feed that an announcement lists.
     Listed,
     Usual,
 }
 
-/// Who waits in a line, which is of a whole domain, for a host of it.
+/// A request in the line of `host.name`; `T` identifies the requester.
 #[derive(Debug)]
 struct Waiting<T> {
-    who: T,
+    requester: T,
     address: Box<str>,
     host: PoliteHost,
 }
 
-/// A place in a line: by rank, and who came first.
+/// A place in a line: the rank, then the order of arrival.
 type PlaceInLine = (HostRank, u64);
 
 #[derive(Debug)]
 struct HostLine<T> {
-    /// Requests in flight.
     running: usize,
     waiting: BTreeMap<PlaceInLine, Waiting<T>>,
-    /// How many above the usual rank went in a row.
+    /// Consecutive requests above the usual rank.
     in_a_row: u32,
     /// When a request last began or ended.
     last: Option<Instant>,
-    /// Until when its host takes no requests.
+    /// The end of the pause that its host asked for.
     paused_until: Option<Instant>,
-    /// Its place in `Politeness::free`, while there is room.
+    /// Its key in `Politeness::free`, unless its host is busy.
     place: Option<(Instant, u64)>,
-    /// How its host is asked, as it was last said.
+    /// The host with its current pace.
     host: PoliteHost,
 }
 
-/// A pause of at most so long is waited for in line, so that each has its turn however slow a host is. For a longer one
-/// what waits is put off.
+/// The longest pause that requests wait for in line, so that each gets its turn however slow a host is. For a longer
+/// pause they are put off.
 pub const MAX_WAIT_IN_LINE: Duration = Duration::from_secs(120);
 
-/// How many of those that an announcement lists go before one that waits longer: a publisher who always
-/// announces something must not keep all else from being asked.
+/// How many announced feeds may precede one that waits longer: a publisher that always announces something must not
+/// starve the others.
 const LISTED_IN_A_ROW: u32 = 16;
 
 impl<T> HostLine<T> {
-    /// Whose turn it is.
+    /// Returns the place of the next request.
     fn first(&self) -> Option<PlaceInLine> {
         let (first, _) = self.waiting.first_key_value()?;
         let usual = self.waiting.range((HostRank::Usual, 0)..).next();
@@ -142,12 +140,12 @@ impl<T> HostLine<T> {
         Some(usual.map_or(*first, |(place, _)| *place))
     }
 
-    /// Takes the next one that still waits out of the line.
+    /// Removes and returns the next request that still waits.
     fn pop(&mut self, still_waits: impl Fn(&T) -> bool) -> Option<Waiting<T>> {
         loop {
             let place = self.first()?;
             let next = self.waiting.remove(&place)?;
-            if still_waits(&next.who) {
+            if still_waits(&next.requester) {
                 let is_usual = place.0 == HostRank::Usual;
                 self.in_a_row = if is_usual { 0 } else { self.in_a_row.saturating_add(1) };
                 return Some(next);
@@ -155,7 +153,7 @@ impl<T> HostLine<T> {
         }
     }
 
-    /// From when on the next request may begin; `None` while there is no room for one.
+    /// Returns when the next request may begin; `None` while the host is busy.
     fn free_from(&self, now: Instant) -> Option<Instant> {
         let pause = match self.first() {
             Some((HostRank::Announcement | HostRank::Listed, _)) => self.host.listed,
@@ -167,7 +165,7 @@ impl<T> HostLine<T> {
     }
 }
 
-/// The lines of all who are to ask hosts.
+/// The lines of all hosts.
 #[derive(Debug)]
 pub struct Politeness<T> {
     pub rules: HostRules,
@@ -178,12 +176,12 @@ pub struct Politeness<T> {
     free: BTreeMap<(Instant, u64), Arc<str>>,
     placed: u64,
     pauses: Pauses,
-    /// What is to be put off, for its host has asked for a pause.
+    /// Requests to hand back, because their host asked for a long pause.
     put_off: VecDeque<Waiting<T>>,
 }
 
 impl<T> Politeness<T> {
-    /// No more than `at_once` requests at the same time, at least one.
+    /// Creates empty lines. `at_once`: the most requests at the same time, at least one.
     pub fn new(at_once: usize, rules: HostRules) -> Self {
         Self {
             rules,
@@ -197,10 +195,10 @@ impl<T> Politeness<T> {
         }
     }
 
-    /// Puts somebody in the line of an address's host, behind all of this rank.
-    pub fn enqueue(&mut self, who: T, address: &str, rank: HostRank, now: Instant) {
+    /// Adds `requester` to the line of the address's host, at the end of its rank.
+    pub fn enqueue(&mut self, requester: T, address: &str, rank: HostRank, now: Instant) {
         let (address, host) = (address.into(), self.rules.host(address));
-        self.put_in_line(Waiting { who, address, host }, rank, now);
+        self.put_in_line(Waiting { requester, address, host }, rank, now);
     }
 
     fn put_in_line(&mut self, waiting: Waiting<T>, rank: HostRank, now: Instant) {
@@ -216,7 +214,8 @@ impl<T> Politeness<T> {
         self.requeue(&name, now);
     }
 
-    /// Takes in that the host of an address asks to be left alone for so long. What waits for it leaves its line.
+    /// Records that the host of `address` asked for a pause of `wait`. If that is long, the requests that wait for it
+    /// are put off.
     pub fn pause(&mut self, address: &str, wait: Duration, now: Instant) {
         let host = self.rules.host(address);
         self.pauses.ask(&host, wait, now);
@@ -234,13 +233,12 @@ impl<T> Politeness<T> {
         }
     }
 
-    /// How long the host of an address is still to be left alone.
+    /// Returns the rest of the pause of the address's host; `None` if it has none.
     pub fn paused(&self, address: &str, now: Instant) -> Option<Duration> {
         self.pauses.left(&self.rules.host(address), now)
     }
 
-    /// Asks hosts in another way from now on: puts what waits into the lines of other hosts, or of the same ones at
-    /// another pace.
+    /// Applies other rules: moves each waiting request to the line that they give its host.
     pub fn reconfigure(&mut self, at_once: usize, rules: HostRules, now: Instant) {
         (self.at_once, self.rules) = (at_once.max(1), rules);
         let mut all = Vec::new();
@@ -250,24 +248,24 @@ impl<T> Politeness<T> {
         }
         for (waiting, rank, last) in all {
             let host = self.rules.host(&waiting.address);
-            // What was owed to the host in its old line still is.
+            // The new line inherits the spacing since the host's last request.
             let line = self.line(&host);
             line.last = line.last.max(last);
             self.put_in_line(Waiting { host, ..waiting }, rank, now);
         }
     }
 
-    /// The next one that may ask its host now, and counts as running until [`Politeness::finish`], or whose host has
-    /// asked to be left alone, for so long still. One that waits no more goes.
+    /// Returns the next requester: either its host, which counts as busy until [`Politeness::finish`], or the rest of
+    /// its host's pause. Requesters that no longer wait are dropped.
     pub fn next(
         &mut self,
         now: Instant,
         still_waits: impl Fn(&T) -> bool,
     ) -> Option<(T, Result<PoliteHost, Duration>)> {
-        while let Some(Waiting { who, host, .. }) = self.put_off.pop_front() {
-            if still_waits(&who) {
+        while let Some(Waiting { requester, host, .. }) = self.put_off.pop_front() {
+            if still_waits(&requester) {
                 let left = self.pauses.left(&host, now).unwrap_or_default();
-                return Some((who, Err(left)));
+                return Some((requester, Err(left)));
             }
         }
         while self.running < self.at_once {
@@ -278,20 +276,20 @@ impl<T> Politeness<T> {
             let (_, name) = self.free.pop_first()?;
             let line = self.lines.get_mut(&name)?;
             line.place = None;
-            // What waited when its place was given may have left since, and another pause may count.
+            // The line may have changed since its place was computed: requesters left, or another spacing applies.
             if line.free_from(now).is_some_and(|at| at > now) {
                 self.requeue(&name, now);
                 continue;
             }
             match line.pop(&still_waits) {
-                Some(Waiting { who, host, .. }) => {
+                Some(Waiting { requester, host, .. }) => {
                     line.running += 1;
                     line.last = Some(now);
                     self.running += 1;
                     self.requeue(&name, now);
-                    return Some((who, Ok(host)));
+                    return Some((requester, Ok(host)));
                 }
-                // Nobody waits and its pause is over: it needs not be remembered.
+                // The line is empty and its pauses are over: forget it.
                 None if line.running == 0 => drop(self.lines.remove(&name)),
                 None => {}
             }
@@ -299,7 +297,7 @@ impl<T> Politeness<T> {
         None
     }
 
-    /// One that was let ask a host has ended.
+    /// Ends a request that [`Politeness::next`] allowed.
     pub fn finish(&mut self, host: &PoliteHost, now: Instant) {
         self.running = self.running.saturating_sub(1);
         if let Some(line) = self.lines.get_mut(&host.name) {
@@ -309,7 +307,7 @@ impl<T> Politeness<T> {
         self.requeue(&host.name, now);
     }
 
-    /// A request was made that an operator asked for: the spacing counts from here.
+    /// Records a request on demand: the host's spacing counts from now.
     pub fn asked(&mut self, address: &str, now: Instant) {
         let host = self.rules.host(address);
         let line = self.line(&host);
@@ -319,7 +317,7 @@ impl<T> Politeness<T> {
         }
     }
 
-    /// When the next one may be let ask, if nothing else happens.
+    /// Returns when the next request may begin if nothing changes before.
     pub fn wake_at(&self) -> Option<Instant> {
         let room = self.running < self.at_once;
         self.free.first_key_value().filter(|_| room).map(|((at, _), _)| *at)
@@ -341,7 +339,7 @@ impl<T> Politeness<T> {
         line
     }
 
-    /// Gives a line its place among those that may go on, from when on it may.
+    /// Recomputes the place of a line in `free`.
     fn requeue(&mut self, name: &Arc<str>, now: Instant) {
         let Some(line) = self.lines.get_mut(name) else { return };
         let old = line.place.take();
@@ -349,7 +347,7 @@ impl<T> Politeness<T> {
             self.free.remove(&place);
         }
         let Some(at) = line.free_from(now) else { return };
-        // Who waits already keeps the turn.
+        // A line whose time is unchanged keeps its place.
         let turn = old.filter(|(before, _)| *before == at || line.last.is_none());
         let place = turn.unwrap_or_else(|| {
             self.placed += 1;
@@ -362,9 +360,9 @@ impl<T> Politeness<T> {
 
 /// The most hosts whose pauses are remembered.
 pub const MAX_HOSTS: usize = 10_000;
-/// Within what time two hosts of a domain must have asked for a pause for the domain to have one.
+/// If two hosts of a domain ask for a pause within this time, the whole domain is paused.
 pub const DOMAIN_WITHIN: Duration = Duration::from_secs(3600);
-/// The longest pause of a host, whatever it asks for.
+/// The longest pause granted to a host.
 pub const MAX_HOST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug)]
@@ -374,8 +372,8 @@ struct DomainPause {
     until: Instant,
 }
 
-/// Which hosts have asked for a pause (429, 503 with `Retry-After`, or no requests left), by their whole names: one feed
-/// that is told to wait speaks for all of its host, and two hosts of a domain speak for the domain.
+/// The hosts that asked for a pause (429, 503 with `Retry-After`, or an exhausted rate limit), by full name. An answer
+/// to one feed counts for its whole host; two hosts count for their domain.
 #[derive(Debug, Default)]
 pub struct Pauses {
     hosts: HashMap<Arc<str>, DomainPause>,
@@ -383,7 +381,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Takes in that a host asks to be left alone for so long.
+    /// Records that `host` asked for a pause of `wait`.
     pub fn ask(&mut self, host: &PoliteHost, wait: Duration, now: Instant) {
         self.hosts.retain(|_, asked| {
             asked.until > now || now.saturating_duration_since(asked.at) < DOMAIN_WITHIN
@@ -405,7 +403,7 @@ impl Pauses {
         self.hosts.insert(Arc::clone(&host.full), asked);
     }
 
-    /// How long a host is still to be left alone.
+    /// Returns the rest of the pause of `host`; `None` if it has none.
     pub fn left(&self, host: &PoliteHost, now: Instant) -> Option<Duration> {
         let own = self.hosts.get(&host.full).map(|asked| asked.until);
         let until = own.max(self.domains.get(&host.domain).copied())?;

@@ -1,4 +1,4 @@
-//! The last polls of a feed in few bytes: most found nothing new, and there is nothing more to say.
+//! The last polls of a feed in a compact encoding: most found nothing new and need few bytes.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -9,19 +9,19 @@ use tidegate_status::{EventCounts, FinishedPoll, POLLS_KEPT, PollEnding, PollFai
 /// The last polls of a feed, at most [`POLLS_KEPT`].
 #[derive(Debug, Default)]
 pub(super) struct PollLog {
-    /// The polls one after the other, the oldest first, as postcard writes a [`PackedPoll`]: some bytes each.
+    /// The polls, oldest first, as [`PackedPoll`]s in postcard encoding.
     polls: Vec<u8>,
-    /// When the newest began.
+    /// When the newest poll began.
     last: Option<Time>,
-    /// The remarks on the newest: of thousands of feeds, no others are kept.
+    /// The notes of the newest poll; older ones are dropped to save memory.
     notes: Box<[String]>,
-    /// How many there are.
+    /// The number of polls.
     kept: usize,
 }
 
 #[derive(Serialize, Deserialize)]
 struct PackedPoll {
-    /// Seconds since the one before.
+    /// Seconds since the previous poll.
     since: i64,
     millis: u32,
     bytes: u64,
@@ -29,7 +29,7 @@ struct PackedPoll {
     details: Option<PollDetails>,
 }
 
-/// What most polls have nothing of.
+/// Details that most polls lack.
 #[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
 struct PollDetails {
     asked_for: bool,
@@ -42,7 +42,7 @@ struct PollDetails {
 }
 
 impl PollLog {
-    /// Takes in a poll, in the place of the oldest one where there are [`POLLS_KEPT`].
+    /// Adds a poll, replacing the oldest one if there are [`POLLS_KEPT`].
     pub(super) fn push(&mut self, note: FinishedPoll) {
         if self.kept >= POLLS_KEPT
             && let Ok((_, rest)) = postcard::take_from_bytes::<PackedPoll>(&self.polls)
@@ -71,12 +71,12 @@ impl PollLog {
         self.notes = note.notes.into();
     }
 
-    /// When the last poll began.
+    /// Returns when the newest poll began.
     pub(super) const fn last(&self) -> Option<Time> {
         self.last
     }
 
-    /// The polls that are kept, newest first.
+    /// Returns the polls, newest first.
     pub(super) fn polls(&self) -> VecDeque<FinishedPoll> {
         let (mut packed, mut rest) = (Vec::with_capacity(POLLS_KEPT), self.polls.as_slice());
         while let Ok((poll, left)) = postcard::take_from_bytes::<PackedPoll>(rest) {
@@ -143,7 +143,7 @@ mod tests {
             log.push(note(n));
         }
         let mut expected: Vec<_> = (32..52).rev().map(note).collect();
-        // Remarks are those of the newest alone.
+        // Only the newest poll has its notes.
         expected.iter_mut().skip(1).for_each(|poll| poll.notes = Vec::new());
         assert_eq!(Vec::from(log.polls()), expected);
         assert_eq!(log.polls().len(), POLLS_KEPT);

@@ -1,4 +1,4 @@
-//! The handle to polling: add, change and remove feeds, poll now, ask how things stand.
+//! The handle to polling: adds, changes and removes feeds, polls on demand, and reports status.
 
 use super::attempts::Attempts;
 use super::callbacks::{Callback, EndingCallbacks};
@@ -35,28 +35,27 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How many commands may wait for the polling task.
+/// The most commands that may wait for the polling task.
 pub const MAX_COMMANDS: usize = 256;
 
-/// What polling is made of.
+/// The parts that polling is built from.
 pub struct PollerConfig {
-    /// How feeds are polled.
     pub settings: PollSettings,
     pub store: Arc<Store>,
     pub clock: Arc<dyn Clock>,
-    /// By which everything that is kept ages.
+    /// The running clock, by which retained data ages.
     pub running: Arc<dyn Clock>,
-    /// The client.
+    /// The HTTP services.
     pub services: Services,
-    /// The judge: [`super::ParseAndRecord`] but in tests.
+    /// The judge: [`super::ParseAndRecord`] except in tests.
     pub judge: Arc<dyn DocumentJudge>,
-    /// The lines of hosts, which the hub shares; they go by the settings from now on.
+    /// The host lines, shared with the hub; from now on they follow `settings`.
     pub hosts: Arc<HostQueue>,
-    /// Stops polling.
+    /// Cancelled to stop polling.
     pub cancel: CancellationToken,
 }
 
-/// What the polling task is told to do.
+/// A command for the polling task.
 pub(super) type PollCommand = Box<dyn FnOnce(&mut PollScheduler) + Send>;
 
 /// The handle to polling.
@@ -66,26 +65,26 @@ pub struct Poller {
     pub(super) context: Arc<PollContext>,
 }
 
-/// The first poll of a feed, which goes on whether somebody waits for it or not.
+/// The first poll of a feed, which continues even if this is dropped.
 pub struct FirstPoll(oneshot::Receiver<Result<PollResponse, PollError>>);
 
 impl FirstPoll {
-    /// Answers when what came of it is durable.
+    /// Waits until the result is durable.
     pub async fn finish(self) -> Result<PollResponse, PollError> {
         self.0.await.map_err(|_| PollError::Stopped)?
     }
 }
 
 impl Poller {
-    /// Reads what the store knows and begins to poll every active feed, or those that it owns where several gateways share the store.
-    /// The task ends some time after `cancel`, when the rounds in flight are over and what is to be remembered is stored.
+    /// Loads the feeds from the store and begins to poll those that this gateway owns. After `cancel` the task ends
+    /// once the rounds in flight are over and unsaved poll states are written.
     pub async fn start(parts: PollerConfig) -> Result<(Self, JoinHandle<()>), RoundError> {
         let (poller, mut scheduler, inbox) = Self::prepare(parts);
         scheduler.load().await?;
         Ok((poller, tokio::spawn(scheduler.run(inbox))))
     }
 
-    /// Polling whose task has still to run.
+    /// Creates the handle and the scheduler without starting the task.
     pub(super) fn prepare(
         parts: PollerConfig,
     ) -> (Self, PollScheduler, mpsc::Receiver<PollCommand>) {
@@ -99,7 +98,7 @@ impl Poller {
         let PollerConfig { settings, store, clock, running, services, judge, hosts, cancel } =
             parts;
         hosts.reconfigure(settings.at_once, settings.host_rules());
-        let live = Arc::new(ArcSwap::from_pointee(settings.clone()));
+        let live = Arc::new(ArcSwap::from_pointee(settings));
         PollContext {
             clock,
             judge,
@@ -114,8 +113,6 @@ impl Poller {
             decisions: DecisionContext {
                 store: Arc::clone(&store),
                 changing: Arc::default(),
-                window: settings.window,
-                tombstones: settings.tombstones,
                 running,
                 settings: Arc::clone(&live),
             },
@@ -129,16 +126,16 @@ impl Poller {
         }
     }
 
-    /// Whether polling has stopped, or is about to.
+    /// Whether polling has stopped or was told to.
     pub fn is_stopping(&self) -> bool {
         self.context.cancel.is_cancelled()
     }
 
-    /// Polls a feed right away and answers when what came of it is durable. The request begins
-    /// after this call, whatever the schedule, backoff and spacing say; one that is in flight
-    /// already is waited for and does not answer this call. Where another gateway owns the feed, this one polls it.
+    /// Polls a feed now and returns once the result is durable. The request begins after this call, regardless of
+    /// schedule, backoff and spacing; a poll already in flight is awaited but does not answer the call. If another
+    /// gateway owns the feed, this one polls it all the same.
     pub async fn poll_now(&self, feed: &FeedName) -> Result<PollResponse, PollError> {
-        // It may come or go meanwhile.
+        // The feed may be added here or leave in between.
         for _ in 0..3 {
             let name = feed.clone();
             match self.wait_for(move |it, reply| it.poll_now(&name, reply)).await? {
@@ -154,7 +151,7 @@ impl Poller {
         Err(PollError::Unknown)
     }
 
-    /// What the store knows of a feed that another gateway polls; `None`: none does.
+    /// Reads a feed that another gateway owns from the store; `None` if there is no such polled feed.
     async fn read_of_others(&self, feed: &FeedName) -> Option<StoredFeed> {
         let store = &self.context.store;
         store.gateways()?;
@@ -163,8 +160,7 @@ impl Poller {
         StoredFeed::read(store.as_ref(), record, state).await.ok()
     }
 
-    /// Begins, goes on with or stops the walk through a publisher's older documents. Answers when
-    /// that is noted.
+    /// Starts or stops the walk through a publisher's older documents. Returns once the order is noted.
     pub async fn walk(&self, feed: &FeedName, order: WalkOrder) -> Result<(), PollError> {
         let name = feed.clone();
         let ordered = self.ask(move |it| it.order_walk(&name, order)).await?;
@@ -176,21 +172,21 @@ impl Poller {
         Err(owner.map_or(PollError::Unknown, |owner| PollError::OwnedElsewhere { owner }))
     }
 
-    /// Which gateway polls a feed, where that is not this one and is known.
+    /// Returns the gateway that polls a feed; `None` if it is this one or unknown.
     pub fn polled_elsewhere(&self, record: &FeedRecord) -> Option<String> {
         let gateways = self.context.store.gateways().filter(|_| is_polled(record))?;
         let owner = gateways.owner(&ownership_key(record))?;
         (!owner.is_this).then_some(owner.name)
     }
 
-    /// Whether a hub was given this token with the address of its callback, by this gateway or by another one.
+    /// Whether `token` belongs to the callback of a subscription, of this gateway or another one.
     pub async fn is_callback(&self, token: &str) -> bool {
         self.callback(token).is_some()
             || self.context.ending.is_known(token)
             || self.callback_of_others(token).await.is_some()
     }
 
-    /// The callback of a token, and what is known of its feed, where this gateway polls that now.
+    /// Returns the callback of `token` and its feed, if this gateway polls that feed.
     fn callback(&self, token: &str) -> Option<(Callback, Arc<FeedCell>)> {
         let cell = self.context.table.get(&feed_of_token(token)?)?;
         let polling = cell.lock();
@@ -202,7 +198,7 @@ impl Poller {
         Some((callback, cell))
     }
 
-    /// The callback of a feed that another gateway owns, and what the store knows of that feed.
+    /// Returns the callback of `token` and the stored feed, if another gateway polls it.
     async fn callback_of_others(&self, token: &str) -> Option<(Callback, StoredFeed)> {
         self.context.store.gateways()?;
         let stored = self.read_of_others(&feed_of_token(token)?).await?;
@@ -211,8 +207,8 @@ impl Poller {
         Some((Callback::new(&stored.record.name, keys)?, stored))
     }
 
-    /// Answers a hub that asks about the subscription of a feed that another gateway owns. What it says is stored: the
-    /// owner finds it there before it asks the hub again.
+    /// Answers a hub that verifies the subscription of a feed owned by another gateway. The change is stored, and the
+    /// owner adopts it before its next request to the hub.
     async fn called_for_others(
         &self,
         token: &str,
@@ -230,9 +226,8 @@ impl Poller {
         stored.map(|()| Some(answer)).map_err(|_| PollError::Stopped)
     }
 
-    /// Takes in what a hub says at a callback (WebSub sections 5.2 and 5.3). Answers the challenge
-    /// that confirms what was asked, nothing where a denial was noted, and `None` where nothing of
-    /// the kind was asked.
+    /// Handles a hub's call of a callback (WebSub sections 5.2 and 5.3). Returns the challenge to confirm, an empty
+    /// text for a denial, or `None` if the subscription was not requested.
     pub async fn called(
         &self,
         token: &str,
@@ -248,9 +243,8 @@ impl Poller {
         self.ask(move |it| it.called(&token, &said)).await
     }
 
-    /// Takes in a push. One that is signed with our secret has its feed polled, whatever it says: at
-    /// most one such poll of a feed waits, however many pushes there are. Where `MAX_COMMANDS` wait
-    /// already it is turned away, not lost.
+    /// Handles a push. A push with a valid signature causes a poll, whatever its body; at most one such poll per feed
+    /// waits. If the queue of commands is full, the hub is told to try again.
     pub async fn pushed(&self, token: &str, signature: Option<String>, body: Bytes) -> PushResult {
         let (callback, cell, stored) = match self.callback(token) {
             Some((callback, cell)) => (callback, Some(cell), None),
@@ -259,7 +253,7 @@ impl Poller {
                 None => return PushResult::Unknown,
             },
         };
-        // The signature of a long body is checked where that may take its time.
+        // Hash long bodies on a blocking thread.
         let (feed, is_long) = (callback.feed.clone(), body.len() > 64 * 1024);
         let check = move || callback.check(signature.as_deref(), &body).map_err(|e| e.to_string());
         let checked = match is_long {
@@ -277,19 +271,19 @@ impl Poller {
             }
             return PushResult::Disbelieved;
         }
-        // The place is taken before the feed is marked, so that no other push takes the mark of
-        // one that is turned away for the promise of a poll.
+        // Reserve the place before marking the feed. Otherwise another push could see the mark of one that is then
+        // refused, and be reported as taken.
         let is_marked = || cell.as_ref().is_some_and(|cell| cell.lock().waits_for_push);
         match self.commands.try_reserve() {
             Ok(_) if is_marked() => PushResult::Taken,
-            Ok(place) => {
+            Ok(reserved) => {
                 if let Some(cell) = &cell {
                     let mut polling = cell.lock();
-                    // It may have been paused since: nobody would take the mark away.
+                    // If the feed was paused meanwhile, nothing would clear the mark.
                     polling.waits_for_push = !polling.is_paused();
                 }
                 let token = token.to_owned();
-                place.send(Box::new(move |it| match stored {
+                reserved.send(Box::new(move |it| match stored {
                     Some(stored) => it.poll_once(stored, None),
                     None => it.pushed(&token),
                 }));
@@ -300,33 +294,31 @@ impl Poller {
         }
     }
 
-    /// Begins to poll a feed, or goes on with a changed record. A record that is not active stops
-    /// the feed. Answers when no round of the earlier record is in flight any more.
+    /// Begins to poll a feed, or applies a changed record; a record that is not active stops polling. Returns once no
+    /// round of the earlier record is in flight.
     pub async fn put(&self, record: FeedRecord) -> Result<(), PollError> {
         self.wait_for(move |it, reply| it.put(Arc::new(record), reply)).await
     }
 
-    /// Begins to poll a new feed right away; what is answered can be waited for.
+    /// Begins to poll a new feed at once; returns a handle to that poll.
     pub async fn put_and_poll(&self, record: FeedRecord) -> Result<FirstPoll, PollError> {
         let (reply, answer) = oneshot::channel();
         self.send(move |it| it.put_and_poll(Arc::new(record), reply)).await?;
         Ok(FirstPoll(answer))
     }
 
-    /// Goes on with records that differ in nothing that polling follows, so that it keeps no older ones in
-    /// memory beside those of the store.
+    /// Replaces records by equal ones of the store's list, so that memory holds each only once.
     pub async fn share(&self, records: Vec<Arc<FeedRecord>>) -> Result<(), PollError> {
         self.send(move |it| it.share_records(records)).await
     }
 
-    /// Stops polling a feed. Answers when no round of it is in flight any more, so that its data
-    /// can be removed.
+    /// Stops polling a feed. Returns once no round of it is in flight, so that its data can be removed.
     pub async fn remove(&self, feed: &FeedName) -> Result<(), PollError> {
         let feed = feed.clone();
         self.wait_for(move |it, reply| it.remove(&feed, reply)).await
     }
 
-    /// Goes on with other settings and another client.
+    /// Applies other settings and services.
     pub async fn reconfigure(
         &self,
         settings: PollSettings,
@@ -337,53 +329,54 @@ impl Poller {
         self.send(PollScheduler::reconfigure).await
     }
 
-    /// What polling decides with: its limits.
+    /// Returns the limits for decisions.
     pub fn decisions(&self) -> &DecisionContext {
         &self.context.decisions
     }
 
-    /// Lets changes leave the window of a feed, and what is too old its ledger and archives, as a poll of it would.
+    /// Drops changes that left the feed's window, and items that are too old from its ledger and archives, as a poll
+    /// would.
     pub async fn age(&self, feed: &Arc<FeedRecord>) -> Result<(), RoundError> {
         age_feed(&self.context, feed, self.context.clock.now()).await.map(drop)
     }
 
-    /// How a feed's polling stands.
+    /// Returns the status of a feed; `None` if polling does not know it.
     pub fn status(&self, feed: &FeedName) -> Option<PollStatus> {
         self.context.table.get(feed).map(|cell| cell.lock().describe())
     }
 
-    /// How a feed's polling stands, in short.
+    /// Returns a summary of a feed's status; `None` if polling does not know it.
     pub fn summary(&self, feed: &FeedName) -> Option<FeedSummary> {
         self.context.table.get(feed).map(|cell| cell.lock().summarize())
     }
 
-    /// The feeds whose polling stands otherwise, or which are polled no more.
+    /// Returns the feeds whose status changed, removed ones included.
     pub fn changed(&self) -> &ChangedFeeds {
         &self.context.table.changed
     }
 
-    /// How all feeds' polling stands, in short.
+    /// Returns the summaries of all feeds.
     #[cfg(test)]
     pub(crate) fn summaries(&self) -> std::collections::BTreeMap<FeedName, FeedSummary> {
         let all = self.context.table.all().into_iter();
         all.map(|(feed, cell)| (feed, cell.lock().summarize())).collect()
     }
 
-    /// Sums over all polls since the start.
+    /// Returns totals over all polls since the start.
     pub fn totals(&self) -> PollTotals {
         *self.context.table.totals.lock()
     }
 
-    /// Has the polling task do something, and waits for what it answers.
+    /// Executes a command in the polling task and returns its result.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut PollScheduler) -> T + Send + 'static,
     ) -> Result<T, PollError> {
-        // Who asked may have gone away.
+        // The receiver is gone if the caller gave up.
         self.wait_for(move |it, reply| drop(reply.send(command(it)))).await
     }
 
-    /// The same where the answer may come later.
+    /// Like [`Self::ask`], for a command that replies later.
     async fn wait_for<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut PollScheduler, oneshot::Sender<T>) + Send + 'static,

@@ -1,4 +1,4 @@
-//! One feed's round: fetch, unchanged gate, judgement, commit.
+//! One round of a feed: fetch, compare with the last document, judge, commit.
 
 use super::PollSettings;
 use super::allowance::Allowances;
@@ -50,38 +50,38 @@ pub struct PollContext {
     pub store: Arc<Store>,
     pub clock: Arc<dyn Clock>,
     pub judge: Arc<dyn DocumentJudge>,
-    /// How feeds are polled, and the client; they change when the configuration is read again.
+    /// The settings and services (HTTP clients); replaced when the configuration is reloaded.
     pub settings: Arc<ArcSwap<PollSettings>>,
     pub services: ArcSwap<Services>,
-    /// What is known of each feed, those that are paused included.
+    /// The polling state of each feed, paused ones included.
     pub table: FeedTable,
-    /// The callbacks of subscriptions that are being ended.
+    /// Callbacks of subscriptions that are being ended.
     pub ending: EndingCallbacks,
-    /// The turns of judgements.
+    /// Limits the judgements that run at the same time.
     pub turns: Turns,
     /// The lines of hosts.
     pub hosts: Arc<HostQueue>,
-    /// How many SUP documents may be asked for beside those that are.
+    /// Limits the SUP documents read at the same time.
     pub documents: Semaphore,
-    /// How many pages of items may be asked for beside those that are.
+    /// Limits the item pages that probes fetch at the same time.
     pub pages: Semaphore,
-    /// What was asked about missing items within the hour.
+    /// The probes of the last hour.
     pub allowances: Mutex<Allowances>,
-    /// The marks of large documents.
+    /// The attempt marks of large documents.
     pub attempts: Attempts,
-    /// What decisions are made with.
+    /// The limits for decisions.
     pub decisions: DecisionContext,
-    /// Stops polling.
+    /// Cancelled when polling stops.
     pub cancel: CancellationToken,
-    /// Whether other gateways may have polled the feeds that are here.
+    /// Detects when other gateways may have polled the feeds of this one.
     pub silence: SilenceWatch,
-    /// What is done aside from polls.
+    /// The tasks that run next to polls.
     pub tasks: TaskTracker,
-    /// Ends that, wherever it is: polling waits for it no longer.
+    /// Cancelled when a stopping scheduler no longer waits for `tasks`.
     pub abandon: CancellationToken,
 }
 
-/// A task aside from polls, which is given up when this is dropped.
+/// A task next to polls, cancelled when this is dropped.
 pub struct TaskAside {
     pub(super) task: JoinHandle<()>,
     pub(super) _cancel: DropGuard,
@@ -94,13 +94,14 @@ impl TaskAside {
 }
 
 impl PollContext {
-    /// The client, for documents.
+    /// Returns the service that fetches documents.
     pub fn fetch(&self) -> Fetch {
         self.services.load().fetch.clone()
     }
 
-    /// Which addresses a feed may have and lead to: also by the list that added it, since one at a public address must not
-    /// choose what is read behind the walls. The operator, and a request that leads to its site alone, need no list.
+    /// Returns the SSRF scope of a feed: what it and the list that added it may lead to. A list at a public address
+    /// must not choose private ones. Feeds of the operator, and on-demand feeds, which only lead to their site, need no
+    /// list.
     pub async fn leads_of(&self, feed: &FeedRecord) -> Result<LeadScope, StoreError> {
         let leads = LeadScope::of_feed(feed);
         let Some(list) = feed.deciding_list().filter(|_| feed.on_demand.is_none()) else {
@@ -113,18 +114,17 @@ impl PollContext {
         })
     }
 
-    /// Whether the store takes in what comes of a request, and this gateway is known to live.
+    /// Whether the store accepts results and this gateway is known to live.
     pub fn is_open(&self) -> bool {
         self.store.condition().check_intake().is_ok() && self.may_poll()
     }
 
-    /// Whether this gateway is known to live, where several poll.
+    /// Whether this gateway is known to live; always true for a single one.
     pub fn may_poll(&self) -> bool {
         self.store.gateways().is_none_or(|gateways| gateways.may_poll())
     }
 
-    /// Looks whether this gateway was silent, where several poll: whether there is a silence to deal with. `None`: it may
-    /// not poll.
+    /// Checks for a silence of this gateway. Returns whether one has to be dealt with; `None` if it may not poll.
     pub fn look(&self, now: Instant) -> Option<bool> {
         let Some(gateways) = self.store.gateways() else { return Some(false) };
         let may_begin = gateways.may_poll();
@@ -132,7 +132,7 @@ impl PollContext {
         may_begin.then_some(is_outdated)
     }
 
-    /// What is remembered may be written down for as long as this answers the same number.
+    /// Returns the term in which poll states may be written, as long as it stays the same; see [`SilenceWatch::term`].
     pub fn writing_term(&self) -> Option<u64> {
         match self.store.gateways() {
             Some(_) => self.silence.term().filter(|_| self.may_poll()),
@@ -140,14 +140,14 @@ impl PollContext {
         }
     }
 
-    /// Waits until it is open.
+    /// Waits until [`Self::is_open`].
     pub async fn until_open(&self) {
         while !self.is_open() {
             sleep(SLICE).await;
         }
     }
 
-    /// Does something aside from polls, until that is given up or polling stops.
+    /// Runs a task next to polls until it is dropped or polling stops.
     pub fn spawn_aside<T: Future<Output = ()> + Send + 'static>(
         &self,
         task: impl FnOnce(CancellationToken) -> T,
@@ -156,9 +156,9 @@ impl PollContext {
         TaskAside { task: self.spawn(task(cancel.clone())), _cancel: cancel.drop_guard() }
     }
 
-    /// Does something aside from polls, for as long as polling waits for it.
+    /// Runs a task next to polls; a stopping scheduler waits for it for a limited time.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        // In a box, so that it is there once.
+        // Boxed, so that the wrapper does not hold the future twice.
         let (abandon, task) = (self.abandon.clone(), Box::pin(task));
         self.tasks.spawn(async move {
             abandon.run_until_cancelled(task).await;
@@ -166,62 +166,61 @@ impl PollContext {
     }
 }
 
-/// Why something came to nothing that panicked.
+/// The shown failure of a task that panicked.
 pub const BROKE_OFF: &str = "its task broke off";
 
-/// What comes of work that may panic, or else what takes its place.
+/// Runs `work`; if it panics, returns the value of `broke_off`.
 pub async fn catch_panic<T>(work: impl Future<Output = T>, broke_off: impl FnOnce() -> T) -> T {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| broke_off())
 }
 
-/// What comes of a request beside polls. That it panics is a defect like others.
+/// Runs `work`; a panic becomes [`RoundError::Defect`].
 pub async fn unless_it_breaks<T>(
     work: impl Future<Output = Result<T, RoundError>>,
 ) -> Result<T, RoundError> {
     catch_panic(work, || Err(RoundError::Defect(BROKE_OFF.to_owned()))).await
 }
 
-/// What came of a round that did not fail.
+/// The result of a successful round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollResult {
-    /// What is told of it; when it began and how long it took is said by who made it.
+    /// The summary; the caller fills in its start and duration.
     pub poll: FinishedPoll,
-    /// When the publisher had answered: the interval until the next poll counts from then, however long what it
-    /// answered took to store.
+    /// When the publisher answered. The next interval counts from here, however long the commit took.
     pub answered: Time,
     /// Why a document is held back, if one is.
     pub held: Option<String>,
-    /// When something that is pending can be decided.
+    /// When a pending decision is due.
     pub look_again: Option<Time>,
     /// The feed's tick.
     pub until: Option<Tick>,
-    /// What the document is like, where one was read.
+    /// A summary of the document, if one was parsed.
     pub document: Option<ParsedNote>,
-    /// Where the feed says that its changes are announced, and which addresses that may lead to: nowhere (`Some(None)`), or nothing
-    /// about it (`None`).
+    /// The SUP announcement of the feed and the scope of addresses it may lead to. `Some(None)`: the feed has none;
+    /// `None`: unknown.
     pub announced: Option<Option<(SupAnnouncement, LeadScope)>>,
-    /// Which hub tells of it, likewise.
+    /// The hub of the feed. `Some(None)`: it has none; `None`: unknown.
     pub hub: Option<Option<Discovery>>,
-    /// What a host asked for in answer to a further request.
+    /// The pause that a host asked for, if any.
     pub pause: Option<PauseRequest>,
-    /// Whether the publisher was not asked: its answer to a reader's request was read instead.
+    /// Whether the publisher was not asked: the document came from a reader's request.
     pub is_handed: bool,
 }
 
-/// A judgement, and what the store has of the feed then.
+/// A judgement and its effect on the stored feed.
 pub(super) struct CommitProgress {
     pub(super) judged: Judged,
     pub(super) counts: BTreeMap<EventKind, u32>,
     rewritten: u32,
-    /// The feed as it was judged over.
+    /// The feed before the judgement.
     before: Option<FeedState>,
-    /// The feed as it is afterwards, where anything was committed.
+    /// The feed after the commit; `None` if nothing was committed.
     pub(super) after: Option<FeedState>,
-    /// What a host asked for in answer to what was asked beside the document.
+    /// The pause that a host asked for in answer to a further request.
     pub(super) pause: Option<PauseRequest>,
 }
 
-/// Makes one round of a feed and leaves what it learned in `memory`.
+/// Makes one round of a feed and records what it learned in `memory`. `asked_for`: a poll on demand.
 pub async fn round(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -233,45 +232,54 @@ pub async fn round(
     let mut request = memory.request(feed, state.as_ref(), asked_for, context.clock.now());
     request.leads = context.leads_of(feed).await?;
     let asked_at = context.clock.now();
-    // Only what is asked for is given up: a commit that has begun is carried through.
+    // Only the fetch can be cancelled; a commit that has begun is completed.
     let fetched = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         fetched = context.fetch().oneshot(request).instrument(debug_span!("fetch")) => fetched,
     };
     let fetched = fetched?;
-    // The observation is made when the answer is there, which may be long after the question.
+    // The observation dates from the answer, which may come long after the request.
     let now = context.clock.now();
     let known = memory.prints(&feed.url, state.as_ref()).map(|prints| prints.body);
     match (fetched.answer.clone(), state) {
-        // Seeing a held document again is what confirms it, the same bytes above all.
+        // A held document is confirmed by being observed again, even with the same bytes.
         (FetchAnswer::Document(document), state)
             if document.delta || is_held(state.as_ref()) || known != Some(document.prints.body) =>
         {
-            // What most polls do not come to is kept out of what each of them moves about.
+            // Boxed: most polls end unchanged and should not carry this large future.
             let times = (asked_at, now);
-            Box::pin(judged(context, feed, memory, &fetched, document, state.as_ref(), times)).await
+            Box::pin(judge_document(
+                context,
+                feed,
+                memory,
+                &fetched,
+                document,
+                state.as_ref(),
+                times,
+            ))
+            .await
         }
         (answer, Some(state)) => {
             let wire = match &answer {
                 FetchAnswer::Document(document) => Some(document.prints.wire),
                 FetchAnswer::NotModified | FetchAnswer::Same => None,
             };
-            unchanged(context, feed, memory, &fetched, wire, &state, (asked_at, now)).await
+            finish_unchanged(context, feed, memory, &fetched, wire, &state, (asked_at, now)).await
         }
-        // Nothing is known that could be unchanged, and nothing was claimed to be in the request.
+        // There is no known document, and the request carried no validators.
         (_, None) => Err(FetchError::Unasked304.into()),
     }
 }
 
-/// Whether a document is held back: the next one is judged even if it is the same, since it is by
-/// being seen again that a held document is confirmed.
+/// Whether a document is held back. The next one is judged even if it is the same, because repeated observation
+/// confirms a held document.
 fn is_held(state: Option<&FeedState>) -> bool {
     state.is_some_and(|state| state.hold.is_some())
 }
 
-/// The publisher has nothing new; what is pending may be decided all the same.
-async fn unchanged(
+/// Ends a round whose document is unchanged; commits a pending decision if it is due.
+async fn finish_unchanged(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
@@ -285,38 +293,38 @@ async fn unchanged(
         FetchAnswer::NotModified => PollEnding::NotModified,
         FetchAnswer::Same | FetchAnswer::Document(_) => PollEnding::Unchanged,
     };
-    let mut found = PollResult {
+    let mut result = PollResult {
         held: state.hold.as_ref().map(Hold::describe),
         look_again: state.next_decision_at.map(|at| context.decisions.by_wall_clock(at, now)),
         until: state.tick,
-        announced: may_announce(context, fetched, fetched.announced.clone()).map(Some),
-        // A hub alone would be taken for another topic, where the document names its own address.
-        hub: match hub(feed, fetched, &HubLinks::default()) {
+        announced: admit_announcement(context, fetched, fetched.announced.clone()).map(Some),
+        // The hub link alone is not enough: the document may name another topic.
+        hub: match find_hub(feed, fetched, &HubLinks::default()) {
             _ if is_secret(feed) => Some(None),
-            found => found.filter(|_| fetched.links.own.is_some()).map(Some),
+            hub => hub.filter(|_| fetched.links.own.is_some()).map(Some),
         },
         ..PollResult::nothing(quiet, fetched, now)
     };
     let ripe = state.next_decision_at.is_some_and(|at| at <= context.decisions.running.now());
     if let Some(same) = same.filter(|_| ripe) {
         let basis = DecisionBasis { asked_at: Some(asked_at), ..DecisionBasis::unsettled() };
-        let decided = decide_and_commit(context, feed, now, basis, move |judge, round, _| {
-            let verdict = judge.look_again(round, same)?;
+        let decided = decide_and_commit(context, feed, now, basis, move |judge, observation, _| {
+            let verdict = judge.look_again(observation, same)?;
             Ok(Judged { verdict, full: true, ..Judged::default() })
         });
-        let settled = Box::pin(decided).await?;
-        if settled.after.is_some() {
-            memory.committed(settled.revision());
+        let progress = Box::pin(decided).await?;
+        if progress.after.is_some() {
+            memory.committed(progress.revision());
         }
-        found.apply_commit(settled, &context.decisions, quiet);
+        result.apply_commit(progress, &context.decisions, quiet);
     }
-    memory.observed(found.poll.outcome == PollEnding::Changed, Some(state), now);
+    memory.observed(result.poll.outcome == PollEnding::Changed, Some(state), now);
     memory.answered(fetched, memory.last_was_full(), now);
-    Ok(found)
+    Ok(result)
 }
 
-/// The publisher has a document that was not judged yet.
-async fn judged(
+/// Judges and commits a new document.
+async fn judge_document(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     memory: &mut Memory,
@@ -326,85 +334,86 @@ async fn judged(
     (asked_at, now): (Time, Time),
 ) -> Result<PollResult, RoundError> {
     let (prints, delta) = (document.prints, document.delta);
-    let mut settled = sharing::judge_and_commit(context, feed, (asked_at, now), document).await?;
-    if settled.after.is_some() {
-        evict_surplus(context, feed, now, &mut settled).await?;
+    let mut progress = sharing::judge_and_commit(context, feed, (asked_at, now), document).await?;
+    if progress.after.is_some() {
+        evict_surplus(context, feed, now, &mut progress).await?;
     }
-    let full = settled.judged.full && !delta;
-    // A delta is of new items alone.
-    let turnover = settled.turnover().filter(|_| !delta);
+    let full = progress.judged.full && !delta;
+    // A delta contains only new items by design.
+    let turnover = progress.turnover().filter(|_| !delta);
     if let Some(turnover) = turnover {
         memory.turned_over(turnover, now);
     }
-    memory.observed(settled.is_shown(), state, now);
-    memory.asked_by_document(std::mem::take(&mut settled.judged.hints), now);
-    memory.judged(prints, full, delta || settled.judged.lacking, settled.revision());
-    memory.compare_dates(&fetched.validators, settled.judged.newest);
+    memory.observed(progress.is_shown(), state, now);
+    memory.asked_by_document(std::mem::take(&mut progress.judged.hints), now);
+    memory.judged(prints, full, delta || progress.judged.lacking, progress.revision());
+    memory.compare_dates(&fetched.validators, progress.judged.newest);
     memory.answered(fetched, full, now);
-    // The header goes before the element (SUP section 6).
-    let element = settled.judged.sup.take();
+    // The header takes precedence over the element (SUP section 6).
+    let element = progress.judged.sup.take();
     let element = || element.and_then(|href| in_link(&href, &fetched.final_url));
-    let place = may_announce(context, fetched, fetched.announced.clone().or_else(element));
-    let told_by = hub(feed, fetched, &std::mem::take(&mut settled.judged.hub));
-    let mut found = PollResult {
+    let announcement =
+        admit_announcement(context, fetched, fetched.announced.clone().or_else(element));
+    let hub = find_hub(feed, fetched, &std::mem::take(&mut progress.judged.hub));
+    let mut result = PollResult {
         document: Some(ParsedNote {
             at: asked_at,
-            entries: settled.judged.entries,
-            partial: settled.judged.partial.take(),
-            warnings: std::mem::take(&mut settled.judged.warnings),
+            entries: progress.judged.entries,
+            partial: progress.judged.partial.take(),
+            warnings: std::mem::take(&mut progress.judged.warnings),
         }),
-        announced: if full || place.is_some() { Some(place) } else { None },
-        hub: if full || told_by.is_some() || is_secret(feed) { Some(told_by) } else { None },
+        announced: if full || announcement.is_some() { Some(announcement) } else { None },
+        hub: if full || hub.is_some() || is_secret(feed) { Some(hub) } else { None },
         ..PollResult::nothing(PollEnding::Unchanged, fetched, now)
     };
-    found.pause = settled.pause.take().or(found.pause);
-    found.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
-    found.poll.entries = found.document.as_ref().map(|document| document.entries);
-    found.apply_commit(settled, &context.decisions, PollEnding::Unchanged);
-    Ok(found)
+    result.pause = progress.pause.take().or(result.pause);
+    result.poll.is_apart = turnover.is_some_and(Turnover::is_whole);
+    result.poll.entries = result.document.as_ref().map(|document| document.entries);
+    result.apply_commit(progress, &context.decisions, PollEnding::Unchanged);
+    Ok(result)
 }
 
-/// Where an answer says that the feed's changes are announced, unless it may not lead there.
-fn may_announce(
+/// Returns the SUP announcement with its scope, unless the answer may not lead to its address.
+fn admit_announcement(
     context: &PollContext,
     fetched: &Fetched,
-    place: Option<SupAnnouncement>,
+    announcement: Option<SupAnnouncement>,
 ) -> Option<(SupAnnouncement, LeadScope)> {
     let (leads, allow) = (&fetched.leads, &context.settings.load().allow_private);
     let is_admitted = |to: &Url| leads.admits(to, allow);
-    let place = place.filter(|place| read_url(&place.document).as_ref().is_ok_and(is_admitted))?;
-    Some((place, leads.clone()))
+    let announcement = announcement
+        .filter(|announcement| read_url(&announcement.document).as_ref().is_ok_and(is_admitted))?;
+    Some((announcement, leads.clone()))
 }
 
-/// Whether the operator says that the address of a feed is secret, whatever address it gives itself.
+/// Whether the operator marked the feed's address as secret.
 fn is_secret(feed: &FeedRecord) -> bool {
     feed.options.secret == Some(true)
 }
 
-/// Which hub tells of the feed; none where it would have to be told a secret address, or that of a
-/// feed that is secret. Its own address is believed within the part of the web that belongs to its
-/// configured address, or to the one that answered.
-fn hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
+/// Returns the hub of the feed; `None` if its topic is a secret address. The topic is believed only within the site of
+/// the configured address or of the final one.
+fn find_hub(feed: &FeedRecord, fetched: &Fetched, elements: &HubLinks) -> Option<Discovery> {
     if fetched.links.hubs.is_empty() && elements.hubs.is_empty() {
         return None;
     }
     let scopes =
         [ProbeScope::from_feed_url(&feed.url), ProbeScope::from_feed_url(&fetched.final_url)];
     let belongs = |url: &Url| scopes.iter().flatten().any(|scope| scope.admits(url));
-    let found = Discovery::from_links(&fetched.links, elements, &fetched.final_url, belongs)?;
-    // A topic is told to the hub, which is somebody else's as a rule.
-    let is_masked = ShownAddress::new(&found.topic, feed.options.secret).is_masked();
-    (!is_secret(feed) && !is_masked).then_some(found)
+    let discovery = Discovery::from_links(&fetched.links, elements, &fetched.final_url, belongs)?;
+    // The hub learns the topic, and is usually run by a third party.
+    let is_masked = ShownAddress::new(&discovery.topic, feed.options.secret).is_masked();
+    (!is_secret(feed) && !is_masked).then_some(discovery)
 }
 
-/// The pause that a host asks for that takes no more requests for now, though it took this one.
+/// Returns the pause of a host that answered but accepts no more requests for now.
 pub(super) fn rate_pause(fetched: &Fetched) -> Option<PauseRequest> {
     let address = fetched.final_url.clone();
     fetched.rate_reset.map(|wait| PauseRequest { address, wait })
 }
 
 impl PollResult {
-    /// A round in which nothing was found out but what stands around the answer.
+    /// Creates the result of a round that learned nothing beyond the metadata of the answer.
     fn nothing(outcome: PollEnding, fetched: &Fetched, answered: Time) -> Self {
         let paced = fetched.rate_reset.map(describe_duration);
         let paced = paced.map(|wait| {
@@ -426,44 +435,44 @@ impl PollResult {
         }
     }
 
-    /// Whether something is missing whose own address may tell more, and nothing is held.
+    /// Whether items are missing that a probe may find, and nothing is held.
     pub fn has_missing(&self) -> bool {
         self.look_again.is_some() && self.held.is_none()
     }
 
     fn apply_commit(
         &mut self,
-        settled: CommitProgress,
+        progress: CommitProgress,
         decisions: &DecisionContext,
         quiet: PollEnding,
     ) {
-        self.poll.outcome = if settled.is_shown() { PollEnding::Changed } else { quiet };
-        self.poll.committed = settled.after.is_some();
-        let state = settled.after.or(settled.before);
+        self.poll.outcome = if progress.is_shown() { PollEnding::Changed } else { quiet };
+        self.poll.committed = progress.after.is_some();
+        let state = progress.after.or(progress.before);
         let hold = state.as_ref().and_then(|state| state.hold.as_ref()).map(Hold::describe);
         let ripens = state.as_ref().and_then(|state| state.next_decision_at);
-        let verdict = settled.judged.verdict;
+        let verdict = progress.judged.verdict;
         self.held = verdict.held.or(hold);
         let by_wall_clock = |at| decisions.by_wall_clock(at, self.answered);
         self.look_again = verdict.look_again.or(ripens.map(by_wall_clock));
         self.until = state.and_then(|state| state.tick);
-        (self.poll.counts, self.poll.rewritten) = (settled.counts, settled.rewritten);
+        (self.poll.counts, self.poll.rewritten) = (progress.counts, progress.rewritten);
     }
 }
 
 impl CommitProgress {
-    /// Nothing is committed yet.
+    /// Wraps a judgement before any commit.
     pub(super) fn new(judged: Judged, before: Option<FeedState>) -> Self {
         let (counts, rewritten) = (judged.verdict.counts(), judged.verdict.rewritten());
         Self { judged, counts, rewritten, before, after: None, pause: None }
     }
 
-    /// The feed's revision now.
+    /// Returns the feed's current revision.
     pub(super) fn revision(&self) -> Revision {
         self.after.as_ref().or(self.before.as_ref()).map(|state| state.revision).unwrap_or_default()
     }
 
-    /// Whether something that is shown is another.
+    /// Whether readers see a change.
     fn is_shown(&self) -> bool {
         let renders = |after: &FeedState| {
             let before = self.before.as_ref().map(|before| before.render_revision);
@@ -472,7 +481,7 @@ impl CommitProgress {
         self.after.as_ref().is_some_and(|after| renders(after) || !self.counts.is_empty())
     }
 
-    /// How much of the document was new, where that says something.
+    /// Returns how much of the document was new; `None` if that tells nothing about missed items.
     fn turnover(&self) -> Option<Turnover> {
         let before = self.before.as_ref().filter(|_| self.judged.full)?;
         Turnover::between(before, self.after.as_ref()?, &self.counts)

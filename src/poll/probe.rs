@@ -1,7 +1,7 @@
-//! Asks missing items' own addresses whether they are gone: a round of its own, in its host's line.
+//! Probes: asks missing items' own addresses whether the items are gone.
 //!
-//! What is asked and what it means is decided in `judge::probe`; here it is asked, one request
-//! after the other with the host's pause between them, and the answers are committed.
+//! `judge::probe` decides what to ask and what the answers mean. This module sends the requests one after the other,
+//! waiting in the host's line and at its pace, and commits the result.
 
 use super::decision::{DecisionBasis, decide_and_commit};
 use super::error::RoundError;
@@ -25,16 +25,16 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// The most redirects from one page.
+/// The most redirects followed from one page.
 pub const MAX_PAGE_REDIRECTS: usize = 5;
-/// The most pages that are asked for at once, over all hosts: slow ones must leave deliveries their calls.
+/// The most pages fetched at the same time, over all hosts: slow ones must not use up the calls that deliveries need.
 pub const MAX_PAGES_AT_ONCE: usize = 16;
-/// After this time a round asks nothing more.
+/// The longest time of a probe; after it no further item is asked for.
 pub const PROBE_TIME: Duration = Duration::from_secs(180);
 
-/// What is to be asked of a feed now.
+/// Plans a probe of the feed; `None` if there is nothing to ask, or nothing may be asked.
 pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Option<ProbePlan> {
-    // Who reads a feed with credentials is nobody's business, unless the operator asks for all.
+    // Do not reveal the reader of a feed with credentials, unless the operator wants all items probed.
     let has_credentials = feed.access.as_ref().is_some_and(|access| access.has_credentials());
     if has_credentials && feed.options.probe == Probing::Doubts {
         return None;
@@ -53,7 +53,7 @@ pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Optio
         }
     };
     let feed = Arc::clone(feed);
-    // A ledger of many thousand items takes its time.
+    // Blocking, because a ledger of many thousand items takes time.
     let planned = tokio::task::spawn_blocking(move || {
         probe::plan(&feed.name, &feed.url, &feed.options, &snapshot, now, room)
     });
@@ -63,7 +63,7 @@ pub(super) async fn plan(context: &PollContext, feed: &Arc<FeedRecord>) -> Optio
     })
 }
 
-/// Asks what is planned, where the host was not asked too much within the hour, and notes what came of it.
+/// Runs a planned probe within the host's allowance, and records the result.
 pub(super) async fn run(
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
@@ -97,7 +97,7 @@ pub(super) async fn run(
     }
 }
 
-/// Says that nothing was asked, or nothing more: the host wants to be left alone for so long still.
+/// Builds the note that nothing (more) was asked, because the host asked for a pause that lasts `left`.
 fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
     let left = describe_duration(left.max(SLICE));
     let said = format!(
@@ -107,8 +107,8 @@ fn paused_note(context: &PollContext, left: Duration) -> FinishedProbe {
     FinishedProbe { at: context.clock.now(), requests: 0, said: vec![said], counts }
 }
 
-/// Waits for the host, asks what was planned and commits what it means. A round is more than one request: it is given up
-/// when its host asks to be left alone.
+/// Waits for a slot, asks what was planned, and commits the result. A probe makes several requests, so it is aborted if
+/// its host asks for a pause.
 async fn ask_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
@@ -128,15 +128,15 @@ async fn ask_and_commit(
     let route = feed.access.as_ref().and_then(|access| access.route.clone());
     let way = CallRequest { route, ..CallRequest::page(plan.listed.clone(), leads, begun) };
     let call = context.services.load().call.clone();
-    let mut asking = Asking::new(call, &context.pages, plan, spacing, way);
+    let mut probe_run = ProbeRun::new(call, &context.pages, plan, spacing, way);
     let replies = tokio::select! {
         biased;
         () = cancel.cancelled() => return Err(RoundError::Cancelled),
         left = context.hosts.until_paused(listed) => return Ok(paused_note(context, left)),
-        replies = asking.all(plan) => replies,
+        replies = probe_run.ask_all(plan) => replies,
     };
-    let (requests, refused) = (asking.requests, asking.refused);
-    if let Some(pause) = &asking.asked_for {
+    let (requests, refused) = (probe_run.requests, probe_run.refused);
+    if let Some(pause) = &probe_run.pause_request {
         context.hosts.pause(pause);
     }
     if refused {
@@ -144,46 +144,52 @@ async fn ask_and_commit(
         context.allowances.lock().exhaust(&feed.name, &slot.host().name, now);
     }
     let now = context.clock.now();
-    let settled =
-        decide_and_commit(context, feed, now, DecisionBasis::default(), move |judge, round, _| {
-            let same = last.same_since(round.snapshot.map(|snapshot| snapshot.state.revision));
-            judge.answered(round, &replies, same)
-        })
-        .await?;
+    let progress = decide_and_commit(
+        context,
+        feed,
+        now,
+        DecisionBasis::default(),
+        move |judge, observation, _| {
+            let same =
+                last.same_since(observation.snapshot.map(|snapshot| snapshot.state.revision));
+            judge.answered(observation, &replies, same)
+        },
+    )
+    .await?;
     tracing::debug!(feed = %feed.name, requests, "asked");
-    if let Some(after) = &settled.after {
+    if let Some(after) = &progress.after {
         cell.lock().memory.answers_committed(after.revision);
     }
-    let (said, counts) = (settled.judged.warnings, settled.counts);
+    let (said, counts) = (progress.judged.warnings, progress.counts);
     Ok(FinishedProbe { at: now, requests, said, counts })
 }
 
-/// A number that nobody can guess, to make up an address.
+/// Returns an unpredictable number for a made-up address.
 fn token() -> u64 {
-    // Without chance, a fixed one does nearly as well.
+    // Without a random source, a fixed number does nearly as well.
     getrandom::u64().unwrap_or(0x7469_6465_6761_7465)
 }
 
-/// A round while it is asking.
-struct Asking<'a> {
+/// A probe in progress.
+struct ProbeRun<'a> {
     call: Call,
-    /// How many more pages may be asked for now.
+    /// Limits the pages fetched at the same time.
     pages: &'a Semaphore,
     plan: &'a ProbePlan,
     pause: Duration,
-    /// When the next request may be made.
+    /// When the next request may begin.
     next: Instant,
     deadline: Instant,
-    /// Whether HEAD proved to be of no use here.
+    /// Whether to use GET, because HEAD proved useless here.
     get: bool,
     requests: u32,
     refused: bool,
-    asked_for: Option<PauseRequest>,
-    /// How pages are asked for: the way there, which addresses may be asked, and the time from which times in answers are reckoned.
+    pause_request: Option<PauseRequest>,
+    /// The template of requests: route, SSRF scope and reference time.
     way: CallRequest,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> ProbeRun<'a> {
     fn new(
         call: Call,
         pages: &'a Semaphore,
@@ -192,26 +198,38 @@ impl<'a> Asking<'a> {
         way: CallRequest,
     ) -> Self {
         let (next, deadline) = (Instant::now(), Instant::now() + PROBE_TIME);
-        let (get, requests, refused, asked_for) = (false, 0, false, None);
-        Self { call, pages, plan, pause, next, deadline, get, requests, refused, asked_for, way }
+        let (get, requests, refused, pause_request) = (false, 0, false, None);
+        Self {
+            call,
+            pages,
+            plan,
+            pause,
+            next,
+            deadline,
+            get,
+            requests,
+            refused,
+            pause_request,
+            way,
+        }
     }
 
-    /// What is listed first, then a made-up address, then the items.
-    async fn all(&mut self, plan: &ProbePlan) -> Replies {
-        let listed = self.page_that_tells(&plan.listed, probe::is_alive).await;
+    /// Asks for the listed item first, then for a made-up address, then for the missing items.
+    async fn ask_all(&mut self, plan: &ProbePlan) -> Replies {
+        let listed = self.ask_reference_page(&plan.listed, probe::is_alive).await;
         let mut replies = Replies { listed, made_up: None, items: Vec::new() };
         let goes_on = probe::is_alive(&replies.listed);
         if let Some((_, first)) = plan.items.first().filter(|_| goes_on) {
             let made_up = probe::made_up(first, token());
             let is_fit = |reply: &ProbeReply| !probe::is_echo(reply);
-            replies.made_up = Some(self.page_that_tells(&made_up, is_fit).await);
+            replies.made_up = Some(self.ask_reference_page(&made_up, is_fit).await);
         }
         for (id, page) in &plan.items {
             let reply = if goes_on && !self.refused {
                 if Instant::now() >= self.deadline {
                     break;
                 }
-                Some(self.page(page).await)
+                Some(self.ask_page(page).await)
             } else {
                 None
             };
@@ -220,32 +238,31 @@ impl<'a> Asking<'a> {
         replies
     }
 
-    /// Asks for a page whose answer tells whether HEAD is of use here: there are servers that know none and answer 404 to
-    /// it, and servers that answer 200 to every one.
-    async fn page_that_tells(
+    /// Asks for a page whose answer shows whether HEAD works here: some servers answer 404 to any HEAD, others 200.
+    async fn ask_reference_page(
         &mut self,
         page: &Url,
         is_fit: impl Fn(&ProbeReply) -> bool,
     ) -> ProbeReply {
-        let reply = self.page(page).await;
+        let reply = self.ask_page(page).await;
         if self.get || self.refused || is_fit(&reply) {
             return reply;
         }
-        let again = self.visit(page, true).await;
+        let again = self.request_page(page, true).await;
         self.get = is_fit(&again);
         again
     }
 
-    async fn page(&mut self, page: &Url) -> ProbeReply {
-        let reply = self.visit(page, self.get).await;
+    async fn ask_page(&mut self, page: &Url) -> ProbeReply {
+        let reply = self.request_page(page, self.get).await;
         if self.get || self.refused || !probe::wants_get(&reply) {
             return reply;
         }
-        self.visit(page, true).await
+        self.request_page(page, true).await
     }
 
-    /// Asks for a page, wherever redirects within the feed's own domain lead.
-    async fn visit(&mut self, page: &Url, get: bool) -> ProbeReply {
+    /// Asks for a page, following redirects within the feed's own domain.
+    async fn request_page(&mut self, page: &Url, get: bool) -> ProbeReply {
         sleep_until(self.next).await;
         let end = self.follow(page, get).await;
         self.next = Instant::now() + self.pause;
@@ -272,7 +289,7 @@ impl<'a> Asking<'a> {
                 Err(error) => return ProbeEnd::Without(error.to_string()),
             };
             let code = asked.status;
-            self.asked_for = PauseRequest::from_status(code, asked.retry_after, url.as_str());
+            self.pause_request = PauseRequest::from_status(code, asked.retry_after, url.as_str());
             if !matches!(code, 301 | 302 | 303 | 307 | 308) {
                 return ProbeEnd::Status { code, at: url };
             }

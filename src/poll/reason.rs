@@ -1,5 +1,5 @@
-//! The next poll of a feed, and why it comes then. Every feed has one, so that it is kept small and put
-//! into words only where somebody reads it.
+//! The next poll of a feed and its reason, in a compact form: every feed has one, and it is put into words only on
+//! request.
 
 use super::schedule::describe_duration;
 use std::borrow::Cow;
@@ -8,49 +8,47 @@ use std::time::Duration;
 use tidegate_core::model::Time;
 use tidegate_status::ScheduledPoll;
 
-/// The next poll, and why then.
+/// The next poll and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPoll {
     pub at: Time,
     pub reason: PollReason,
 }
 
-/// Why a poll comes when it does.
+/// Why a poll is planned for its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PollReason {
-    /// As a sentence says.
+    /// A sentence for the operator.
     Said(Cow<'static, str>),
-    /// Because the feed has this interval.
+    /// The feed's polling interval.
     Interval {
-        /// In seconds.
+        /// The interval in seconds.
         every: u32,
         because: IntervalReason,
-        /// Whether `skipHours` or `skipDays` put it off.
+        /// Whether `skipHours` or `skipDays` delayed the poll.
         is_put_off: bool,
     },
 }
 
-/// What an interval comes from.
+/// What determined an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IntervalReason {
-    /// The publisher asks for so many seconds, there.
+    /// The publisher asks for this many seconds, by `ttl`, `sy:updatePeriod` or HTTP freshness.
     Ttl(u32),
     UpdatePeriod(u32),
     Freshness(u32),
-    /// It is the shortest.
     Shortest,
-    /// It is the longest.
     Longest,
-    /// The feed takes about so many seconds to change.
+    /// The feed changes about every this many seconds.
     Pace(u32),
-    /// In a longer one more than half of the document would be replaced.
+    /// During a longer interval more than half of the document would be replaced.
     Turnover,
-    /// Changes are told of, there.
+    /// Changes are announced by a SUP document or a hub.
     BySup,
     ByHub,
 }
 
-/// A duration in seconds, at most that of a lifetime.
+/// Returns the duration in whole seconds, at most `u32::MAX`.
 pub fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)
 }
@@ -94,12 +92,12 @@ impl fmt::Display for PollReason {
 }
 
 impl PlannedPoll {
-    /// A poll at a time, because of what a sentence says.
+    /// Plans a poll with a sentence as its reason.
     pub fn new(at: Time, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { at, reason: PollReason::Said(reason.into()) }
     }
 
-    /// In words.
+    /// Puts the plan into words.
     pub fn describe(&self) -> ScheduledPoll {
         ScheduledPoll { at: self.at, reason: self.reason.to_string() }
     }

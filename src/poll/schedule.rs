@@ -1,8 +1,8 @@
-//! When a feed is polled next, and why. Pure.
+//! Computes when a feed is polled next, and why. Pure.
 //!
-//! A feed is polled about [`POLLS_PER_CHANGE`] times in the time that it takes to change, and before
-//! more than half of its document is replaced, within the operator's bounds; not more often than its publisher asks for; sooner where something that
-//! is pending can be decided; and ever more seldom, but for ever, while it fails.
+//! A feed is polled about [`POLLS_PER_CHANGE`] times per change, and before more than half of its document is replaced,
+//! within the operator's bounds. It is polled less often if its publisher asks for that, and sooner if a pending
+//! decision is due. A failing feed is polled ever less often, but never given up.
 
 use super::reason::{IntervalReason, PlannedPoll, PollReason, whole_seconds};
 use super::skip::allowed_from;
@@ -12,26 +12,26 @@ use tidegate_core::pause::GrowingPause;
 use tidegate_net::fetch::Retry;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Makes the reason of an interval from the seconds that a publisher asks for.
+/// Builds the reason of an interval from the seconds that a publisher asks for.
 type ReasonOfSeconds = fn(u32) -> IntervalReason;
 
-/// How many polls there are to one change.
+/// How many polls there are per change of a feed.
 pub const POLLS_PER_CHANGE: u32 = 4;
 /// The shortest interval that can be configured.
 pub const FLOOR: Duration = Duration::from_secs(1);
-/// The soonest poll to decide something that is pending.
+/// The shortest pause before a poll for a pending decision.
 pub const LOOK_AGAIN_FLOOR: Duration = Duration::from_secs(30);
-/// The first pause for a publisher that is overloaded and does not say for how long.
+/// The first pause for a publisher that is overloaded and names no time.
 pub const BUSY_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// A feed that was gone for good at every poll for so long is asked once in [`SELDOM_EVERY`] only. These
-/// polls are as far apart as its longest interval, so that to count them tells how long it is.
+/// After being gone (410) for this long, a feed is polled only once per [`SELDOM_EVERY`]. Such polls are one longest
+/// interval apart, so that their count tells the time.
 pub const SELDOM_AFTER: Duration = Duration::from_secs(30 * 86_400);
 /// See [`SELDOM_AFTER`].
 pub const SELDOM_EVERY: Duration = Duration::from_secs(7 * 86_400);
-/// How often it is looked at at least.
+/// The longest interval of a feed whose changes are announced by a hub or a SUP document.
 pub const SAFETY_EVERY: Duration = Duration::from_secs(6 * 3600);
 
-/// Between which bounds a feed is polled.
+/// The shortest and longest interval of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bounds {
     min: Duration,
@@ -39,27 +39,24 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds; the upper one is raised to the lower one, and that to `FLOOR`.
+    /// Creates bounds: `min` is raised to `FLOOR`, `max` to `min`.
     pub fn new(min: Duration, max: Duration) -> Self {
         let min = min.max(FLOOR);
         Self { min, max: max.max(min) }
     }
 
-    /// The bounds of one feed.
+    /// Returns the bounds of a feed with these options.
     pub fn of(self, options: &FeedOptions) -> Self {
         let min = options.min_interval.unwrap_or(self.min);
-        // A feed that is to be polled at least as often as every hour is so even where the
-        // gateway's own lower bound is a day.
+        // The longest interval of a feed's options takes precedence over the gateway's shortest one.
         let max = options.max_interval.unwrap_or(self.max);
         Self::new(if options.min_interval.is_none() { min.min(max) } else { min }, max)
     }
 
-    /// The shortest interval.
     pub const fn min(self) -> Duration {
         self.min
     }
 
-    /// The longest interval.
     pub const fn max(self) -> Duration {
         self.max
     }
@@ -69,35 +66,35 @@ impl Bounds {
     }
 }
 
-/// The longest time between two changes that counts: a longer one says nothing more, and one that a leap of
-/// the clock made is forgotten within some changes.
+/// The longest gap between two changes that counts. Longer ones say nothing more, and a gap due to a clock jump is
+/// forgotten after a few changes.
 const GAP_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How often a feed was seen to change.
+/// How often a feed changes, as observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UpdateRate {
     last_change: Time,
-    /// The usual time between two changes, recent ones counting most.
+    /// The usual time between two changes; recent gaps weigh most.
     gap: Option<Duration>,
 }
 
 impl UpdateRate {
-    /// The rhythm of a feed that last changed at `time`: one that is new changes now.
+    /// Creates the rate of a feed that last changed at `time`; for a new feed, now.
     pub const fn since(time: Time) -> Self {
         Self { last_change: time, gap: None }
     }
 
-    /// The rhythm that was written down ([`UpdateRate::parts`]); a time that has still to come is now.
+    /// Restores a stored rate ([`UpdateRate::parts`]); a future time counts as now.
     pub fn from_last_change(last_change: Time, gap: Option<Duration>, now: Time) -> Self {
         Self { last_change: last_change.min(now), gap }
     }
 
-    /// The last change, and the usual time between two.
+    /// Returns the last change and the usual time between two.
     pub const fn parts(self) -> (Time, Option<Duration>) {
         (self.last_change, self.gap)
     }
 
-    /// The rate once the feed was seen to have changed.
+    /// Returns the rate after an observed change at `now`.
     #[must_use]
     pub fn after_change(self, now: Time) -> Self {
         let latest = now.since(self.last_change).min(GAP_LIMIT);
@@ -105,29 +102,29 @@ impl UpdateRate {
         Self { last_change: now, gap: Some(gap) }
     }
 
-    /// The usual time between changes, or the time that it has been quiet if that is longer.
+    /// Returns the usual time between changes, or the time since the last change if that is longer.
     fn pace(self, now: Time) -> Duration {
         self.gap.unwrap_or_default().max(now.since(self.last_change))
     }
 }
 
-/// How the last poll went.
+/// The result of the last poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LastResult {
-    /// The feed was read; by then something that is pending can be decided, and who tells of what changes.
+    /// The feed was read: when a pending decision is due, and what announces its changes.
     Read(Option<Time>, Option<IntervalReason>),
-    /// It was not: so many failures in a row, and what the last one asks for.
+    /// The poll failed: consecutive failures, and when to retry.
     Failed(u32, Retry),
-    /// It is gone for good (410).
+    /// The feed is gone (410).
     Gone {
-        /// Failures in a row.
+        /// Consecutive failures.
         failures: u32,
-        /// The last of them that said so.
+        /// The most recent of them that were 410.
         row: u32,
     },
 }
 
-/// What the schedule of a feed is made of.
+/// The basis for computing a feed's next poll.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedSchedule<'a> {
     pub feed: &'a FeedName,
@@ -135,14 +132,14 @@ pub struct FeedSchedule<'a> {
     pub rhythm: UpdateRate,
     /// The usual time in which half of its document is replaced.
     pub half_life: Option<Duration>,
-    /// What its document asks for.
+    /// The update hints of its document.
     pub hints: &'a UpdateHints,
-    /// How long the last answer stays fresh (`Cache-Control`, `Expires`).
+    /// How long the last answer is fresh (`Cache-Control`, `Expires`).
     pub freshness: Option<Duration>,
 }
 
 impl FeedSchedule<'_> {
-    /// The poll after one that was answered, or failed, at `now`.
+    /// Computes the poll after one that was answered or failed at `now`.
     pub fn next(&self, after: LastResult, now: Time) -> PlannedPoll {
         match after {
             LastResult::Read(look_again, told_by) => self.after_reading(look_again, told_by, now),
@@ -157,7 +154,7 @@ impl FeedSchedule<'_> {
         }
     }
 
-    /// `told_by`: who tells of its changes.
+    /// Computes the poll after a successful one. `told_by`: what announces the feed's changes.
     fn after_reading(
         &self,
         look_again: Option<Time>,
@@ -193,7 +190,7 @@ impl FeedSchedule<'_> {
         let mut next = PlannedPoll { at, reason };
         if let Some(expires) = self.hints.expires.filter(|expires| *expires > now) {
             let rest = expires.since(now);
-            // A tenth is left for a poll that fails or comes late.
+            // Leave a tenth for a poll that fails or comes late.
             let wanted = now.plus((rest - rest / 10).max(self.bounds.min));
             if wanted < next.at {
                 let reason = "the publisher asks to be read by then (sx:sharing/@expires)";
@@ -201,7 +198,7 @@ impl FeedSchedule<'_> {
             }
         }
         if let Some(look_again) = look_again {
-            // What should have been decided by now and was not waits for an ordinary interval.
+            // An overdue decision waits for an ordinary interval.
             let is_overdue = look_again <= now;
             let soonest = if is_overdue { Duration::MAX } else { LOOK_AGAIN_FLOOR };
             let wanted = before(look_again, now).max(now.plus(soonest.min(self.bounds.min)));
@@ -212,14 +209,14 @@ impl FeedSchedule<'_> {
         next
     }
 
-    /// The longest interval in which no more than half of the document is replaced, as far as is known;
-    /// a feed that is quiet for long is in no hurry.
+    /// Returns the longest interval in which at most half of the document is replaced; longer for a feed that has been
+    /// quiet.
     fn turnover(&self, now: Time) -> Duration {
         let quiet = now.since(self.rhythm.last_change) / POLLS_PER_CHANGE;
         self.half_life.map_or(Duration::MAX, |half_life| half_life.max(quiet))
     }
 
-    /// The longest pause that the publisher asks for, and where.
+    /// Returns the longest interval that the publisher asks for, and where.
     fn wish(&self) -> Option<(Duration, ReasonOfSeconds)> {
         let wishes: [(_, ReasonOfSeconds); 3] = [
             (self.hints.ttl, IntervalReason::Ttl),
@@ -230,7 +227,7 @@ impl FeedSchedule<'_> {
         stated.max_by_key(|(wish, _)| *wish)
     }
 
-    /// `most`: the longest pause.
+    /// Computes the poll after a failure, at most `most` from now.
     fn after_failing(&self, failures: u32, retry: Retry, most: Duration, now: Time) -> PlannedPoll {
         let failures = failures.max(1);
         let doubled = |first: Duration| {
@@ -243,7 +240,7 @@ impl FeedSchedule<'_> {
             Retry::After(wait) => (self.bounds.hold(wait), "the publisher said when (Retry-After)"),
             Retry::Seldom => (most, "it will hardly come back, so that it is asked seldom"),
         };
-        // What the publisher said is not stretched, only never cut short.
+        // `Retry-After` is never cut short; the spread only lengthens it.
         let interval = self.spread(interval).min(most);
         let times =
             if failures == 1 { "once".into() } else { format!("{failures} times in a row") };
@@ -251,18 +248,17 @@ impl FeedSchedule<'_> {
         PlannedPoll::new(now.plus(interval), format!("it failed {times}; {why}: again in {again}"))
     }
 
-    /// Stretches an interval by a share that is the feed's own, so that feeds do not fall into
-    /// step, and the same whenever it is computed.
+    /// Lengthens an interval by the feed's own share, so that feeds do not fall into step; the result is reproducible.
     fn spread(&self, interval: Duration) -> Duration {
-        // At most a tenth of it.
+        // A share of 0 to 10 percent.
         let share = phase(self.feed) % 101;
         let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX / 2);
         Duration::from_millis(millis.saturating_add(millis / 1000 * share))
     }
 }
 
-/// The interval that a running gateway would choose after a poll at `now` that read the feed: for
-/// replay, where there is no network and nothing fails.
+/// Returns the interval that a running gateway would choose after a successful poll at `now`. For replay, which has no
+/// network and no failures.
 pub fn replay_interval(
     feed: &FeedName,
     bounds: Bounds,
@@ -275,19 +271,19 @@ pub fn replay_interval(
     plan.next(LastResult::Read(look_again, None), now).at.since(now)
 }
 
-/// When to look next at what can be decided at `by`. What is far is looked at once more on half of the way: what
-/// must be confirmed by several polls is then confirmed in time, however seldom a feed is polled.
+/// Returns when to poll for a decision due at `by`. A distant decision is also polled for half-way, so that changes
+/// that need several observations are confirmed in time.
 fn before(by: Time, now: Time) -> Time {
     let rest = by.since(now);
     if rest > Duration::from_secs(12 * 3600) { now.plus(rest / 2) } else { by }
 }
 
-/// A number that belongs to a feed: its place in everything that is spread out.
+/// Returns a number that is fixed for a feed: its phase in everything that is spread over time.
 pub fn phase(feed: &FeedName) -> u64 {
     xxh3_64(feed.as_str().as_bytes())
 }
 
-/// A duration as people say it, in its two greatest units.
+/// Formats a duration in its two largest units.
 pub fn describe_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];

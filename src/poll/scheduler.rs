@@ -1,8 +1,8 @@
-//! The one task that owns every feed that is polled.
+//! The task that owns every polled feed.
 //!
-//! It holds a queue of feeds by the time they are due and a line of due feeds per host, and sleeps
-//! in short slices, so that a wall clock that jumps delays nothing: due times are moved with it
-//! when it goes back, and when it goes forward feeds are merely polled early.
+//! It keeps a queue of feeds by due time and a line of due feeds per host. It sleeps in short slices so that a jump of
+//! the wall clock delays no poll. If the clock is set back, due times move with it; if it leaps ahead, feeds are only
+//! polled early.
 
 mod checkpoints;
 mod commands;
@@ -32,49 +32,50 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// The longest sleep of who looks what is due: how late a jump of the wall clock, and what is said nowhere, is noticed. So
-/// long after the end of a pause what was put off goes on, too: the second that was begun is waited for.
+/// The longest sleep between two checks for due feeds: bounds how late a clock jump, or a change without a
+/// notification, is noticed. A feed put off by a host's pause goes on this long after its end, because wall-clock times
+/// are whole seconds.
 pub(super) const SLICE: Duration = Duration::from_secs(1);
 /// How long rounds in flight may take to end when polling stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How soon what was asked for is asked for again that the store could not take in; it waits longer where the store does.
+/// How soon a feed is polled again when the store could not accept the result; later while the store stays closed.
 pub(super) const STORE_REST: Duration = Duration::from_secs(10);
-/// Why what was put off comes later.
+/// The shown reason of a poll that was put off.
 const HOST_PAUSED: &str = "its host takes few requests: it asked for a pause in answer to another one \
                            (Retry-After, or a rate limit)";
-/// How many callers may wait for polls of one feed, and how many polls that were asked for may be in flight beside those
-/// that are due.
+/// The most callers that may wait for one feed's polls, and the most polls on demand in flight in addition to scheduled
+/// ones.
 const MAX_WAITING: usize = 64;
 
 type CommandReply = oneshot::Sender<Result<PollResponse, PollError>>;
 
-/// Tells all who wait for a poll what came of it.
+/// Sends the result of a poll to all callers that wait for it.
 fn answer(callers: Vec<CommandReply>, polled: &Result<PollResponse, PollError>) {
     for caller in callers {
-        // Who asked may have gone away.
+        // The receiver is gone if the caller gave up.
         let _ = caller.send(polled.clone());
     }
 }
 
-/// The polling task.
+/// The state of the polling task.
 pub(super) struct PollScheduler {
     context: Arc<PollContext>,
-    /// The feeds that are to stand in their hosts' lines from then on.
+    /// Feeds by due time; from then on each waits in the line of its host.
     due: BTreeSet<(Time, FeedName)>,
     /// Polls in flight.
     running: JoinSet<Box<Done>>,
-    /// How many there were since the start.
+    /// The number of polls begun since the start; the source of their serials.
     begun: u64,
-    /// How many more may be asked for.
+    /// Limits the polls on demand in flight.
     asked_for: Arc<Semaphore>,
     announced: FollowedDocuments,
-    /// How tasks say which feeds are to be polled.
+    /// Through this, tasks that read SUP documents or ask hubs name the feeds to poll.
     told: mpsc::Sender<Vec<AnnouncedFeed>>,
     news: mpsc::Receiver<Vec<AnnouncedFeed>>,
-    /// When the clocks were last looked at.
+    /// The clocks as last read, to detect jumps.
     last_now: Time,
     last_instant: Instant,
-    /// The feeds that it polls; `None`: all.
+    /// The feeds this gateway owns; `None`: it owns all.
     owned: Option<Box<OwnedFeeds>>,
 }
 
@@ -96,7 +97,7 @@ impl PollScheduler {
         }
     }
 
-    /// Polls until it is cancelled or the last handle is gone.
+    /// Polls until cancelled or until the last [`Poller`](super::Poller) is dropped.
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<PollCommand>) {
         let writer = tokio::spawn(checkpoints::keep_written(Arc::clone(&self.context)));
         let cancel = self.context.cancel.clone();
@@ -109,7 +110,7 @@ impl PollScheduler {
                 () = cancel.cancelled() => break,
                 Some(done) = self.running.join_next() => {
                     self.finish(done);
-                    // Then commands and the clock are looked at again.
+                    // Bounded, so that commands and the clock get their turn.
                     for _ in 0..64 {
                         let Some(done) = self.running.try_join_next() else { break };
                         self.finish(done);
@@ -147,7 +148,7 @@ impl PollScheduler {
         self.context.settings.load_full()
     }
 
-    /// Looks at a feed that is polled, or changes it; `None` where it is not.
+    /// Reads or changes a polled feed; `None` if it is not polled.
     fn with_feed<T>(
         &self,
         name: &FeedName,
@@ -175,7 +176,7 @@ impl PollScheduler {
         self.due.insert((at, name.clone()));
     }
 
-    /// Takes a feed out of both queues.
+    /// Removes a feed from the due queue and from its host's line.
     fn unschedule(&mut self, name: &FeedName) {
         let old = self.with_feed(name, |feed| {
             feed.live.in_line = None;
@@ -189,7 +190,7 @@ impl PollScheduler {
     fn start_what_is_due(&mut self) {
         let (now, instant) = (self.context.clock.now(), Instant::now());
         self.follow_clock(now, instant);
-        // What is due stays where it is until the store takes in what comes of it.
+        // Due feeds stay queued while the store cannot accept results.
         if !self.context.is_open() {
             return;
         }
@@ -199,7 +200,7 @@ impl PollScheduler {
             self.with_feed(&name, |feed| {
                 let offset = u64::from(std::mem::take(&mut feed.live.offset));
                 let begin = instant + Duration::from_millis(offset);
-                // What is told of is read soon; the same announcement may list a hundred feeds.
+                // Pushed feeds go first, at a shorter spacing: one announcement may list a hundred.
                 let is_told_of = feed.live.hearing.told != ToldChange::None;
                 let rank = if is_told_of { HostRank::Listed } else { HostRank::Usual };
                 let address = feed.memory.address();
@@ -218,7 +219,7 @@ impl PollScheduler {
         }
     }
 
-    /// Moves due times along when the wall clock went back, and wakes what waits by it when it leapt ahead.
+    /// Moves due times back with a wall clock that was set back, and wakes sleeping hub tasks after a leap ahead.
     fn follow_clock(&mut self, now: Time, instant: Instant) {
         let (back, passed) = (self.last_now.since(now), instant - self.last_instant);
         let ahead = now.since(self.last_now).saturating_sub(passed);
@@ -255,9 +256,9 @@ impl PollScheduler {
         times.into_iter().flatten().min().map_or(now + SLICE, |at| at.min(now + SLICE))
     }
 
-    /// Lets the rounds in flight end and writes what is to be remembered.
+    /// Waits for the rounds in flight, at most [`STOP_WAIT`], and writes the unsaved poll states.
     async fn stop(&mut self, writer: JoinHandle<()>) {
-        // Without this, rounds go on fetching when the last handle is gone but nobody cancelled.
+        // Needed when the last handle is dropped without cancelling: otherwise rounds go on fetching.
         self.context.cancel.cancel();
         let tasks = self.context.tasks.clone();
         tasks.close();
@@ -276,13 +277,13 @@ impl PollScheduler {
             );
         }
         self.running.shutdown().await;
-        // Nothing more is committed while the store closes.
+        // Nothing may be committed while the store closes.
         self.context.abandon.cancel();
         let _ = timeout(Duration::from_secs(1), tasks.wait()).await;
         if self.context.writing_term().is_none() {
             return writer.abort();
         }
-        // That it broke off keeps nothing from being written.
+        // Even if the writer task panicked, the rest is written.
         let _ = writer.await;
         checkpoints::write_the_rest(&self.context).await;
     }

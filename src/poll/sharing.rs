@@ -1,5 +1,5 @@
-//! What a round asks for beside a document whose publisher shares its items: the complete feed
-//! (SSE 1.0 section 4.1), and whether another feed of this gateway knows what bears its name.
+//! Further reads for a document whose publisher shares its items: the complete feed (SSE 1.0 section 4.1), and other
+//! feeds' knowledge of items in this gateway's name.
 
 use super::backfill::without_credentials;
 use super::decision::{DecisionBasis, decide_and_commit};
@@ -16,49 +16,50 @@ use tidegate_store::in_words;
 use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
 
-/// The most looks into other feeds for one document. Its publisher decides how many items bear this gateway's name.
+/// The most reads of other feeds for one document; its publisher decides how many items bear this gateway's name.
 pub const MAX_LOOKS: usize = 50_000;
 
-/// Judges a document, gets what the judgement waits for, and commits.
+/// Judges a document, performs the reads that the judgement asks for, and commits.
 pub(super) async fn judge_and_commit(
     context: &Arc<PollContext>,
     feed: &Arc<FeedRecord>,
     (asked_at, now): (Time, Time),
-    seen: FetchedDocument,
+    fetched: FetchedDocument,
 ) -> Result<CommitProgress, RoundError> {
-    let seen = Arc::new(seen);
-    let mut beside = SharingContext::default();
+    let fetched = Arc::new(fetched);
+    let mut sharing = SharingContext::default();
     let mut pause = None;
-    // Each is waited for once, so that this ends.
+    // Ends, because each read is done once.
     loop {
-        // The complete feed that is read beside it may be the larger one.
-        let complete = beside.complete.iter().flatten().map(|complete| &complete.bytes);
-        let document = complete.chain([&seen.bytes]).max_by_key(|bytes| bytes.len());
+        // The cost is that of the larger of the document and the complete feed.
+        let complete = sharing.complete.iter().flatten().map(|complete| &complete.bytes);
+        let document = complete.chain([&fetched.bytes]).max_by_key(|bytes| bytes.len());
         let document = document.cloned().unwrap_or_default();
         let basis = DecisionBasis { document, asked_at: Some(asked_at), is_unsettled: true };
-        let (seen, known) = (Arc::clone(&seen), beside.clone());
-        let decide =
-            move |judge: &dyn DocumentJudge, round: &Observation<'_>, ledger: &LedgerReader| {
-                judge.take_in(round, &seen, &known, ledger)
-            };
-        let mut settled = decide_and_commit(context, feed, now, basis, decide).await?;
-        match &settled.judged.wants {
-            Some(Wants::Complete(url)) if beside.complete.is_none() => {
-                beside.complete = Some(complete_feed(context, feed, url, &mut pause).await);
+        let (fetched, known) = (Arc::clone(&fetched), sharing.clone());
+        let decide = move |judge: &dyn DocumentJudge,
+                           observation: &Observation<'_>,
+                           ledger: &LedgerReader| {
+            judge.take_in(observation, &fetched, &known, ledger)
+        };
+        let mut progress = decide_and_commit(context, feed, now, basis, decide).await?;
+        match &progress.judged.wants {
+            Some(Wants::Complete(url)) if sharing.complete.is_none() => {
+                sharing.complete = Some(fetch_complete_feed(context, feed, url, &mut pause).await);
             }
-            Some(Wants::Issued(ids)) if beside.issued.is_none() => {
-                beside.issued = Some(issued(context, feed, ids).await?);
+            Some(Wants::Issued(ids)) if sharing.issued.is_none() => {
+                sharing.issued = Some(find_issued(context, feed, ids).await?);
             }
             _ => {
-                settled.pause = pause;
-                return Ok(settled);
+                progress.pause = pause;
+                return Ok(progress);
             }
         }
     }
 }
 
-/// Reads the complete feed; where that fails, why. `pause`: what its host asks for.
-async fn complete_feed(
+/// Fetches the complete feed; the error says why it failed. `pause`: receives the pause that its host asks for.
+async fn fetch_complete_feed(
     context: &PollContext,
     feed: &FeedRecord,
     url: &str,
@@ -82,16 +83,16 @@ async fn complete_feed(
     }
 }
 
-/// What this gateway did to items, as far as its store knows: the greatest sequence of its own updates. It lacks the
-/// items for which there was no time or which would take too many looks: these are asked for again.
-async fn issued(
+/// Returns the greatest sequence of this gateway's own updates for each item. Items beyond the limits of time and reads
+/// are missing; they are asked for again.
+async fn find_issued(
     context: &PollContext,
     feed: &FeedRecord,
     ids: &[SyncId],
 ) -> Result<Issued, RoundError> {
-    // Over PostgreSQL each takes some milliseconds, and the poll keeps its place meanwhile.
+    // Bounded in time: on PostgreSQL each read takes milliseconds, and the poll holds its slot meanwhile.
     let end = Instant::now() + FetchLimits::STANDARD.total;
-    // A purged feed of this name left how often items were updated in it at most.
+    // A purged feed of this name left an upper bound for the updates of its items.
     let state = context.store.state(&feed.name).await?;
     let before = context.store.purged_updates(&feed.name).await?;
     let before = before.max(state.map_or(0, |state| state.updates_before));
@@ -99,31 +100,31 @@ async fn issued(
     let others = context.store.feed_list().await?;
     let others: Vec<_> = others.values().filter(|other| other.name != feed.name).collect();
     let mut issued = Issued::new();
-    let mut looks = 0_usize;
-    // Each time from another one on: what is looked up in vain keeps none of the others out for good.
+    let mut reads = 0_usize;
+    // Rotate the start, so that slow lookups do not shut out the same items each time.
     let first = usize::try_from(context.clock.now().unix()).unwrap_or_default() % ids.len().max(1);
     for id in ids.iter().cycle().skip(first).take(ids.len()) {
-        // The complete feed may have it as well.
+        // The complete feed may contain the same item.
         if issued.contains_key(id) {
             continue;
         }
-        // One item is looked for however many feeds there are.
-        if looks.saturating_add(others.len()) > MAX_LOOKS && looks > 0 {
+        // Look up at least one item, however many feeds there are.
+        if reads.saturating_add(others.len()) > MAX_LOOKS && reads > 0 {
             break;
         }
-        looks = looks.saturating_add(others.len());
-        let looking = greatest_issued(context, feed, &others, id);
-        // What only some of the feeds say would be taken for all that this gateway did.
-        let Ok(greatest) = timeout_at(end, looking).await else { break };
+        reads = reads.saturating_add(others.len());
+        let lookup = find_greatest_issued(context, feed, &others, id);
+        // Knowledge of only some feeds would be mistaken for the whole.
+        let Ok(greatest) = timeout_at(end, lookup).await else { break };
         issued.insert(id.clone(), before.max(greatest?));
     }
     Ok(issued)
 }
 
-/// The greatest sequence of this gateway's own updates of an item. Other feeds know of it, and the kept versions of
-/// this one: an update of ours that lost is in no history here where the item has `noconflicts`, or where another
-/// endpoint cut it off (section 3.2), and comes back all the same with a version that was made upon it.
-async fn greatest_issued(
+/// Returns the greatest sequence of this gateway's own updates of an item, from other feeds and from this feed's stored
+/// versions. An own update that lost a conflict may be in no history: with `noconflicts`, or if another endpoint
+/// removed it (section 3.2). It still comes back in versions based on it.
+async fn find_greatest_issued(
     context: &PollContext,
     feed: &FeedRecord,
     others: &[&Arc<FeedRecord>],
@@ -137,7 +138,7 @@ async fn greatest_issued(
             greatest = greatest.max(Update::greatest_by(own, known.history.iter()));
         }
     }
-    // From the newest.
+    // Newest first.
     let kept = context.store.versions(&feed.name, id, 1000).await?;
     let kept = kept.iter().map(|note| &note.update);
     Ok(greatest.max(Update::greatest_by(own, kept)))

@@ -1,21 +1,21 @@
-//! Silences of this gateway, where several poll: after one, others may have polled its feeds, so that what it remembers
-//! from before must not be written down over what they have written.
+//! Detects silences of this gateway, when it was suspended or not known to live. Afterwards other gateways may have
+//! polled its feeds, so that states remembered from before must not overwrite theirs.
 
 use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A gateway that did not look for longer was silent: it was stopped, or its machine slept.
+/// The longest time between two checks; a longer one means that the process was stopped or its machine slept.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// When the scheduler last looked, and what it has found.
+/// Tracks when the scheduler last checked, and what it found.
 pub struct SilenceWatch(Mutex<SchedulerLooks>);
 
 struct SchedulerLooks {
     last: Instant,
-    /// Others may have polled the feeds that are here.
+    /// Other gateways may have polled the feeds of this one.
     is_outdated: bool,
-    /// How many silences are dealt with.
+    /// The number of silences dealt with.
     term: u64,
 }
 
@@ -26,7 +26,7 @@ impl Default for SilenceWatch {
 }
 
 impl SilenceWatch {
-    /// The scheduler looks. Answers whether there was a silence with which it has still to deal.
+    /// Records a check by the scheduler. Returns whether a silence still has to be dealt with.
     pub fn look(&self, now: Instant, may_begin: bool, has_others: impl FnOnce() -> bool) -> bool {
         let mut looks = self.0.lock();
         let silent_for = now.saturating_duration_since(std::mem::replace(&mut looks.last, now));
@@ -35,15 +35,15 @@ impl SilenceWatch {
         looks.is_outdated
     }
 
-    /// What was known before the silence is known no longer.
+    /// Ends a silence once outdated states are discarded.
     pub fn deal(&self) {
         let mut looks = self.0.lock();
         looks.is_outdated = false;
         looks.term += 1;
     }
 
-    /// What is remembered may be written down for as long as this answers the same. `None`: the scheduler has a silence
-    /// still to deal with, or will find one when it looks.
+    /// Returns the term during which states may be written: as long as the value stays the same. `None`: a silence is
+    /// not dealt with yet, or will be found at the next check.
     pub fn term(&self) -> Option<u64> {
         let looks = self.0.lock();
         let is_followed = looks.last.elapsed() <= SILENT_AFTER;
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!((look(false, true), watch.term()), (true, None));
         assert_eq!((look(true, true), watch.term()), (true, None));
         watch.deal();
-        // Nobody else polls.
+        // No other gateway polls.
         advance(Duration::from_secs(60)).await;
         assert_eq!((watch.term(), look(true, false), watch.term()), (None, false, Some(2)));
     }

@@ -5,14 +5,14 @@ use tidegate_core::model::{Time, UpdateHints};
 const HOUR: i64 = 3600;
 const DAY: i64 = 86_400;
 
-/// The first time from `at` on that no skip rule covers; `at` itself where all times are covered,
-/// since a feed that is never to be read cannot be meant.
+/// Returns the first time from `at` on that no skip rule covers. If all times are covered, returns `at`: a feed that
+/// may never be read cannot be intended.
 pub fn allowed_from(at: Time, hints: &UpdateHints) -> Time {
     if hints.skip_hours.is_empty() && hints.skip_days.is_empty() {
         return at;
     }
     let start = at.unix().div_euclid(HOUR);
-    // After a week they repeat.
+    // The rules repeat every week.
     for hour in start..=start + 7 * 24 {
         if !covered(hour, hints) {
             return at.max(Time::from_unix(hour.saturating_mul(HOUR)));
@@ -21,7 +21,7 @@ pub fn allowed_from(at: Time, hints: &UpdateHints) -> Time {
     at
 }
 
-/// Whether an hour, counted from 1970, is covered.
+/// Whether a rule covers this hour, counted from 1970.
 fn covered(hour: i64, hints: &UpdateHints) -> bool {
     let of_day = hour.rem_euclid(DAY / HOUR);
     // 1970-01-01 was a Thursday, day 3 of a week that begins on Monday.

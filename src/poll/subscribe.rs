@@ -1,4 +1,4 @@
-//! Asking the hub of an upstream: one POST, and redirects to another hub.
+//! Sends subscription requests to upstream hubs: one POST, and redirects to other hubs.
 
 use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
@@ -12,21 +12,21 @@ use tidegate_net::fetch::{
 use tower::ServiceExt as _;
 use url::Url;
 
-/// How often a hub may send on to another one.
+/// The most redirects from one hub to another.
 pub const MAX_HUB_REDIRECTS: usize = 3;
-/// The most bytes of the answer of a hub or a callback that are read: more than any challenge, and enough for its
-/// connection to go on.
+/// The most bytes read of an answer from a hub or a callback: more than any challenge, and enough to reuse the
+/// connection.
 pub const ANSWER_LIMIT: usize = 1024;
 
-/// Stands in a token before the name of its feed.
+/// Separates the random part of a token from the name of its feed.
 const TOKEN_SEPARATOR: char = '.';
 
-/// The feed whose subscription has a token, which any gateway may be called at.
+/// Returns the feed of a callback token. Any gateway may be called with it.
 pub fn feed_of_token(token: &str) -> Option<FeedName> {
     FeedName::new(token.split_once(TOKEN_SEPARATOR)?.1).ok()
 }
 
-/// Keys that nobody can guess for the subscription of a feed; `None` where this machine has no chance to give.
+/// Creates unpredictable keys for the subscription of a feed; `None` if the system has no random source.
 pub fn mint(feed: &FeedName) -> Option<SubscriptionKeys> {
     let (mut token, mut secret) = ([0; 20], [0; 32]);
     getrandom::fill(&mut token).ok()?;
@@ -36,7 +36,7 @@ pub fn mint(feed: &FeedName) -> Option<SubscriptionKeys> {
     Some(SubscriptionKeys { token, secret: HEXLOWER.encode(&secret) })
 }
 
-/// The request to subscribe, or to end it.
+/// Builds the request to subscribe, or to unsubscribe if not `begin`.
 pub fn request(subscription: &HubSubscription, begin: bool) -> Option<HubRequest> {
     let keys = &subscription.keys;
     let callback = Url::parse(&format!("{}/{}", subscription.callbacks, keys.token)).ok()?;
@@ -48,9 +48,9 @@ pub fn request(subscription: &HubSubscription, begin: bool) -> Option<HubRequest
     Some(HubRequest { intent, topic, callback, lease, secret })
 }
 
-/// Sends a request to a hub. It has taken it when it answers 2xx (WebSub section 5.2: 202; hubs of
-/// old answer 204). A redirect that keeps the method leads to another hub, which passes the same
-/// guard. `leads`: the scope within which it is named.
+/// Sends a request to a hub, which accepts it with any 2xx (WebSub section 5.2: 202; old hubs: 204). Redirects that
+/// keep the method (307, 308) lead to another hub within the same SSRF checks. The second parameter is the hub and the
+/// scope within which it was named.
 pub async fn ask(
     call: Call,
     (hub, mut leads): (String, LeadScope),
@@ -71,7 +71,7 @@ pub async fn ask(
         let called = call.clone().oneshot(asked).await?;
         match (called.status, called.location) {
             (200..=299, _) => return Ok(()),
-            // A secret that was sent under encryption is not sent on without it.
+            // A request sent over HTTPS contains a secret and must not be redirected to plain HTTP.
             (307 | 308, Some(next)) if url.scheme() == "http" || next.scheme() == "https" => {
                 leads = called.leads;
                 url = next;
@@ -87,7 +87,7 @@ pub async fn ask(
     Err(FetchError::Unusable { blame: FetchBlame::Upstream, why })
 }
 
-/// What a hub answered, in words: its status, and the first line of a plain body.
+/// Describes a hub's answer: its status, and the first line of a plain-text body.
 fn describe_answer(status: u16, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -117,7 +117,7 @@ mod tests {
         Called { status, body, whole: true, location, ..Called::default() }
     }
 
-    /// What a hub says that answers each address so, and which were asked.
+    /// Asks a hub that answers by `script`; returns the result and the addresses asked.
     async fn asked(
         script: impl Fn(&str) -> Called + Send + Sync + 'static,
     ) -> (Result<(), FetchError>, Vec<String>) {

@@ -1,8 +1,8 @@
-//! The SUP documents of publishers: one request that asks for all their feeds, and what is polled because of it.
+//! Follows the SUP documents of publishers: one request tells which of their feeds changed.
 //!
-//! A feed is *covered* once it was polled after its document was read, while that is read in time and is relied on
-//! ([`PushTrust`]): its polls are fewer then. Each document has a task that asks for it ([`follow`]), at the head of its
-//! host's line.
+//! A feed is *covered* if it was polled after its SUP document was read, the document is read in time, and it is
+//! trusted ([`PushTrust`]). A covered feed is polled less often. Each document has a task that reads it ([`follow`]),
+//! at the head of its host's line.
 
 use super::politeness::HostRank;
 use super::polling::{BROKE_OFF, PollContext, TaskAside, catch_panic};
@@ -24,38 +24,38 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tower::ServiceExt as _;
 
-/// How long reading may take, with all documents that are asked for in it.
+/// The longest time for reading a document, including those of longer periods.
 const READ_TIME: Duration = FetchLimits::STANDARD.total;
 
-/// Reads the documents of one publisher, one after the other.
+/// Reads the SUP documents of one publisher.
 pub struct SupReader {
-    /// Asks for the first document, unless that is the same as before.
+    /// The request for the first document, conditional on the last answer.
     request: FetchRequest,
-    /// Which addresses its documents may name.
+    /// The scope of addresses that its documents may name.
     leads: LeadScope,
     /// The ids whose updates matter; `None`: all.
     only: Option<Arc<BTreeSet<SupId>>>,
     follower: Follower,
 }
 
-/// What the documents tell that was not known before.
+/// The news in SUP documents since the last reading.
 #[derive(Debug, Default)]
 pub struct SupNews {
-    /// Updates, and up to when the document that lists each goes.
+    /// The updates, each with the end of its document's time span.
     pub updates: Vec<(UpdateMember, Time)>,
-    /// Where no document reaches back to the last one that was read: up to when everything is known, and up to when
-    /// what follows the gap is.
+    /// A gap: no document reaches back to the last reading. The time up to which everything is known, and the time from
+    /// which it is known again.
     pub missed: Option<(Time, Time)>,
-    /// Why, where a document of a longer period could not be read.
+    /// Why a document of a longer period could not be read, if so.
     pub unread: Option<FetchError>,
     /// The period of the first document, in seconds.
     pub period: u32,
-    /// Where documents of other periods are.
+    /// The addresses of documents by period in seconds.
     available: BTreeMap<u32, String>,
 }
 
 impl SupReader {
-    /// Knows nothing yet. `leads`: the scope within which the address is named.
+    /// Creates a reader without a history. `leads`: the scope within which `address` was named.
     pub fn new(address: &str, leads: LeadScope) -> Self {
         let request = FetchRequest::whole(address.to_owned(), Time::MIN);
         Self {
@@ -66,7 +66,8 @@ impl SupReader {
         }
     }
 
-    /// Follows these ids alone. Where they are others than before, what was answered before is no reason not to read it.
+    /// Restricts the reader to these ids. If they changed, the last answer is forgotten, because the document matters
+    /// again even if unchanged.
     fn keep_only(&mut self, ids: BTreeSet<SupId>) {
         if self.only.as_deref() != Some(&ids) {
             self.forget_answer();
@@ -75,20 +76,20 @@ impl SupReader {
         }
     }
 
-    /// Has the next document be asked for whole.
+    /// Makes the next request unconditional.
     fn forget_answer(&mut self) {
         (self.request.validators, self.request.known_wire) = (Validators::default(), None);
     }
 
-    /// Asks for the document, and for those of longer periods where it does not reach back to the last one that was
-    /// read. `None`: it is the same as before.
+    /// Reads the document, and those of longer periods if it does not reach back to the last reading. `None`: it is
+    /// unchanged.
     pub async fn read(&mut self, fetch: &Fetch, now: Time) -> Result<Option<SupNews>, FetchError> {
         let before = self.follower.clone();
         let late = FetchError::Timeout { what: "send its SUP documents", limit: READ_TIME };
         let read = catch_panic(self.read_all(fetch, now), || Err(defect(BROKE_OFF)));
         let read = timeout(READ_TIME, read).await.unwrap_or(Err(late));
         if read.is_err() {
-            // Half of what was to be read is nothing: the same is asked for again.
+            // A partial reading does not count; everything is read again.
             self.follower = before;
             self.forget_answer();
         }
@@ -102,7 +103,7 @@ impl SupReader {
         let SupDocument { period, ref available, .. } = document;
         let mut news = SupNews { period, available: available.clone(), ..SupNews::default() };
         let known = self.follower.known().unwrap_or(document.updated);
-        // Each is of a longer period than the one before.
+        // Each document has a longer period than the one before.
         for _ in 0..16 {
             let found = self.follower.apply_document(&document);
             let updated = document.updated;
@@ -123,13 +124,13 @@ impl SupReader {
                 }
             }
         }
-        // It is told once.
+        // Report a gap only once.
         self.follower.go_on_from(document.updated);
         news.missed = Some((known, document.updated));
         Ok(Some(news))
     }
 
-    /// A document, and how to ask whether it is the same and what it may lead to.
+    /// Fetches a document; also returns its validators, fingerprint and scope for the next request.
     async fn ask(
         &self,
         fetch: &Fetch,
@@ -138,7 +139,7 @@ impl SupReader {
         let fetched = fetch.clone().oneshot(request).await?;
         let FetchAnswer::Document(document) = fetched.answer else { return Ok(None) };
         let (bytes, only) = (document.bytes, self.only.clone());
-        // One of a million feeds takes a while.
+        // Blocking: the document may list a million feeds.
         let read = tokio::task::spawn_blocking(move || read_of(&bytes, only.as_deref())).await;
         let read = read.map_err(|error| defect(&error.to_string()))?;
         let unreadable = |error: ReadError| FetchError::Unusable {
@@ -149,8 +150,8 @@ impl SupReader {
         Ok(Some((read.map_err(unreadable)?, (fetched.validators, wire, fetched.leads))))
     }
 
-    /// Chooses the document to ask for from now on, and answers its period: the shortest one that is not shorter than
-    /// feeds are polled, or else the longest there is. `None`: as before.
+    /// Chooses the document to read from now on and returns its period: the shortest one not below `least`, or else the
+    /// longest. `None`: unknown.
     fn choose_period(&mut self, news: &SupNews, least: Duration) -> Option<Duration> {
         let wanted = u32::try_from(least.as_secs()).unwrap_or(u32::MAX);
         let better = news.available.range(wanted..).next().or(news.available.last_key_value());
@@ -168,43 +169,43 @@ fn defect(why: &str) -> FetchError {
     FetchError::Client { what: "read its SUP documents", why: why.to_owned() }
 }
 
-/// The most SUP documents that are followed; feeds of further ones are polled each for itself.
+/// The most SUP documents followed; feeds of further ones are polled individually.
 const MAX_DOCUMENTS: usize = 256;
-/// The most that are asked for at once.
+/// The most SUP documents read at the same time.
 pub const READS_AT_ONCE: usize = 8;
-/// How long one of these waits for its host before others have its place, whose hosts are free.
+/// How long a reader waits for its host before it lets readers of idle hosts go first.
 const HOST_WAIT: Duration = Duration::from_secs(10);
-/// After so many failures in a row a document covers nothing any more. They follow each other
-/// quickly: an outage must not blind for longer than about a period.
+/// After this many consecutive failures a document covers no feed. Retries follow quickly, so that an outage blinds for
+/// about one period at most.
 const FAILURES_BORNE: u32 = 3;
 /// The pause after failures.
 const RETRY: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(3600));
 
-/// A feed that is to be polled because of what a document told.
+/// A feed to be polled because of a SUP document or a hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncedFeed {
     pub feed: FeedName,
-    /// What the document lists of it; where nothing, it is merely not covered any more.
+    /// The announced change; `None`: the feed is merely no longer covered.
     pub told: ToldChange,
     pub reason: &'static str,
 }
 
-/// What is known of a document that feeds are announced in.
+/// The state of a SUP document that feeds name.
 #[derive(Default)]
 pub struct SupSource {
-    /// The feeds by their ids in it, and how far it is relied on for each.
+    /// The feeds by their ids in it, and the trust in the document for each.
     feeds: BTreeMap<SupId, BTreeMap<FeedName, PushTrust>>,
-    /// Since when everything that changes is known to be listed, and when that was confirmed last.
+    /// Since when all changes are known to be listed, and when it was last read.
     read: Option<(Instant, Instant)>,
     period: Option<Duration>,
     failures: u32,
 }
 
-/// A document, as its task and the scheduler share it.
+/// The state of a document, shared by its task and the scheduler.
 pub type SharedSource = Arc<Mutex<SupSource>>;
 
-/// Asks for a document again and again, and says which feeds are to be polled because of that.
+/// Reads a SUP document periodically and sends the feeds to be polled because of it.
 pub async fn follow(
     context: Arc<PollContext>,
     mut reader: SupReader,
@@ -213,7 +214,7 @@ pub async fn follow(
 ) {
     loop {
         context.until_open().await;
-        // So many at once, so that polls keep their places.
+        // Limited, so that polls keep enough slots.
         let Ok(reading) = context.documents.acquire().await else { return };
         let slot = context.hosts.slot(&reader.request.url, HostRank::Announcement);
         let slot = timeout(HOST_WAIT, slot).await;
@@ -233,7 +234,7 @@ pub async fn follow(
         if let Some(pause) = unread.and_then(|error| error.pause(&reader.request.url)) {
             context.hosts.pause(&pause);
         }
-        // A document that takes long to read rests for four times as long.
+        // Pause at least four times as long as the reading took.
         let (least, rest) = (context.settings.load().min_interval, begun.elapsed() * 4);
         let now = (Instant::now(), context.clock.now());
         let (wanted, wait) = source.lock().take_in(&mut reader, read, least, now);
@@ -244,17 +245,17 @@ pub async fn follow(
     }
 }
 
-/// The SUP documents that feeds are announced in.
+/// The SUP documents that feeds name.
 #[derive(Default)]
 pub struct FollowedDocuments {
-    /// Each with its task.
+    /// The documents by address, each with its task.
     sources: HashMap<String, (SharedSource, TaskAside)>,
     places: HashMap<FeedName, SupAnnouncement>,
 }
 
 impl FollowedDocuments {
-    /// Takes in where an answer of the feed says that it is announced, within which scope; `None`: nowhere. `follow`
-    /// begins to ask for a document that is new.
+    /// Records the SUP document that a feed names, with its scope; `None`: the feed names none. `follow` starts the
+    /// task of a new document.
     pub fn attach(
         &mut self,
         feed: &FeedName,
@@ -280,7 +281,7 @@ impl FollowedDocuments {
         self.places.insert(feed.clone(), place);
     }
 
-    /// Forgets a feed; and its document, where no other feed is in it.
+    /// Forgets a feed, and its document if no other feed names it.
     pub fn detach(&mut self, feed: &FeedName) {
         let Some(SupAnnouncement { document, id }) = self.places.remove(feed) else { return };
         let Some((source, _)) = self.sources.get(&document) else { return };
@@ -294,7 +295,8 @@ impl FollowedDocuments {
         }
     }
 
-    /// Takes in a successful poll of a feed that began at `begun`; whether every change since will be listed.
+    /// Records a successful poll of a feed that began at `begun`. Returns whether the document is expected to list
+    /// every further change.
     pub fn polled(
         &mut self,
         feed: &FeedName,
@@ -313,7 +315,7 @@ impl SupSource {
         self.period.unwrap_or(Duration::from_secs(60))
     }
 
-    /// How long after a poll found a change the document may still list it.
+    /// Returns how long after a poll found a change the document may still list it.
     fn fair_time(&self) -> Duration {
         FAIR_TIME.max(self.period() * 2)
     }
@@ -333,8 +335,8 @@ impl SupSource {
         self.read.is_some_and(is_read) && trust.is_relied_on(time)
     }
 
-    /// Takes in what came of a reading: the feeds that are to be polled now, and the pause before the next one. `least`:
-    /// the shortest interval at which feeds are polled.
+    /// Applies the result of a reading. Returns the feeds to poll now and the pause before the next reading. `least`:
+    /// the shortest polling interval.
     fn take_in(
         &mut self,
         reader: &mut SupReader,
@@ -343,7 +345,7 @@ impl SupSource {
         (now, time): (Instant, Time),
     ) -> (Vec<AnnouncedFeed>, Duration) {
         let news = match read {
-            // A document that is the same as before tells nothing.
+            // An unchanged document has no news.
             Ok(news) => news.unwrap_or_default(),
             Err(error) => return self.take_failure(&error),
         };
@@ -361,7 +363,8 @@ impl SupSource {
         }
         let mut wanted = Vec::new();
         let ids: BTreeSet<&SupId> = news.updates.iter().map(|(update, _)| &update.id).collect();
-        // The first document lists what was read already, and each feed is read once more anyway.
+        // Changes in the first document may be older than the last polls, and each feed is polled once more anyway to
+        // become covered.
         for id in ids.into_iter().filter(|_| since.is_some()) {
             for (feed, trust) in self.feeds.get_mut(id).into_iter().flatten() {
                 let (told, reason) = (trust.pushed(fair, time), "its SUP document lists a change");
@@ -376,8 +379,8 @@ impl SupSource {
         all.map(|feed| AnnouncedFeed { feed: feed.clone(), told, reason }).collect()
     }
 
-    /// Takes in that the document was not read. A publisher that is busy, or says when to come back, is not tried
-    /// quickly; nothing is left to its document then.
+    /// Records a failed reading. If the publisher is busy or names a time, it is not retried quickly, and the document
+    /// covers no feed meanwhile.
     fn take_failure(&mut self, error: &FetchError) -> (Vec<AnnouncedFeed>, Duration) {
         let asked = error.retry();
         let least = if asked == Retry::Backoff { 0 } else { FAILURES_BORNE };
@@ -386,7 +389,7 @@ impl SupSource {
         let asked = if let Retry::After(wait) = asked { wait } else { Duration::ZERO };
         let least = if is_blind { self.period() } else { FLOOR };
         let wait = RETRY.after(self.failures).max(asked).min(RETRY.most).max(least);
-        // Once it is known that it fails, it needs not be told each time.
+        // Log only the first failures.
         if self.failures <= FAILURES_BORNE {
             tracing::warn!(%error, failures = self.failures, "a SUP document was not read");
         }

@@ -1,4 +1,4 @@
-//! What tests of several crates stand on: a gateway without a network and doubles for all that is outside of it.
+//! Test doubles shared by several crates: a gateway without a network, and doubles for everything outside it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::string_slice)]

@@ -46,7 +46,7 @@ async fn unchanged_polls_write_nothing() {
     gateway.publisher.says("one", "2");
     assert_eq!(gateway.poll().await.outcome, PollEnding::Unchanged);
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
-    // Other bytes over the wire, the same once decompressed.
+    // Other transferred bytes, but the same after decompression.
     gateway.publisher.says("one ", "3");
     let report = gateway.poll().await;
     assert_eq!(report.outcome, PollEnding::Unchanged);
@@ -55,7 +55,8 @@ async fn unchanged_polls_write_nothing() {
     let not_modified = |poll: &&FinishedPoll| poll.outcome == PollEnding::NotModified;
     assert_eq!((status.polls.len(), status.polls.iter().filter(not_modified).count()), (5, 2));
     let store = gateway.stop().await;
-    // One commit and one checkpoint, both because of the first poll; what is written is what is known by then.
+    // One commit and one checkpoint, both for the first poll. The checkpoint contains what was known when it was
+    // written.
     assert_eq!(store.writes(), (1, 1));
     assert_eq!(store.poll_state("news").unwrap().etag.as_deref(), Some("3"));
 }
@@ -80,7 +81,7 @@ async fn what_is_pending_is_decided_when_it_is_ripe_and_not_before() {
     gateway.poll().await;
     assert_eq!(*gateway.judge.looked.lock().unwrap(), [0; 0]);
     gateway.clock.set(later(600));
-    // The scheduled poll may come first; one of the two finds what is gone.
+    // The scheduled poll may come first; either one finds the deletion.
     gateway.poll().await;
     let looked = gateway.judge.looked.lock().unwrap().clone();
     assert_eq!(looked, [2], "equal observations since the commit");
@@ -113,14 +114,13 @@ async fn a_held_document_is_told() {
     let report = gateway.poll().await;
     let held = Some("empty: it is empty");
     assert_eq!((report.outcome, report.held.as_deref()), (PollEnding::Unchanged, held));
-    // A poll that finds the same tells it too.
+    // A poll of the unchanged document reports the hold too.
     assert_eq!(gateway.poll().await.held.as_deref(), held);
     let status = gateway.status();
     assert_eq!(status.next.unwrap().reason, "something pending can be decided then");
 }
 
-/// A hold is confirmed by seeing the document again, which neither a 304 nor an equal body may
-/// prevent.
+/// A hold is confirmed by observing the document again, so neither a 304 nor an equal body may prevent its judgement.
 #[tokio::test]
 async fn a_held_document_is_asked_for_whole_and_judged_again() {
     let gateway = Gateway::with_news("one").await;
@@ -137,15 +137,15 @@ async fn a_held_document_is_asked_for_whole_and_judged_again() {
         let asked = &asked[asked.len() - 2..];
         assert!(asked.iter().all(|r| r.validators.is_empty() && r.known_wire.is_none()));
     }
-    // The last good document heals it, though the state has its fingerprint.
+    // The last good document ends the hold, although the state already has its fingerprint.
     gateway.publisher.says("one", "1");
     let report = gateway.poll().await;
     assert_eq!((report.outcome, report.held), (PollEnding::Changed, None));
-    // From then on the gate is shut again.
+    // From then on unchanged documents are not judged again.
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
 }
 
-/// After a restart nothing but the store tells that the last document was only a part.
+/// After a restart, only the store knows that the last document was partial.
 #[tokio::test]
 async fn a_part_seen_again_after_a_restart_confirms_nothing() {
     for part in ["missing, salvaged", "missing, salvaged, delta"] {
@@ -211,7 +211,7 @@ async fn a_judge_that_panics_costs_one_poll() {
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
-/// Somebody else changes the feed while each of the next documents is judged.
+/// Simulates a commit by others while each of the next documents is judged.
 fn others_change(gateway: &Gateway, documents: usize) {
     let mut meanwhile = gateway.judge.meanwhile.lock().unwrap();
     for _ in 0..documents {
@@ -260,7 +260,7 @@ async fn poll_now_is_not_answered_by_a_request_that_was_in_flight() {
     let publisher = Publisher::gated("old");
     let gateway = Gateway::start(&store_of(&["news"]), &publisher).await;
     eventually(|| publisher.requests() == 1).await;
-    // The publisher changes after its old answer was on its way.
+    // The publisher's document changes after its old answer was sent.
     let ask = || {
         let poller = gateway.poller.clone();
         tokio::spawn(async move { poller.poll_now(&name("news")).await })
@@ -324,7 +324,7 @@ async fn a_record_that_polls_the_same_takes_the_place_of_the_old_one() {
     moved.url = "http://elsewhere.example/".into();
     let records = [titled, moved].map(Arc::new);
     gateway.poller.share(records.to_vec()).await.unwrap();
-    // Commands are carried out one after the other.
+    // Commands are executed in order, so this one waits for the other.
     gateway.poller.put(record("more")).await.unwrap();
     assert_eq!(records.each_ref().map(Arc::strong_count), [2, 1]);
     gateway.poll().await;
@@ -427,7 +427,7 @@ async fn many_feeds_are_polled_within_the_bound_on_requests() {
     assert_eq!(Arc::clone(&gateway.store).writes().0, 500);
 }
 
-/// With the real client and a publisher on a real socket.
+/// Uses the real client and a publisher on a real socket.
 #[tokio::test]
 async fn a_round_over_the_network() {
     use tidegate_net::fetch::{AllowPrivate, FetchSettings, services};

@@ -1,8 +1,8 @@
-//! Whose turn it is to judge a document.
+//! Permits to judge documents.
 //!
-//! Large documents, and documents of large feeds, have a turn of their own, one at a time, from reading
-//! the ledger until the commit: so however many there are, they take the memory of one and stall no
-//! other feed. All others have a few turns, and one that takes long lends its turn to the next.
+//! Large documents, and documents of large feeds, are judged one at a time, from reading the ledger until the commit.
+//! So they use the memory of one at most, and do not delay other feeds. All others share a few permits; a judgement
+//! that takes long returns its permit early.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,32 +10,31 @@ use tidegate_core::model::FeedState;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-/// Documents of usual size that are parsed and judged at the same time.
+/// The most documents of usual size judged at the same time.
 pub const MAX_JUDGED_AT_ONCE: usize = 4;
-/// Judgements that may go on after they lent their turns to others.
+/// The most judgements that may continue after returning their permits.
 pub const MAX_OVERDUE: usize = 4;
-/// A judgement that takes longer lends its turn.
+/// After this time a judgement no longer counts against [`MAX_JUDGED_AT_ONCE`].
 pub const PATIENCE: Duration = Duration::from_secs(2);
 /// A document of more bytes is large.
 pub const LARGE_BYTES: usize = 4 * 1024 * 1024;
-/// A document or a feed of more entries is large.
+/// A document or feed of more entries is large.
 pub const LARGE_ENTRIES: usize = 10_000;
 
-/// What tells of an entry: its start tag, with or without a prefix, or its id in JSON.
+/// Marks of an entry: its start tag, with or without a prefix, or its id in JSON.
 const ENTRY_SIGNS: [&[u8]; 6] = [b"<item", b":item", b"<entry", b":entry", b"<outline", b"\"id\""];
 
-/// What judging a document takes.
+/// The estimated cost of judging a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgeCost {
-    /// Little.
     Usual,
-    /// Much of everything; so many entries in the document, about.
+    /// Much memory and time; the approximate number of entries in the document.
     Large(usize),
 }
 
 impl JudgeCost {
-    /// Of a document and of the feed that it is compared with. `has_index`: of the feed's ledger only what
-    /// the document needs is read.
+    /// Estimates the cost of comparing a document with its feed. `has_index`: only the needed part of the feed's ledger
+    /// is read.
     pub fn estimate(state: Option<&FeedState>, document: &[u8], has_index: bool) -> Self {
         let entries = entries(document);
         let items = state.map_or(0, |state| match has_index {
@@ -49,30 +48,30 @@ impl JudgeCost {
     }
 }
 
-/// How many items the ledger of a feed has.
+/// Returns the number of items in the feed's ledger.
 fn ledger_size(state: &FeedState) -> u64 {
     u64::from(state.living) + u64::from(state.tombstones)
 }
 
-/// Whether reading the whole ledger of a feed is much.
+/// Whether reading the whole ledger counts as large.
 pub(super) fn is_large_ledger(state: &FeedState) -> bool {
     ledger_size(state) > u64::try_from(LARGE_ENTRIES).unwrap_or(u64::MAX)
 }
 
-/// About how many entries a document has; rather too many than too few.
+/// Estimates the number of entries in a document, rather too high than too low.
 fn entries(document: &[u8]) -> usize {
     let is_wide = document.iter().take(4).any(|byte| *byte == 0)
         || document.starts_with(&[0xfe, 0xff])
         || document.starts_with(&[0xff, 0xfe]);
     if is_wide {
-        // What an entry takes at least, where they cannot be counted.
+        // UTF-16 or UTF-32: assume a minimum size per entry, since marks cannot be counted.
         return document.len() / 64;
     }
     let count = |sign: &&[u8]| memchr::memmem::find_iter(document, *sign).count();
     ENTRY_SIGNS.iter().map(count).sum()
 }
 
-/// The turns.
+/// The semaphores for judgements.
 #[derive(Debug)]
 pub struct Turns {
     usual: Arc<Semaphore>,
@@ -82,23 +81,27 @@ pub struct Turns {
 
 impl Default for Turns {
     fn default() -> Self {
-        let turns = |count| Arc::new(Semaphore::new(count));
-        Self { usual: turns(MAX_JUDGED_AT_ONCE), large: turns(1), overdue: turns(MAX_OVERDUE) }
+        let semaphore = |count| Arc::new(Semaphore::new(count));
+        Self {
+            usual: semaphore(MAX_JUDGED_AT_ONCE),
+            large: semaphore(1),
+            overdue: semaphore(MAX_OVERDUE),
+        }
     }
 }
 
 impl Turns {
-    /// Waits for a turn, which lasts until it is dropped.
+    /// Waits for a permit, which is held until dropped.
     pub async fn acquire(&self, cost: JudgeCost) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let turns = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
-        Arc::clone(turns).acquire_owned().await
+        let semaphore = if cost == JudgeCost::Usual { &self.usual } else { &self.large };
+        Arc::clone(semaphore).acquire_owned().await
     }
 
-    /// Waits for work that is done in a usual turn, which is lent to others after [`PATIENCE`], as far as [`MAX_OVERDUE`]
-    /// allows.
+    /// Runs `work` with a usual permit. After [`PATIENCE`] the permit is returned, if fewer than [`MAX_OVERDUE`] others
+    /// did so.
     pub async fn wait<T>(
         &self,
-        mut turn: OwnedSemaphorePermit,
+        mut permit: OwnedSemaphorePermit,
         work: impl Future<Output = T>,
     ) -> T {
         tokio::pin!(work);
@@ -107,11 +110,11 @@ impl Turns {
             done = &mut work => return done,
             () = sleep(PATIENCE) => {}
         }
-        if let Ok(place) = Arc::clone(&self.overdue).try_acquire_owned() {
-            turn = place;
+        if let Ok(overdue) = Arc::clone(&self.overdue).try_acquire_owned() {
+            permit = overdue;
         }
         let done = work.await;
-        drop(turn);
+        drop(permit);
         done
     }
 }
@@ -157,22 +160,22 @@ mod tests {
         for _ in 0..MAX_OVERDUE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let turn = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(turn, pending::<()>()).await;
+                let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
+                turns.wait(permit, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
         for _ in 0..3 {
-            let turn = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
-            let turn = turn.expect("a turn was lent").unwrap();
-            turns.wait(turn, async {}).await;
+            let permit = timeout(2 * PATIENCE, turns.acquire(JudgeCost::Usual)).await;
+            let permit = permit.expect("a turn was lent").unwrap();
+            turns.wait(permit, async {}).await;
         }
-        // But not without a bound.
+        // But only up to a limit.
         for _ in 0..MAX_JUDGED_AT_ONCE {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move {
-                let turn = turns.acquire(JudgeCost::Usual).await.unwrap();
-                turns.wait(turn, pending::<()>()).await;
+                let permit = turns.acquire(JudgeCost::Usual).await.unwrap();
+                turns.wait(permit, pending::<()>()).await;
             });
         }
         tokio::task::yield_now().await;
@@ -182,12 +185,12 @@ mod tests {
     #[test]
     fn large_documents_take_one_turn_after_another_and_no_other() {
         let turns = Turns::default();
-        let turn = |cost| turns.acquire(cost).now_or_never().map(Result::unwrap);
-        let first = turn(JudgeCost::Large(20_000)).unwrap();
-        assert!(turn(JudgeCost::Large(20_000)).is_none());
-        let all = [(); MAX_JUDGED_AT_ONCE].map(|()| turn(JudgeCost::Usual).unwrap());
-        assert!(turn(JudgeCost::Usual).is_none());
+        let permit = |cost| turns.acquire(cost).now_or_never().map(Result::unwrap);
+        let first = permit(JudgeCost::Large(20_000)).unwrap();
+        assert!(permit(JudgeCost::Large(20_000)).is_none());
+        let all = [(); MAX_JUDGED_AT_ONCE].map(|()| permit(JudgeCost::Usual).unwrap());
+        assert!(permit(JudgeCost::Usual).is_none());
         drop((first, all));
-        assert!(turn(JudgeCost::Large(0)).is_some() && turn(JudgeCost::Usual).is_some());
+        assert!(permit(JudgeCost::Large(0)).is_some() && permit(JudgeCost::Usual).is_some());
     }
 }

@@ -1,7 +1,7 @@
-//! How a walk through a publisher's older documents goes on. Pure.
+//! Decides how a walk through a publisher's older documents continues. Pure.
 //!
-//! It begins with the feed's own document, of which only the links count, and goes from one older
-//! document to the next until there is none, until they repeat, or until a limit.
+//! It begins with the feed's own document, of which only the links count. It follows links from one older document to
+//! the next, until there is none, they repeat, or a limit is met.
 
 use super::schedule::BUSY_PAUSE;
 use std::time::Duration;
@@ -11,43 +11,41 @@ use tidegate_net::fetch::{MAX_URL_BYTES, Retry};
 use url::Url;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The most older documents of one walk.
+/// The most older documents per walk.
 pub const MAX_DOCUMENTS: u32 = 5_000;
-/// The most bytes of documents of one walk, decompressed.
+/// The most decompressed bytes of documents per walk.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
-/// The most items that one walk takes in: the complete view lists them all.
+/// The most items that one walk adds: the complete view lists them all.
 pub const MAX_ITEMS: u32 = 50_000;
-/// The most bytes of items that one walk takes in, for the same reason: well below what is kept of
-/// documents at a time.
+/// The most bytes of items that one walk adds, for the same reason; well below the memory for rendered documents.
 pub const MAX_TAKEN_BYTES: u64 = 24 * 1024 * 1024;
-/// How often in a row the next document may fail.
+/// The most consecutive failures of the next document.
 pub const MAX_FAILURES: u32 = 6;
-/// How many pauses of its host a walk makes between two documents.
+/// The pace of a walk, in pauses of its host between two documents.
 pub const PAUSES: u32 = 5;
-/// The pause after failures; the longest, whatever the publisher says.
+/// The pause after failures; its maximum also limits `Retry-After`.
 const PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(60), Duration::from_secs(24 * 3600));
-/// The longest note of what went wrong, in characters.
+/// The longest note, in characters.
 const MAX_NOTE: usize = 500;
-/// The parameter by which WordPress numbers its pages.
+/// The query parameter by which WordPress numbers its pages.
 const PAGED: &str = "paged";
 
-/// What a document says of those before it.
+/// What a document says about older documents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArchiveLinks {
-    /// The next older one.
+    /// The address and layout of the next older one.
     pub older: Option<(ArchiveLayout, String)>,
-    /// A fingerprint of what it lists.
+    /// A fingerprint of its list of entries.
     pub lists: u64,
-    /// Whether it lists anything.
+    /// Whether it has entries.
     pub has_entries: bool,
-    /// Fingerprints of the ids that it says are deleted.
+    /// Fingerprints of the ids in its tombstones.
     pub gone: Vec<u64>,
 }
 
 impl ArchiveLinks {
-    /// What a document says. `url`: the address that was asked for it; `trail`: how its neighbours
-    /// are laid out, where that is known.
+    /// Reads the links of a document. `url`: its requested address; `trail`: the layout of the walk, if known.
     pub fn from_document(
         document: &FeedDocument<'_>,
         url: &str,
@@ -85,12 +83,12 @@ impl ArchiveLinks {
     }
 }
 
-/// The address with the next page's number.
+/// Returns the address with the next page number.
 fn next_number(url: &str) -> Option<String> {
     let mut url = Url::parse(url).ok()?;
     let now = url.query_pairs().find(|(key, _)| key == PAGED).map(|(_, number)| number.parse());
     let next = match now {
-        // The feed itself is the first one.
+        // The feed itself is page 1.
         None => 2,
         Some(Ok(number)) => u32::checked_add(number, 1)?,
         Some(Err(_)) => return None,
@@ -104,13 +102,13 @@ fn next_number(url: &str) -> Option<String> {
     Some(url.into())
 }
 
-/// The fingerprint of an id or address.
+/// Returns the fingerprint of an id or address.
 pub fn mark(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
-/// A document was read: where the walk goes from there. `brought`: how many items an older one brought, and how many
-/// were known; `None`: it is the feed's own document.
+/// Continues after a document was read. `brought`: the number of new and of known items in an older document; `None`
+/// for the feed's own document.
 pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, brought: Option<(u32, u32)>, now: Time) {
     (walk.failures, walk.note) = (0, None);
     remember_gone(walk, &signpost.gone);
@@ -121,7 +119,7 @@ pub fn go_on(walk: &mut Backfill, signpost: ArchiveLinks, brought: Option<(u32, 
         walk.documents = walk.documents.saturating_add(1);
         walk.items = walk.items.saturating_add(taken);
         walk.known = walk.known.saturating_add(known);
-        // There are sites that answer any page with the first or the last one.
+        // Some sites answer any page number with the first or last page.
         let pages = walk.trail != Some(ArchiveLayout::Archives);
         if pages && (repeats || !signpost.has_entries) {
             return end(walk, WalkStanding::Done, "the pages came to their end", now);
@@ -162,8 +160,7 @@ fn go_to(walk: &mut Backfill, trail: ArchiveLayout, next: String, now: Time) {
     remember(walk, address);
 }
 
-/// The next document failed with this status, and may be asked for again as `retry` says. How long
-/// to wait; `None` where the walk does not go on.
+/// Records a failure of the next document. Returns the pause before the retry; `None` if the walk ends.
 pub fn fail(
     walk: &mut Backfill,
     error: &str,
@@ -191,7 +188,7 @@ pub fn fail(
     Some(pause.min(PAUSE.most))
 }
 
-/// Ends a walk.
+/// Ends a walk with a status and a note.
 pub fn end(walk: &mut Backfill, standing: WalkStanding, note: &str, now: Time) {
     walk.standing = standing;
     walk.note = Some(bounded(note));
@@ -202,7 +199,7 @@ fn bounded(note: &str) -> String {
     note.chars().take(MAX_NOTE).collect()
 }
 
-/// A walk that is asked for: one that stopped goes on, any other begins anew.
+/// Starts a walk on request: continues one that was stopped, begins anew otherwise.
 pub fn asked_for(before: Option<Backfill>, now: Time) -> Backfill {
     match before {
         Some(walk) if walk.is_walking() => walk,

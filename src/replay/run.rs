@@ -10,7 +10,7 @@ use tidegate_core::model::{
 use tidegate_format::parse::{self, Limits, ParseError};
 use tidegate_judge::archive;
 use tidegate_judge::record::{self, Observation, ObservationError, Verdict};
-use tidegate_judge::{self as judge, PENDING_SHOWN};
+use tidegate_judge::{self as judge, PENDING_SHOWN, PendingAbsence};
 use tidegate_store::{CommitError, PinnedFeed, Store, StoreError, in_words};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -168,13 +168,14 @@ impl Replayed<'_> {
         }
         let Some((snapshot, _)) = self.unsettled(Time::from_unix(0)).await? else { return Ok(()) };
         let options = &self.target.options;
-        let (pending, all) = judge::pending(&snapshot, options, self.same, PENDING_SHOWN);
-        if all > pending.len() {
-            line.note(format!("{} of {all} missing items are shown", pending.len()));
+        let (absent, all) = judge::absent(&snapshot, options, PENDING_SHOWN);
+        if all > absent.len() {
+            line.note(format!("{} of {all} missing items are shown", absent.len()));
         }
-        let printed = pending.into_iter().map(|pending| {
+        let printed = absent.iter().filter_map(|known| {
+            let pending = PendingAbsence::new(known, options, self.same)?;
             let seen_gone = self.in_force_at(pending.since);
-            PrintedPending { pending, seen_gone }
+            Some(PrintedPending { pending, seen_gone })
         });
         line.pending = printed.collect();
         Ok(())
@@ -267,7 +268,7 @@ impl Replayed<'_> {
 
     async fn look_again(&mut self, now: Time) -> Result<Verdict, ReplayError> {
         let snapshot = self.unsettled(now).await?.map(|(snapshot, _)| snapshot);
-        Ok(record::look_again(&self.observation(snapshot.as_ref(), now), self.same)?)
+        Ok(record::look_again(&self.observation(snapshot.as_ref(), now), self.same))
     }
 
     async fn keep(

@@ -5,10 +5,10 @@ use super::answers::{
 };
 use super::explain::{evidence, origin, poll_result, standing};
 use super::html::{self, moment, text};
-use super::readers::PrivateReaders;
 use super::{
-    DocumentKey, DocumentKind, Problem, Reply, ServedFeed, SharedState, Viewer, Work, WorkKind,
-    actions, admin, keeping, life, make_on_thread, readers, sign_in_address,
+    DocumentKey, DocumentKind, PrivateReaders, Problem, Reply, ServedFeed, SharedState, Viewer,
+    Work, WorkKind, actions, admin, keeping, kept_items, life, make_on_thread, readers,
+    sign_in_address,
 };
 use maud::{Markup, PreEscaped, html};
 use std::collections::VecDeque;
@@ -25,8 +25,7 @@ pub(super) async fn page(viewer: Viewer, record: ServedFeed) -> Reply {
     let state = room.store.state(&record.name).await?;
     let acting = acting(&viewer, &record, state.as_ref());
     let container = state.as_ref().map_or(Container::Atom, |state| Container::of(state.format));
-    let items =
-        state.as_ref().map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+    let items = state.as_ref().map_or(0, kept_items);
     let work = Work::new(&record.name, WorkKind::Ledger);
     let ask = room.admission.request(viewer.client, work, items);
     let (readers, audience) = readers::told_to(room, &viewer.audience, &record).await?;
@@ -133,7 +132,8 @@ fn content(detail: &FeedDetail, address: &Markup, now: Time) -> Markup {
         }
         @if !detail.pending.is_empty() { (missing(status, &detail.pending)) }
         @if !events.is_empty() { (happened(&status.name, events)) }
-        (list_part(status))
+        @if let Some(note) = &status.list { p.quiet { "Of lists: " (membership(note)) "." } }
+        @if let Some(note) = &status.feeds_of_list { (list_feeds(note)) }
         @if let Some(note) = &status.gathered { (gathered(note)) }
         @if let Some(hub) = &status.hub { (told_by(hub)) }
         @if status.polling.probing || !status.polling.probes.is_empty() { (probes(status)) }
@@ -289,14 +289,6 @@ fn happened(name: &FeedName, events: &[EventAnswer]) -> Markup {
 }
 
 // What a feed's page says of the subscription list that added it, and a list's page of its feeds.
-
-/// What there is to say of lists.
-fn list_part(status: &FeedStatus) -> Markup {
-    html! {
-        @if let Some(note) = &status.list { p.quiet { "Of lists: " (membership(note)) "." } }
-        @if let Some(note) = &status.feeds_of_list { (list_feeds(note)) }
-    }
-}
 
 /// The list that added a feed; a private one is not named.
 fn membership(note: &MemberNote) -> Markup {

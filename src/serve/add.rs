@@ -2,12 +2,10 @@
 //! for programs: `POST /api/v1/preview` and `POST /api/v1/feeds`.
 
 use super::answers::{ActedFeed, NewFeed, answer, object};
-use super::operator::{
-    AddressPreview, FeedPreview, FoundFeed, ImportedList, LIST_LIMIT, ListLine, PutMode,
-};
+use super::operator::{AddressPreview, FeedPreview, FoundFeed};
 use super::{
-    BadRequest, Conflict, JsonObject, Problem, Query, Reply, SentForm, SharedState, TypedQuery,
-    Viewer, WholeBody, admin, forms, html, put, shown,
+    BadRequest, Conflict, ImportedList, JsonObject, LIST_LIMIT, ListLine, Problem, PutMode, Query,
+    Reply, SentForm, SharedState, TypedQuery, Viewer, WholeBody, admin, forms, html, put, shown,
 };
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartRejection;

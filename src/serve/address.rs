@@ -2,8 +2,7 @@
 
 use super::origins::FeedPlaces;
 use super::query::{CONTAINERS, DIALECTS, word};
-use super::readers::KnownReader;
-use super::{AudienceKey, ServeSettings};
+use super::{AudienceKey, KnownReader, ServeSettings};
 use arc_swap::ArcSwap;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};

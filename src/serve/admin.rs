@@ -13,7 +13,7 @@ use super::operator::Redacted;
 use super::{
     API, AppState, BadRequest, Conflict, FeedCall, ItemCall, JsonObject, NotFound, Operator,
     OperatorError, Problem, Query, Reply, SharedState, TypedQuery, Work, WorkKind, explain,
-    make_on_thread, put, unkept,
+    kept_items, make_on_thread, put, unkept,
 };
 use axum::body::Body;
 use axum::extract::State;
@@ -42,7 +42,7 @@ pub(super) const EVENTS_SHOWN: usize = 100;
 ))]
 pub(super) async fn show(FeedCall { room, client, name }: FeedCall) -> Reply {
     let state = room.store.state(&name).await?;
-    let items = state.map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+    let items = state.as_ref().map_or(0, kept_items);
     let work = Work::new(&name, WorkKind::Ledger);
     let cost = room.admission.cost_of(&work, items);
     // As it is when this is called: nobody shares what was made for another.
@@ -66,7 +66,11 @@ pub(super) async fn read_detail(
     room: &SharedState,
     name: &FeedName,
 ) -> Result<FeedDetail, Problem> {
-    let status = room.operator.status(name).await?;
+    let mut status = room.operator.status(name).await?;
+    if status.options.sharing.is_aggregate() {
+        let index = room.whole_index().await?;
+        status.gathered = index.get(name).and_then(|feed| feed.gathered.clone());
+    }
     let state = room.store.state(name).await?;
     let events = room.store.events(name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(name).await?;
@@ -76,11 +80,12 @@ pub(super) async fn read_detail(
     let looking = make_on_thread("what is known of the feed", move || {
         let snapshot = snapshot.as_ref();
         let quiet = snapshot.map(judge::quiet).unwrap_or_default();
+        let noise = snapshot.map(judge::never_rests);
         let oldest = snapshot.and_then(|snapshot| snapshot.archives.first()).cloned();
         let life = snapshot.map(|snapshot| FeedLife::new(snapshot, &events, interruptions));
-        Ok((quiet, oldest, life, Discarded::new(snapshot), events))
+        Ok((quiet, noise, oldest, life, Discarded::new(snapshot), events))
     });
-    let (quiet, oldest, life, discarded, events) = looking.await?;
+    let (quiet, noise, oldest, life, discarded, events) = looking.await?;
     let listing = room.directory.listing().await?;
     let record = listing.get(name).map(|record| &**record);
     let kept = keeping::count(room, name, state.as_ref()).await?;
@@ -96,7 +101,7 @@ pub(super) async fn read_detail(
         pending: status.pending.iter().map(PendingItem::from).collect(),
         hold: known.and_then(|state| state.hold.as_ref()).map(HoldAnswer::from),
         character: known.map(|state| (&state.character).into()),
-        noise: known.map(|state| state.noise.describe()),
+        noise,
         no_news: quiet.into_iter().map(UnseenChange::from).collect(),
         discarded,
         document: status.polling.document.clone(),

@@ -13,7 +13,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
-use tidegate_core::model::{FeedName, SyncId};
+use tidegate_core::model::{FeedName, FeedState, SyncId};
 use tidegate_store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -258,6 +258,11 @@ impl Admission {
         let admitted = self.admit(client, work, bytes).await?;
         admitted.spawn(doing).await.map_err(|_| StoreError::Closed)?
     }
+}
+
+/// How many items of a feed are kept, deleted ones included.
+pub(super) fn kept_items(state: &FeedState) -> u64 {
+    u64::from(state.living) + u64::from(state.tombstones)
 }
 
 fn semaphore(permits: u32) -> Arc<Semaphore> {

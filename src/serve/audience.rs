@@ -6,10 +6,10 @@
 //! addresses of its [`Site`].
 
 use super::auth::too_many_tokens;
-use super::readers::{AccessMark, KnownReader};
+use super::readers::AccessMark;
 use super::{
-    API, AppState, Client, Listener, ListenerSite, Problem, ProblemCause, SharedState, Site,
-    address, auth, negotiate, observe, router, sign_in_address, subscribe,
+    API, AppState, Client, KnownReader, Listener, ListenerSite, Problem, ProblemCause, SharedState,
+    Site, address, auth, negotiate, observe, router, sign_in_address, subscribe,
 };
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;

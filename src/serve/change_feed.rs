@@ -1,15 +1,14 @@
 //! `/feeds/NAME/changes`: the edits and deletions of a feed as a feed of their own, an entry for each version
 //! with what differs from the one before. Atom or JSON Feed for readers, a page for people.
 
-use super::address::{ChangeFeedForm, followable};
+use super::address::ChangeFeedForm;
 use super::dashboard::pill;
-use super::documents::ServedDocument;
 use super::items::{CompareBudget, Differences};
 use super::negotiate::container;
 use super::{
     AppState, Audience, BadRequest, Client, DocumentKind, Gone, LastModified, Later, NotFound,
-    Problem, Query, Rendition, ServedFeed, SharedState, TypedQuery, Unchanged, Work, WorkKind,
-    html, item_page, items, make_on_thread, reading,
+    Problem, Query, Rendition, ServedDocument, ServedFeed, SharedState, TypedQuery, Unchanged,
+    Work, WorkKind, followable, html, item_page, items, make_on_thread, reading,
 };
 use axum::extract::State;
 use axum::response::Response;

@@ -158,21 +158,26 @@ impl Proxies {
 
 /// The addresses of `X-Forwarded-For`; `None` where there is no such header.
 fn x_forwarded_for(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
-    let values = headers.get_all(X_FORWARDED_FOR).iter();
-    let texts = values.map(|value| value.to_str().unwrap_or_default());
-    let addresses: Vec<_> =
-        texts.flat_map(|text| text.split(',')).map(|node| address(node.trim())).collect();
-    (!addresses.is_empty()).then_some(addresses)
+    let nodes = |text: &str| text.split(',').map(|node| address(node.trim())).collect();
+    addresses(headers, &X_FORWARDED_FOR, nodes)
 }
 
 /// The addresses of `for` of each element of `Forwarded` (RFC 7239 section 4); `None` where there is
 /// no such header.
 fn forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
-    let values = headers.get_all(header::FORWARDED).iter();
-    let texts = values.map(|value| value.to_str().unwrap_or_default());
-    let elements = texts.flat_map(|text| split_unquoted(text, ','));
-    let addresses: Vec<_> = elements.map(named_for).collect();
-    (!addresses.is_empty()).then_some(addresses)
+    let nodes = |text: &str| split_unquoted(text, ',').into_iter().map(named_for).collect();
+    addresses(headers, &header::FORWARDED, nodes)
+}
+
+/// The addresses of all lines of a header, of each as `nodes` reads it.
+fn addresses(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    nodes: fn(&str) -> Vec<Option<IpAddr>>,
+) -> Option<Vec<Option<IpAddr>>> {
+    let lines = headers.get_all(name).iter();
+    let all: Vec<_> = lines.flat_map(|line| nodes(line.to_str().unwrap_or_default())).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// The parts of a text between separators; one in quotes separates nothing.

@@ -8,10 +8,9 @@ pub(super) use list::{DashboardQuery, FeedFilter};
 use self::list::{FeedOrder, ListTotals};
 use super::html::{self, ago, text};
 use super::paging::PAGE;
-use super::readers::KnownReader;
 use super::{
-    AppState, Audience, DocumentKey, DocumentKind, FeedIndex, IndexedFeed, Problem, Reply,
-    SharedState, TypedQuery, Viewer, Work, WorkKind, WorkRequest, item_page, subscribe,
+    AppState, Audience, DocumentKey, DocumentKind, FeedIndex, IndexedFeed, KnownReader, Problem,
+    Reply, SharedState, TypedQuery, Viewer, Work, WorkKind, WorkRequest, item_page, subscribe,
 };
 use maud::{Markup, PreEscaped, html};
 use std::cmp::Reverse;

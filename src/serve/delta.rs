@@ -8,13 +8,11 @@
 //!
 //! [`Lineage`]: tidegate_core::model::Lineage
 
-use super::documents::ServedDocument;
 use super::negotiate::members;
-use super::rendition::UnwrittenDocument;
-use super::views::{AskedView, ReadView};
+use super::views::ReadView;
 use super::{
-    AppState, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, ServedFeed, ViewRequest,
-    WorkRequest, shown,
+    AppState, AskedView, DocumentForm, Problem, RETRY_SOON, ReadPlan, Rendition, ServedDocument,
+    ServedFeed, UnwrittenDocument, ViewRequest, WorkRequest, shown,
 };
 use http::{HeaderMap, HeaderName};
 use std::fmt;

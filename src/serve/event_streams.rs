@@ -7,11 +7,10 @@ pub(super) mod events;
 pub(super) use events::{ended, is_event_source};
 
 use super::audience::MASKED_PATH;
-use super::budget::BudgetEnd;
 use super::log::{LogAfter, Position};
 use super::{
-    Audience, BadRequest, Budget, BudgetShares, ChangeLog, Client, Connection, Gone, HeldBudget,
-    Listing, Problem, Query, RETRY_SOON, SharedState, Site, router, unkept,
+    Audience, BadRequest, Budget, BudgetEnd, BudgetShares, ChangeLog, Client, Connection, Gone,
+    HeldBudget, Listing, Problem, Query, RETRY_SOON, SharedState, Site, router, unkept,
 };
 use axum::Extension;
 use axum::extract::{RawQuery, State};

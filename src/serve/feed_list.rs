@@ -102,12 +102,9 @@ impl FeedNamePage {
     fn cut(mut names: Vec<FeedName>, query: &FeedListQuery) -> Self {
         let matches = names.len();
         names.retain(|name| query.is_behind(name));
-        let has_more = names.len() > query.limit;
-        if has_more {
-            names.select_nth_unstable(query.limit);
-            names.truncate(query.limit);
-        }
         names.sort_unstable();
+        let has_more = names.len() > query.limit;
+        names.truncate(query.limit);
         Self { names, matches, has_more }
     }
 }
@@ -136,7 +133,7 @@ pub(super) async fn list(
     let (index, now) = (room.whole_index().await?, room.clock.now());
     let found = index.feeds().filter(|feed| query.admits(feed, now));
     let page = FeedNamePage::cut(found.map(|feed| feed.name().clone()).collect(), &query);
-    let cost = cost(&room, &page.names).await?;
+    let cost = cost(&room, &index, &page.names);
     let telling = Arc::clone(&room);
     let listed = async move { listed(&telling, &index, page, &query).await };
     let work = Work::of_all(WorkKind::Standing);
@@ -145,18 +142,15 @@ pub(super) async fn list(
 
 /// What telling how these feeds stand takes: a row of each, and the largest of the ledgers that something waits in,
 /// which are read one after the other.
-async fn cost(room: &SharedState, names: &[FeedName]) -> Result<u64, Problem> {
-    let mut ledger = 0_u64;
-    for name in names {
-        let state = room.store.state(name).await?;
-        let waits = state.filter(|state| state.next_decision_at.is_some());
-        let Some(state) = waits else { continue };
-        let items = u64::from(state.living) + u64::from(state.tombstones);
-        let work = Work::new(name, WorkKind::Ledger);
-        ledger = ledger.max(room.admission.cost_of(&work, items));
-    }
+fn cost(room: &SharedState, index: &FeedIndex, names: &[FeedName]) -> u64 {
+    let waiting = names.iter().filter_map(|name| index.get(name));
+    let waiting = waiting.filter(|feed| feed.figures.decides.is_some());
+    let ledgers = waiting.map(|feed| {
+        let items = u64::from(feed.figures.living) + u64::from(feed.figures.tombstones);
+        room.admission.cost_of(&Work::new(feed.name(), WorkKind::Ledger), items)
+    });
     let rows = u64::try_from(names.len()).unwrap_or(u64::MAX).saturating_mul(ROW);
-    Ok(rows.saturating_add(ledger))
+    rows.saturating_add(ledgers.max().unwrap_or(0))
 }
 
 async fn listed(
@@ -167,11 +161,12 @@ async fn listed(
 ) -> Result<FeedListAnswer, Problem> {
     let mut feeds = Vec::with_capacity(page.names.len());
     // One that was purged meanwhile is left out.
-    for status in room.operator.statuses(&page.names).await? {
+    for mut status in room.operator.statuses(&page.names).await? {
         let (state, now) = (room.store.state(&status.name).await?, room.clock.now());
         let feed = index.get(&status.name);
         let (record, is_private) =
             (feed.map(|it| &*it.record), feed.is_some_and(|it| it.is_private));
+        status.gathered = feed.and_then(|it| it.gathered.clone());
         feeds.push(FeedAnswer::new(status, record, state.as_ref(), is_private, now));
     }
     let next = page.names.last().filter(|_| page.has_more);

@@ -1,8 +1,7 @@
 //! The frame around pages for people. No scripts; everything from outside is escaped by maud.
 
-use super::address::followable;
 use super::conditional::{ETag, tags};
-use super::{Audience, Rendition, SharedState, item_page, shown_pages, unkept};
+use super::{Audience, Rendition, SharedState, followable, item_page, shown_pages, unkept};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -64,9 +64,7 @@ pub(super) async fn request(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
-    let Some(hub) = &room.hub else {
-        return Err(Problem::not_found("there is no hub here"));
-    };
+    let hub = room.hub.as_ref().ok_or_else(no_hub)?;
     if !is_form(&headers) {
         let said = format!("a request to the hub has the content type {FORM_TYPE}");
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
@@ -80,6 +78,10 @@ pub(super) async fn request(
         room.topic(&request.topic, client).await.map_err(|problem| problem.about("hub.topic"))?;
     hub.ask(&record.name, Manner::WebSub, request, client.address()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
+}
+
+fn no_hub() -> Problem {
+    Problem::not_found("there is no hub here")
 }
 
 pub(super) fn is_form(headers: &HeaderMap) -> bool {
@@ -98,9 +100,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let feed = query.get("feed")?.map(FeedName::new).transpose();
     let feed = feed.map_err(|error| Problem::parameter("feed", error.to_string()))?;
-    let Some(hub) = &room.hub else {
-        return Err(Problem::not_found("there is no hub here"));
-    };
+    let hub = room.hub.as_ref().ok_or_else(no_hub)?;
     let all = hub.subscriptions(feed.as_ref(), SHOWN);
     let subscriptions = all.iter().map(SubscriptionAnswer::from).collect();
     let SubscriptionCount { active, pending, delivered, failed } = hub.count();
@@ -222,13 +222,14 @@ pub(super) async fn register(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let said = match taken(&room, client, &headers, body).await {
-        Ok(()) => {
-            (true, "The callback will be asked; then it is told of changes for 25 hours.".into())
-        }
-        Err(said) => (false, said),
-    };
-    cloud_answer(said.0, &said.1)
+    let taken = taken(&room, client, &headers, body).await;
+    let said = "The callback will be asked; then it is told of changes for 25 hours.";
+    let said = taken.as_ref().err().map_or(said, String::as_str);
+    let success = taken.is_ok();
+    let mut text = format!("<?xml version=\"1.0\"?>\n<notifyResult success=\"{success}\"");
+    push_attribute(&mut text, "msg", said);
+    text.push_str("/>\n");
+    unkept("text/xml; charset=utf-8", text)
 }
 
 async fn taken(
@@ -257,13 +258,6 @@ async fn taken(
         registered.map_err(|error| Problem::from(error).detail().to_owned())?;
     }
     Ok(())
-}
-
-fn cloud_answer(success: bool, said: &str) -> Response {
-    let mut text = format!("<?xml version=\"1.0\"?>\n<notifyResult success=\"{success}\"");
-    push_attribute(&mut text, "msg", said);
-    text.push_str("/>\n");
-    unkept("text/xml; charset=utf-8", text)
 }
 
 /// The longest push, in bytes. A longer one cannot be checked, and counts as none.

@@ -1,7 +1,6 @@
 //! What is known of each feed wherever many are looked at: pages, lists, searches and counts. One index is kept up by
 //! what changes. Whoever asks for it has those feeds looked at whose record, state or polling is another one since.
 
-use super::operator::{failure_words, source_trouble};
 use super::{AppState, Audience, Listing, Problem, explain, shown};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +10,7 @@ use tidegate_core::model::{
     FeedName, FeedRecord, FeedStanding, FeedState, Format, ListPlace, Tick, Time, listed,
     shown_text,
 };
-use tidegate_status::FeedSummary;
+use tidegate_status::{FeedSummary, GatherNote, SourceTrouble};
 use tidegate_store::FeedList;
 use tokio::sync::Mutex;
 use tokio::task::yield_now;
@@ -27,6 +26,9 @@ const STORED_AGE_MOST: Duration = Duration::from_secs(30);
 /// How long that is waited for; what was read before is good enough then.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
 
+/// Why nothing new comes from a source that is gone.
+const NO_SOURCE: &str = "there is no such feed any more";
+
 /// A feed as it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct IndexedFeed {
@@ -40,8 +42,8 @@ pub(super) struct IndexedFeed {
     pub(super) polling: FeedSummary,
     /// Whether this gateway knows that by itself.
     pub(super) is_polled_here: bool,
-    /// What an aggregate could not gather, in words.
-    pub(super) ungathered: Option<String>,
+    /// What an aggregate could not gather; `None` of other feeds.
+    pub(super) gathered: Option<GatherNote>,
 }
 
 /// What the store knows of a feed, in short.
@@ -94,7 +96,7 @@ impl IndexedFeed {
             figures: StateFigures::default(),
             polling: FeedSummary::default(),
             is_polled_here: false,
-            ungathered: None,
+            gathered: None,
         };
         let folder = feed.folders().next().unwrap_or_default();
         let texts = [&feed.title(), feed.name().as_str(), &feed.address(), &folder];
@@ -155,14 +157,30 @@ impl IndexedFeed {
             || self.figures.contested > 0
             || self.polling.gaps.lately(now).is_some()
             || self.polling.is_hub_distrusted
-            || self.ungathered.is_some()
+            || !self.ungathered().is_empty()
     }
 
-    /// Why nothing new comes from it to aggregates, while it is active.
+    /// What an aggregate could not gather, in words; empty where that is nothing.
+    pub(super) fn ungathered(&self) -> Vec<String> {
+        self.gathered.as_ref().map(explain::ungathered).unwrap_or_default()
+    }
+
+    /// Why nothing new comes from it to aggregates, where that is so.
     fn trouble(&self) -> Option<String> {
         let FeedSummary { failures, error, .. } = &self.polling;
-        let failing = (*failures > 0).then(|| failure_words(*failures, error.as_deref()));
-        source_trouble(failing, self.figures.is_read.then_some(self.figures.held_by.as_deref()))
+        match self.record.standing {
+            FeedStanding::Gone => Some(NO_SOURCE.to_owned()),
+            FeedStanding::Paused => Some("it is paused".to_owned()),
+            FeedStanding::Active if *failures > 0 => {
+                let error = error.as_deref().unwrap_or_default();
+                Some(format!("its polls fail, {failures} in a row: {error}"))
+            }
+            FeedStanding::Active if !self.figures.is_read => Some("it has nothing yet".to_owned()),
+            FeedStanding::Active => {
+                let held = self.figures.held_by.as_ref();
+                held.map(|why| format!("a document of it is held: {why}"))
+            }
+        }
     }
 
     /// Whether another gateway may know how its polling stands, and this one does not.
@@ -416,15 +434,21 @@ impl KeptIndex {
                 looked_at = 0;
                 yield_now().await;
             }
-            let trouble = |source: &FeedName| match self.index.get(source) {
-                Some(source) => source.trouble(),
-                None => source_trouble(None, None),
-            };
-            let note = room.operator.gathering(name, sharing, &self.list, trouble);
-            let words = explain::ungathered(&note);
-            let ungathered = (!words.is_empty()).then(|| words.join("; "));
-            if before.ungathered != ungathered {
-                changed.push(IndexedFeed { ungathered, ..(**before).clone() });
+            let mut note = room.operator.gathered.get(name).unwrap_or_default();
+            for source in &sharing.sources {
+                let why = match self.index.get(source) {
+                    Some(feed) => feed.trouble(),
+                    None => Some(NO_SOURCE.to_owned()),
+                };
+                let Some(why) = why else { continue };
+                note.troubled += 1;
+                if note.troubles.len() < GatherNote::LIMIT {
+                    note.troubles.push(SourceTrouble { source: source.clone(), why });
+                }
+            }
+            let gathered = Some(note);
+            if before.gathered != gathered {
+                changed.push(IndexedFeed { gathered, ..(**before).clone() });
             }
         }
         self.take_in(changed);

@@ -5,7 +5,7 @@ use super::paging::{self, NamedChoice as _, PagePlace, choices};
 use super::{
     AudienceKey, BadRequest, Client, DocumentKey, DocumentKind, FeedCall, Gone, NotFound, Problem,
     Query, ReadQuery, Reply, ServedFeed, SharedState, TypedQuery, Viewer, Work, WorkKind, answers,
-    items, make_on_thread, unkept,
+    items, kept_items, make_on_thread, unkept,
 };
 use axum::body::Bytes;
 use maud::{Markup, html};
@@ -152,8 +152,7 @@ async fn answered(
     (query, is_json): (ItemListQuery, bool),
 ) -> Result<Bytes, Problem> {
     let state = room.store.state(feed).await?;
-    let items =
-        state.as_ref().map_or(0, |state| u64::from(state.living) + u64::from(state.tombstones));
+    let items = state.as_ref().map_or(0, kept_items);
     let work = Work::new(feed, WorkKind::Ledger);
     let ask = room.admission.request(client, work, items);
     let (audience, revision) = (AudienceKey::Public, state.map(|state| state.revision));

@@ -11,19 +11,14 @@ pub(super) use self::page::{ItemContent, act, differing};
 pub(super) use self::text_diff::CompareBudget;
 
 use self::described::{ItemDetail, ItemFacts};
-use super::address::{Site, item_page};
 use super::admin::EVENTS_SHOWN;
-use super::admission::{Work, WorkKind};
 use super::answers::EventAnswer;
-use super::audience::ServedFeed;
-use super::conditional::{LastModified, add};
-use super::documents::{DocumentKey, DocumentKind, ServedDocument};
-use super::extract::{ItemCall, ReadQuery, ServedItem, TypedQuery, Viewer, unknown_item};
-use super::openapi::{Gone, NotFound, Unchanged};
-use super::problem::Problem;
-use super::query::Query;
-use super::rendition::Rendition;
-use super::{AppState, SharedState, answers, html};
+use super::conditional::add;
+use super::{
+    AppState, DocumentKey, DocumentKind, Gone, ItemCall, LastModified, NotFound, Problem, Query,
+    ReadQuery, Rendition, ServedDocument, ServedFeed, ServedItem, SharedState, Site, TypedQuery,
+    Unchanged, Viewer, Work, WorkKind, answers, html, item_page, unknown_item,
+};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;

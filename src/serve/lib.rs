@@ -80,27 +80,29 @@ pub use connections::connections_within_files;
 pub use listen::{ServeError, SiteHandle};
 pub use openapi::api_description;
 pub use operator::{
-    ExistingFeeds, Gathered, ImportedList, InForce, LIST_LIMIT, LeftOutCredentials, ListLine,
-    Operator, OperatorError, PutMode, SeenList, WrittenState, decide, read_list, write_state,
+    ExistingFeeds, Gathered, ImportPlan, ImportedList, InForce, LIST_LIMIT, LeftOutCredentials,
+    ListLine, Operator, OperatorError, PutMode, SeenList, WrittenState, decide, read_list,
+    write_state,
 };
 pub use origins::OriginSettings;
 pub use readers::{ReaderAccess, ReaderKey};
 pub use settings::ServeSettings;
 pub use tls::{TlsError, TlsIdentity, TlsKeys};
 
-use address::{DocumentForm, Site, shown};
-use admission::{Admission, Work, WorkKind};
-use audience::{Audience, AudienceKey, ServedFeed};
+use address::{DocumentForm, Site, followable, shown};
+use admission::{Admission, Work, WorkKind, kept_items};
+use audience::{Audience, AudienceKey, ServedFeed, TOKEN_PATH};
 use auth::Guesses;
 use axum::Router;
 use axum::response::Response;
-use budget::{Budget, BudgetShares, HeldBudget};
+use budget::{Budget, BudgetEnd, BudgetShares, HeldBudget};
 use bytes::Bytes;
 use client::{Client, Peer, Proxies, UnnamedProxies};
 use conditional::{LastModified, unkept};
 use connections::Connection;
+use delta::DeltaToken;
 use directory::{Directory, Listing};
-use documents::{DocumentKey, DocumentKind, Documents};
+use documents::{DocumentKey, DocumentKind, Documents, ServedDocument};
 use event_streams::EventStreams;
 use extract::{
     FeedCall, ItemCall, JsonFields, JsonObject, ReadQuery, ServedItem, TypedQuery, Viewer,
@@ -111,17 +113,18 @@ use index::{FeedIndex, IndexUpkeep, IndexedFeed};
 use keeping::CountedHoldings;
 use log::ChangeLog;
 use metrics::Metrics;
+use negotiate::{Encoding, prefers_html};
 use openapi::{BadRequest, Conflict, Gone, Later, NotFound, Stale, Unchanged, Unprocessable};
 use origins::{AskedFeeds, Origins, PlaceRules};
 use problem::{Problem, ProblemCause, RETRY_SOON};
 use query::{Query, ReadPlan, ViewQuery};
-use readers::KnownReaders;
-use rendition::{Renderer, Rendition};
+use readers::{KnownReader, KnownReaders, PrivateReaders};
+use rendition::{BodyContent, Renderer, Rendition, UnwrittenDocument};
 use router::ListenerSite;
 use session::{Sessions, sign_in_address};
 use shared_work::{SingleFlight, WorkRequest, make_on_thread};
 use shares::{FairShares, Paces, Rate};
-use spool::Spool;
+use spool::{Spool, SpooledFile};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -131,7 +134,7 @@ use tidegate_poll::hub::Hub;
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use views::ViewRequest;
+use views::{AskedView, ViewRequest};
 
 /// What a mutex guards: whoever panicked while it was locked left it whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -263,7 +266,6 @@ impl AppState {
         let (hub, config) = (operator.in_force().hub.clone(), Arc::new(settings));
         let lasting = before.map(|before| &before.lasting);
         let lasting = kept(lasting, || Arc::new(LastingState::new(&store, folder)));
-        lasting.metrics.certificate(tls.clone());
         let (endpoint, sup_ids) = (store.endpoint().clone(), store.sup_ids());
         let site = Arc::new(Site::new(Arc::clone(&config), endpoint, sup_ids));
         let rules = PlaceRules {

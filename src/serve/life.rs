@@ -243,27 +243,4 @@ mod tests {
         redacted.title = "A name that must go".to_owned();
         assert_eq!(LifeLine::new(&redacted, &[]).title, redacted.id.as_str());
     }
-
-    use InterruptionKind::{Failed, Held};
-
-    fn one(kind: InterruptionKind, since: i64, until: Option<i64>) -> Interruption {
-        Interruption {
-            kind,
-            since: at(since),
-            until: until.map(at),
-            reason: format!("no. {since}"),
-        }
-    }
-
-    #[test]
-    fn interruptions_are_told_and_counted() {
-        let all = [one(Failed, 100, Some(101)), one(Held, 110, None), one(Failed, 125, Some(130))];
-        let told = all.each_ref().map(in_words);
-        let began = "2027-01-15T08:01:40Z";
-        assert_eq!(told[0], format!("failing from {began} to 2027-01-15T08:01:41Z: no. 100"));
-        assert!(told[1].starts_with("held since 2027-01-15T08:01:50Z: "), "{}", told[1]);
-        let life =
-            FeedLife { lines: Vec::new(), items: 0, interruptions: all.into_iter().collect() };
-        assert_eq!(life.words(), "0 items; held 1 time, failing 2 times");
-    }
 }

@@ -8,9 +8,8 @@ mod gathered;
 
 pub(super) use gathered::feed_figures;
 
-use super::locked;
 use super::origins::PassOutcome;
-use super::tls::TlsKeys;
+use super::{TlsKeys, locked};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet, text,
@@ -54,8 +53,6 @@ pub(super) struct Metrics {
     figures: Figures,
     process: Figures,
     registry: Arc<Registry>,
-    /// What handshakes are made with, where there are any.
-    keys: Arc<Mutex<Option<Arc<TlsKeys>>>>,
 }
 
 /// Registers a metric.
@@ -97,26 +94,19 @@ impl Metrics {
             figures,
             process,
             registry: Arc::new(registry),
-            keys: Arc::default(),
         }
-    }
-
-    /// Has it shown until when the certificate of handshakes is good.
-    pub(super) fn certificate(&self, keys: Option<Arc<TlsKeys>>) {
-        // There is one listener that speaks TLS.
-        *locked(&self.keys) = keys;
     }
 
     /// Looks what the documents take that are kept, and at most, until when the certificate is good, and what the process
     /// takes.
-    pub(super) async fn measure(&self, (kept, limit): (u64, u64)) {
+    pub(super) async fn measure(&self, (kept, limit): (u64, u64), keys: Option<&TlsKeys>) {
         let of_documents = |bytes| ByLabel("cache", vec![("documents", whole(bytes))]);
         let (about, most) = ("Bytes that a cache of answers keeps", "Bytes that it keeps at most");
         let mut figures = vec![
             Figure::new("cache", about, of_documents(kept)).of(Unit::Bytes),
             Figure::new("cache_limit", most, of_documents(limit)).of(Unit::Bytes),
         ];
-        let expires = locked(&self.keys).as_ref().and_then(|keys| keys.current().expires());
+        let expires = keys.and_then(|keys| keys.current().expires());
         figures.extend(expires.map(|expires| {
             let about = "When the certificate for TLS expires, since 1970. Absent without TLS";
             gauge("certificate_expiry", about, expires.unix()).of(Unit::Seconds)
@@ -210,7 +200,9 @@ pub(super) fn in_prometheus_format(text: &str) -> String {
     for line in text.lines() {
         if let Some(about) = line.strip_prefix("# HELP ") {
             help = about.split_once(' ');
-        } else if let Some((name, kind)) = described(line) {
+        } else if let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|it| it.split_once(' '))
+        {
             let (suffix, kind) = match kind {
                 "counter" => ("_total", kind),
                 "info" => ("_info", "gauge"),
@@ -228,11 +220,6 @@ pub(super) fn in_prometheus_format(text: &str) -> String {
         }
     }
     older
-}
-
-/// The name and the type of which a line tells.
-fn described(line: &str) -> Option<(&str, &str)> {
-    line.strip_prefix("# TYPE ")?.split_once(' ')
 }
 
 /// A figure with its name and what it says.

@@ -16,13 +16,12 @@
 //! a large file has all else beside it.
 
 use super::audience::X_ROBOTS_TAG;
-use super::budget::{BudgetEnd, BudgetHolder};
-use super::negotiate::{Encoding, encoding};
+use super::budget::BudgetHolder;
+use super::negotiate::encoding;
 use super::site_service::Unsent;
-use super::spool::SpooledFile;
 use super::{
-    AppState, Budget, BudgetShares, Client, Connection, Problem, RETRY_SOON, Work, WorkKind, html,
-    hub, rendition, router, routes,
+    AppState, Budget, BudgetEnd, BudgetShares, Client, Connection, Encoding, Problem, RETRY_SOON,
+    SpooledFile, Work, WorkKind, html, hub, rendition, router, routes,
 };
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request};

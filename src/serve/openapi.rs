@@ -5,8 +5,7 @@
 //! is refused, which parts a path has, and that an object has the members that are described and no others.
 
 use super::answers::ActedFeed;
-use super::problem::Problem;
-use super::{SharedState, answers, event_streams, html, routes};
+use super::{Problem, SharedState, answers, event_streams, html, routes};
 use axum::extract::State;
 use axum::response::Response as Answer;
 use http::HeaderMap;

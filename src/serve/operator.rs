@@ -3,7 +3,6 @@
 mod error;
 mod export;
 mod gather;
-mod gathered;
 mod import;
 mod items;
 mod list_feeds;
@@ -16,8 +15,9 @@ mod standing;
 pub use error::OperatorError;
 pub use export::{LeftOutCredentials, WrittenState, write_state};
 pub use gather::Gathered;
-pub(crate) use gathered::{failure_words, source_trouble};
-pub use import::{ExistingFeeds, ImportedList, LIST_LIMIT, ListLine, decide, read_list};
+pub use import::{
+    ExistingFeeds, ImportPlan, ImportedList, LIST_LIMIT, ListLine, decide, read_list,
+};
 pub use items::Redacted;
 pub use list_feeds::SeenList;
 pub use preview::{AddressPreview, FeedPreview, FoundFeed};
@@ -36,7 +36,7 @@ use tidegate_judge::record as judge;
 use tidegate_net::fetch::Services;
 use tidegate_poll::hub::Hub;
 use tidegate_poll::{Poller, RoundError};
-use tidegate_status::{FeedStatus, ListNote, PollResponse, WalkOrder};
+use tidegate_status::{FeedStatus, GatherNote, ListNote, PollResponse, WalkOrder};
 use tidegate_store::Store;
 use tokio::sync::{Mutex, Semaphore, watch};
 
@@ -80,7 +80,7 @@ pub struct Operator {
     /// One change of the feeds at a time, so that store and poller agree.
     changing: Mutex<()>,
     /// What was noted of aggregates.
-    pub gathered: NoteBoard<gathered::Noted>,
+    pub gathered: NoteBoard<GatherNote>,
     /// What came of the feeds of lists.
     pub lists: NoteBoard<ListNote>,
     /// What waits for a conclusion.
@@ -103,12 +103,12 @@ impl Operator {
             silent: Cache::lasting(on_demand::SILENT_SITES, on_demand::WARNING_PAUSE),
             first_documents: Arc::new(Semaphore::new(FIRST_DOCUMENTS)),
             asked: Arc::default(),
-            usual_feeds: on_demand::UsualFeeds::default(),
+            usual_feeds: Cache::lasting(on_demand::USUAL_FEEDS, on_demand::USUAL_FEED_AGE),
             exporting: Arc::new(Semaphore::new(1)),
             changing: Mutex::default(),
             gathered: NoteBoard::default(),
             lists: NoteBoard::default(),
-            absent: standing::AbsentItems::new(),
+            absent: standing::no_absent_items(),
         }
     }
 
@@ -164,13 +164,13 @@ impl Operator {
         self.statuses_of(&records, &feeds).await
     }
 
-    /// Adds a feed or changes it. Durable on return.
+    /// Adds a feed or changes it; whether it is new. Durable on return.
     pub async fn put(
         &self,
         feed: &FeedName,
         settings: FeedSettings,
         mode: PutMode,
-    ) -> Result<Put, OperatorError> {
+    ) -> Result<bool, OperatorError> {
         let FeedSettings { url, options, access, private, adds_feeds, .. } = settings;
         let (_one, feeds) = self.turn().await?;
         check_shared_feeds(feed, &options.sharing, &feeds)?;
@@ -215,7 +215,7 @@ impl Operator {
         self.write(&record, &feeds).await?;
         self.poller.put(record.clone()).await?;
         self.open(&record).await?;
-        Ok(if before.is_some() { Put::Changed } else { Put::Created })
+        Ok(before.is_none())
     }
 
     /// Stops a feed for good, and tells who subscribed to it; with `purge` its data go too. Durable on return.
@@ -321,13 +321,4 @@ pub enum PutMode {
     Replace,
     /// One that is there is changed; paused, it stays so.
     Change,
-}
-
-/// What became of a feed that was put.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Put {
-    /// The feed is new.
-    Created,
-    /// It was there and is as asked now.
-    Changed,
 }

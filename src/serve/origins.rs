@@ -13,9 +13,7 @@ mod places;
 mod slots;
 
 pub use self::admitted::OriginSettings;
-pub(super) use self::admitted::{
-    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, PassError,
-};
+pub(super) use self::admitted::{AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule};
 pub use self::places::AskedFeeds;
 pub(super) use self::places::{FeedPlaces, PlaceRules};
 
@@ -27,9 +25,8 @@ pub(super) use self::pass::PassOutcome;
 use self::pass::ServedOrigin;
 use self::slots::{SiteSlots, Uploads};
 use super::audience::AskedPath;
-use super::negotiate::prefers_html;
 use super::reading::FETCH_DEST;
-use super::{Client, ListenerSite, Problem, SharedState, router, shown_pages};
+use super::{Client, ListenerSite, Problem, SharedState, prefers_html, router, shown_pages};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};

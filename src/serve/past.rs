@@ -12,12 +12,10 @@
 use super::conditional::add;
 use super::feeds::{ContainerParams, unreadable};
 use super::openapi::ArchivedDocument;
-use super::rendition::UnwrittenDocument;
-use super::views::AskedView;
 use super::{
-    AppState, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified, NotFound, Problem,
-    ReadPlan, Rendition, ServedFeed, SharedState, Unchanged, ViewQuery, ViewRequest, Work,
-    WorkKind, WorkRequest,
+    AppState, AskedView, Audience, Client, DocumentForm, DocumentKind, Gone, LastModified,
+    NotFound, Problem, ReadPlan, Rendition, ServedFeed, SharedState, Unchanged, UnwrittenDocument,
+    ViewQuery, ViewRequest, Work, WorkKind, WorkRequest, kept_items,
 };
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -58,7 +56,7 @@ impl AppState {
             room.build_memento(&record, request, at, is_list).await
         };
         // The past may have had any number of items; as many as there are now is the best guess.
-        let items = u64::from(state.living) + u64::from(state.tombstones);
+        let items = kept_items(state);
         let work = Work::new(&record.name, WorkKind::Past(request.kind));
         let ask = WorkRequest { tells: true, ..self.admission.request(client, work, items) };
         self.encoded(record, key, ask, make).await

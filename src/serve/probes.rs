@@ -63,7 +63,7 @@ pub(super) async fn metrics(State(room): State<SharedState>, headers: HeaderMap)
     }
     room.metrics.store(&room.store.condition());
     room.metrics.totals(room.operator.poller.totals());
-    room.metrics.measure(room.documents.size()).await;
+    room.metrics.measure(room.documents.size(), room.tls.as_deref()).await;
     if let Some(hub) = &room.hub {
         room.metrics.hub(hub.count());
     }

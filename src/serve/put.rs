@@ -4,9 +4,9 @@
 use super::admin::{acted_feed, created};
 use super::answers::{self, ActedFeed, FeedPatch, ShownOptions, TakenSettings, answer};
 use super::extract::NewFeedInPath;
-use super::operator::{Put, PutMode};
 use super::{
-    BadRequest, Conflict, FeedCall, JsonFields, JsonObject, NotFound, Problem, Reply, SharedState,
+    BadRequest, Conflict, FeedCall, JsonFields, JsonObject, NotFound, Problem, PutMode, Reply,
+    SharedState,
 };
 use axum::extract::State;
 use http::StatusCode;
@@ -29,8 +29,8 @@ pub(super) async fn put(
     JsonObject(body): JsonObject,
 ) -> Reply {
     match put_feed(&room, &name, settings(&body.0)?, PutMode::Replace).await? {
-        Put::Created => created(&room, &name).await,
-        Put::Changed => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
+        true => created(&room, &name).await,
+        false => Ok(answer(StatusCode::OK, &acted_feed(&room, &name).await?)),
     }
 }
 
@@ -62,13 +62,13 @@ pub(super) async fn change(
     put_feed(room, feed, settings(said)?, PutMode::Change).await.map(drop)
 }
 
-/// Adds a feed or changes it, to its end, whoever waits for it.
+/// Adds a feed or changes it, to its end, whoever waits for it; whether it is new.
 pub(super) async fn put_feed(
     room: &SharedState,
     feed: &FeedName,
     settings: FeedSettings,
     mode: PutMode,
-) -> Result<Put, Problem> {
+) -> Result<bool, Problem> {
     let feed = feed.clone();
     room.act(|operator| async move { operator.put(&feed, settings, mode).await }).await
 }

@@ -1,10 +1,9 @@
 //! Who may read private feeds. Each reader has a token, of which only its hash is kept.
 
 use super::answers::answer;
-use super::audience::TOKEN_PATH;
 use super::{
     AppState, Audience, AudienceKey, Budget, BudgetShares, Client, Problem, Reply, ServedFeed,
-    SharedState,
+    SharedState, TOKEN_PATH,
 };
 use axum::extract::State;
 use http::StatusCode;

@@ -1,11 +1,9 @@
 //! A feed as a page, for who opens its address in a browser: what is in it now, and where edits and deletions
 //! are marked. Every program that reads feeds gets the feed.
 
-use super::negotiate::prefers_html;
-use super::readers::{self, PrivateReaders};
 use super::{
-    Audience, Client, DocumentKey, DocumentKind, Problem, Query, RETRY_SOON, ServedFeed,
-    SharedState, Work, WorkKind, conflicts, html, make_on_thread,
+    Audience, Client, DocumentKey, DocumentKind, PrivateReaders, Problem, Query, ServedFeed,
+    SharedState, Work, WorkKind, conflicts, html, make_on_thread, prefers_html, readers,
 };
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -56,7 +54,7 @@ pub(super) async fn page(
     record: &ServedFeed,
     asked: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let state = room.store.shown_state(&record.name).await?.ok_or_else(unread)?;
+    let state = room.store.shown_state(&record.name).await?.ok_or_else(Problem::unread_feed)?;
     let work = Work::new(&record.name, WorkKind::View(ViewKind::Reader));
     let ask = room.admission.request(client, work, u64::from(state.current));
     let (readers, audience) = readers::told_to(room, viewing, record).await?;
@@ -81,10 +79,6 @@ pub(super) fn whole_page(asked: &HeaderMap, page: String) -> Response {
     response
 }
 
-fn unread() -> Problem {
-    Problem::later("the feed has not been read yet", RETRY_SOON)
-}
-
 /// How to follow a feed; `readers`: for whom it is, where it is private.
 fn follow(record: &ServedFeed, readers: Option<&PrivateReaders>) -> Markup {
     let address = format!("/feeds/{}", record.name);
@@ -100,7 +94,7 @@ fn follow(record: &ServedFeed, readers: Option<&PrivateReaders>) -> Markup {
 
 /// The page without its frame and without how to follow the feed.
 async fn made(room: SharedState, name: FeedName) -> Result<String, Problem> {
-    let view = room.store.view(&name, Select::Current).await?.ok_or_else(unread)?;
+    let view = room.store.view(&name, Select::Current).await?.ok_or_else(Problem::unread_feed)?;
     let events = room.store.events(&name, EVENTS_READ).await?;
     let now = room.clock.now();
     let make = move || Ok(content(&name, &view, &events, now).into_string());

@@ -1,10 +1,12 @@
 //! A document as it goes out: its bytes in every encoding, packed once, each with its own entity tag.
 
 use super::conditional::{ETag, date_value, response};
-use super::delta::DeltaToken;
-use super::negotiate::{Encoding, encoding};
-use super::spool::{SpooledFile, SpoolingText, WrittenDocument};
-use super::{AppState, DocumentForm, Problem, ServedFeed, feeds, make_on_thread};
+use super::negotiate::encoding;
+use super::spool::{SpoolingText, WrittenDocument};
+use super::{
+    AppState, DeltaToken, DocumentForm, Encoding, Problem, ServedFeed, SpooledFile, feeds,
+    make_on_thread,
+};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;

@@ -197,16 +197,12 @@ pub(super) fn check_host(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Whether one header names a host, with or without a port.
 fn names_one_host(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    is_host(host)
-}
-
-/// Whether a value names a host, with or without a port.
-fn is_host(value: &HeaderValue) -> bool {
-    let Ok(host) = value.to_str() else { return false };
-    host.is_empty() || (!host.contains('@') && host.parse::<Authority>().is_ok())
+    let is_host = |host: &str| !host.contains('@') && host.parse::<Authority>().is_ok();
+    host.to_str().is_ok_and(|host| host.is_empty() || is_host(host))
 }
 
 /// Reads on, within bounds, what nobody read of a request's body.

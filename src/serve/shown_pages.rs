@@ -5,9 +5,7 @@
 //! gets its frame (`html::document`), so that no page has to know of it. What documents name is absolute and has it anyway.
 //! So has what a reader gets below the path of a token: all of it leads on below that path.
 
-use super::audience::TOKEN_PATH;
-use super::negotiate::prefers_html;
-use super::{Audience, Problem, html, sign_in_address};
+use super::{Audience, Problem, TOKEN_PATH, html, prefers_html, sign_in_address};
 use axum::response::{IntoResponse, Response};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, StatusCode, header};

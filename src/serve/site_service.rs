@@ -2,11 +2,9 @@
 //! and those that are handed over in pieces and counted until they have gone. What is ready is answered at once.
 
 use super::connections::{Busy, ClientTurn};
-use super::listen::SiteHandle;
 use super::ready::{AnswerBasis, PlainRequest};
 use super::router::{DRAIN_TIME, drain};
-use super::spool::SpooledFile;
-use super::{Connection, HeldBudget, Listener, Peer, probes};
+use super::{Connection, HeldBudget, Listener, Peer, SiteHandle, SpooledFile, probes};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, Ready, ready};

@@ -6,9 +6,8 @@
 //! disk has too little space.
 
 use super::conditional::ETag;
-use super::delta::DeltaToken;
-use super::rendition::{BodyContent, EncodedBody, GZIP_LEVEL_LARGE};
-use super::{Problem, RETRY_SOON};
+use super::rendition::{EncodedBody, GZIP_LEVEL_LARGE};
+use super::{BodyContent, DeltaToken, Problem, RETRY_SOON};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -56,7 +55,7 @@ impl Spool {
     /// An error where the disk has too little space for documents.
     fn check_space(&self) -> Result<(), Problem> {
         let condition = self.store.condition();
-        if condition.space.is_some_and(|space| space.is_low) {
+        if condition.space.free.is_some_and(|space| space.is_short) {
             let said = "the document is too large for memory, and the gateway's disk has too little \
                         space for it";
             return Err(Problem::later(said, RETRY_SOON));

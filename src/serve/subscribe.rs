@@ -7,11 +7,10 @@
 
 use super::audience::challenged;
 use super::forms::ProgramForm;
-use super::negotiate::prefers_html;
-use super::origins::{AdmittedSite, FeedTraits, FoundAddress, NotMade};
+use super::origins::{AdmittedSite, FeedTraits, FoundAddress};
 use super::{
-    Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer, add, answers, html,
-    shown,
+    Operator, Problem, Query, Reply, SharedState, Site, TypedQuery, Viewer, add, answers, html,
+    prefers_html, shown,
 };
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
@@ -20,7 +19,6 @@ use serde_json::json;
 use std::sync::Arc;
 use tidegate_core::model::{Enrolment, FeedName, FeedRecord, Tick, Time};
 use tidegate_format::render::{Container, ViewKind};
-use tidegate_net::origin::NotForEverybody;
 use tidegate_store::Select;
 use url::Url;
 
@@ -113,7 +111,9 @@ async fn offered(viewer: &Viewer, typed: &str) -> Result<Vec<OfferedFeed>, Probl
         return Ok(vec![feed]);
     }
     let found = match looked_at(viewer, &site, &url).await? {
-        FoundAddress::Closed(why) => return Err(closed(why)),
+        FoundAddress::Closed(why) => {
+            return Err(Problem::new(StatusCode::FORBIDDEN, why.to_string()).about(PARAMETER));
+        }
         FoundAddress::Feed(there) => {
             if let Some(feed) = known(viewer, &site, &[&there.end, &there.lasting]).await? {
                 return Ok(vec![feed]);
@@ -265,19 +265,15 @@ async fn make(
     traits: FeedTraits,
 ) -> Result<FeedName, Problem> {
     let client = *client;
-    let operator = Arc::clone(&room.operator);
     if !audience.is_operator() {
         room.origins.take_share(&site, client)?;
     }
     room.asked.note_client(url.as_str(), client, room.clock.now());
     let place = site.url.clone();
-    // To its end, also where the client leaves.
-    let making = tokio::spawn(async move { operator.make_feed(&site, &url, traits, None).await });
-    let made = making.await.unwrap_or(Err(NotMade::Later));
-    let name = made.map_err(|error| match error {
-        NotMade::Full { .. } => Problem::new(StatusCode::CONFLICT, error.to_string()),
-        NotMade::Later => Problem::later(error.to_string(), RETRY_SOON),
-    })?;
+    let make = |operator: Arc<Operator>| async move {
+        operator.make_feed(&site, &url, traits, None).await
+    };
+    let name = room.act(make).await?;
     room.origins.looks.note_found(&place, client);
     Ok(name)
 }
@@ -287,10 +283,6 @@ fn has_key() -> Problem {
     let said = "the address has a key in it, so that a feed of it would not be for everybody; ask who runs this gateway \
                 for a private feed of it";
     Problem::new(StatusCode::FORBIDDEN, said).about(PARAMETER)
-}
-
-fn closed(why: NotForEverybody) -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, why.to_string()).about(PARAMETER)
 }
 
 fn form(typed: &str) -> Markup {

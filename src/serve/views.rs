@@ -1,10 +1,11 @@
 //! The views of feeds: what they are made of, and how they are read and written.
 
 use super::delta::Point;
-use super::rendition::{RestOfView, UnwrittenDocument};
+use super::rendition::RestOfView;
 use super::{
     Admission, AppState, Client, DocumentForm, DocumentKey, DocumentKind, Problem, ProblemCause,
-    ReadPlan, Rendition, ServedFeed, Work, WorkKind, WorkRequest, make_on_thread,
+    ReadPlan, Rendition, ServedFeed, UnwrittenDocument, Work, WorkKind, WorkRequest, kept_items,
+    make_on_thread,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl<'a> AskedView<'a> {
     /// What making the document takes: the items that it shows, and where something is told that no item says, the ledger.
     pub(super) fn work(&self, admission: &Admission) -> WorkRequest {
         let (state, feed) = (self.state, &self.record.name);
-        let all = u64::from(state.living) + u64::from(state.tombstones);
+        let all = kept_items(state);
         let items = match self.request.kind {
             ViewKind::Reader => u64::from(state.current),
             ViewKind::Sync | ViewKind::Complete => all,

@@ -2,19 +2,16 @@
 //! JSON. And how administration sets a webhook.
 
 use super::answers::{EventAnswer, answer, object};
-use super::audience::{Revoked, TOKEN_PATH};
+use super::audience::Revoked;
 use super::auth::too_many_tokens;
 use super::change_feed::compared_versions;
 use super::hub::SubscriptionAnswer;
-use super::negotiate::Encoding;
 use super::operator::refuse_if_filed;
-use super::problem::ProblemCause;
 use super::query::is_plain;
-use super::rendition::BodyContent;
-use super::views::AskedView;
 use super::{
-    AppState, Audience, BadRequest, Client, Conflict, FeedCall, JsonFields, JsonObject, NotFound,
-    OperatorError, Problem, Reply, ServedFeed, SharedState, ViewQuery, ViewRequest, answers,
+    AppState, AskedView, Audience, BadRequest, BodyContent, Client, Conflict, Encoding, FeedCall,
+    JsonFields, JsonObject, NotFound, OperatorError, Problem, ProblemCause, Reply, ServedFeed,
+    SharedState, TOKEN_PATH, ViewQuery, ViewRequest, answers,
 };
 use axum::body::Bytes;
 use data_encoding::BASE64;
@@ -201,14 +198,14 @@ pub(super) async fn put(
 ) -> Reply {
     let (hub, record) = found(&room, name).await?;
     refuse_if_filed(&record)?;
-    let (url, secret) = read(body)?;
-    let made = if secret.is_none() { Some(random_secret()?) } else { None };
-    let told = made.as_ref().map(|made| made.reveal().to_owned());
-    if let Some(secret) = secret.or(made) {
-        hub.set_webhook(&record.name, Some((url, secret))).await?;
+    let (url, given) = read(body)?;
+    let made = if given.is_none() { Some(random_secret()?) } else { None };
+    let secret = made.as_ref().map(|made| made.reveal().to_owned());
+    if let Some(signs) = given.or(made) {
+        hub.set_webhook(&record.name, Some((url, signs))).await?;
     }
     let webhook = WebhookAnswer::new(&hub, &record.name);
-    Ok(answer(StatusCode::OK, &WebhookAnswer { secret: told, ..webhook }))
+    Ok(answer(StatusCode::OK, &WebhookAnswer { secret, ..webhook }))
 }
 
 /// Ends the deliveries.

@@ -1,19 +1,19 @@
-//! What is told of subscriptions to hubs of upstreams: nothing that only the two know.
+//! The status of subscriptions to upstreams' hubs, without their secrets.
 
 use serde::Serialize;
 use tidegate_core::model::{HubSubscription, ShownAddress, Time};
 use tidegate_core::websub::subscriber;
 use utoipa::ToSchema;
 
-/// How the subscription to a hub stands.
+/// A subscription to a hub and its rejected pushes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubReport {
     pub subscription: HubSubscription,
-    /// Pushes that were not believed, since the start.
+    /// Pushes that failed verification since the start.
     pub disbelieved: RejectedPushes,
 }
 
-/// Pushes that were not believed since the start.
+/// Pushes that failed verification since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct RejectedPushes {
     #[serde(rename = "disbelieved_pushes")]
@@ -22,53 +22,53 @@ pub struct RejectedPushes {
     pub last: Option<RejectedPush>,
 }
 
-/// A push that was not believed.
+/// A push that failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RejectedPush {
-    /// When it came.
+    /// When it arrived.
     pub at: Time,
-    /// Why it was not believed.
+    /// Why it was rejected.
     pub why: String,
 }
 
-/// A subscription to the hub of an upstream, without what only the two know.
+/// A subscription to the hub of an upstream, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = UpstreamHub)]
 pub struct HubNote {
-    /// The word for how it stands.
+    /// The status in a word.
     pub state: &'static str,
-    /// How it stands and why, in words.
+    /// The status and its reason in words.
     pub words: String,
     /// The address of the hub.
     #[schema(value_type = String)]
     pub hub: ShownAddress,
-    /// Further hubs that the feed names.
+    /// Other hubs that the feed names.
     #[schema(value_type = Vec<String>)]
     pub others: Vec<ShownAddress>,
     /// The address under which the hub knows the feed.
     #[schema(value_type = String)]
     pub topic: ShownAddress,
-    /// Until when it delivers, where it does.
+    /// The end of the lease, if there is one.
     #[serde(rename = "lease_until")]
     pub until: Option<Time>,
-    /// When the next request to it is due.
+    /// When the next request to the hub is due.
     #[serde(rename = "next_request")]
     pub next: Time,
-    /// Changes in a row that it did not tell of.
+    /// Consecutive changes that it did not push.
     #[serde(rename = "missed_in_a_row")]
     pub missed: u32,
-    /// Until when it is not relied on for that.
+    /// Until when it is not trusted to push every change.
     pub distrusted_until: Option<Time>,
-    /// How often it pushed something.
+    /// The number of pushes.
     pub pushes: u64,
-    /// When it last did.
+    /// The time of the last push.
     pub last_push: Option<Time>,
     #[serde(flatten)]
     pub disbelieved: RejectedPushes,
 }
 
 impl HubNote {
-    /// What may be told of a subscription; `secret` is what the operator says of the feed's address.
+    /// Builds the status without secrets; `secret`: whether the operator marked the feed's address as secret.
     pub fn new(report: &HubReport, now: Time, secret: Option<bool>) -> Self {
         let it = &report.subscription;
         let others = it.hubs.iter().filter(|hub| *hub != it.address());

@@ -1,7 +1,7 @@
-//! What the API, pages, metrics and logs say of feeds, polls and subscriptions.
+//! What the API, pages, metrics and logs report about feeds, polls and subscriptions.
 //!
-//! Polling fills these values in, `app` puts them together, and `serve` shows them. How each is written
-//! as JSON stands here, in its derive (CONTRACT, Administration API).
+//! Polling provides these values, `app` combines them, and `serve` shows them. Their derives define their JSON form
+//! (CONTRACT, Administration API).
 
 mod hub;
 mod list;
@@ -29,11 +29,11 @@ use tidegate_judge::PendingAbsence;
 use tidegate_judge::record::LeftOut;
 use utoipa::ToSchema;
 
-/// A feed, what the operator says of it, and how its polling stands.
+/// A feed, its settings and its polling status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FeedStatus {
     pub name: FeedName,
-    /// The upstream's address, as configured; empty where there is none.
+    /// The configured address of the upstream; empty if there is none.
     #[serde(serialize_with = "none_if_empty")]
     #[schema(value_type = Option<String>)]
     pub url: String,
@@ -41,10 +41,10 @@ pub struct FeedStatus {
     pub source: FeedSource,
     /// Whether it is polled and served.
     pub standing: FeedStanding,
-    /// What the operator says of it.
+    /// The operator's options.
     #[serde(skip)]
     pub options: FeedOptions,
-    /// What its publisher is asked with.
+    /// The credentials, headers and route for its publisher.
     #[serde(skip)]
     pub access: Option<Box<FeedAccess>>,
     /// Whether only readers with a token may read it.
@@ -54,96 +54,93 @@ pub struct FeedStatus {
     pub polling: PollStatus,
     /// Why a document is held back, if one is.
     pub held: Option<String>,
-    /// Items that are missing upstream with nothing concluded yet, at most
-    /// [`tidegate_judge::PENDING_SHOWN`], what is decided first first.
+    /// Missing items whose fate is undecided, at most [`tidegate_judge::PENDING_SHOWN`], earliest decision first.
     #[serde(skip)]
     pub pending: Vec<PendingAbsence>,
-    /// How many there are in all.
+    /// The number of all such items.
     pub pending_absences: u32,
-    /// The subscription to the hub that the upstream names, where there is one.
+    /// The subscription to the upstream's hub, if there is one.
     pub hub: Option<HubNote>,
-    /// The gateway that polls it, as it calls itself, where that is another one over the same store.
+    /// The name of the gateway that polls it, if that is another one on the same store.
     pub polled_by: Option<String>,
-    /// What an aggregate could not gather; `None` for other feeds.
+    /// The problems of an aggregate; `None` for other feeds.
     pub gathered: Option<GatherNote>,
     /// Whether it is a subscription list whose feeds are added.
     #[serde(skip)]
     pub adds_feeds: bool,
-    /// What came of the feeds of such a list; `None` for other feeds.
+    /// The feeds of such a list; `None` for other feeds.
     pub feeds_of_list: Option<ListNote>,
-    /// The list that added it, where one did.
+    /// The list that added it, if one did.
     pub list: Option<MemberNote>,
 }
 
-/// What a list of all feeds says of the polling of one. Nothing of it is read from a ledger, so that
-/// thousands can be listed.
+/// The polling status of a feed in a list of all feeds. Computed without reading ledgers, so that thousands can be
+/// listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FeedSummary {
     /// When the last poll began.
     pub last_poll: Option<Time>,
-    /// When the next one is due; in the past while it waits for its host, `None` while one is in flight.
+    /// When the next poll is due; in the past while it waits for its host, `None` while a poll is in flight.
     pub next_poll: Option<Time>,
-    /// Whether a request is being made.
+    /// Whether a poll is in flight.
     pub is_in_flight: bool,
-    /// When the feed was last read without a failure; since when it is polled where it was not read yet,
-    /// which is the start at the earliest.
+    /// When the feed was last read successfully; if never, when its polling began, at the earliest the start.
     pub read: Option<Time>,
-    /// The time after which it is [stale](FeedSummary::STALE_AGE) unless it is read before.
+    /// When it becomes [stale](FeedSummary::STALE_AGE) unless it is read before.
     pub stale_after: Option<Time>,
-    /// Whether another gateway polls it, so that all of this is what that gateway stored.
+    /// Whether another gateway polls it; then all values are as stored by that gateway.
     pub is_elsewhere: bool,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub failures: u32,
-    /// What the last failure was, if the last poll failed.
+    /// The failure of the last poll; `None` if it succeeded.
     pub error: Option<String>,
-    /// Where items may have been missed.
+    /// Gaps in which items may have been missed.
     pub gaps: PollGaps,
-    /// Where permanent redirects lead.
+    /// The target of permanent redirects.
     pub moved_to: Option<String>,
-    /// Whether its hub is not believed, so that it is polled as if there were none.
+    /// Whether its hub is not trusted, so that it is polled as if it had none.
     pub is_hub_distrusted: bool,
 }
 
 impl FeedSummary {
-    /// Whether its polls fail: only of a feed that is polled.
+    /// Whether its polls fail; `false` if it is not polled.
     pub fn is_failing(&self, record: &FeedRecord) -> bool {
         record.standing == FeedStanding::Active && record.has_upstream() && self.failures > 0
     }
 
-    /// A feed is stale when it was not read for so many of its intervals,
+    /// Stale after this many intervals without a successful poll, but see [`FeedSummary::STALE_AGE`].
     pub const STALE_INTERVALS: u32 = 3;
-    /// and for so long.
+    /// The shortest time without a successful poll after which a feed is stale.
     pub const STALE_AGE: Duration = Duration::from_secs(86_400);
 
-    /// The time after which a feed is stale that was read at `read`, to be polled again after `interval`.
+    /// Returns when a feed becomes stale that was read at `read` and has this `interval`.
     pub fn stale_after(read: Time, interval: Duration) -> Time {
         read.plus(interval.saturating_mul(Self::STALE_INTERVALS).max(Self::STALE_AGE))
     }
 }
 
-/// What of its sources an aggregate does not have, and why. What it has of them stays.
+/// What an aggregate is missing from its sources, and why. What it has from them is retained.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[schema(as = Gathered)]
 pub struct GatherNote {
-    /// Sources from which nothing new comes, in the operator's order; at most [`GatherNote::LIMIT`].
+    /// Sources that currently provide nothing new, in the operator's order; at most [`GatherNote::LIMIT`].
     pub troubles: Vec<SourceTrouble>,
-    /// How many there are in all.
+    /// The number of all such sources.
     #[serde(rename = "troubled_sources")]
     pub troubled: usize,
-    /// Items that were not taken over since the start, or not whole, the newest last; at most
-    /// [`GatherNote::LIMIT`].
+    /// Items that were left out, wholly or in part, since the start; newest last, at most [`GatherNote::LIMIT`].
     #[schema(value_type = Vec<Object>)]
     pub left_out: Vec<LeftOut>,
-    /// Why it could not be brought up to date when that was tried last.
+    /// Why the last update failed, if it did.
     pub error: Option<String>,
 }
 
 impl GatherNote {
-    /// The most of each that is shown.
+    /// The most sources and the most items that are shown.
     pub const LIMIT: usize = 20;
 }
 
-/// A source from which nothing new comes, and why.
+/// A source that currently provides nothing new, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SourceTrouble {
     pub source: FeedName,

@@ -1,38 +1,38 @@
-//! What there is to say of subscription lists whose feeds are feeds here, and of those feeds.
+//! The status of subscription lists whose feeds are added to the gateway, and of these feeds.
 
 use serde::Serialize;
 use tidegate_core::model::{FeedName, MemberStanding};
 use utoipa::ToSchema;
 
-/// What came of the feeds of a list.
+/// The feeds of a subscription list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[schema(as = FeedsOfList)]
 pub struct ListNote {
-    /// How many feeds follow it, and how many of them it dropped.
+    /// The number of feeds that follow the list; `dropped`: of these, how many it no longer contains.
     pub following: usize,
     pub dropped: usize,
-    /// The feeds that follow it by name, at most [`ListNote::LIMIT`].
+    /// The names of feeds that follow it, at most [`ListNote::LIMIT`].
     #[schema(max_items = 50)]
     pub feeds: Vec<FeedName>,
-    /// How many of its feeds were here already, added by hand or by another list.
+    /// The number of its feeds that existed before, added by hand or by another list.
     pub known: usize,
-    /// How many of its outlines were not taken, and why, at most [`ListNote::LIMIT`].
+    /// The number of outlines that were not added; `refused`: which and why, at most [`ListNote::LIMIT`].
     pub not_taken: usize,
     #[schema(max_items = 50)]
     pub refused: Vec<RefusedFeed>,
-    /// Why its feeds could not be brought up to date when that was tried last.
+    /// Why the last update of its feeds failed, if it did.
     pub error: Option<String>,
 }
 
 impl ListNote {
-    /// The most feeds and refusals that are named.
+    /// The most feeds, and the most refusals, that are named.
     pub const LIMIT: usize = 50;
 }
 
-/// An outline of a list that is no feed here, and why.
+/// An outline of a list that was not added as a feed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RefusedFeed {
-    /// Its address, without credentials and keys; `None` where it has none.
+    /// Its address without credentials and keys; `None` if it has none.
     pub address: Option<String>,
     pub why: String,
 }
@@ -44,16 +44,16 @@ pub struct MemberNote {
     #[serde(rename = "name")]
     pub list: FeedName,
     pub standing: MemberStanding,
-    /// Whether the feeds of the list follow it still.
+    /// Whether feeds of the list still follow it.
     #[serde(rename = "followed")]
     pub is_followed: bool,
-    /// Whether the name of the list is for readers with a token alone.
+    /// Whether only readers with a token may see the name of the list.
     #[serde(skip)]
     pub is_private: bool,
 }
 
 impl MemberNote {
-    /// What the list means for the feed, in words. Where the list is private, its name is left out.
+    /// Describes the role of the list for the feed; omits the name of a private list.
     pub fn words(&self) -> String {
         let (before, after) = self.around();
         match self.is_private {
@@ -62,7 +62,7 @@ impl MemberNote {
         }
     }
 
-    /// What the words say before they name the list, and behind it.
+    /// Returns the words before and after the name of the list.
     pub const fn around(&self) -> (&'static str, &'static str) {
         match self.standing {
             MemberStanding::Listed if self.is_followed => ("it follows ", ""),

@@ -1,4 +1,4 @@
-//! What is told of polls: to who asked for one, and to the operator.
+//! The results and status of polls, for callers and operators.
 
 use super::hub::HubReport;
 use super::schema;
@@ -12,10 +12,10 @@ use tidegate_core::model::{
 use tidegate_net::fetch::FetchBlame;
 use utoipa::ToSchema;
 
-/// How many events of each kind; kinds without any may be absent.
+/// The number of events of each kind; kinds without events may be absent.
 pub type EventCounts = BTreeMap<EventKind, u32>;
 
-/// Writes the kinds of the contract, each with its number.
+/// Serializes all kinds of the contract, each with its number.
 fn all_kinds<S: Serializer>(counts: &EventCounts, to: S) -> Result<S::Ok, S::Error> {
     let mut map = to.serialize_map(Some(EventKind::ALL.len()))?;
     for kind in EventKind::ALL {
@@ -24,26 +24,26 @@ fn all_kinds<S: Serializer>(counts: &EventCounts, to: S) -> Result<S::Ok, S::Err
     map.end()
 }
 
-/// How many polls of a feed are remembered for the operator.
+/// The number of polls of a feed that the operator can see.
 pub const POLLS_KEPT: usize = 20;
 
-/// What came of a poll (CONTRACT, Administration API).
+/// The outcome of a poll (CONTRACT, Administration API).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = PollOutcome)]
 pub enum PollEnding {
-    /// Something that is shown changed.
+    /// Something that readers see changed.
     Changed,
-    /// The publisher sent a document, and nothing that is shown changed.
+    /// The publisher sent a document; nothing that readers see changed.
     Unchanged,
-    /// The publisher answered 304, and nothing that is shown changed.
+    /// The publisher answered 304; nothing that readers see changed.
     NotModified,
-    /// There was no document, or it could not be taken in.
+    /// No document was received, or it could not be used.
     Failed,
 }
 
 impl PollEnding {
-    /// The contract's word for it.
+    /// Returns the contract's word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Changed => "changed",
@@ -54,49 +54,48 @@ impl PollEnding {
     }
 }
 
-/// The answer to "poll now" (CONTRACT, `POST /api/v1/feeds/NAME/poll`). Durable when it is given.
+/// The result of a poll on demand (CONTRACT, `POST /api/v1/feeds/NAME/poll`). Durable when returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PollResponse {
-    /// What came of it.
     pub outcome: PollEnding,
-    /// What happened to items.
+    /// The events of items, by kind.
     #[serde(flatten, serialize_with = "all_kinds")]
     #[schema(value_type = schema::EventNumbers)]
     pub counts: EventCounts,
     /// Why a document is held back, if one is.
     pub held: Option<String>,
-    /// The feed's tick afterwards.
+    /// The feed's tick after the poll.
     pub until: Option<Tick>,
-    /// What went wrong.
+    /// Why the poll failed, if it did.
     pub error: Option<String>,
 }
 
-/// Something that went wrong.
+/// The failure of a poll.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PollFailure {
-    /// What, in one sentence.
+    /// The failure, in one sentence.
     pub error: String,
-    /// Who has to do something about it.
+    /// Who must act on it.
     pub blame: FetchBlame,
     /// The HTTP status that came instead of a document.
     pub status: Option<u16>,
 }
 
-/// A document that was looked at.
+/// A summary of a parsed document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[schema(as = LastDocument)]
 pub struct ParsedNote {
-    /// When the poll that brought it began.
+    /// When the poll that fetched it began.
     pub at: Time,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: usize,
-    /// Why only a part of it counts, where that is so.
+    /// Why only a part of it counts, if so.
     pub partial: Option<String>,
-    /// What was wrong with it, with the place; at most `tidegate_poll::MAX_WARNINGS`.
+    /// Its problems and their places; at most `tidegate_poll::MAX_WARNINGS`.
     pub warnings: Vec<String>,
 }
 
-/// A poll that is over.
+/// A finished poll.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Poll)]
 pub struct FinishedPoll {
@@ -106,37 +105,36 @@ pub struct FinishedPoll {
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     #[schema(value_type = u64)]
     pub took: Duration,
-    /// What came of it.
     pub outcome: PollEnding,
-    /// Whether it was asked for rather than due.
+    /// Whether it was a poll on demand.
     #[serde(skip)]
     pub asked_for: bool,
-    /// Bytes of the body as they came over the wire.
+    /// The bytes of the body as transferred.
     pub bytes: u64,
     /// Whether anything was committed.
     #[serde(skip)]
     pub committed: bool,
-    /// Whether its document had no item in common with the one before.
+    /// Whether its document had no item in common with the previous one.
     #[serde(skip)]
     pub is_apart: bool,
-    /// Entries in the document, where one was read.
+    /// The number of entries in the document, if one was parsed.
     pub entries: Option<usize>,
-    /// Items whose bytes changed in nothing that a reader would see: shown, but no version.
+    /// Items whose bytes changed without a visible difference: updated, but without a new version.
     pub rewritten: u32,
-    /// What happened to items.
+    /// The events of items, by kind.
     #[serde(flatten, serialize_with = "all_kinds")]
     #[schema(value_type = schema::EventNumbers)]
     pub counts: EventCounts,
-    /// What went wrong.
+    /// The failure, if it failed.
     #[serde(flatten, serialize_with = "all_parts")]
     #[schema(value_type = FailureParts<'_>)]
     pub failure: Option<PollFailure>,
-    /// What an operator may want to know: odd redirects. Kept of the newest poll only.
+    /// Notes for the operator, such as odd redirects; retained for the newest poll only.
     pub notes: Vec<String>,
 }
 
 impl FinishedPoll {
-    /// A poll of which nothing else is known.
+    /// Creates a poll without details.
     pub const fn new(at: Time, outcome: PollEnding) -> Self {
         Self {
             at,
@@ -155,26 +153,26 @@ impl FinishedPoll {
     }
 }
 
-/// How many rounds of asking for a feed's missing items are remembered for the operator.
+/// The number of probes of a feed that the operator can see.
 pub const PROBES_KEPT: usize = 10;
 
-/// A round of asking for missing items that is over.
+/// A finished probe for missing items.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Probe)]
 pub struct FinishedProbe {
-    /// When it was over.
+    /// When it ended.
     pub at: Time,
-    /// Requests that were made.
+    /// The number of requests.
     pub requests: u32,
-    /// What was heard, in words, an item each.
+    /// The findings in words, one per item.
     pub said: Vec<String>,
-    /// What happened to items.
+    /// The events of items, by kind.
     #[serde(flatten, serialize_with = "all_kinds")]
     #[schema(value_type = schema::EventNumbers)]
     pub counts: EventCounts,
 }
 
-/// What went wrong, each part of it even where nothing did.
+/// The parts of a failure; all are `null` if there is none.
 #[derive(Serialize, ToSchema)]
 struct FailureParts<'a> {
     error: Option<&'a str>,
@@ -197,34 +195,34 @@ fn milliseconds<S: Serializer>(took: &Duration, to: S) -> Result<S::Ok, S::Error
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX).serialize(to)
 }
 
-/// Sums over polls since the start, for metrics.
+/// Totals over all polls since the start, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct PollTotals {
-    /// Polls that changed something.
+    /// Polls with the outcome `changed`.
     pub changed: u64,
-    /// Polls that did not, with a document.
+    /// Polls with the outcome `unchanged`.
     pub unchanged: u64,
-    /// Polls that were answered 304.
+    /// Polls with the outcome `not_modified`.
     pub not_modified: u64,
-    /// Polls that failed.
+    /// Polls with the outcome `failed`.
     pub failed: u64,
-    /// Documents that had no item in common with the one before.
+    /// Documents that had no item in common with the previous one.
     pub apart: u64,
-    /// Bytes of bodies over the wire.
+    /// Bytes of bodies as transferred.
     pub bytes: u64,
     /// Events of all kinds.
     pub events: u64,
     /// Commits to the store.
     pub commits: u64,
-    /// Time that polls took, in milliseconds.
+    /// The total duration of polls, in milliseconds.
     pub millis: u64,
-    /// How many polls took at most as long as each of [`PollTotals::DURATIONS`] and longer than the one
-    /// before; last, how many took longer than all of them.
+    /// The number of polls per duration: up to each of [`PollTotals::DURATIONS`] and above the one before; the last
+    /// counts longer ones.
     pub durations: [u64; PollTotals::DURATIONS.len() + 1],
 }
 
 impl PollTotals {
-    /// The bounds between which the durations of polls are counted.
+    /// The upper bounds of the duration histogram.
     pub const DURATIONS: [Duration; 10] = [
         Duration::from_millis(50),
         Duration::from_millis(100),
@@ -238,7 +236,6 @@ impl PollTotals {
         Duration::from_secs(60),
     ];
 
-    /// Adds a poll.
     pub fn add(&mut self, note: &FinishedPoll) {
         let count = match note.outcome {
             PollEnding::Changed => &mut self.changed,
@@ -259,7 +256,7 @@ impl PollTotals {
         }
     }
 
-    /// All polls.
+    /// Returns the number of polls.
     pub const fn polls(&self) -> u64 {
         self.changed + self.unchanged + self.not_modified + self.failed
     }
@@ -268,40 +265,38 @@ impl PollTotals {
 /// The next poll.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, ToSchema)]
 pub struct ScheduledPoll {
-    /// When.
     pub at: Time,
-    /// Why then, in words.
+    /// The reason in words.
     #[serde(rename = "why")]
     pub reason: String,
 }
 
-/// What an operator orders about a walk through older documents.
+/// An operator's order about the walk through older documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WalkOrder {
-    /// Begin, or go on with one that stopped.
+    /// Begin, or continue one that was stopped.
     Start,
     Stop,
 }
 
-/// What became of a push.
+/// The result of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PushResult {
-    /// There is no such callback.
+    /// The callback is unknown.
     Unknown,
-    /// Its signature is not right: it is counted, and nothing else.
+    /// The signature is invalid; the push is counted and otherwise ignored.
     Disbelieved,
-    /// Its feed is polled as soon as may be.
+    /// The feed is polled as soon as possible.
     Taken,
-    /// Too much waits for the polling task: the hub is to send it again.
+    /// The queue of the polling task is full; the hub should retry.
     Busy,
 }
 
-/// How often two whole documents of a feed in a row had no item in common: items that came between them
-/// may have been missed.
+/// Gaps: consecutive whole documents of a feed without a common item, between which items may have been missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, ToSchema)]
 pub struct PollGaps {
     pub count: u32,
-    /// When that was found last.
+    /// When the last gap was found.
     pub last: Option<Time>,
 }
 
@@ -312,74 +307,72 @@ impl From<&Overlap> for PollGaps {
 }
 
 impl PollGaps {
-    /// For how long missed items are a problem of their feed.
+    /// How long a gap counts as a problem of the feed.
     pub const LATELY: Duration = Duration::from_secs(7 * 86_400);
 
-    /// When items may have been missed last, where that was within [`PollGaps::LATELY`].
+    /// Returns the time of the last gap, if it was within [`PollGaps::LATELY`].
     pub fn lately(&self, now: Time) -> Option<Time> {
         self.last.filter(|last| now.since(*last) < Self::LATELY)
     }
 }
 
-/// How a feed's polling stands.
+/// The polling status of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct PollStatus {
     /// The last polls, newest first, at most [`POLLS_KEPT`].
     #[serde(rename = "last_polls")]
     #[schema(value_type = Vec<FinishedPoll>)]
     pub polls: VecDeque<FinishedPoll>,
-    /// The last document that was looked at; later polls may have found it unchanged.
+    /// A summary of the last parsed document; later polls may have found it unchanged.
     #[serde(skip)]
     pub document: Option<ParsedNote>,
-    /// Full observations since the last commit that found the document unchanged.
+    /// Observations of the whole, unchanged document since the last commit.
     #[serde(skip)]
     pub same: u32,
-    /// The next poll and why; in the past while it waits for its host, `None` while one is in
-    /// flight.
+    /// The next poll and its reason; in the past while it waits for its host, `None` while a poll is in flight.
     #[serde(rename = "next_poll")]
     pub next: Option<ScheduledPoll>,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub failures: u32,
-    /// The last failure, if the last poll failed.
+    /// The failure of the last poll; `None` if it succeeded.
     #[serde(skip)]
     pub failure: Option<PollFailure>,
-    /// The same in words, where another gateway polls the feed and stored it.
+    /// The failure in words, as stored by another gateway that polls the feed.
     #[serde(skip)]
     pub stored_error: Option<String>,
-    /// Where permanent redirects lead.
+    /// The target of permanent redirects.
     pub moved_to: Option<String>,
-    /// Where items may have been missed.
+    /// Gaps in which items may have been missed.
     pub gaps: PollGaps,
-    /// When it did not go on as usual.
+    /// When polling did not go on as usual.
     #[serde(skip)]
     pub interruptions: Interruptions,
-    /// When the feed was last read, whether or not it had changed; of one that another gateway polls, it may have been
-    /// read since.
+    /// When the feed was last read, changed or not; if another gateway polls it, as last stored.
     #[serde(skip)]
     pub last_read: Option<Time>,
     /// The walk through its publisher's older documents.
     #[serde(skip)]
     pub backfill: Option<Backfill>,
-    /// Whether missing items are asked for, or wait to be.
+    /// Whether a probe for missing items is running or waiting.
     pub probing: bool,
-    /// The last rounds of asking, newest first, at most [`PROBES_KEPT`].
+    /// The last probes, newest first, at most [`PROBES_KEPT`].
     #[serde(rename = "last_probes")]
     #[schema(value_type = Vec<FinishedProbe>)]
     pub probes: VecDeque<FinishedProbe>,
-    /// The subscription to its hub, where there is one.
+    /// The subscription to its hub, if there is one.
     #[serde(skip)]
     pub hub: Option<HubReport>,
 }
 
 impl PollStatus {
-    /// Since when its polls fail, as far as that is remembered; `None` where the last one did not.
+    /// Returns since when its polls fail, if remembered; `None` if the last poll succeeded.
     pub fn failing_since(&self) -> Option<Time> {
         let lasts =
             |one: &&Interruption| one.kind == InterruptionKind::Failed && one.until.is_none();
         self.interruptions.iter().rev().find(lasts).map(|one| one.since)
     }
 
-    /// Whether its own polls fail and documents came since, which are what the site answers readers.
+    /// Whether its own polls fail while documents still arrive as answers to readers' requests.
     pub fn reads_answers(&self) -> bool {
         let failures = usize::try_from(self.failures).unwrap_or(usize::MAX);
         self.polls.iter().take(failures).any(|poll| poll.outcome != PollEnding::Failed)

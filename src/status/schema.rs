@@ -1,5 +1,5 @@
-//! How values of crates that know nothing of the API's description (OpenAPI) are written in it: a field that holds one
-//! refers to its description here (`#[schema(value_type = schema::Blame)]`).
+//! OpenAPI descriptions of values from crates that do not depend on it. Fields refer to them by `#[schema(value_type =
+//! schema::Blame)]`.
 
 pub use tidegate_core::model::{FeedName, SyncId, Time};
 
@@ -9,7 +9,7 @@ use tidegate_core::model::EventKind;
 use tidegate_net::fetch::FetchBlame;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-/// Types that stand for a value: each is named in the description as it is here, with its comment.
+/// Declares types that stand for a value in the description, each with its name and comment.
 #[macro_export]
 macro_rules! describe {
     ($($(#[doc = $about:literal])* $visible:vis $name:ident: $schema:expr;)*) => { $(
@@ -26,18 +26,18 @@ macro_rules! describe {
     )* };
 }
 
-/// A text.
+/// Returns the schema of a string.
 pub fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
-/// One of these words.
+/// Returns the schema of one of these words.
 pub fn words<T: Serialize>(words: impl IntoIterator<Item = T>) -> ObjectBuilder {
     let words = words.into_iter().map(|word| serde_json::to_value(word).unwrap_or_default());
     text().enum_values(Some(words))
 }
 
-/// An object that has the numbers that this value has.
+/// Returns the schema of an object with the same keys as `value`, all of them numbers.
 pub fn numbers(value: &impl Serialize) -> ObjectBuilder {
     let number = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
     let value = serde_json::to_value(value).unwrap_or_default();
@@ -47,13 +47,13 @@ pub fn numbers(value: &impl Serialize) -> ObjectBuilder {
 }
 
 describe! {
-    /// Who has to do something about a failure.
+    /// Who must act on a failure.
     pub Blame: words([
         FetchBlame::Network,
         FetchBlame::Upstream,
         FetchBlame::Operator,
         FetchBlame::Gateway,
     ]);
-    /// How many events of each kind.
+    /// The number of events of each kind.
     pub EventNumbers: numbers(&Value::from_iter(EventKind::ALL.map(|kind| (kind.name(), 0))));
 }

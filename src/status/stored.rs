@@ -1,4 +1,4 @@
-//! How the polling of a feed stands, as far as that is stored: by this gateway, or by another one that polls the feed.
+//! Polling status derived from stored poll states, of this gateway or of another one that polls the feed.
 
 use super::{FeedSummary, HubReport, PollStatus, RejectedPushes};
 use tidegate_core::model::{FeedRecord, FeedStanding, PollState};
@@ -35,8 +35,8 @@ impl From<&PollState> for FeedSummary {
 }
 
 impl PollStatus {
-    /// From what another gateway stored of a feed. What is not stored is left out: the single polls, when the next one
-    /// is, and whose fault a failure was. Of a paused feed only its past is told.
+    /// Builds the status from another gateway's stored state. What is not stored is absent: single polls, the next
+    /// poll, and the blame of a failure. A paused feed has only its past.
     pub fn from_stored(record: &FeedRecord, state: &PollState) -> Self {
         if state.url != record.url {
             return Self::default();
@@ -47,13 +47,13 @@ impl PollStatus {
             return Self { failures, gaps, interruptions, ..Self::default() };
         }
         let is_failing = state.failures > 0;
-        // While a feed fails, that was the poll that failed last.
+        // If the last poll failed, its time is not that of a successful reading.
         let read = state.schedule.as_ref().filter(|_| !is_failing).map(|schedule| schedule.polled);
         let stored_error = state.last_error.clone().filter(|_| is_failing);
         Self { stored_error, last_read: read, ..stored }
     }
 
-    /// What the last failure was, if the last poll failed.
+    /// Returns the failure of the last poll; `None` if it succeeded.
     pub fn error(&self) -> Option<&str> {
         let own = self.failure.as_ref().map(|failure| failure.error.as_str());
         own.or(self.stored_error.as_deref())
@@ -61,7 +61,7 @@ impl PollStatus {
 }
 
 impl FeedSummary {
-    /// From what another gateway stored of a feed, if it stored anything.
+    /// Builds the summary from another gateway's stored state, if any.
     pub fn from_stored(record: &FeedRecord, state: Option<&PollState>) -> Self {
         let is_elsewhere = record.standing == FeedStanding::Active;
         let Some(state) = state.filter(|state| state.url == record.url) else {
@@ -70,7 +70,7 @@ impl FeedSummary {
         let PollStatus { stored_error: error, last_read: read, moved_to, .. } =
             PollStatus::from_stored(record, state);
         let polled = state.schedule.as_ref().map(|schedule| schedule.polled);
-        // Each poll that fails is stored; after one that did not, there may have been others.
+        // Every failure is stored; after a success, later polls may not be.
         let last_poll = polled.filter(|_| error.is_some());
         let is_hub_distrusted = is_elsewhere && Self::from(state).is_hub_distrusted;
         Self { last_poll, read, is_elsewhere, error, moved_to, is_hub_distrusted, ..state.into() }
@@ -97,7 +97,7 @@ mod tests {
         FeedRecord { standing, ..FeedRecord::new(name, url, FeedSource::Api) }
     }
 
-    /// Polled at 100, and failing since 40 where it has failed.
+    /// Polled at 100, and failing since 40 if `failures` is not 0.
     fn stored(failures: u32) -> PollState {
         let mut interruptions = Interruptions::default();
         if failures > 0 {

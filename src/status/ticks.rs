@@ -1,13 +1,13 @@
-//! Feeds whose ticks are ahead of the clock: it was ahead when they changed, or is behind now.
+//! Feeds whose ticks are ahead of the clock, because it was ahead when they changed or is behind now.
 
 use std::fmt;
 use std::time::Duration;
 use tidegate_core::model::{FeedName, Tick, Time, counted};
 
-/// How far a tick may be ahead of the clock before that is reported: batches in a row have a second each.
+/// How far a tick may be ahead of the clock before it is reported: consecutive batches use one second each.
 pub const TICK_LEAD_LIMIT: Duration = Duration::from_secs(3600);
 
-/// How far a tick is ahead of the clock, where that is to be reported.
+/// Returns how far a tick is ahead of the clock, if that is to be reported.
 pub fn tick_lead(tick: Option<Tick>, now: Time) -> Option<Duration> {
     tick.map(|tick| tick.time().since(now)).filter(|lead| *lead > TICK_LEAD_LIMIT)
 }
@@ -20,7 +20,7 @@ pub struct TicksAhead {
 }
 
 impl TicksAhead {
-    /// Takes in a feed.
+    /// Adds a feed, if its tick is too far ahead.
     pub fn note(&mut self, feed: &FeedName, tick: Option<Tick>, now: Time) {
         let Some(lead) = tick_lead(tick, now) else { return };
         self.feeds = self.feeds.saturating_add(1);
@@ -29,19 +29,19 @@ impl TicksAhead {
         }
     }
 
-    /// How far the furthest tick is ahead; zero where none is.
+    /// Returns the largest lead; zero if there is none.
     pub fn lead(&self) -> Duration {
         self.furthest.as_ref().map_or(Duration::ZERO, |(lead, _)| *lead)
     }
 
-    /// Whether there is none.
+    /// Whether no feed's tick is too far ahead.
     pub const fn is_empty(&self) -> bool {
         self.furthest.is_none()
     }
 }
 
 impl fmt::Display for TicksAhead {
-    /// A sentence to the operator, without its full stop.
+    /// Writes a sentence for the operator, without the final stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((lead, feed)) = &self.furthest else { return Ok(()) };
         let hours = lead.as_secs() / 3600;

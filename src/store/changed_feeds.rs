@@ -1,61 +1,57 @@
 //! Which feeds have changed lately, for whoever keeps up something that follows from all of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidegate_core::model::FeedName;
 
-/// How many feeds are remembered. Who is further behind looks at all feeds.
+/// How many changes are remembered. Who is further behind looks at all feeds.
 const REMEMBERED: usize = 65_536;
 
-/// The feeds that have changed lately, each with the number of its last change.
+/// The feeds that have changed lately.
 #[derive(Debug, Default)]
 pub struct ChangedFeeds(Mutex<NumberedChanges>);
 
 #[derive(Debug, Default)]
 struct NumberedChanges {
-    newest: u64,
-    /// Up to this number changes are forgotten.
+    /// The changes before the first of `feeds`.
     forgotten: u64,
-    feeds: HashMap<FeedName, u64>,
-    /// The same by number, so that who is little behind is told fast.
-    numbers: BTreeMap<u64, FeedName>,
+    /// A feed for each change, oldest first.
+    feeds: VecDeque<FeedName>,
+}
+
+impl NumberedChanges {
+    fn newest(&self) -> u64 {
+        self.forgotten + self.feeds.len() as u64
+    }
 }
 
 impl ChangedFeeds {
     /// Notes that a feed has changed. What it is now can be read already.
     pub fn note(&self, feed: &FeedName) {
         let mut all = self.lock();
-        all.newest += 1;
-        let newest = all.newest;
-        if let Some(before) = all.feeds.insert(feed.clone(), newest) {
-            all.numbers.remove(&before);
-        }
-        all.numbers.insert(newest, feed.clone());
-        if all.feeds.len() > REMEMBERED
-            && let Some((oldest, feed)) = all.numbers.pop_first()
-        {
-            all.forgotten = oldest;
-            all.feeds.remove(&feed);
+        all.feeds.push_back(feed.clone());
+        if all.feeds.len() > REMEMBERED {
+            all.feeds.pop_front();
+            all.forgotten += 1;
         }
     }
 
     /// Notes that any feed may have changed.
     pub fn note_all(&self) {
         let mut all = self.lock();
-        all.newest += 1;
-        all.forgotten = all.newest;
+        all.forgotten = all.newest() + 1;
         all.feeds.clear();
-        all.numbers.clear();
     }
 
     /// The number of the newest change, and the feeds that have changed after `seen`; `None`: any may have.
     pub fn after(&self, seen: u64) -> (u64, Option<Vec<FeedName>>) {
         let all = self.lock();
-        if seen < all.forgotten {
-            return (all.newest, None);
-        }
-        let later = all.numbers.range(seen.saturating_add(1)..);
-        (all.newest, Some(later.map(|(_, feed)| feed.clone()).collect()))
+        let known = seen.checked_sub(all.forgotten).map(|known| {
+            let known = usize::try_from(known).unwrap_or(usize::MAX);
+            let later: BTreeSet<FeedName> = all.feeds.iter().skip(known).cloned().collect();
+            later.into_iter().collect()
+        });
+        (all.newest(), known)
     }
 
     fn lock(&self) -> MutexGuard<'_, NumberedChanges> {

@@ -127,26 +127,30 @@ fn ticks(change: &Change, before: Option<&FeedState>) -> Result<(), String> {
     }
 }
 
-fn ledger(change: &Change) -> Result<HashMap<&SyncId, &LedgerEntry>, String> {
-    let mut known = HashMap::with_capacity(change.known.len());
-    for entry in &change.known {
-        if known.insert(&entry.id, entry).is_some() {
-            return Err(format!("it has two ledger entries for {}", entry.id));
+/// These ids, each of which stands there once.
+fn once<'a>(
+    what: &str,
+    ids: impl Iterator<Item = &'a SyncId>,
+) -> Result<HashSet<&'a SyncId>, String> {
+    let mut seen = HashSet::new();
+    for id in ids {
+        if !seen.insert(id) {
+            return Err(format!("it has two {what} {id}"));
         }
     }
-    Ok(known)
+    Ok(seen)
+}
+
+fn ledger(change: &Change) -> Result<HashMap<&SyncId, &LedgerEntry>, String> {
+    once("ledger entries for", change.known.iter().map(|entry| &entry.id))?;
+    Ok(change.known.iter().map(|entry| (&entry.id, entry)).collect())
 }
 
 fn versions<'a>(
     change: &'a Change,
     known: &HashMap<&SyncId, &LedgerEntry>,
 ) -> Result<HashSet<&'a SyncId>, String> {
-    let mut seen = HashSet::with_capacity(change.versions.len());
-    for version in &change.versions {
-        let id = &version.id;
-        if !seen.insert(id) {
-            return Err(format!("it has two versions of {id}"));
-        }
+    for NewVersion { id, .. } in &change.versions {
         let Some(entry) = known.get(id) else {
             return Err(format!("it has a version of {id} and no ledger entry for it"));
         };
@@ -154,7 +158,7 @@ fn versions<'a>(
             return Err(format!("the version of {id} bears another tick than the change"));
         }
     }
-    Ok(seen)
+    once("versions of", change.versions.iter().map(|version| &version.id))
 }
 
 /// A redaction must not leave an item without bytes to show.
@@ -189,11 +193,8 @@ fn touched(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<()
 
 /// The ledger says how many conflicts an item has, and they are versions of that item.
 fn conflicts(change: &Change, known: &HashMap<&SyncId, &LedgerEntry>) -> Result<(), String> {
-    let mut seen = HashSet::with_capacity(change.conflicts.len());
+    once("lists of conflicts of", change.conflicts.iter().map(|of| &of.id))?;
     for Conflicting { id, versions } in &change.conflicts {
-        if !seen.insert(id) {
-            return Err(format!("it says twice what is in conflict with {id}"));
-        }
         let noted = known.get(id).map(|known| known.conflicts);
         if noted.and_then(|noted| usize::try_from(noted).ok()) != Some(versions.len()) {
             return Err(format!("the ledger does not bear the conflicts of {id}"));
@@ -239,16 +240,11 @@ fn evicted(
 }
 
 fn latest(change: &Change, versioned: &HashSet<&SyncId>) -> Result<(), String> {
-    let mut seen = HashSet::with_capacity(change.latest.len());
-    for (id, _) in &change.latest {
-        if versioned.contains(id) {
-            return Err(format!("it has a version of {id} and newest bytes beside it"));
-        }
-        if !seen.insert(id) {
-            return Err(format!("it has newest bytes of {id} twice"));
-        }
+    let latest = once("newest bytes of", change.latest.iter().map(|(id, _)| id))?;
+    match latest.intersection(versioned).next() {
+        Some(id) => Err(format!("it has a version of {id} and newest bytes beside it")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Checks that what a change seals and drops follows the chain as it stands.

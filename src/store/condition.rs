@@ -13,12 +13,7 @@ pub(super) const CLOCK_LIMIT: u64 = 2_000;
 pub struct StoreCondition {
     /// It stopped after a failure.
     pub stop: Option<StoreStop>,
-    /// The space on its file system, where that is watched.
-    pub space: Option<FreeBytes>,
-    /// The bytes that its folder takes on disk, where that is measured.
-    pub used: Option<u64>,
-    /// The same against what it may take, where there is a limit.
-    pub taken: Option<TakenBytes>,
+    pub space: SpaceStatus,
     /// For how long the database has not answered, where that is so long that what is shown of it may be old.
     pub unanswered: Option<Duration>,
     /// The gateways over the same database, with this one; none where there can be only one.
@@ -40,57 +35,53 @@ pub struct StoreStop {
     pub failed_tries: u32,
 }
 
-/// The space on the file system of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FreeBytes {
-    /// The bytes that this process may still write.
-    pub free: u64,
-    /// The bytes that must stay free (`store.min_free`).
-    pub limit: u64,
-    /// Whether too little is free for anything new to be taken in.
-    pub is_low: bool,
+/// The space of a store on disk as it was measured last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpaceStatus {
+    /// What this process may still write to the file system, against what must stay free (`store.min_free`).
+    pub free: Option<SpaceReading>,
+    /// The bytes that the files of the data folder take.
+    pub used: Option<u64>,
+    /// The same against what they may take (`store.max_size`), where there is a limit.
+    pub taken: Option<SpaceReading>,
 }
 
-impl FreeBytes {
-    /// An error where too little is free.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
-        if self.is_low { Err(StoreError::LowSpace(self.shortage())) } else { Ok(()) }
-    }
+/// Bytes that are free, or taken, against their limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpaceReading {
+    pub bytes: u64,
+    pub limit: u64,
+    /// Whether nothing new is taken in because of them.
+    pub is_short: bool,
+}
 
+impl SpaceStatus {
+    /// An error where nothing new is taken in.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let short = |reading: Option<SpaceReading>| reading.filter(|reading| reading.is_short);
+        let said = short(self.free).map(SpaceReading::too_little_free);
+        let said = said.or_else(|| short(self.taken).map(SpaceReading::too_much_taken));
+        said.map_or(Ok(()), |said| Err(StoreError::LowSpace(said)))
+    }
+}
+
+impl SpaceReading {
     /// What is said where too little is free.
-    pub(super) fn shortage(&self) -> String {
+    pub(super) fn too_little_free(self) -> String {
         format!(
             "nothing new is taken in: the file system of the data folder has {} free, and {} must \
              stay free (store.min_free); reading goes on",
-            shown_size(self.free),
+            shown_size(self.bytes),
             shown_size(self.limit)
         )
     }
-}
-
-/// The space that the data folder of a store takes, against the limit on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TakenBytes {
-    /// The bytes that its files take.
-    pub used: u64,
-    /// The bytes that they may take (`store.max_size`).
-    pub limit: u64,
-    /// Whether that is too much for anything new to be taken in.
-    pub is_over: bool,
-}
-
-impl TakenBytes {
-    /// An error where too much is taken.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
-        if self.is_over { Err(StoreError::LowSpace(self.shortage())) } else { Ok(()) }
-    }
 
     /// What is said where too much is taken.
-    pub(super) fn shortage(&self) -> String {
+    pub(super) fn too_much_taken(self) -> String {
         format!(
             "nothing new is taken in: the data folder takes {}, and may take {} (store.max_size); \
              reading goes on; raise the limit, keep less of the past, or run tidegate compact",
-            shown_size(self.used),
+            shown_size(self.bytes),
             shown_size(self.limit)
         )
     }
@@ -118,8 +109,7 @@ impl StoreCondition {
         if let Some(stop) = &self.stop {
             return Err(StoreError::Stopped(Box::new(stop.clone())));
         }
-        self.space.as_ref().map_or(Ok(()), FreeBytes::check)?;
-        self.taken.as_ref().map_or(Ok(()), TakenBytes::check)
+        self.space.check()
     }
 }
 

@@ -16,6 +16,7 @@ mod feed;
 mod feed_writer;
 mod follow;
 mod health;
+mod incarnation;
 mod keys;
 mod open;
 mod operations;
@@ -137,11 +138,8 @@ impl Store {
         }
         let ended = tokio::task::spawn_blocking(rest).await;
         drop(all);
-        let source = match ended {
-            Ok(()) => return self.inner.shared.health(),
-            Err(error) => std::io::Error::other(error),
-        };
-        Err(StoreError::Io { doing: "close", source })
+        ended.map_err(|error| StoreError::failed("close", error))?;
+        self.inner.shared.health()
     }
 
     /// An empty store that keeps everything in memory, and forgets it when it ends. `endpoint`: as
@@ -198,13 +196,13 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let shared = Arc::new(StoreShared::new(opened, clock));
-        let (following, requests) = Following::new(follow::UNSEEN_LIMIT);
+        let following = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));
         let writer = Writer::Transactions(Arc::clone(database));
         let open = OpenStore { records, writer, folder: None };
         let inner = StoreInner::new(shared, open, true, Some(Arc::clone(&following)));
         let (within, followed) = (Arc::downgrade(&inner), Arc::downgrade(database));
-        database.spawn(follow::follow(within, followed, following, requests, position));
+        database.spawn(follow::follow(within, followed, following, position));
         let mut store = Self::new(inner);
         store.gateways = Some(Arc::clone(database.gateways()));
         store
@@ -296,7 +294,7 @@ impl StoreInner {
             Writer::Here(committer) => {
                 committer.lock().map_err(|_| broken())?.serve(vec![request(work)]);
             }
-            Writer::Transactions(_) => return self.transact(scope, work).await,
+            Writer::Transactions(_) => return self.transact(scope, Vec::new(), work).await,
         }
         // Whether a request that the committer took with it was carried out is unknown.
         answer.await.unwrap_or_else(|_| Err(CommitError::Ambiguous(self.unserved())))
@@ -310,10 +308,9 @@ impl StoreInner {
         if !self.blocks {
             return work.await;
         }
-        tokio::spawn(work).await.unwrap_or_else(|error| {
-            let source = std::io::Error::other(error);
-            Err(CommitError::Ambiguous(StoreError::Io { doing: "write", source }))
-        })
+        tokio::spawn(work)
+            .await
+            .unwrap_or_else(|error| Err(CommitError::Ambiguous(StoreError::failed("write", error))))
     }
 
     /// Takes what goes when the store is closed: the rest is to be run where blocking is allowed.

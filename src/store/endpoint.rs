@@ -9,10 +9,10 @@ const ENDPOINT_BYTES: usize = 10;
 /// An endpoint id by chance: no two gateways have the same.
 pub fn random() -> Result<EndpointId, StoreError> {
     let mut bytes = [0; ENDPOINT_BYTES];
-    let failed = |source| StoreError::Io { doing: "choose an endpoint id", source };
-    getrandom::fill(&mut bytes).map_err(|error| failed(std::io::Error::other(error)))?;
+    let doing = "choose an endpoint id";
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::failed(doing, error))?;
     let text = data_encoding::BASE32_NOPAD.encode(&bytes).to_ascii_lowercase();
-    EndpointId::own(&format!("tg-{text}")).map_err(|error| failed(std::io::Error::other(error)))
+    EndpointId::own(&format!("tg-{text}")).map_err(|error| StoreError::failed(doing, error))
 }
 
 /// The mark of an opening, by which what it made is told from what others made ([`Lineage`](tidegate_core::model::Lineage)):

@@ -170,9 +170,9 @@ pub(super) trait Engine: Send + Sync + 'static {
     /// The durability barrier: returns when everything written before would survive a loss of power.
     fn pass(&self) -> Result<(), StoreError>;
 
-    /// The database as of one moment, where other processes write to it; `None`: none does. What it has at `key` comes
-    /// with it.
-    fn snapshot(&self, _key: Option<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
+    /// The database as of one moment, where other processes write to it; `None`: none does. What it has at these keys comes
+    /// with it, so that nobody waits for that.
+    fn snapshot(&self, _first: Vec<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
         Ok(None)
     }
 

@@ -108,7 +108,9 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// There is something in the store already.
-    #[error("the store {path} has feeds already; only an empty one can take another's state")]
+    #[error(
+        "{path} has feeds already: give the state an empty place (of a database, drop the tables whose names begin with tidegate_), and import again"
+    )]
     Occupied {
         /// The folder, or what stands for it.
         path: String,
@@ -139,6 +141,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What failed that is no call of the system.
+    pub(super) fn failed(
+        doing: &'static str,
+        cause: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::Io { doing, source: std::io::Error::other(cause) }
+    }
+
     /// Whether it may be over soon without anybody's doing: the database is away, a feed was changed while
     /// it was read, or the store is being opened again or closed.
     pub const fn is_passing(&self) -> bool {

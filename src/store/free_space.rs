@@ -1,7 +1,7 @@
 //! How much space the file system of a store has left, and when that is too little.
 
 use super::disk::files::folder_bytes;
-use super::{FreeBytes, StoreError, TakenBytes};
+use super::{SpaceReading, SpaceStatus, StoreError};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,17 +37,6 @@ pub struct MeasuredSpace {
 }
 
 type Measure = dyn Fn() -> io::Result<MeasuredSpace> + Send + Sync;
-
-/// What was measured last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct SpaceStatus {
-    /// The space on the file system.
-    pub(super) free: Option<FreeBytes>,
-    /// The bytes that the files of the folder take.
-    pub(super) used: Option<u64>,
-    /// The same against its limit; `None` where there is none.
-    pub(super) taken: Option<TakenBytes>,
-}
 
 /// Watches the space of one file system. Whoever owns it measures now and then; everybody else reads
 /// what was measured last.
@@ -116,16 +105,11 @@ impl FreeSpace {
         };
         let limit = locked(&self.limits).min_free.min(total / SMALL_PART);
         let mut status = locked(&self.status);
-        let was_low = status.free.is_some_and(|last| last.is_low);
+        let was_low = status.free.is_some_and(|last| last.is_short);
         let needed = if was_low { limit.saturating_add(limit / RESUME_PART) } else { limit };
-        let is_low = free < needed;
-        let now = FreeBytes { free, limit, is_low };
-        if is_low && !was_low {
-            tracing::error!(free, limit, "{}", now.shortage());
-        } else if was_low && !is_low {
-            tracing::warn!(free, limit, "there is space again: everything is taken in as usual");
-        }
-        status.free = Some(now);
+        let now = SpaceReading { bytes: free, limit, is_short: free < needed };
+        let over = "there is space again: everything is taken in as usual";
+        note_reading(&mut status.free, now, SpaceReading::too_little_free, over);
     }
 
     /// Measures, and refuses what is new where space is low. Blocks.
@@ -136,9 +120,7 @@ impl FreeSpace {
 
     /// Refuses what is new where space was low when it was measured last.
     pub(super) fn check_last(&self) -> Result<(), StoreError> {
-        let SpaceStatus { free, taken, .. } = self.status();
-        free.as_ref().map_or(Ok(()), FreeBytes::check)?;
-        taken.as_ref().map_or(Ok(()), TakenBytes::check)
+        self.status().check()
     }
 
     /// Counts the bytes that the files of the folder take. Where that fails, because a file goes
@@ -158,29 +140,36 @@ impl FreeSpace {
             *taken = None;
             return;
         };
-        let was_over = taken.is_some_and(|taken| taken.is_over);
-        let bound = if was_over { limit - limit / RESUME_BELOW } else { limit };
-        let is_over = used >= bound;
-        let now = TakenBytes { used, limit, is_over };
-        if is_over && !was_over {
-            tracing::error!(used, limit, "{}", now.shortage());
-        } else if was_over && !is_over {
-            tracing::warn!(
-                used,
-                limit,
-                "the data folder takes less: everything is taken in as usual"
-            );
-        }
         let near = limit - limit / NEAR_PART;
-        if used >= near && taken.is_none_or(|before| before.used < near) {
+        if used >= near && taken.is_none_or(|before| before.bytes < near) {
             self.near.notify_one();
         }
-        *taken = Some(now);
+        let was_over = taken.is_some_and(|taken| taken.is_short);
+        let bound = if was_over { limit - limit / RESUME_BELOW } else { limit };
+        let now = SpaceReading { bytes: used, limit, is_short: used >= bound };
+        let over = "the data folder takes less: everything is taken in as usual";
+        note_reading(taken, now, SpaceReading::too_much_taken, over);
     }
 
     /// What was measured last.
     pub(super) fn status(&self) -> SpaceStatus {
         *locked(&self.status)
+    }
+}
+
+/// Notes a reading, and logs where a shortage begins or is over.
+fn note_reading(
+    last: &mut Option<SpaceReading>,
+    now: SpaceReading,
+    shortage: fn(SpaceReading) -> String,
+    over: &str,
+) {
+    let was_short = last.replace(now).is_some_and(|last| last.is_short);
+    let SpaceReading { bytes, limit, is_short } = now;
+    if is_short && !was_short {
+        tracing::error!(bytes, limit, "{}", shortage(now));
+    } else if was_short && !is_short {
+        tracing::warn!(bytes, limit, "{over}");
     }
 }
 
@@ -205,7 +194,7 @@ mod tests {
     fn is_low(space: &FreeSpace, free: &AtomicU64, bytes: u64) -> bool {
         free.store(bytes, Ordering::SeqCst);
         space.measure();
-        space.status().free.unwrap().is_low
+        space.status().free.unwrap().is_short
     }
 
     #[test]
@@ -247,7 +236,7 @@ mod tests {
         let takes = |bytes: usize| {
             std::fs::write(folder.path().join("file"), vec![7; bytes]).unwrap();
             space.measure_used();
-            space.status().taken.unwrap().is_over
+            space.status().taken.unwrap().is_short
         };
         space.set_limits(SpaceLimits { min_free: 0, max_size: Some(100_000) });
         assert!(!takes(99_999) && space.check().is_ok());
@@ -285,7 +274,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let space = FreeSpace::of_folder(folder.path().to_owned(), 0);
         space.measure();
-        assert!(space.status().free.is_some_and(|last| !last.is_low));
+        assert!(space.status().free.is_some_and(|last| !last.is_short));
         assert_eq!(space.status().used, None);
         space.measure_used();
         assert_eq!(space.status().used, Some(0));

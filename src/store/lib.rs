@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 pub use self::applied_origins::AppliedOrigins;
 pub use self::boot_time::since_boot;
 pub use self::changed_feeds::ChangedFeeds;
-pub use self::condition::{FreeBytes, StoreCondition, StoreStop, TakenBytes};
+pub use self::condition::{SpaceReading, SpaceStatus, StoreCondition, StoreStop};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, FreshStore, compact,
     is_vacant, make_data_folder,

@@ -12,7 +12,8 @@ mod fit;
 #[cfg(test)]
 mod tests;
 
-pub use copy::{Copying, restarted};
+pub use copy::Copying;
+pub(super) use copy::{announcement, restarted};
 pub use digest::ExportDigest;
 pub use file::{ExportHead, ExportReader, ExportTotals, ExportWriter, MAGIC, PortableError};
 pub(super) use fit::Fit;
@@ -99,10 +100,7 @@ impl ExportRecord {
             Self::Log(sealed) => Some(sealed.at),
             Self::Poll(poll) => poll.refreshed,
             Self::Events(_, _, events) => events.last().map(|event| event.at),
-            Self::State(_, head) => {
-                let state = &head.state;
-                state.tick.map(Tick::time).max(Some(state.updated_at))
-            }
+            Self::State(_, head) => Some(head.latest()),
             _ => None,
         }
     }

@@ -82,7 +82,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let PostgresRequest { url, endpoint, sup_ids } = request;
         let database = Database::open(&url)?;
-        let transaction = Arc::new(database.begin(&WriteScope::Identity)?);
+        let transaction = Arc::new(database.begin(Some(WriteScope::Identity), Vec::new())?);
         let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
         let (used, reached) = is_used(&records)?;
         // As long as one gateway polls, the database is what it was.

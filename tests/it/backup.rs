@@ -22,22 +22,23 @@ fn rss(posts: u32) -> String {
     format!("<rss version=\"2.0\"><channel><title>The news</title>{items}</channel></rss>")
 }
 
-fn configure(folder: &Path, store: &str, feeds: &str) {
+fn configure(folder: &Path, data: &str, feeds: &str) {
     let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\n{store}\n[polling]\nallow_private = true\n\
+        "[server]\nlisten = \"127.0.0.1:0\"\n[store]\npath = \"{data}\"\n[polling]\nallow_private = true\n\
          host_spacing = \"0s\"\nmin_interval = \"1d\"\n[websub]\nhub = false\nsubscribe = false\n{feeds}"
     );
     std::fs::write(folder.join("t.toml"), text).unwrap();
 }
 
-async fn check_backups(store: &str) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_is_backed_up_while_it_runs() {
     let paper = Paper::start("application/rss+xml", &rss(8)).await;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let names = ["f0", "f1", "f2", "f3", "f4", "f5"];
     let feed = |name| format!("[[feed]]\nname = \"{name}\"\nurl = \"{}{name}\"\n", paper.url);
     let feeds: String = names.map(feed).concat();
-    configure(folder, store, &feeds);
+    configure(folder, "data", &feeds);
     let gateway = Process::configured(folder).await;
     for name in names {
         gateway.poll(name).await;
@@ -60,12 +61,12 @@ async fn check_backups(store: &str) {
         }
     };
     tokio::join!(polling, exporting);
-    if !store.contains("memory") {
-        // Where the folder is in use, its gateway is asked, as far as it is known where that listens.
-        let (status, said) = tidegate(folder, &["export", "y.tg", "-c", "t.toml"]).await;
-        assert!(status == 1 && said.contains("was asked for it"), "{said}");
-        assert!(said.contains("--gateway"), "{said}");
-    }
+    // Where the folder is in use, its gateway is asked, as far as it is known where that listens.
+    let (status, said) = tidegate(folder, &["export", "y.tg", "-c", "t.toml"]).await;
+    assert!(
+        status == 1 && said.contains("was asked for it") && said.contains("--gateway"),
+        "{said}"
+    );
     let left = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(!left.map(|name| name.into_string().unwrap()).any(|name| name.ends_with(".new")));
     gateway.stop().await;
@@ -76,7 +77,7 @@ async fn check_backups(store: &str) {
         let there = tempfile::tempdir().unwrap();
         let there = there.path();
         std::fs::copy(folder.join(file), there.join(file)).unwrap();
-        configure(there, "kind = \"sled\"\npath = \"copy\"", &feeds);
+        configure(there, "copy", &feeds);
         let (status, said) = tidegate(there, &["import", file, "-c", "t.toml"]).await;
         assert!(status == 0 && said.starts_with("6 feeds with "), "{said}");
         let copy = Process::configured(there).await;
@@ -89,14 +90,4 @@ async fn check_backups(store: &str) {
         }
         copy.stop().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_on_sled_is_backed_up_while_it_runs() {
-    check_backups("kind = \"sled\"\npath = \"data\"").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gateway_in_memory_is_backed_up_while_it_runs() {
-    check_backups("kind = \"memory\"").await;
 }

@@ -68,7 +68,7 @@ async fn with_store<T>(data: &Path, work: impl AsyncFnOnce(&Store) -> T) -> T {
 }
 
 /// Everything that is kept, and the newest epoch.
-async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
+async fn kept(data: &Path) -> (u128, Epoch, String) {
     with_store(data, async |store| {
         let (to, mut pieces) = tokio::sync::mpsc::channel(64);
         let reading = async {
@@ -76,7 +76,7 @@ async fn kept(data: &Path) -> (ExportDigest, Epoch, String) {
             while let Some(piece) = pieces.recv().await {
                 digest.put(&piece).unwrap();
             }
-            digest
+            digest.value()
         };
         let (read, digest) = tokio::join!(store.export(to), reading);
         read.unwrap();

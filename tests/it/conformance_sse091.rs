@@ -5,7 +5,6 @@ use crate::support::shared_items;
 use std::path::{Path, PathBuf};
 use tidegate::cli::merge::merge as merge_command;
 use tidegate_core::model::{Markup, Version};
-use tidegate_core::sync::{history_of_091, updates_of_091};
 use tidegate_format::parse::{self, Limits};
 
 fn path(name: &str) -> PathBuf {
@@ -134,70 +133,4 @@ fn a_pair_of_both_kinds_is_converted_and_merged() {
     // Again it changes nothing.
     let again = written("again.xml", &into_old);
     assert_eq!(command(&again, &new), into_old);
-}
-
-/// Plain XML and JSON as LOCAL and as INCOMING, with each other and with feeds.
-#[test]
-fn collections_are_merged_like_feeds() {
-    let pox = "<collection xmlns:sx=\"http://feedsync.org/2007/feedsync\">\n <note/>\n <item><subject>a\
-         </subject><body>one</body><sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" \
-         by=\"A\"/></sx:sync></item>\n</collection>";
-    let json = "{\"note\": 7, \"items\": [{\"title\": \"b\", \"extra\": [1], \"sync\": {\"id\": \"i\", \
-                \"updates\": 2, \"history\": [{\"sequence\": 2, \"by\": \"B\"}, {\"sequence\": 1, \
-                \"by\": \"A\"}]}}, {\"title\": \"c\", \"sync\": {\"id\": \"j\", \"updates\": 1, \
-                \"history\": [{\"sequence\": 1, \"by\": \"C\"}]}}]}";
-    let feed = rss(
-        NEW,
-        "<item><title>lost</title><sx:sync id=\"i\" updates=\"1\"><sx:history sequence=\"1\" \
-         by=\"D\"/></sx:sync></item>",
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let texts = [("a.xml", pox), ("b.json", json), ("c.xml", feed.as_str())];
-    for (name, text) in texts {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    let at = |name: &str| folder.path().join(name);
-    let merged = command(&at("a.xml"), &at("b.json"));
-    assert!(merged.starts_with(pox.split("<item>").next().unwrap()), "{merged}");
-    assert_eq!(in_sse(&merged), in_sse(json), "{merged}");
-    let merged = command(&at("b.json"), &at("a.xml"));
-    let value: serde_json::Value = serde_json::from_str(&merged).unwrap();
-    assert_eq!(value, serde_json::from_str::<serde_json::Value>(json).unwrap(), "nothing is new");
-    let into_json = command(&at("b.json"), &at("c.xml"));
-    let into_feed = command(&at("c.xml"), &at("b.json"));
-    let into_pox = command(&at("a.xml"), &at("c.xml"));
-    assert_eq!(in_sse(&into_json), in_sse(&into_feed));
-    assert!(in_sse(&into_json)[0].contains("lost"), "{into_json}");
-    assert!(in_sse(&into_pox)[0].contains("lost"), "{into_pox}");
-    let value: serde_json::Value = serde_json::from_str(&into_json).unwrap();
-    assert_eq!((&value["note"], &value["items"][0]["extra"]), (&7.into(), &serde_json::json!([1])));
-    assert_eq!(value["items"][0]["sync"]["conflicts"][0]["title"], "lost");
-}
-
-/// READINGS 2, its last sentence, over the samples: an update is known by its place, and what SSE 1.0 makes of
-/// them comes back from SSE 0.91.
-#[test]
-fn the_samples_come_back_from_sse_091() {
-    let line = |version: &Version<Markup>| {
-        let before = updates_of_091(version).cloned().collect();
-        let last = version.history.topmost().stamp.clone();
-        Version { history: history_of_091(version.updates, last, before), ..version.clone() }
-    };
-    let mut seen = (0, 0);
-    for number in 1..=6 {
-        let text = std::fs::read_to_string(path(&format!("v/v{number}.xml"))).unwrap();
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
-        for entry in &document.entries {
-            let shared = shared_items::shared(&document, entry).unwrap();
-            let sequences = shared.winner.history.iter().map(|update| update.sequence.value());
-            let updates = shared.winner.updates.value();
-            assert!(sequences.eq((1..=updates).rev()), "{:?}", shared.winner.history);
-            assert_eq!(entry.shared().unwrap().sse091, Some(!shared.conflicts.is_empty()));
-            seen = (seen.0 + 1, seen.1 + shared.conflicts.len());
-            for version in shared.conflicts.iter().chain([&shared.winner]) {
-                assert_eq!(line(version), *version);
-            }
-        }
-    }
-    assert!(seen.0 > 10 && seen.1 > 0, "{seen:?}");
 }

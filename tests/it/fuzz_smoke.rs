@@ -17,30 +17,6 @@ const LARGEST: usize = 32 << 10;
 /// How much of a failing input is shown, in bytes.
 const SHOWN: usize = 4096;
 
-/// What breaks things, as libFuzzer reads it: a quoted token a line.
-fn tokens() -> Vec<Vec<u8>> {
-    let text = std::fs::read_to_string(root().join("fuzz/tokens.dict")).unwrap();
-    let quoted = text.lines().filter(|line| !line.starts_with('#'));
-    quoted
-        .map(|line| unescaped(line.strip_prefix('"').unwrap().strip_suffix('"').unwrap()))
-        .collect()
-}
-
-/// A token without a dictionary's escapes: `\\`, `\"` and `\xAB`.
-fn unescaped(token: &str) -> Vec<u8> {
-    let (mut bytes, mut rest) = (Vec::new(), token.chars());
-    while let Some(character) = rest.next() {
-        match (character, if character == '\\' { rest.next() } else { None }) {
-            ('\\', Some('x')) => {
-                let digits: String = rest.by_ref().take(2).collect();
-                bytes.push(u8::from_str_radix(&digits, 16).unwrap());
-            }
-            (_, escaped) => bytes.extend(escaped.unwrap_or(character).to_string().bytes()),
-        }
-    }
-    bytes
-}
-
 fn below(dice: &mut Dice, limit: usize) -> usize {
     usize::try_from(dice.roll(limit.max(1) as u64)).unwrap()
 }
@@ -51,24 +27,20 @@ fn stretch(dice: &mut Dice, length: usize) -> std::ops::Range<usize> {
     start..start + below(dice, most + 1)
 }
 
-fn mutate(dice: &mut Dice, input: &mut Vec<u8>, other: &[u8], tokens: &[Vec<u8>]) {
+fn mutate(dice: &mut Dice, input: &mut Vec<u8>, other: &[u8]) {
     let range = stretch(dice, input.len());
-    match below(dice, 7) {
+    match below(dice, 6) {
         0 => drop(input.drain(range)),
         1 => {
             let copy = input[range.clone()].to_vec();
             input.splice(range.end..range.end, copy);
         }
         2 => {
-            let token = &tokens[below(dice, tokens.len())];
-            input.splice(range.start..range.start, token.iter().copied());
-        }
-        3 => {
             let piece = other[stretch(dice, other.len())].to_vec();
             input.splice(range, piece);
         }
-        4 => input.truncate(range.start),
-        5 => input[range].reverse(),
+        3 => input.truncate(range.start),
+        4 => input[range].reverse(),
         _ => {
             let bit = 1 << below(dice, 8);
             input[range].iter_mut().take(1).for_each(|byte| *byte ^= bit);
@@ -122,13 +94,12 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], salt: u64) {
         }
     };
     seeds.iter().for_each(|seed| check(seed));
-    let tokens = tokens();
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ salt);
     for _ in 0..mutations {
         let mut input = seeds[below(&mut dice, seeds.len())].clone();
         let other = &seeds[below(&mut dice, seeds.len())];
         for _ in 0..=below(&mut dice, MOST_AT_ONCE) {
-            mutate(&mut dice, &mut input, other, &tokens);
+            mutate(&mut dice, &mut input, other);
         }
         check(&input);
     }

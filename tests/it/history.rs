@@ -2,13 +2,14 @@
 //! publisher does and whenever they come; and what was sealed once never changes.
 
 mod consumers;
+mod past;
 mod publisher;
 mod retention;
 mod site;
 use crate::support;
 
 use crate::support::document::Document;
-use consumers::{Historian, Subscriber};
+use consumers::{Historian, Readers, Subscriber, Way};
 use proptest::prelude::*;
 use publisher::{Act, Publisher};
 use site::{Held, READER, SYNC, Site};
@@ -27,7 +28,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 struct Step {
     acts: Vec<Act>,
     hours: i64,
-    visitors: [bool; 4],
+    visitors: [bool; 5],
     newcomer: bool,
     /// The gateway comes to an older document of the publisher.
     older: bool,
@@ -45,6 +46,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => any::<u8>().prop_map(Act::Drop),
         1 => Just(Act::Restore),
         1 => any::<u8>().prop_map(Act::Noise),
+        1 => any::<bool>().prop_map(Act::Glitch),
     ]
 }
 
@@ -52,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
     let hours = prop_oneof![8 => 1_i64..40, 1 => 100_i64..1500];
     let acts = proptest::collection::vec(act(), 0..3);
     let comes = prop::bool::weighted(0.15);
-    let visitors = [comes; 4];
+    let visitors = [comes; 5];
     let seldom = || prop::bool::weighted(0.05);
     let redacted = proptest::option::weighted(0.08, any::<u8>());
     (acts, hours, visitors, seldom(), seldom(), redacted).prop_map(
@@ -100,6 +102,19 @@ fn check_subscriber(subscriber: &Subscriber, held: &BTreeMap<String, Held>) {
         assert!(copy.title == item.title || (item.deleted && item.title.is_empty()), "{copy:?}");
         // What a tombstone shows is a notice.
         assert!(item.deleted || copy.text == item.text, "{copy:?} is not {item:?}");
+    }
+}
+
+/// Readers know the same, with deltas and without. What merely left the document stays with who merges; what was taken
+/// away does not.
+fn check_readers(readers: &Readers, held: &BTreeMap<String, Held>) {
+    for (id, entry) in &readers.whole {
+        assert_eq!(readers.by_deltas.get(id), Some(entry), "{id} by deltas");
+    }
+    for item in held.values().filter(|item| item.deleted) {
+        let is_there = readers.by_deltas.contains_key(&item.published_id);
+        let lives = held.values().any(|it| !it.deleted && it.published_id == item.published_id);
+        assert!(!is_there || lives, "{item:?} was taken away and stands there by deltas");
     }
 }
 
@@ -195,7 +210,7 @@ impl World {
             historian.consume(&self.site).await;
             check(&historian, &held, self.rss);
         }
-        let mut subscriber = Subscriber::default();
+        let mut subscriber = Subscriber::new(Way::Window);
         subscriber.consume(&self.site).await;
         check_subscriber(&subscriber, &held);
     }
@@ -236,7 +251,8 @@ async fn story(mut world: World, steps: &[Step]) {
     let mut moments = Vec::new();
     let mut historians =
         [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
-    let mut subscriber = Subscriber::default();
+    let mut subscribers = [Way::Window, Way::Since, Way::Delta].map(Subscriber::new);
+    let mut readers = Readers::default();
     for (n, step) in steps.iter().enumerate() {
         world.step(step).await;
         let last = n + 1 == steps.len();
@@ -252,9 +268,13 @@ async fn story(mut world: World, steps: &[Step]) {
                 check(historian, &held, world.rss);
             }
         }
-        if step.visitors[3] || last {
+        for subscriber in subscribers.iter_mut().filter(|_| step.visitors[3] || last) {
             subscriber.consume(&world.site).await;
-            check_subscriber(&subscriber, &held);
+            check_subscriber(subscriber, &held);
+        }
+        if step.visitors[4] || last {
+            readers.visit(&world.site).await;
+            check_readers(&readers, &held);
         }
         if step.newcomer || last {
             world.check_newcomers().await;
@@ -303,7 +323,7 @@ fn rolled(dice: &mut Dice) -> Step {
         });
     }
     let hours = i64::try_from(1 + dice.roll(30)).unwrap();
-    Step { acts, hours, visitors: [false; 4], newcomer: false, older: false, redacted: None }
+    Step { acts, hours, visitors: [false; 5], newcomer: false, older: false, redacted: None }
 }
 
 /// An archive without its link to the next one, and that link.

@@ -2,7 +2,6 @@
 //! lists.
 
 use crate::support::gateways::{Paper, address, gateway, get, name, poll};
-use crate::support::process::TOKEN;
 use std::collections::BTreeMap;
 use tidegate::app::Gateway;
 use tidegate_core::model::{Count, Item};
@@ -267,82 +266,6 @@ async fn lists_pass_through_gateways() {
     for (_, other) in others {
         other.stop().await;
     }
-}
-
-/// What a person decides about an outline leaves it one: with its address, and where it stands.
-#[tokio::test]
-async fn a_conflict_of_outlines_is_decided_without_loss() {
-    let outline = |by: &str, text: &str| {
-        format!(
-            "<opml version=\"2.0\" xmlns:sx=\"http://www.microsoft.com/schemas/rss/sse\"><head/>\
-             <body><outline text=\"F\"><outline text=\"{text}\" type=\"rss\" \
-             xmlUrl=\"http://a.example/feed\"><sx:sync id=\"q.1\" version=\"2\"><sx:history \
-             when=\"Sat, 21 May 2005 09:43:32 GMT\" by=\"{by}\"/></sx:sync></outline></outline>\
-             </body></opml>"
-        )
-    };
-    let paper = Paper::start("text/x-opml", &outline("A", "One")).await;
-    let gate = gateway("one.example", &paper.url, "").await;
-    poll(&gate).await;
-    paper.print(&outline("B", "Two"));
-    poll(&gate).await;
-    let page = get(&gate, "/conflicts").await;
-    assert!(page.contains("Take number 1") && !page.contains("Write a new one"), "{page}");
-    let tag = page.split_once("name=\"etag\" value=\"").unwrap().1.split_once('"').unwrap().0;
-    let decide = async |keep: &str| {
-        let form = format!("token={TOKEN}&item=q.1&etag={tag}&keep={keep}&title=Three&content=");
-        let sent = reqwest::Client::new()
-            .post(address(&gate, "/conflicts"))
-            .header("content-type", "application/x-www-form-urlencoded")
-            .header("sec-fetch-site", "same-origin")
-            .body(form);
-        sent.send().await.unwrap().status().as_u16()
-    };
-    assert_eq!(decide("new").await, 400);
-    assert_eq!(versions(&get(&gate, "").await)["F/Two"], "2");
-    assert_eq!(decide("0").await, 200);
-    let text = get(&gate, "").await;
-    assert_eq!(versions(&text)["F/One"], "3", "{text}");
-    assert!(text.contains("xmlUrl=\"http://a.example/feed\""), "{text}");
-    gate.stop().await;
-}
-
-/// One list out of two: their outlines one behind the other, each where it stood, though both have a
-/// folder of the same name.
-#[tokio::test]
-async fn lists_are_merged_to_one() {
-    let first = Paper::start("text/x-opml", &list(&two_folders())).await;
-    let more = [Feed("Eta"), Folder("News", vec![Feed("Theta"), Feed("Alpha")])];
-    let second = Paper::start("text/x-opml", &list(&more)).await;
-    let config = format!(
-        "[[feed]]\nname = \"more\"\nurl = \"{}\"\n[[aggregate]]\nname = \"both\"\n\
-         sources = [\"news\", \"more\"]\n",
-        second.url
-    );
-    let gate = gateway("one.example", &first.url, &config).await;
-    poll(&gate).await;
-    gate.poll("more").await;
-    let wanted = list(&[two_folders(), more.to_vec()].concat());
-    let both = async || {
-        let (_, headers, text) = gate.get("/feeds/both").await;
-        (headers["content-type"].to_str().unwrap().to_owned(), text)
-    };
-    let mut told = both().await;
-    // It follows its sources by itself, within a second or two.
-    for _ in 0..100 {
-        if texts_or_none(&told.1) == texts(&wanted) {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        told = both().await;
-    }
-    assert_eq!(outlines(&told.1), outlines(&wanted), "{}", told.1);
-    assert_eq!(told.0, "text/x-opml; charset=utf-8");
-    gate.stop().await;
-}
-
-fn texts_or_none(text: &str) -> Vec<String> {
-    if text.contains("<opml") { texts(text) } else { Vec::new() }
 }
 
 /// What is called otherwise is held by nobody, and a folder that is moved is the same folder.

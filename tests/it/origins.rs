@@ -6,7 +6,6 @@ use crate::support::{self, post};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt as _, stream};
 use reqwest::{Client, StatusCode, header};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,6 +20,8 @@ pub struct Site {
 }
 
 const ATOM: &str = "application/atom+xml";
+/// An address with a key in it: whoever knows it has the feed.
+const KEY: &str = "/premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
 const HTML: &str = "text/html; charset=utf-8";
 
 fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
@@ -40,7 +41,7 @@ fn answer(base: &str, request: &Request) -> Response {
     let path = request.uri().path();
     let target = request.uri().path_and_query().map_or(path, |it| it.as_str());
     match target {
-        "/atom.xml" | "/slow.xml" | "/feed?id=1" | "/feed?id=2" => typed(ATOM, atom(base)),
+        "/atom.xml" | "/feed?id=1" | "/feed?id=2" | KEY => typed(ATOM, atom(base)),
         "/private.xml" => with(typed(ATOM, atom(base)), "cache-control", "private"),
         "/cookie.xml" => with(typed(ATOM, atom(base)), "set-cookie", "a=b"),
         "/vary.xml" => with(typed(ATOM, atom(base)), "vary", "Cookie"),
@@ -56,27 +57,9 @@ fn answer(base: &str, request: &Request) -> Response {
         },
         "/sitemap.xml" => typed("text/xml", "<urlset/>"),
         "/" => typed(HTML, "<link rel=alternate type=application/atom+xml href='/feed?id=1'>Hi"),
-        // What moved for good, and what is elsewhere for now.
-        "/moved.xml" | "/moved-slow.xml" => {
-            let to = target.replace("moved-", "").replace("moved", "atom");
-            (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to)]).into_response()
-        }
-        // A feed for who looks whether there is one, and a redirect for polls.
-        _ if path.starts_with("/trap/") => {
-            let polls = request.headers()[header::ACCEPT_ENCODING] != "identity";
-            let to = path.trim_start_matches("/trap/");
-            match polls {
-                true => (StatusCode::FOUND, [(header::LOCATION, format!("http://{to}"))])
-                    .into_response(),
-                false => typed(ATOM, atom(base)),
-            }
-        }
-        "/today.xml" => (StatusCode::FOUND, [(header::LOCATION, "/atom.xml")]).into_response(),
-        "/endless" => {
-            let link = "<link rel=alternate type=application/atom+xml href=/atom.xml>";
-            let head = format!("<!doctype html><html><head>{link}</head><body>");
-            let head = stream::iter([Ok::<_, std::io::Error>(head)]);
-            typed(HTML, Body::from_stream(head.chain(stream::pending())))
+        // What moved for good.
+        "/moved.xml" => {
+            (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, "/atom.xml")]).into_response()
         }
         _ => (StatusCode::NOT_FOUND, "nothing").into_response(),
     }
@@ -94,9 +77,6 @@ impl Site {
             log.lock().unwrap().push(target.clone());
             let handler = Arc::clone(&handler);
             async move {
-                if target == "/slow.xml" {
-                    tokio::time::sleep(Duration::from_millis(300)).await;
-                }
                 if target == "/said-back" {
                     let body = request.into_body().into_data_stream();
                     return typed("text/plain", Body::from_stream(body));
@@ -204,15 +184,32 @@ impl Front {
 async fn what_is_not_for_everybody_makes_no_feed() {
     let site = Site::start().await;
     let front = Front::through(&site).await;
-    for path in
-        ["/private.xml", "/cookie.xml", "/vary.xml", "/sitemap.xml", "/feed?id=1", "/feed?id=2"]
-    {
+    // What may be a feed is looked at once.
+    for (path, looks) in [
+        ("/private.xml", 0),
+        ("/cookie.xml", 0),
+        ("/vary.xml", 0),
+        ("/sitemap.xml", 1),
+        ("/feed?id=1", 0),
+        ("/feed?id=2", 0),
+        (KEY, 0),
+    ] {
         for _ in 0..2 {
             assert!(!front.text(path).await.contains("sx:sync"), "{path}");
         }
-        // What may be a feed is looked at once.
-        let looks = usize::from(path == "/sitemap.xml");
         assert_eq!(site.count(path), 2 + looks, "{path}");
+    }
+    // Nor is it subscribed to.
+    for (path, said) in [("/private.xml", "(Cache-Control: private)"), (KEY, "a key in it")] {
+        let url = format!("{}{}", site.url, path.trim_start_matches('/'));
+        let form =
+            url::form_urlencoded::Serializer::new(String::new()).append_pair("url", &url).finish();
+        let asked = front.client.post(front.gateway.url("/subscribe")).body(form);
+        let asked = asked.header("content-type", "application/x-www-form-urlencoded");
+        let answer = asked.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+        let text = answer.text().await.unwrap();
+        assert!(text.contains(said), "{path}: {text}");
     }
     for name in [header::COOKIE, header::AUTHORIZATION] {
         let answer = front.get("/atom.xml").header(&name, "a=b").send().await.unwrap();

@@ -21,10 +21,10 @@ fn describe(feed: &FeedDocument<'_>) -> String {
         let _ = writeln!(said, "\n== tombstone\n{tombstone:?}");
     }
     for entry in &feed.entries {
-        let Entry { native_id, id_is_permalink, link, title, author, enclosures, .. } = entry;
+        let Entry { native_id, id_is_permalink, link, title, author, .. } = entry;
         let dates = [entry.published, entry.updated].map(|date| date.map(|date| date.to_string()));
         let _ = writeln!(said, "\n== entry {native_id:?}, its address: {id_is_permalink}");
-        let _ = writeln!(said, "{title:?} by {author:?} at {link:?} with {enclosures:?}");
+        let _ = writeln!(said, "{title:?} by {author:?} at {link:?}");
         let _ = writeln!(said, "published and updated: {dates:?}");
         for (path, value) in fields(entry) {
             let _ = writeln!(said, "    {path} = {value}");

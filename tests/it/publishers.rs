@@ -15,13 +15,12 @@ mod story;
 mod truth;
 mod write;
 
-use kinds::{Around, Cause, Check, Kind};
+use kinds::{Cause, Check, Kind};
 use plan::Plan;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use story::Told;
 
 /// How many publishers there are in a plain run.
 const CASES: u64 = 200;
@@ -29,16 +28,6 @@ const CASES: u64 = 200;
 const CASES_NAMED: usize = 8;
 /// How often a failing plan is made smaller.
 const SHRINKS: u64 = 3000;
-
-/// What is looked for and known not to be found always. Questions of recall alone: an item that
-/// lives on for too long. A false tombstone is never among them.
-const NOT_YET_HELD: &[Kind] = &[
-    Kind::Missed(Around::News),
-    Kind::Missed(Around::Scroll),
-    Kind::Missed(Around::AfterAccident),
-    Kind::Missed(Around::Disturbed),
-    Kind::Missed(Around::Nothing),
-];
 
 /// Of a thousand histories, so many may hold an item for deleted that only left the window or goes by
 /// another name, whatever the seed: of a feed that is hardly known, the documents alone do not always
@@ -67,37 +56,16 @@ fn tree(seed: u64, case: u64) -> impl ValueTree<Value = Plan> {
     plan::plan().new_tree(&mut TestRunner::new_with_rng(Config::default(), rng)).unwrap()
 }
 
-/// What failed first, and in what surroundings; each group is told once.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
-    kind: Kind,
-    surroundings: String,
-}
-
-fn group(plan: &Plan, told: &Told) -> Option<Group> {
-    let kind = told.failures.first()?.kind;
-    let surroundings = match kind {
-        Kind::FalseTombstone(_) => format!("{:?}", plan.site.order),
-        // What happened with the last document.
-        Kind::RenamedIsAnother | Kind::MovedIsAnother | Kind::SameIsAnother => {
-            let documents = told.lines.iter().rev().find(|line| !line.starts_with(' '));
-            documents.and_then(|line| line.split(": ").nth(1)).unwrap_or_default().to_owned()
-        }
-        _ => String::new(),
-    };
-    let surroundings = surroundings.replace(|c: char| c.is_ascii_digit(), "");
-    Some(Group { kind, surroundings })
-}
-
-fn group_of(plan: &Plan) -> Option<Group> {
-    group(plan, &story::tell(plan))
+/// What failed first of a plan.
+fn kind_of(plan: &Plan) -> Option<Kind> {
+    story::tell(plan).failures.first().map(|failure| failure.kind)
 }
 
 /// The smallest plan that fails in the same way, as far as it is found.
-fn smallest(tree: &mut impl ValueTree<Value = Plan>, group: &Group) -> Plan {
+fn smallest(tree: &mut impl ValueTree<Value = Plan>, kind: Kind) -> Plan {
     let mut best = tree.current();
-    for _ in 0..setting("TIDEGATE_PUBLISHERS_SHRINKS", SHRINKS) {
-        let same = group_of(&tree.current()).as_ref() == Some(group);
+    for _ in 0..SHRINKS {
+        let same = kind_of(&tree.current()) == Some(kind);
         if same {
             best = tree.current();
         }
@@ -123,7 +91,7 @@ fn told(plan: &Plan) -> String {
 /// What came of all cases.
 #[derive(Default)]
 struct Outcome {
-    failed: BTreeMap<Group, Vec<u64>>,
+    failed: BTreeMap<Kind, Vec<u64>>,
     checked: BTreeMap<Check, u64>,
 }
 
@@ -138,10 +106,9 @@ fn all(cases: u64, seed: u64) -> Outcome {
             if only.is_some_and(|only| only != case) {
                 continue;
             }
-            let plan = tree(seed, case).current();
-            let told = story::tell(&plan);
-            if let Some(group) = group(&plan, &told) {
-                outcome.failed.entry(group).or_default().push(case);
+            let told = story::tell(&tree(seed, case).current());
+            if let Some(failure) = told.failures.first() {
+                outcome.failed.entry(failure.kind).or_default().push(case);
             }
             for (check, count) in told.checked {
                 *outcome.checked.entry(check).or_insert(0) += count;
@@ -155,8 +122,8 @@ fn all(cases: u64, seed: u64) -> Outcome {
             (0..threads).map(|thread| scope.spawn(move || part(thread))).collect();
         let mut whole = Outcome::default();
         for outcome in running.into_iter().map(|thread| thread.join().unwrap()) {
-            for (group, cases) in outcome.failed {
-                whole.failed.entry(group).or_default().extend(cases);
+            for (kind, cases) in outcome.failed {
+                whole.failed.entry(kind).or_default().extend(cases);
             }
             for (check, count) in outcome.checked {
                 *whole.checked.entry(check).or_insert(0) += count;
@@ -167,15 +134,8 @@ fn all(cases: u64, seed: u64) -> Outcome {
 }
 
 /// What every run must have looked at, so that none passes because nothing happened.
-const LOOKED_AT: &[Check] = &[
-    Check::Found(Around::Nothing),
-    Check::Found(Around::Backfill),
-    Check::Moved,
-    Check::Retired,
-    Check::Held,
-    Check::Quiet,
-    Check::Edited,
-];
+const LOOKED_AT: &[Check] =
+    &[Check::Found, Check::Moved, Check::Retired, Check::Held, Check::Quiet, Check::Edited];
 
 #[test]
 fn what_is_said_of_generated_publishers_is_so() {
@@ -186,19 +146,19 @@ fn what_is_said_of_generated_publishers_is_so() {
     println!("{checked:?}");
     let mut report = String::new();
     let mut false_tombstones = 0;
-    for (group, mut failing) in failed {
+    for (kind, mut failing) in failed {
         failing.sort_unstable();
-        let (kind, around, count) = (group.kind, &group.surroundings, failing.len());
+        let count = failing.len();
         let false_tombstone = matches!(kind, Kind::FalseTombstone(_)) && !COUNTED.contains(&kind);
         if false_tombstone {
             false_tombstones += count as u64;
         }
-        let allowed = NOT_YET_HELD.contains(&kind) || COUNTED.contains(&kind) || false_tombstone;
+        let allowed = COUNTED.contains(&kind) || false_tombstone;
         failing.truncate(CASES_NAMED);
-        let headline = format!("{kind:?} {around} in {count} of {cases}: {failing:?}");
+        let headline = format!("{kind:?} in {count} of {cases}: {failing:?}");
         println!("{headline}");
         if tell_all || !allowed {
-            let smallest = smallest(&mut tree(seed, failing[0]), &group);
+            let smallest = smallest(&mut tree(seed, failing[0]), kind);
             let _ = writeln!(report, "\n{headline}\n{}", told(&smallest));
         }
     }

@@ -1,9 +1,9 @@
 //! Replicas in folders. That they are right whatever happens is checked in `pull` itself; here are the network, the disk
 //! and the command.
 
-use crate::e2e::support::post::{Format, Post, posts};
 use crate::support::gateways::Running;
 use crate::support::publisher::{Answer, Publisher};
+use crate::support::{Post, SITE, atom, post, rss};
 use std::path::Path;
 use std::time::Duration;
 use tidegate::app::{self, PullOptions, Pulled};
@@ -11,6 +11,10 @@ use tidegate_core::model::Time;
 
 /// 2026-06-01T00:00:00Z: when the gateway starts.
 const START: Time = Time::from_unix(1_780_272_000);
+
+fn posts(days: std::ops::RangeInclusive<u32>) -> Vec<Post> {
+    days.rev().map(post).collect()
+}
 
 async fn pull(url: &str, into: &Path) -> Pulled {
     app::pull(PullOptions::new(url.parse().unwrap(), into.to_owned())).await.unwrap()
@@ -20,7 +24,7 @@ async fn pull(url: &str, into: &Path) -> Pulled {
 fn with_older(posts: &[Post], older: &str) -> Answer {
     let title = "<title>News</title>";
     let link = format!("{title}<link rel=\"prev-archive\" href=\"{older}\"/>");
-    let text = Format::Atom10.document(posts).replacen(title, &link, 1);
+    let text = atom(SITE, posts).replacen(title, &link, 1);
     Answer::document("application/atom+xml", text)
 }
 
@@ -94,11 +98,10 @@ async fn the_command_says_what_changed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let publish = |posts: &[Post]| {
-        let format = Format::Rss20;
-        publisher.set("/feed", Answer::document(format.media_type(), format.document(posts)));
+        publisher.set("/feed", Answer::document("application/rss+xml", rss(posts)));
     };
     let run = |args: &[&str]| {
-        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
             .current_dir(folder)
             .args(args)
             .output()
@@ -109,7 +112,11 @@ async fn the_command_says_what_changed() {
     let sync = gateway.url("/feeds/news/sync");
     let pulls = |news: usize, words: &str| {
         let (status, said) = run(&["pull", &sync, "--into", "copy"]);
-        assert_eq!((status, said.matches("new       Post ").count()), (0, news), "{said}");
+        assert_eq!(
+            (status, said.matches("new       The story of day ").count()),
+            (0, news),
+            "{said}"
+        );
         assert!(said.contains(words), "{words}: {said}");
     };
     publish(&posts(1..=6));
@@ -122,8 +129,7 @@ async fn the_command_says_what_changed() {
     publish(&next);
     gateway.later(Duration::from_secs(60));
     gateway.poll("news").await;
-    let changes =
-        "new       Post 7\nchanged   Post 4\ndeleted   Post 5\n1 new, 1 changed, 1 deleted; ";
+    let changes = "new       The story of day 7\nchanged   The story of day 4\ndeleted   The story of day 5\n1 new, 1 changed, 1 deleted; ";
     pulls(1, changes);
     // Another feed has no place there, and what is there stays.
     let before = std::fs::read(folder.join("copy/replica.xml")).unwrap();

@@ -1,9 +1,10 @@
 //! Gateways in a row, each in front of the next: what the first one makes of a plain feed passes
 //! through untouched, ids, histories and tombstones.
 
-use crate::e2e::support::{Answer, Format, Publisher, post, posts};
 use crate::support::gateways::{Running, gateway, name, poll};
+use crate::support::publisher::{Answer, Publisher};
 use crate::support::sharing::{document, entry};
+use crate::support::{SITE, atom, post};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate::app::Gateway;
@@ -40,8 +41,8 @@ async fn reader(gateway: &Gateway) -> Vec<String> {
 
 async fn row(kind: &str) {
     let publisher = Publisher::start().await;
-    let mut listed = posts(1..=6);
-    let says = |posts: &[_]| Answer::document(ATOM, Format::Atom10.document(posts));
+    let mut listed: Vec<_> = (1..=6).rev().map(post).collect();
+    let says = |posts: &[_]| Answer::document(ATOM, atom(SITE, posts));
     publisher.set("/feed", says(&listed));
     let url = publisher.address("/feed");
     let more = "complete = true\ndeletions = \"eager\"\n";

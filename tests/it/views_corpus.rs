@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_core::model::Time;
 use tidegate_replay::{self as replay, Recorded, Series};
-use views::{Compared, expat, links, series};
+use views::{Compared, expat, series};
 
 /// The fewest recorded feeds that must be compared, and by feed-rs on both sides.
 const FEEDS_WANTED: usize = 30;
@@ -68,20 +68,10 @@ fn compare(all: &[Series], folder: &Path) -> Vec<(String, Compared)> {
 fn demand_the_same(compared: &[(String, Compared)]) {
     let mut wrong = String::new();
     for (name, one) in compared {
-        let links = one.links.differences.iter().take(5);
-        for line in one.differences.iter().take(5).chain(links) {
+        for line in one.differences.iter().take(5) {
             wrong.push_str(&format!("\n{name}: {line}"));
         }
     }
-    let sum = |of: fn(&links::Links) -> usize| -> usize {
-        compared.iter().map(|(_, one)| of(&one.links)).sum()
-    };
-    println!(
-        "links: {} references of {} items, {} of them in doubt without a gateway",
-        sum(|links| links.references),
-        sum(|links| links.items),
-        sum(|links| links.ambiguous),
-    );
     assert!(wrong.is_empty(), "the views differ from what the publishers say:{wrong}");
 }
 
@@ -97,17 +87,15 @@ fn recorded_feeds_come_through_as_their_publishers_have_them() {
     let foreign = sum(|one| usize::from(one.by_feed_rs && one.items > 0));
     println!(
         "{} of {} feeds compared, {foreign} of them with feed-rs on both sides: {} items, {} under an \
-         id they had before, {} in sync views, {} tombstones, {} round trips",
+         id they had before, {} in sync views, {} tombstones",
         compared.len(),
         all.len(),
         sum(|one| one.items),
         sum(|one| one.renamed),
         sum(|one| one.in_sync),
         sum(|one| one.tombstones),
-        sum(|one| one.round_trips),
     );
     demand_the_same(&compared);
-    assert!(sum(|one| usize::from(one.round_trips > 0)) >= FEEDS_WANTED);
     assert!(foreign >= FEEDS_WANTED, "only {foreign} feeds were compared by feed-rs");
     assert!(sum(|one| one.renamed) > 0, "no re-keyed item was looked at");
     expat::accepts(out.path(), 2 * compared.len());
@@ -175,22 +163,4 @@ fn a_tombstone_and_a_new_key_are_seen_by_a_foreign_reader() {
     let (_, one) = &compared[0];
     assert_eq!((one.items, one.renamed, one.tombstones), (11, 1, 1), "{one:?}");
     expat::accepts(out.path(), 2);
-}
-
-#[test]
-fn links_that_lead_elsewhere_are_seen() {
-    let root = "<feed xmlns='http://www.w3.org/2005/Atom'";
-    let entry = "<link href='https://pub.example/'/><entry><id>1</id>\
-                 <link href='https://pub.example/posts/1'/><content type='html'>\
-                 &lt;a href=&quot;#fn1&quot;&gt; &lt;img src='/a.png'&gt;</content></entry></feed>";
-    let direct = links::Document::read(&format!("{root}>{entry}"));
-    let (there, here) = ("https://pub.example/feed", "https://gate.example/feeds/x");
-    let compare = |view: &str| links::compare(&direct, there, &links::Document::read(view), here);
-    // A base at the root leads footnotes to the feed; none leads pictures to the gateway.
-    for wrong in [format!("{root} xml:base='{there}'>{entry}"), format!("{root}>{entry}")] {
-        assert!(!compare(&wrong).differences.is_empty(), "{wrong}");
-    }
-    let right = entry.replace("<entry>", "<entry xml:base='https://pub.example/posts/1'>");
-    let right = compare(&format!("{root}>{right}"));
-    assert_eq!((right.references, &right.differences), (3, &Vec::new()));
 }

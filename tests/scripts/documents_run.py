@@ -81,7 +81,7 @@ def is_server(line):
 
 
 def is_offline(line):
-    words = r"(?:TIDEGATE_\w+=\S+ )?tidegate (check|replay|merge|export|compact|import|completions|man)\b"
+    words = r"(?:TIDEGATE_\w+=\S+ )?tidegate (check|replay|merge|export|compact|import|reincarnate|completions|man)\b"
     return re.match(words, line) is not None
 
 

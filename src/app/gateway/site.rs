@@ -39,6 +39,16 @@ pub(super) enum SocketKey {
     AdminListen,
 }
 
+impl SocketKey {
+    /// What says another address.
+    pub(super) const fn choose(self) -> &'static str {
+        match self {
+            Self::Listen => "--listen or server.listen",
+            Self::AdminListen => "server.admin_listen",
+        }
+    }
+}
+
 /// A socket that a configuration names.
 struct PreparedSocket {
     key: SocketKey,
@@ -63,7 +73,7 @@ impl PreparedSocket {
             Some(given) => {
                 given.try_clone().context("the socket that was handed over is of no use")?
             }
-            None => bind(wanted, ending).map_err(|error| refused((wanted, key), error))?,
+            None => bind(wanted, ending).map_err(|error| refused(wanted, key.choose(), error))?,
         };
         let open = || {
             socket.set_nonblocking(true)?;

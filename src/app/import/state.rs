@@ -72,14 +72,9 @@ pub(super) async fn bring_in(
         }
         request @ LastingStore::Postgres(_) => {
             let store = blocking(UNSTORED, move || request.open(clock)).await?;
-            let live = store.gateways().map(|it| it.live()).unwrap_or_default();
-            if let Some(other) = live.iter().find(|it| !it.is_this) {
+            if let Err(error) = disk::check_alone(&store) {
                 let _ = store.close().await;
-                let said = format!(
-                    "the gateway {} runs with this database, or was killed less than 10 seconds ago; stop all gateways first",
-                    other.name
-                );
-                return Err(AppError::Input(said));
+                return Err(error);
             }
             fill(file.to_owned(), store, copying).await?;
         }

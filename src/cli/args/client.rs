@@ -191,6 +191,8 @@ pub enum ListCommand {
 pub enum ReaderCommand {
     /// List the readers of private feeds, and what each may read
     List,
+    /// Print a token by chance, for a reader or for administration; no gateway is asked
+    Token,
 }
 
 /// A feed.

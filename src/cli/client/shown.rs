@@ -2,9 +2,11 @@
 
 use crate::cli::table::{facts, table};
 use serde_json::Value;
-use tidegate_core::model::{FeedName, counted};
+use tidegate_core::clock::{Clock, SystemClock};
+use tidegate_core::model::{FeedName, Time, counted};
 use tidegate_core::terminal::printable;
 use tidegate_judge as judge;
+use tidegate_status::PollGaps;
 
 use Cell::{Flag, Moment, Number, Said, Text};
 
@@ -78,7 +80,7 @@ fn moment(of: &Value, at: &str) -> String {
     exact.get(..16).map(|minute| minute.replace('T', " ")).unwrap_or_default()
 }
 
-/// What there is to say first of a feed, in a word or two.
+/// What there is to say first of a feed, in a word or two: of an active one its first problem, as the overview has it.
 fn state(feed: &Value) -> String {
     let (standing, failures) = (text(feed, "/standing"), number(feed, "/failures"));
     let conflicts = number(feed, "/conflicts");
@@ -86,8 +88,19 @@ fn state(feed: &Value) -> String {
         "active" if feed["held"].is_string() => "held".to_owned(),
         "active" if failures > 0 => format!("failing ({failures})"),
         "active" if conflicts > 0 => counted(conflicts, "conflict"),
+        "active" if has_gap(feed) => "items missed".to_owned(),
+        "active" if !text(feed, "/hub/distrusted_until").is_empty() => {
+            "hub not believed".to_owned()
+        }
+        "active" if number(feed, "/gathered/troubled_sources") > 0 => "incomplete".to_owned(),
         other => other.to_owned(),
     }
+}
+
+/// Whether items of a feed may have been missed lately, which makes it one with problems.
+fn has_gap(feed: &Value) -> bool {
+    let last = Time::parse_rfc3339(text(feed, "/gaps/last"));
+    last.is_ok_and(|last| SystemClock.now().since(last) < PollGaps::LATELY)
 }
 
 /// The list of feeds.

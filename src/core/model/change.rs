@@ -206,7 +206,7 @@ impl HeldEntry {
     pub fn size(&self) -> usize {
         let entry = &self.entry;
         let texts = [&entry.native_id, &entry.link, &entry.title, &entry.author];
-        let texts = texts.into_iter().flatten().chain(&entry.enclosures).map(|text| text.len());
+        let texts = texts.into_iter().flatten().map(|text| text.len());
         let fields = entry.fields().iter().map(|f| f.path.len() + f.value.len());
         entry.markup.len() + texts.chain(fields).sum::<usize>()
     }

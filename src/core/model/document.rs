@@ -133,8 +133,6 @@ pub struct Entry<'a> {
     pub published: Option<Time>,
     /// When it was updated, likewise.
     pub updated: Option<Time>,
-    /// Addresses of enclosures, in order.
-    pub enclosures: Vec<Cow<'a, str>>,
     /// What [`Entry::fields`] answers.
     pub projection: Projection<'a>,
     /// What its `sx:sync` says, where it has one.
@@ -168,7 +166,6 @@ impl Entry<'_> {
             author: self.author.as_ref().map(whole),
             published: self.published,
             updated: self.updated,
-            enclosures: self.enclosures.iter().map(whole).collect(),
             projection: self
                 .fields()
                 .iter()

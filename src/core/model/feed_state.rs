@@ -1,8 +1,6 @@
 //! What a feed is in all: where it stands, and what was learned of it.
 
-use super::{
-    Chain, DayVersions, Evictions, FeedNoise, FlawHistory, Format, Hold, Revision, Tick, Time,
-};
+use super::{Chain, DayVersions, Evictions, FlawHistory, Format, Hold, Revision, Tick, Time};
 use serde::{Deserialize, Serialize};
 
 /// What has been learned of how a feed behaves.
@@ -72,8 +70,6 @@ pub struct FeedState {
     pub source_since: Option<Time>,
     /// What has been learned of it.
     pub character: Character,
-    /// What has been learned of changes that are no news.
-    pub noise: FeedNoise,
     /// The document that is held back, if one is.
     pub hold: Option<Hold>,
     /// The earliest time at which evidence that is pending can ripen or a change that waits comes
@@ -90,8 +86,6 @@ pub struct FeedState {
     pub contested: u32,
     /// How many items left the ledger.
     pub evictions: Evictions,
-    /// How many sync ids were minted in this feed.
-    pub sync_ids_issued: u64,
     /// The archives of its change log.
     pub archives: Chain,
     /// The earliest render revision from which a delta of the reader view tells all that changed
@@ -133,12 +127,6 @@ pub struct HeadHistory {
     pub told: u64,
     /// Fingerprint of what it says now.
     pub latest: u64,
-    /// Fingerprint of what it says now, but for numbers, dates and tokens.
-    pub shape: u64,
-    /// How often in a row it changed in these alone.
-    pub row: u8,
-    /// When it last did.
-    pub last: Option<Time>,
     /// The changes of the present day that were told.
     pub made: Option<DayVersions>,
 }

@@ -97,8 +97,9 @@ const FOREIGN_ID_LIMIT: usize = 1024;
 
 /// Whether a character may stand in an id that others made.
 fn is_foreign(text: &str, at: usize, c: char) -> bool {
-    let is_edge = at == 0 || at + c.len_utf8() == text.len();
-    !(c.is_control() || is_edge && c.is_whitespace())
+    let is_edge = || at == 0 || at + c.len_utf8() == text.len();
+    // Nearly all of them are, and each id that is read from the store is checked.
+    c.is_ascii_graphic() || !(c.is_control() || c.is_whitespace() && is_edge())
 }
 
 identifier! {

@@ -106,16 +106,10 @@ impl fmt::Display for Unseen {
 /// A machine-like span (a number, a date, a token) of a restless field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
-    /// Fingerprint of the words before it.
-    pub before: u32,
-    /// Fingerprint of the words after it.
-    pub after: u32,
     /// Fingerprint of what it says.
     pub value: u32,
     /// How often it was seen changing in a row.
     pub changes: u8,
-    /// Whether it counted for what all items of the feed share.
-    pub told: bool,
 }
 
 /// A field of one item that changed, and may go on changing.
@@ -131,8 +125,6 @@ pub struct Restless {
     pub spans: Vec<Span>,
     /// When it last changed.
     pub last: Time,
-    /// The longest that it rested between two changes of the row, in seconds.
-    pub pace: u32,
     /// Since when its changes make no version.
     pub masked: Option<Time>,
 }
@@ -222,63 +214,6 @@ impl Noise {
             )
         });
         self.unseen.iter().map(Unseen::to_string).chain(masked).chain(waiting).collect()
-    }
-}
-
-/// A place in a field of all items in which a span never rests.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct SharedSpan {
-    /// The field's path.
-    pub path: String,
-    /// The words before it, where they are the same in all items.
-    pub before: Option<String>,
-    /// The words after it, where they are the same in all items.
-    pub after: Option<String>,
-    /// How often it was shown: by an item with a row of its own, or by a document in which it
-    /// changed on most items at once.
-    pub items: u32,
-    /// When it was learned in the first of them.
-    pub since: Time,
-    /// When one last changed.
-    pub last: Time,
-}
-
-impl SharedSpan {
-    /// Whether enough was seen for it to hold for all items.
-    pub const fn in_force(&self) -> bool {
-        self.items >= FeedNoise::ITEMS
-    }
-}
-
-/// What has been learned of how all items of a feed change.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct FeedNoise {
-    /// Spans, at most [`FeedNoise::SPAN_LIMIT`].
-    pub spans: Vec<SharedSpan>,
-}
-
-impl FeedNoise {
-    /// The most spans that a feed's items share.
-    pub const SPAN_LIMIT: usize = 32;
-    /// What so many items or documents have shown of a span holds for all items.
-    pub const ITEMS: u32 = 3;
-
-    /// What was learned, in sentences without stops.
-    pub fn describe(&self) -> Vec<String> {
-        let spans = self.spans.iter().filter(|span| span.in_force()).map(|span| {
-            let place = match (&span.before, &span.after) {
-                (Some(before), Some(after)) => format!("between {before:?} and {after:?}"),
-                (Some(before), None) => format!("after {before:?}"),
-                (None, Some(after)) => format!("before {after:?}"),
-                (None, None) => "that it is".to_owned(),
-            };
-            let SharedSpan { path, items, since, .. } = span;
-            format!(
-                "the number or token {place} in {path} never rests, as {items} items or whole \
-                 documents have shown since {since}; its changes make no version"
-            )
-        });
-        spans.collect()
     }
 }
 

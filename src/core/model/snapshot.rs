@@ -160,9 +160,7 @@ pub struct LedgerEntry {
     /// Its sync id; minted once.
     pub id: SyncId,
     /// Its native identity as it now stands: Atom id, guid or `rdf:about`, else link, else
-    /// `title:` and the title; with a suffix where a document repeats it.
-    pub native: String,
-    /// The native id as the document writes it, without suffix (what `native_id` shows outside).
+    /// `title:` and the title (what `native_id` shows outside).
     pub native_shown: String,
     /// The id it is published with, for ever.
     pub published_id: String,
@@ -171,8 +169,6 @@ pub struct LedgerEntry {
     /// The title, plain text.
     pub title: String,
     pub link: Option<String>,
-    /// The first enclosure.
-    pub enclosure: Option<String>,
     /// When its publisher says that it was published.
     pub published: Option<Time>,
     /// When its publisher says that it was updated.
@@ -218,10 +214,8 @@ impl LedgerEntry {
     /// The most former identities kept of an item.
     pub const ALIAS_LIMIT: usize = 8;
 
-    /// Gives it another native identity: `native` in the ledger, `shown` as the document writes it.
-    /// The one that it had is kept among its aliases if `keeps_old`.
-    pub fn rename(&mut self, native: String, shown: &str, keeps_old: bool) {
-        self.native = native;
+    /// Gives it another native identity. The one that it had is kept among its aliases if `keeps_old`.
+    pub fn rename(&mut self, shown: &str, keeps_old: bool) {
         let old = std::mem::replace(&mut self.native_shown, shown.to_owned());
         self.aliases.retain(|alias| *alias != old && *alias != shown);
         if keeps_old {
@@ -239,7 +233,6 @@ impl LedgerEntry {
             history,
             title: String::new(),
             link: None,
-            enclosure: None,
             updated: None,
             conflicts: 0,
             extras: None,

@@ -28,13 +28,11 @@ impl LedgerEntry {
         let update = Update { sequence: Count::ONE, stamp: Stamp::When(at) };
         Self {
             id: SyncId::new("gate.a").unwrap(),
-            native: name.to_owned(),
             native_shown: name.to_owned(),
             published_id: name.to_owned(),
             aliases: Vec::new(),
             title: String::new(),
             link: None,
-            enclosure: None,
             published: Some(at),
             updated: None,
             updates: Count::ONE,

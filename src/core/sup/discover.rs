@@ -1,13 +1,13 @@
-//! Where a feed says that its updates are announced (SUP section 6).
+//! Discovers the updates document of a feed (SUP section 6).
 
 use super::links::{HEADER_LIMIT, links};
 use crate::model::SupId;
 use url::Url;
 
-/// The relation of a feed to the updates document that lists it (section 6.2).
+/// The link relation from a feed to the updates document that lists it (section 6.2).
 pub const RELATION: &str = "http://api.friendfeed.com/2008/03#sup";
 
-/// Where a feed's updates are announced.
+/// The updates document of a feed, and the feed's id in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SupAnnouncement {
     /// The address of the updates document.
@@ -16,19 +16,19 @@ pub struct SupAnnouncement {
     pub id: SupId,
 }
 
-/// A place as `X-SUP-ID` names it (section 6.1): an absolute address whose fragment is the SUP id.
-/// One without a fragment names no feed (READINGS 4, row 6).
+/// Parses `X-SUP-ID` (section 6.1): an absolute address whose fragment is the SUP id. Without a fragment it names no
+/// feed (READINGS 4, row 6).
 pub fn in_header(value: &str) -> Option<SupAnnouncement> {
     (value.len() <= HEADER_LIMIT).then(|| Url::parse(value.trim()).ok()).flatten().and_then(place)
 }
 
-/// A place as a link element names it (section 6.2); `base`: the address of the feed.
+/// Parses the target of a link element (section 6.2). `base`: the address of the feed.
 pub fn in_link(href: &str, base: &str) -> Option<SupAnnouncement> {
     let base = Url::parse(base).ok()?;
     base.join(href.trim()).ok().and_then(place)
 }
 
-/// A place as a `Link` header names it (section 6.3, RFC 8288); `base`: the address of the feed.
+/// Parses a `Link` header (section 6.3, RFC 8288). `base`: the address of the feed.
 pub fn in_links(value: &str, base: &str) -> Option<SupAnnouncement> {
     links(value).find(|link| link.is(RELATION)).and_then(|link| in_link(link.target, base))
 }
@@ -39,7 +39,7 @@ fn place(mut url: Url) -> Option<SupAnnouncement> {
     }
     let id = SupId::new(url.fragment()?).ok()?;
     url.set_fragment(None);
-    // What a publisher writes must not make us send a name and a password of its choice.
+    // A publisher must not choose the credentials that we send.
     url.set_username("").and_then(|()| url.set_password(None)).ok()?;
     Some(SupAnnouncement { document: url.into(), id })
 }

@@ -1,48 +1,46 @@
-//! What a consumer knows by the documents that it has read, and which one it needs next.
+//! What a consumer knows from the documents it has read, and which one it needs next.
 
 use super::read::{SupDocument, UpdateMember};
 use crate::model::{SupId, Time};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// The most ids whose last update is remembered; beyond it, those that the last document does not
-/// list are forgotten. A forgotten one may be told once more.
+/// The most ids whose last update is remembered. Beyond it, ids that the last document does not list are forgotten;
+/// their updates may be reported twice.
 pub const SEEN_LIMIT: usize = 1_000_000;
 
-/// What a document has told.
+/// The news in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
-    /// Updates that were not told before, oldest first.
+    /// Updates not reported before, oldest first.
     pub updates: Vec<UpdateMember>,
-    /// Whether that was all.
+    /// Whether they are complete.
     pub standing: FollowerStatus,
 }
 
-/// How much the consumer knows now.
+/// How complete the consumer's knowledge is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowerStatus {
-    /// Everything up to the document's `updated_time`.
+    /// Complete up to the document's `updated_time`.
     Complete,
-    /// There may be more between the last document and this one: this document of a longer period
-    /// is to be read now.
+    /// There may be a gap before this document: read this document of a longer period now.
     Ask {
-        /// Its period, in seconds.
+        /// The period in seconds.
         period: u32,
-        /// Where it is.
+        /// The address of the document.
         address: String,
     },
-    /// There may be more, and no document goes back that far: every feed may have changed.
+    /// There is a gap that no document covers: every feed may have changed.
     Missed {
-        /// Up to when everything was known.
+        /// The time up to which everything was known.
         known: Time,
     },
 }
 
 /// Follows the documents of one publisher.
 ///
-/// A document continues what is known where its `since_time` is not after the last `updated_time`
-/// (sections 3.3 and 3.4). Otherwise one of a longer period is asked for; where none reaches back
-/// far enough, everything is to be looked at anew.
+/// A document continues what is known if its `since_time` is not after the last `updated_time` (sections 3.3 and 3.4).
+/// Otherwise one of a longer period is needed. If none reaches back far enough, every feed must be checked.
 #[derive(Debug, Clone, Default)]
 pub struct Follower {
     known: Option<Time>,
@@ -52,30 +50,29 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// A consumer that knows nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Up to when everything is known.
+    /// Returns the time up to which everything is known; `None` before the first document.
     pub const fn known(&self) -> Option<Time> {
         self.known
     }
 
-    /// Forgets what was told of other ids than these.
+    /// Forgets the updates of all other ids.
     pub fn keep_only(&mut self, ids: &BTreeSet<SupId>) {
         self.seen.retain(|id, _| ids.contains(id));
     }
 
-    /// Of how many ids the last update is remembered.
+    /// Returns the number of ids whose last update is remembered.
     pub fn remembered(&self) -> usize {
         self.seen.len()
     }
 
-    /// Takes a document.
+    /// Applies a document.
     pub fn apply_document(&mut self, document: &SupDocument) -> News {
         let mut updates = Vec::new();
-        // Newest first in the document: the first one of an id is its newest (READINGS 4, row 8).
+        // Documents list the newest first, so the first entry of an id is its newest update (READINGS 4, row 8).
         let mut newest: HashMap<&SupId, &UpdateMember> = HashMap::new();
         for update in &document.updates {
             if newest.contains_key(&update.id) {
@@ -96,7 +93,7 @@ impl Follower {
         News { updates, standing: self.stand(document) }
     }
 
-    /// Goes on from a document of this `updated_time`, although not all before it is known.
+    /// Continues after a document with this `updated_time`, despite a gap before it.
     pub fn go_on_from(&mut self, updated: Time) {
         let apart = self.apart.take().map(|(_, updated)| updated);
         self.known = self.known.max(Some(updated)).max(apart);
@@ -109,7 +106,7 @@ impl Follower {
             return FollowerStatus::Complete;
         };
         let period = Duration::from_secs(u64::from(document.period));
-        // A publisher whose time went back says nothing of what lies between.
+        // If a publisher's time went back, its documents say nothing about the time in between.
         let went_back = updated.plus(period) < known;
         if since <= known && !went_back {
             let mut known = known.max(updated);
@@ -126,7 +123,7 @@ impl Follower {
         let reaches = longer.clone().find(|(period, _)| u64::from(**period) >= wanted);
         match reaches.or_else(|| longer.next_back()).filter(|_| !went_back) {
             Some((period, address)) => {
-                // That of the first document: it is the newest.
+                // Keep the interval of the first document, which is the newest.
                 self.apart.get_or_insert((since, updated));
                 FollowerStatus::Ask { period: *period, address: address.clone() }
             }

@@ -1,36 +1,34 @@
 //! The `Link` header (RFC 8288).
 
-/// The longest header that is looked at, in bytes.
+/// The longest header that is parsed, in bytes.
 pub(super) const HEADER_LIMIT: usize = 8 * 1024;
 
-/// A link of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderLink<'a> {
-    /// Where it leads, as it is written.
+    /// The target, verbatim.
     pub target: &'a str,
     relations: String,
     kind: String,
 }
 
 impl HeaderLink<'_> {
-    /// Its relations, as they are written.
+    /// Returns its relations, verbatim.
     pub fn relations(&self) -> &str {
         &self.relations
     }
 
-    /// The media type of where it leads, as far as the link says it.
+    /// Returns the media type of the target, if stated.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Whether it bears a relation. The registered ones are compared without regard to case
-    /// (section 2.1.1).
+    /// Whether it has a relation. Registered relations are case-insensitive (section 2.1.1).
     pub fn is(&self, relation: &str) -> bool {
         self.relations.split_ascii_whitespace().any(|one| one.eq_ignore_ascii_case(relation))
     }
 }
 
-/// The links of a header, in its order.
+/// Parses the links of a header, in order.
 pub fn links(value: &str) -> impl Iterator<Item = HeaderLink<'_>> {
     let mut rest = value.get(..HEADER_LIMIT).unwrap_or(value);
     std::iter::from_fn(move || {
@@ -46,7 +44,7 @@ pub fn links(value: &str) -> impl Iterator<Item = HeaderLink<'_>> {
     })
 }
 
-/// The parameters of a link, up to the comma that ends it, and what follows.
+/// Parses the parameters of a link up to the comma that ends it; also returns the rest.
 fn parameters(text: &str) -> (Vec<(String, String)>, &str) {
     let mut found = Vec::new();
     let (mut name, mut value) = (String::new(), String::new());

@@ -1,4 +1,4 @@
-//! The consumer's side: bytes → a checked updates document (SUP section 3).
+//! Parses and checks an updates document, for a consumer (SUP section 3).
 
 use crate::model::{SupId, Time};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The most updates of one document that are read.
+/// The most updates in one document.
 pub const UPDATES_LIMIT: usize = 2_000_000;
 
 /// The longest SUP id and update id, in characters (sections 4 and 5).
@@ -22,9 +22,9 @@ const ADDRESS_LIMIT: usize = 4096;
 /// One update.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UpdateMember {
-    /// Which feed, or feeds.
+    /// The id of the feed or feeds.
     pub id: SupId,
-    /// Which update of it: opaque (section 5).
+    /// The id of the update: opaque (section 5).
     pub update: Box<str>,
 }
 
@@ -33,17 +33,17 @@ pub struct UpdateMember {
 pub struct SupDocument {
     /// The period, in seconds.
     pub period: u32,
-    /// Where the interval begins.
+    /// The start of its interval (`since_time`).
     pub since: Time,
-    /// Where it ends.
+    /// The end of its interval (`updated_time`).
     pub updated: Time,
-    /// Where documents of other periods are, by period in seconds; absolute http or https.
+    /// The addresses of documents by period in seconds; absolute, http or https.
     pub available: BTreeMap<u32, String>,
     /// The updates, in the order of the document.
     pub updates: Vec<UpdateMember>,
 }
 
-/// Why a text is no updates document.
+/// Why a text is not a valid updates document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the SUP document {0}")]
 pub struct ReadError(String);
@@ -58,7 +58,7 @@ impl ReadError {
 struct ReadDocument<'a> {
     #[serde(borrow)]
     updates: &'a RawValue,
-    /// A positive integer, or its digits in a text (READINGS 4, row 5).
+    /// A positive integer, or its digits as a string (READINGS 4, row 5).
     #[serde(borrow)]
     period: &'a RawValue,
     since_time: String,
@@ -67,26 +67,25 @@ struct ReadDocument<'a> {
     available_periods: Option<BTreeMap<String, String>>,
 }
 
-/// Reads an updates document and checks it by the rules of the protocol. Keys that the protocol does
-/// not know are ignored (section 3).
+/// Parses an updates document and checks it by the rules of the protocol. Unknown keys are ignored (section 3).
 pub fn read(bytes: &[u8]) -> Result<SupDocument, ReadError> {
     read_of(bytes, None)
 }
 
-/// The same, of which only the updates of these ids are kept: a publisher may list a million feeds,
-/// of which few matter. All are checked.
+/// Like [`read`], but keeps only the updates of ids in `only`: a publisher may list a million feeds of which few
+/// matter. All updates are checked.
 pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<SupDocument, ReadError> {
-    // JSON itself has no byte order mark; some publishers send one all the same.
+    // JSON has no byte order mark, but some publishers send one.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let written: ReadDocument<'_> = serde_json::from_slice(bytes).map_err(ReadError::of_form)?;
     let mut pairs = serde_json::Deserializer::from_str(written.updates.get());
     let updates = pairs.deserialize_seq(Updates { only }).map_err(ReadError::of_form)?;
     let period = seconds(written.period.get().trim_matches('"'))?;
-    // With any offset (READINGS 4, row 13).
+    // Any offset is accepted (READINGS 4, row 13).
     let time = |text: &str| Time::parse_rfc3339(text).map_err(ReadError::of_form);
     let (since, updated) = (time(&written.since_time)?, time(&written.updated_time)?);
     let covered = updated.unix().saturating_sub(since.unix());
-    // Its interval is never shorter than its period (section 3.4).
+    // The interval must not be shorter than the period (section 3.4).
     if covered < i64::from(period) {
         return Err(ReadError(format!(
             "has period {period} but covers only {covered} s, from {since} to {updated}"
@@ -96,8 +95,8 @@ pub fn read_of(bytes: &[u8], only: Option<&BTreeSet<SupId>>) -> Result<SupDocume
     Ok(SupDocument { period, since, updated, available, updates })
 }
 
-/// Where documents of other periods are. That the validator of the protocol wants two at least is for publishers: a
-/// document that offers one, or none, says what it says.
+/// Parses the addresses of documents of other periods. The protocol's validator requires publishers to offer at least
+/// two; a document with fewer is accepted here.
 fn periods(offered: BTreeMap<String, String>) -> Result<BTreeMap<u32, String>, ReadError> {
     let found = offered.len();
     if found > PERIODS_LIMIT {
@@ -116,7 +115,7 @@ fn periods(offered: BTreeMap<String, String>) -> Result<BTreeMap<u32, String>, R
     Ok(periods)
 }
 
-/// A positive number of seconds, written in digits.
+/// Parses a positive number of seconds in digits.
 fn seconds(text: &str) -> Result<u32, ReadError> {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     let number = text.parse::<u32>().ok().filter(|number| digits && *number > 0);
@@ -127,7 +126,7 @@ fn seconds(text: &str) -> Result<u32, ReadError> {
     })
 }
 
-/// The updates, at most [`UPDATES_LIMIT`]; those of some ids only, where they are given.
+/// Visits the updates, at most [`UPDATES_LIMIT`], and keeps those in `only`, if given.
 struct Updates<'o> {
     only: Option<&'o BTreeSet<SupId>>,
 }
@@ -148,7 +147,7 @@ impl<'de> Visitor<'de> for Updates<'_> {
             }
             listed += 1;
             let id = SupId::new(&id).map_err(A::Error::custom)?;
-            // An update id obeys the same rule (section 5).
+            // An update id follows the same rule (section 5).
             SupId::new(&update).map_err(A::Error::custom)?;
             if self.only.is_none_or(|only| only.contains(&id)) {
                 updates.push(UpdateMember { id, update: update.into() });

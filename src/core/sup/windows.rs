@@ -1,4 +1,4 @@
-//! The publisher's side: the change log → the newest update of each feed, and documents of it.
+//! Derives a publisher's updates documents from the change log.
 
 use super::{GATEWAYS_APART, slack};
 use crate::model::{SupId, Tick, Time};
@@ -6,22 +6,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// A closed epoch of the change log, as far as SUP is concerned.
+/// A closed epoch of the change log, reduced to what SUP needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
     /// Its number.
     pub epoch: u64,
-    /// When it was closed. That of the next one is never before the moment at which this one could
-    /// first be read.
+    /// When it was closed. The next epoch is never closed before the moment at which this one could first be read.
     pub at: Time,
-    /// The feeds that changed and their ticks, in the order of the log.
+    /// The changed feeds and their ticks, in the order of the log.
     pub changes: Vec<(SupId, Tick)>,
 }
 
-/// An update that a document may list.
+/// An update that documents may list.
 #[derive(Debug, Clone)]
 struct SupUpdate {
-    /// No document without this update has an `updated_time` of this or later.
+    /// Any document made before the update was readable has an `updated_time` before this.
     from: Time,
     id: SupId,
     tick: Tick,
@@ -29,31 +28,29 @@ struct SupUpdate {
 
 /// The newest update of each feed, in the order of the log, as far back as the longest period needs.
 ///
-/// **Why nobody misses an update.** A document's `updated_time` is the second before the time `now`
-/// that was read *before* the log was; so every epoch that it could not see is readable only at
-/// `now` or later. Each update bears the earliest time that is certain not to be before that moment:
-/// the closing of the next epoch, or the time at which the reading that found it had ended, and never
-/// less than an earlier such time. A document whose `since_time` is not after another's `updated_time`
-/// therefore lists every update that the other did not. After a restart only the last epoch comes to
-/// bear a later time than before: it may be listed once more, which costs nothing.
+/// **Why no consumer misses an update.** A document's `updated_time` is the second before the time `now`, which was
+/// read *before* the log. So every epoch that it could not see became readable at `now` or later. Each update carries
+/// the earliest time that is certain not to be before that moment: the closing of the next epoch, or the end of the
+/// reading that found it. These times never decrease. A document whose `since_time` is not after another's
+/// `updated_time` therefore lists every update that the other did not. After a restart only the last epoch may carry a
+/// later time than before: it may be listed once more, which does no harm.
 ///
-/// **Of several gateways**, the two documents may be by two clocks, and the closing of an epoch by a
-/// third one. And a gateway may not show yet what another has found. So what an update bears may be
-/// before the moment at which the other document's gateway could read it, by less than
-/// [`GATEWAYS_APART`]. Where there may be others, a document lists what bears a time up to that long
-/// before its `since_time`, too.
+/// **With several gateways** the two documents may use two clocks, and the closing of an epoch a third one. A gateway
+/// may also show an update later than another. So the time of an update may precede the moment at which the other
+/// gateway could read it, by less than [`GATEWAYS_APART`]. If there may be other gateways, a document also lists
+/// updates up to that long before its `since_time`.
 #[derive(Debug, Clone)]
 pub struct Windows {
     longest: Duration,
     epoch: u64,
-    /// The last epoch that documents list.
+    /// The last epoch that documents include.
     settled: u64,
     now: Time,
-    /// The latest time that an update bears.
+    /// The latest time of an update.
     from: Time,
     /// How far before its `since_time` a document begins.
     overlap: Duration,
-    /// The last epoch, while it is unknown when it could first be read.
+    /// The last epoch, until it is known when it could first be read.
     last: Option<Closed>,
     listed: BTreeMap<u64, SupUpdate>,
     newest: HashMap<SupId, u64>,
@@ -61,7 +58,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Windows up to this period, in seconds, before anything was read.
+    /// Creates windows up to the period `longest`, in seconds, before anything was read.
     pub fn new(longest: u32) -> Self {
         let longest = Duration::from_secs(u64::from(longest)).saturating_add(slack(longest));
         Self {
@@ -78,22 +75,22 @@ impl Windows {
         }
     }
 
-    /// The last epoch that was taken; zero before the first.
+    /// Returns the last epoch added; 0 before the first.
     pub const fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// How many updates are kept.
+    /// Returns the number of updates held.
     pub fn len(&self) -> usize {
         self.listed.len()
     }
 
-    /// Whether nothing is kept.
+    /// Whether no updates are held.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
 
-    /// Takes the next epoch of the log. One that was taken already is passed over.
+    /// Adds the next epoch of the log; ignores one added before.
     pub fn add_epoch(&mut self, closed: Closed) {
         if closed.epoch <= self.epoch {
             return;
@@ -105,12 +102,12 @@ impl Windows {
         }
     }
 
-    /// From now on documents are right also for who has asked another gateway over the same log before.
+    /// Makes later documents correct for consumers that have also asked other gateways of the same log.
     pub const fn allow_other_gateways(&mut self) {
         self.overlap = GATEWAYS_APART;
     }
 
-    /// Every epoch that could be read at `now` was taken: documents may say so. None was taken after `end`.
+    /// Declares that every epoch readable at `now` was added, so that documents may say so; none was added after `end`.
     pub fn finish(&mut self, now: Time, end: Time) {
         let at = self.last.as_ref().map_or(now, |last| now.max(last.at));
         self.now = self.now.max(at);
@@ -132,7 +129,7 @@ impl Windows {
     }
 
     fn list(&mut self, closed: Closed, readable: Time) {
-        // Never before that of an update that is listed already: documents end at the first that is too old.
+        // Times never decrease, because documents end at the first update that is too old.
         let from = readable.max(self.now).max(self.from);
         self.from = from;
         for (id, tick) in closed.changes {
@@ -145,7 +142,7 @@ impl Windows {
         }
     }
 
-    /// The interval of the document of `period` seconds, as of the last [`finish`](Self::finish).
+    /// Returns the interval of the document of `period` seconds, as of the last [`finish`](Self::finish).
     pub fn window(&self, period: u32) -> SupWindow<'_> {
         let updated = self.now.minus(Duration::from_secs(1));
         let length = Duration::from_secs(u64::from(period)).saturating_add(slack(period));
@@ -159,7 +156,7 @@ impl Windows {
     }
 }
 
-/// The interval (`since_time`, `updated_time`] of a document, and what it lists.
+/// The interval (`since_time`, `updated_time`] of a document and its updates.
 #[derive(Debug, Clone, Copy)]
 pub struct SupWindow<'a> {
     windows: &'a Windows,
@@ -169,24 +166,24 @@ pub struct SupWindow<'a> {
     pub since: Time,
     /// `updated_time`.
     pub updated: Time,
-    /// The last epoch whose updates it lists.
+    /// The last epoch that it includes.
     pub epoch: u64,
 }
 
-/// About how many bytes one update takes in a document.
+/// The approximate bytes of one update in a document.
 const UPDATE_BYTES: usize = 48;
 
 impl SupWindow<'_> {
-    /// The newest update of each feed in it, and of those shortly before where there are other gateways; newest first
-    /// (READINGS 4, rows 8 and 9).
+    /// Returns the newest update of each feed in the interval, newest first; with other gateways also those shortly
+    /// before (READINGS 4, rows 8 and 9).
     pub fn updates(&self) -> impl Iterator<Item = (&SupId, Tick)> {
         let begin = self.since.minus(self.windows.overlap);
         let newest = self.windows.listed.values().rev();
         newest.take_while(move |update| update.from > begin).map(|update| (&update.id, update.tick))
     }
 
-    /// The document (SUP section 3). `address`: where the document of a period is, absolute; `is_listed`:
-    /// whether it is one of the feeds that the document is about.
+    /// Writes the document (SUP section 3). `address`: returns the absolute address of a period's document.
+    /// `is_listed`: selects the feeds of the document.
     pub fn write(
         &self,
         periods: &[u32],
@@ -196,7 +193,7 @@ impl SupWindow<'_> {
         let updates = || self.updates().filter(|(id, _)| is_listed(id));
         let mut out = String::with_capacity(512 + UPDATE_BYTES * updates().count().min(1 << 22));
         out.push_str("{\"updated_time\":\"");
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "{}\",\"since_time\":\"{}\"", self.updated, self.since);
         let _ = write!(out, ",\"period\":{},\"available_periods\":{{", self.period);
         for (n, period) in periods.iter().enumerate() {
@@ -210,12 +207,12 @@ impl SupWindow<'_> {
             if n > 0 {
                 out.push_str(",\n");
             }
-            // What changed together has the same update id.
+            // Feeds that changed together have the same update id.
             let update = match spelled.take() {
                 Some((of, update)) if of == tick => update,
                 _ => tick.update_id(),
             };
-            // Neither holds anything that JSON would escape.
+            // Neither id contains characters that JSON escapes.
             for part in ["[\"", id.as_str(), "\",\"", &update, "\"]"] {
                 out.push_str(part);
             }

@@ -1,25 +1,24 @@
-//! What a callback's answer means to the hub (WebSub sections 5.3 and 7).
+//! Interprets a callback's answer for the hub (WebSub sections 5.3 and 7).
 
 use std::time::Duration;
 
-/// What came of a call of a callback.
+/// The result of a call to a callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallbackAnswer {
-    /// 2xx: the challenge came back, or what was delivered has arrived.
+    /// 2xx: the challenge came back, or the delivery arrived.
     Taken,
-    /// The subscriber did not ask for this, says that it is gone (410), or the callback is of no use; says why.
+    /// The subscriber did not request this, is gone (410), or its callback is unusable; the reason.
     Refused(String),
-    /// It may go better another time.
+    /// The call failed but may succeed later.
     Failed {
         why: String,
-        /// How long the callback asks to be left alone.
+        /// The pause that the callback asks for.
         after: Option<Duration>,
     },
 }
 
 impl CallbackAnswer {
-    /// Reads the answer to a verification whose challenge was `challenge`; `whole`: whether `body`
-    /// is all of the answer's body.
+    /// Interprets the answer to a verification with `challenge`. `whole`: `body` is the complete body.
     pub fn to_challenge(
         (status, after): (u16, Option<Duration>),
         body: &[u8],
@@ -35,7 +34,8 @@ impl CallbackAnswer {
         }
     }
 
-    /// Reads the answer to a delivery. Everything but 2xx and 410 is a failure (section 7); a redirect too.
+    /// Interprets the answer to a delivery. Everything except 2xx and 410 is a failure (section 7), including
+    /// redirects.
     pub fn to_delivery(status: u16, after: Option<Duration>) -> Self {
         match status {
             200..=299 => Self::Taken,

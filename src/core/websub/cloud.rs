@@ -1,6 +1,6 @@
-//! rssCloud over `http-post` (RSS 2.0, element `cloud`; the walkthrough of rssCloud): the hub's older
-//! sister. A reader registers for some feeds, answers a challenge for each, and is then posted the
-//! address of what has changed, without the document, for 25 hours.
+//! rssCloud over `http-post` (RSS 2.0, element `cloud`; the rssCloud walkthrough), the predecessor of WebSub. A reader
+//! registers for some feeds and answers a challenge for each. For 25 hours it then receives the address, not the
+//! content, of each feed that changes.
 
 use super::form::{ADDRESS_LIMIT, FormError, FormFields, HubRequest, Intent, shown};
 use std::time::Duration;
@@ -12,11 +12,11 @@ pub const CLOUD_LEASE: Duration = Duration::from_secs(25 * 3600);
 /// The most feeds of one registration.
 pub const FEEDS_LIMIT: usize = 10;
 
-/// Reads the body of a registration: a request for each of its feeds, `url1` and so on. `domain` must be there: the
-/// address that a request came from may be that of a proxy, or of somebody else.
+/// Parses a registration into one request per feed (`url1` and so on). `domain` is required, because the address that a
+/// request came from may be that of a proxy or of somebody else.
 pub fn read_registration(body: &[u8]) -> Result<Vec<HubRequest>, FormError> {
     let form = FormFields::read(body)?;
-    // Of what is given twice, the last counts.
+    // If a parameter is repeated, the last one counts.
     let needed = |name| {
         let given = form.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| &**value);
         given.filter(|value| !value.is_empty()).ok_or_else(|| FormError::missing(name))
@@ -68,7 +68,7 @@ fn callback(scheme: &str, domain: &str, port: &str, path: &str) -> Result<Url, F
         url.set_fragment(None);
         url
     });
-    // Whatever a part held, the address has this port and is no longer than others may be.
+    // No part may smuggle in another port or an overlong address.
     let is_meant = |url: &Url| {
         host && url.port_or_known_default() == number && url.as_str().len() <= ADDRESS_LIMIT
     };
@@ -79,14 +79,14 @@ fn callback(scheme: &str, domain: &str, port: &str, path: &str) -> Result<Url, F
     })
 }
 
-/// The address to ask whether a registration is meant: the answer must be the challenge.
+/// Returns the address that verifies a registration; the answer must be the challenge.
 pub fn challenged(callback: &Url, topic: &str, challenge: &str) -> Url {
     let mut address = callback.clone();
     address.query_pairs_mut().append_pair("url", topic).append_pair("challenge", challenge);
     address
 }
 
-/// The body that says that a feed has changed.
+/// Builds the body of a change notification.
 pub fn changed(topic: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).append_pair("url", topic).finish()
 }

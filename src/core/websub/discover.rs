@@ -1,4 +1,4 @@
-//! Which hub tells of a feed, and under which topic (WebSub section 4).
+//! Discovers the hubs of a feed and its topic (WebSub section 4).
 
 use super::form::ADDRESS_LIMIT;
 use crate::sup::links;
@@ -7,17 +7,17 @@ use url::Url;
 /// The most hubs of a feed that are tried.
 pub const HUBS_LIMIT: usize = 4;
 
-/// What the headers, or the elements, of an answer say of hubs. Addresses are absolute.
+/// The hub links in the headers or the elements of an answer, as absolute addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HubLinks {
-    /// `rel=hub`, in their order.
+    /// The targets of `rel=hub`, in order.
     pub hubs: Vec<String>,
-    /// The first `rel=self`.
+    /// The target of the first `rel=self`.
     pub own: Option<String>,
 }
 
 impl HubLinks {
-    /// Reads the values of `Link` headers of an answer from `base`.
+    /// Parses the `Link` headers of an answer from `base`.
     pub fn in_headers<'a>(values: impl IntoIterator<Item = &'a str>, base: &str) -> Self {
         let mut found = Self::default();
         let mut values = values.into_iter().peekable();
@@ -25,7 +25,7 @@ impl HubLinks {
             return found;
         }
         let Ok(base) = Url::parse(base) else { return found };
-        // An absolute address stays as it is written: a hub compares topics as texts.
+        // Absolute addresses stay verbatim: hubs compare topics as text.
         let absolute = |target: &str| {
             let is_absolute = Url::parse(target).is_ok();
             let joined = if is_absolute { None } else { base.join(target).ok().map(String::from) };
@@ -46,17 +46,16 @@ impl HubLinks {
 /// A feed's hubs and its topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovery {
-    /// The hubs, in the order in which they are tried; never empty.
+    /// The hubs in the order of preference; never empty.
     pub hubs: Vec<String>,
-    /// The address under which they know the feed.
+    /// The address under which the hubs know the feed.
     pub topic: String,
 }
 
 impl Discovery {
-    /// What an answer from `fetched` says: its headers go before its elements (section 4), and where
-    /// the one names a hub and the other its own address, both count. An own address is believed only
-    /// where it `belongs` to the feed: otherwise anybody's feed could have us subscribe to anybody
-    /// else's. The feed's address is the topic then, as it is where it names none.
+    /// Combines the links of an answer from `fetched`; headers take precedence over elements (section 4). One may name
+    /// the hub and the other the topic. The feed's own address is believed only if it `belongs` to the feed; otherwise
+    /// any feed could make us subscribe to another's. Without a credible one, the topic is `fetched`.
     pub fn from_links(
         headers: &HubLinks,
         elements: &HubLinks,
@@ -86,7 +85,7 @@ impl Discovery {
     }
 }
 
-/// An address of the web without credentials, not too long.
+/// Parses a web address without credentials, within the length limit.
 fn web(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let plain = url.username().is_empty() && url.password().is_none();
@@ -94,7 +93,8 @@ fn web(text: &str) -> Option<Url> {
     (is_web && plain && text.len() <= ADDRESS_LIMIT).then_some(url)
 }
 
-/// The address of a hub: what a publisher writes must not make us send credentials of its choice.
+/// Returns the address of a hub without its fragment; `None` if it has credentials, which a publisher must not choose
+/// for us.
 fn hub_address(text: &str) -> Option<String> {
     let mut url = web(text.trim())?;
     url.set_fragment(None);

@@ -1,14 +1,14 @@
-//! The parameters `hub.*`, as `application/x-www-form-urlencoded` (WebSub sections 5.1 to 5.3).
+//! The parameters `hub.*` as `application/x-www-form-urlencoded` (WebSub sections 5.1 to 5.3).
 //!
-//! A subscriber sends a [`HubRequest`] in the body of a POST; the hub asks back with a [`Verification`]
-//! in the query of a GET of the callback. What either does not know is ignored (section 5.1).
+//! A subscriber sends a [`HubRequest`] in the body of a POST. The hub verifies it with a [`Verification`] in the query
+//! of a GET to the callback. Unknown parameters are ignored (section 5.1).
 
 use super::clipped;
 use super::signature::{SECRET_LIMIT, Secret};
 use std::borrow::Cow;
 use url::{Url, form_urlencoded};
 
-/// The longest form that is read, in bytes.
+/// The longest form, in bytes.
 pub const FORM_LIMIT: usize = 16 * 1024;
 
 /// The most parameters of a form, unknown ones included.
@@ -17,13 +17,13 @@ pub const PARAMETERS_LIMIT: usize = 64;
 /// The longest `hub.topic` and `hub.callback`, in bytes.
 pub const ADDRESS_LIMIT: usize = 2048;
 
-/// The longest `hub.challenge` that is answered, in bytes.
+/// The longest `hub.challenge`, in bytes.
 pub const CHALLENGE_LIMIT: usize = 1024;
 
-/// How much of a wrong value an error shows, in characters.
+/// How much of an invalid value an error shows, in characters.
 const SHOWN: usize = 64;
 
-/// Why a form is not understood.
+/// Why a form is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub struct FormError {
@@ -48,35 +48,35 @@ impl FormError {
         Self::new("hub.mode", format!("hub.mode is {:?}, and not {known}", shown(found)))
     }
 
-    /// The parameter that is wrong, where it is one.
+    /// Returns the invalid parameter; `None` if the form as a whole is invalid.
     pub const fn parameter(&self) -> Option<&'static str> {
         self.parameter
     }
 }
 
-/// What a subscriber asks of a hub (section 5.1).
+/// A subscriber's request to a hub (section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubRequest {
-    /// `hub.mode`: to be told of the topic at the callback, or to go on being told; or not any more.
+    /// `hub.mode`: to subscribe or renew, or to unsubscribe.
     pub intent: Intent,
-    /// The address of the feed, as the feed gives it (`rel=self`).
+    /// The topic: the feed's own address (`rel=self`).
     pub topic: String,
-    /// Where the hub asks and delivers: absolute, http or https, its query as it was given.
+    /// The callback: absolute, http or https, with its query verbatim.
     pub callback: Url,
-    /// Of a subscription, for how many seconds, where the subscriber says so. Nought is the hub's choice.
+    /// The requested lease in seconds; `None`, or 0 in the form: the hub decides.
     pub lease: Option<u64>,
-    /// The secret of the signatures of a subscription.
+    /// The secret for signing deliveries.
     pub secret: Option<Secret>,
 }
 
 impl HubRequest {
-    /// Reads the body of a request. An unknown parameter is ignored, a known one may stand once.
+    /// Parses the body of a request. Unknown parameters are ignored; a known one must not be repeated.
     pub fn read(body: &[u8]) -> Result<Self, FormError> {
         let form = FormFields::read(body)?;
         let intent = match form.needed("hub.mode")? {
             "subscribe" => Intent::Subscribe,
             "unsubscribe" => Intent::Unsubscribe,
-            // The recommendation leaves this to publisher and hub (section 6).
+            // The recommendation leaves publishing to publishers and hubs (section 6).
             "publish" => {
                 let why =
                     "hub.mode=publish is not needed here: this hub asks the publishers itself";
@@ -93,7 +93,7 @@ impl HubRequest {
         Ok(Self { intent, topic, callback, lease, secret })
     }
 
-    /// The body of this request.
+    /// Builds the body of this request.
     pub fn write(&self) -> String {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.extend_pairs([
@@ -107,17 +107,16 @@ impl HubRequest {
     }
 }
 
-/// What a verification is of (section 5.3).
+/// What a verification confirms (section 5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Intent {
-    /// Of a subscription, or of its renewal.
+    /// A subscription or its renewal.
     Subscribe,
-    /// Of its end.
+    /// The end of a subscription.
     Unsubscribe,
 }
 
 impl Intent {
-    /// Its `hub.mode`.
     pub const fn mode(self) -> &'static str {
         match self {
             Self::Subscribe => "subscribe",
@@ -126,33 +125,29 @@ impl Intent {
     }
 }
 
-/// What a hub says in the query of a GET of the callback.
+/// A hub's GET request to a callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verification {
-    /// Did the subscriber ask for this? It answers 2xx with the challenge as its body, or 404
-    /// (section 5.3).
+    /// Asks whether the subscriber requested this. It answers 2xx with the challenge as its body, or 404 (section 5.3).
     Intent {
-        /// Which of both.
         intent: Intent,
-        /// The topic of the request.
         topic: String,
-        /// What the answer must be, byte for byte.
+        /// The required body of the answer.
         challenge: String,
-        /// For how many seconds from now the hub will deliver: of a subscription only, where it
-        /// must be there (section 5.3).
+        /// The lease in seconds from now; required for a subscription, absent otherwise (section 5.3).
         lease: Option<u64>,
     },
-    /// `hub.mode=denied`: the hub does not, or no longer, tell of the topic (section 5.2).
+    /// `hub.mode=denied`: the subscription was refused or ended by the hub (section 5.2).
     Denied {
         topic: String,
-        /// Why, in the hub's words.
+        /// The hub's reason.
         reason: Option<String>,
     },
 }
 
 impl Verification {
-    /// Reads the query of a request to a callback; `query` is without its question mark. A
-    /// parameter that is the callback's own is ignored.
+    /// Parses the query of a request to a callback; `query` has no question mark. The callback's own parameters are
+    /// ignored.
     pub fn read(query: &str) -> Result<Self, FormError> {
         let form = FormFields::read(query.as_bytes())?;
         let intent = match form.needed("hub.mode")? {
@@ -175,8 +170,7 @@ impl Verification {
         Ok(Self::Intent { intent, topic, challenge, lease })
     }
 
-    /// The address to ask: the callback, with its own query first and as it was given (section 5.3:
-    /// the hub appends to it).
+    /// Returns the address to request: the callback with its own query first, verbatim (section 5.3: the hub appends).
     pub fn address(&self, callback: &Url) -> Url {
         let mut form = form_urlencoded::Serializer::new(String::new());
         match self {
@@ -205,7 +199,7 @@ impl Verification {
     }
 }
 
-/// A callback: absolute, of the web, without credentials; a fragment is dropped.
+/// Parses a callback: an absolute web address without credentials; its fragment is dropped.
 fn callback(text: &str) -> Result<Url, FormError> {
     let wrong = |why: String| FormError::new("hub.callback", why);
     let url = Url::parse(text).ok().filter(|url| {
@@ -220,7 +214,7 @@ fn callback(text: &str) -> Result<Url, FormError> {
         return Err(wrong(why.to_owned()));
     }
     url.set_fragment(None);
-    // What is not ASCII has become longer.
+    // Escaping may have made it longer.
     match url.as_str().len() {
         found if found > ADDRESS_LIMIT => {
             Err(FormError::long("hub.callback", found, ADDRESS_LIMIT))
@@ -229,7 +223,6 @@ fn callback(text: &str) -> Result<Url, FormError> {
     }
 }
 
-/// The parameters of a form.
 pub(super) struct FormFields<'a>(pub(super) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> FormFields<'a> {
@@ -249,7 +242,7 @@ impl<'a> FormFields<'a> {
         Ok(Self(pairs))
     }
 
-    /// The value of a parameter; an empty one is none.
+    /// Returns the value of a parameter; `None` if it is absent or empty.
     fn get(&self, name: &'static str) -> Result<Option<&str>, FormError> {
         let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| &**value);
         let first = found.next();

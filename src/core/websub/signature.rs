@@ -5,13 +5,13 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The longest secret, in bytes: it "MUST be less than 200 bytes" (section 5.1).
+/// The longest secret in bytes: it "MUST be less than 200 bytes" (section 5.1).
 pub const SECRET_LIMIT: usize = 199;
 
-/// The longest signature that is looked at, in bytes: `sha512=` and 128 digits, with room.
+/// The longest accepted header in bytes: `sha512=` and 128 digits, with some margin.
 const HEADER_LIMIT: usize = 256;
 
-/// How a body is signed (section 7.1): with SHA-1 by hubs of old, with SHA-256 by this one.
+/// The methods of signing (section 7.1): old hubs use SHA-1; this one uses SHA-256.
 static METHODS: [(&str, &hmac::Algorithm); 4] = [
     ("sha1", &hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
     ("sha256", &hmac::HMAC_SHA256),
@@ -19,27 +19,24 @@ static METHODS: [(&str, &hmac::Algorithm); 4] = [
     ("sha512", &hmac::HMAC_SHA512),
 ];
 
-/// Why there is no secret, or a signature is not believed.
+/// Why a secret or a signature is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// The secret is empty or too long.
     #[error("a secret has 1 to {SECRET_LIMIT} bytes, not {found}")]
-    Secret {
-        /// Its length in bytes.
-        found: usize,
-    },
-    /// The header is no method and hexadecimal digits.
+    Secret { found: usize },
+    /// The header is not a method and hexadecimal digits.
     #[error("the signature is not of the form method=digits")]
     Form,
-    /// A method that is none of the four of the recommendation.
+    /// The method is not one of the recommendation.
     #[error("the signature's method is none of sha1, sha256, sha384 and sha512")]
     Method,
-    /// It is not the signature of this body under this secret.
+    /// The signature does not match the body and the secret.
     #[error("the signature does not match the body")]
     Wrong,
 }
 
-/// A subscriber's secret: 1 to [`SECRET_LIMIT`] bytes. It is never shown; serde is for the store alone.
+/// A subscriber's secret: 1 to [`SECRET_LIMIT`] bytes. It is never shown; only the store serializes it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Box<str>", into = "Box<str>")]
 pub struct Secret(Box<str>);
@@ -67,7 +64,7 @@ impl Secret {
         Err(SignatureError::Secret { found: text.len() })
     }
 
-    /// The secret itself: to be stored, and to be sent to the hub that is subscribed to.
+    /// Returns the secret itself, for the store and for the hub to which we subscribe.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -76,14 +73,14 @@ impl Secret {
         hmac::Key::new(*algorithm, self.0.as_bytes())
     }
 
-    /// The value of `X-Hub-Signature` for a body: `sha256=` and hexadecimal digits.
+    /// Returns the `X-Hub-Signature` of a body: `sha256=` and hexadecimal digits.
     pub fn sign(&self, body: &[u8]) -> String {
         let tag = hmac::sign(&self.key(&hmac::HMAC_SHA256), body);
         format!("sha256={}", HEXLOWER.encode(tag.as_ref()))
     }
 
-    /// Checks the value of `X-Hub-Signature` against a body, in constant time. All four methods of
-    /// the recommendation are known; a push whose signature is wrong is not believed (section 7.1).
+    /// Verifies the `X-Hub-Signature` of a body in constant time, with any of the four methods. A push with a wrong
+    /// signature must be ignored (section 7.1).
     pub fn verify(&self, header: &str, body: &[u8]) -> Result<(), SignatureError> {
         let header = header.trim();
         if header.len() > HEADER_LIMIT {

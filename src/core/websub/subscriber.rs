@@ -1,10 +1,9 @@
-//! A subscription to the hub of an upstream: what is to be asked of it and when, what it may ask
-//! back, and whether it is believed to tell of every change (WebSub sections 5 and 7).
+//! A subscription to the hub of an upstream (WebSub sections 5 and 7). Decides when to send which request, how to
+//! answer the hub's verification, and whether to trust the hub to push every change.
 //!
-//! Decisions only. A hub is first asked to subscribe and then asks back; then it delivers until its
-//! lease is over, and is asked again when two thirds of that are. What fails is tried at the next
-//! hub, and then ever more seldom. Polls are fewer while a hub delivers, until it is found silent
-//! ([`PushTrust`]).
+//! Pure. The hub is asked to subscribe, verifies the request, and then delivers until the lease ends; renewal is due
+//! after two thirds of the lease. After a failure the next hub is tried, then all again at growing pauses. Polls are
+//! fewer while a hub delivers, until it proves unreliable ([`PushTrust`]).
 
 use super::clipped;
 use super::discover::Discovery;
@@ -18,29 +17,29 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The lease that is asked for.
+/// The requested lease.
 pub const LEASE_ASKED: Duration = Duration::from_secs(10 * 86_400);
-/// The shortest lease that a hub is believed to mean.
+/// The shortest lease that is believed.
 pub const LEASE_LEAST: Duration = Duration::from_secs(60);
-/// The longest one: a hub that forgets its subscribers is asked again all the same.
+/// The longest lease that is believed: a hub may forget its subscribers, so it is asked again by then.
 pub const LEASE_MOST: Duration = Duration::from_secs(30 * 86_400);
-/// How long a hub may take to ask back.
+/// How long a hub may take to verify a request.
 pub const VERIFY_WAIT: Duration = Duration::from_secs(10 * 60);
 /// The pause after all hubs of a feed have failed.
 const RETRY: GrowingPause = GrowingPause::doubling(Duration::from_secs(10 * 60), DAY);
-/// The pause before the next hub is tried.
+/// The pause before the next hub of the feed is tried.
 const NEXT_HUB: Duration = Duration::from_secs(5);
-/// How long a hub that has said no is left alone.
+/// How long a hub that denied the subscription is left alone.
 pub const DENIED_PAUSE: Duration = Duration::from_secs(7 * 86_400);
 
-/// The most requests for one feed at once; so many more are made in a day. They count on whatever becomes of its
-/// subscription, or a feed that names other hubs each time, or hubs that say no or want short leases, would have us ask
-/// without end.
+/// The most requests per feed in a burst, and per day. The budget survives a change of subscription. Otherwise feeds
+/// that keep naming other hubs, hubs that deny, or short leases would cause requests without end.
 pub const ATTEMPTS_PER_DAY: u32 = 24;
-/// How much of a day a request takes.
+/// The part of a day that one request uses up.
 const SHARE: Duration = Duration::from_secs(DAY.as_secs() / ATTEMPTS_PER_DAY as u64);
 
-/// A subscription to what was discovered. `spent`: what requests for the feed before it have used up.
+/// Begins a subscription to the discovered hubs. `spent`: when the budget used by the feed's earlier requests is
+/// restored.
 pub fn begin(
     found: &Discovery,
     keys: SubscriptionKeys,
@@ -66,7 +65,7 @@ pub fn begin(
     }
 }
 
-/// Moves everything that is to come along with a clock that was set back.
+/// Moves all times back with a clock that was set back.
 pub fn set_back(subscription: &mut Subscription, by: Duration) {
     subscription.next = subscription.next.minus(by);
     subscription.spent = subscription.spent.map(|at| at.minus(by));
@@ -76,9 +75,8 @@ pub fn set_back(subscription: &mut Subscription, by: Duration) {
         .map(|lease| Lease { since: lease.since.minus(by), until: lease.until.minus(by) });
 }
 
-/// Goes on with a subscription that was written down, before the clock was set back by `back`, as far as that
-/// is known. Of a lease that has still to begin, or that is longer than any, nothing is known any more: the
-/// hub is asked again at once.
+/// Resumes a stored subscription after the clock was set back by `back`. A lease that begins in the future or is longer
+/// than any is dropped, and the hub is asked again at once.
 pub fn resume(subscription: &mut Subscription, back: Duration, now: Time) {
     if !back.is_zero() {
         set_back(subscription, back);
@@ -95,8 +93,8 @@ pub fn resume(subscription: &mut Subscription, back: Duration, now: Time) {
         subscription.trust.distrusted_until.filter(|until| *until <= furthest);
 }
 
-/// Whether what was discovered is what is subscribed to: the same topic, at a hub that the feed
-/// still names. If so the hubs are taken over; `Some(true)` where they differ.
+/// Whether the subscription still fits what was discovered: same topic, and its hub still named. If so, adopts the list
+/// of hubs; `Some(true)` if it changed. `None`: a new subscription is needed.
 pub fn goes_on(subscription: &mut Subscription, found: &Discovery) -> Option<bool> {
     if subscription.topic != found.topic {
         return None;
@@ -110,8 +108,8 @@ pub fn goes_on(subscription: &mut Subscription, found: &Discovery) -> Option<boo
     Some(true)
 }
 
-/// Does what is due: `true` where the hub is to be asked now, which is noted before it is, since it
-/// may ask back before it answers.
+/// Handles what is due. Returns whether to send a request now; that is recorded before, because the hub may verify
+/// before it answers.
 pub fn due(subscription: &mut Subscription, now: Time) -> bool {
     if now < subscription.next {
         return false;
@@ -123,7 +121,7 @@ pub fn due(subscription: &mut Subscription, now: Time) -> bool {
         fail(subscription, &said, None, now);
         return false;
     }
-    // A day is all that can be used up: what is more was reckoned by a clock that was ahead.
+    // At most a day can be spent; more was computed by a clock that ran ahead.
     let spent = subscription.spent.filter(|spent| *spent <= now.plus(DAY));
     let spent = spent.map_or(now, |spent| spent.max(now));
     let left = now.plus(DAY).since(spent);
@@ -140,14 +138,14 @@ pub fn due(subscription: &mut Subscription, now: Time) -> bool {
     true
 }
 
-/// Takes in that the request is sent now: it may have waited for its turn at the hub's host.
+/// Records that the request is sent now, after it waited for the hub's host.
 pub fn sent(subscription: &mut Subscription, now: Time) {
     if subscription.standing == Standing::Asked {
         subscription.next = now.plus(VERIFY_WAIT);
     }
 }
 
-/// Takes in that the request which was due is not sent yet: it is due again at `next`, and counts then.
+/// Records that the due request was not sent. It becomes due at `next` and does not count before.
 pub fn put_off(subscription: &mut Subscription, why: &str, next: Time) {
     if subscription.standing == Standing::Asked {
         subscription.standing = Standing::Waiting;
@@ -157,9 +155,9 @@ pub fn put_off(subscription: &mut Subscription, why: &str, next: Time) {
     }
 }
 
-/// Takes in that the request failed; `wait`: the hub said when to come again.
+/// Records a failed request. `wait`: the pause that the hub asks for.
 pub fn failed(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now: Time) {
-    // It may have asked back all the same.
+    // The hub may have verified the request all the same.
     if subscription.standing == Standing::Asked {
         fail(subscription, why, wait, now);
     }
@@ -170,12 +168,12 @@ fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now:
     subscription.failures = subscription.failures.saturating_add(1);
     subscription.note = Some(clipped(why));
     let hubs = u32::try_from(subscription.hubs.len()).unwrap_or(u32::MAX).max(1);
-    // While it delivers, it is this hub that is to go on.
+    // While the lease lasts, retry this hub only.
     let rounds = if subscription.is_held(now) {
         subscription.failures
     } else {
         if hubs > 1 {
-            // What one hub has shown says nothing of the next.
+            // The trust in one hub says nothing about the next.
             subscription.hub = (subscription.hub + 1) % hubs;
             subscription.trust = PushTrust::default();
         }
@@ -189,16 +187,16 @@ fn fail(subscription: &mut Subscription, why: &str, wait: Option<Duration>, now:
     subscription.next = now.plus(pause);
 }
 
-/// Takes in what the hub says at the callback. Answers the challenge where that was meant, nothing where it is noted,
-/// and `None` where nothing of the kind was asked: 404 (section 5.3).
+/// Answers a hub's call to the callback: the challenge to confirm, an empty text for a denial, or `None` if the
+/// subscription was not requested: 404 (section 5.3).
 pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -> Option<String> {
     match said {
         Verification::Intent { intent: Intent::Subscribe, topic, challenge, lease } => {
-            // Late is better than never: it may have taken longer than is waited for.
+            // A late verification is accepted too.
             let asked = match subscription.standing {
                 Standing::Asked => true,
                 Standing::Waiting => subscription.failures > 0,
-                // Our answer may have been lost: a hub that is not confirmed then drops us.
+                // Our answer may have been lost, and an unconfirmed hub would drop us.
                 Standing::Verified => subscription.is_held(now),
                 Standing::Denied => false,
             };
@@ -208,7 +206,7 @@ pub fn called(subscription: &mut Subscription, said: &Verification, now: Time) -
             hold(subscription, *lease, now);
             Some(challenge.clone())
         }
-        // Nobody unsubscribes from what is in use.
+        // We never unsubscribe from a subscription in use.
         Verification::Intent { intent: Intent::Unsubscribe, .. } => None,
         Verification::Denied { topic, .. } if *topic != subscription.topic => None,
         Verification::Denied { reason, .. } => {
@@ -234,7 +232,7 @@ fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
     let reason = format!("it said no: {reason}");
     subscription.lease = None;
     subscription.trust.awaited = None;
-    // It ends what this hub delivers. Of a request that waits for its time it says nothing: that may be for another hub.
+    // A denial ends deliveries. It does not concern a request that is still waiting, which may be for another hub.
     if !matches!(subscription.standing, Standing::Asked | Standing::Verified) {
         return;
     }
@@ -247,7 +245,7 @@ fn deny(subscription: &mut Subscription, reason: &str, now: Time) {
     subscription.next = now.plus(DENIED_PAUSE);
 }
 
-/// Forgets a lease that is over.
+/// Removes an expired lease.
 fn expire(subscription: &mut Subscription, now: Time) {
     if subscription.lease.is_some() && !subscription.is_held(now) {
         subscription.lease = None;
@@ -255,27 +253,27 @@ fn expire(subscription: &mut Subscription, now: Time) {
     }
 }
 
-/// Takes in a push whose signature was right; what it tells of.
+/// Records a push with a valid signature. Returns which change it announces.
 pub fn pushed(subscription: &mut Subscription, now: Time) -> ToldChange {
     subscription.last_push = Some(now);
     subscription.pushes = subscription.pushes.saturating_add(1);
     subscription.trust.pushed(FAIR_TIME, now)
 }
 
-/// Takes in a poll that did not fail; whether anything is to be remembered.
+/// Records a successful poll. Returns whether the trust in the hub changed.
 pub fn polled(subscription: &mut Subscription, poll: PushedPoll, now: Time) -> bool {
     let expected = poll.expected && subscription.is_held(now);
     subscription.trust.polled(PushedPoll { expected, ..poll }, FAIR_TIME, now)
 }
 
-/// Whether the hub is relied on to tell of every change since a poll that began at `begun`.
+/// Whether the hub is expected to push every change after a poll that began at `begun`.
 pub fn covers(subscription: &Subscription, begun: Time, now: Time) -> bool {
     let delivers =
         subscription.lease.is_some_and(|lease| lease.since <= begun && now < lease.until);
     delivers && subscription.trust.is_relied_on(now)
 }
 
-/// How it stands and why, in words.
+/// Describes the state and its reason in words.
 pub fn describe(subscription: &Subscription, now: Time) -> String {
     let note = subscription.note.as_deref();
     let again = format!("; it is asked again at {}", subscription.next);

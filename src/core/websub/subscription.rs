@@ -1,8 +1,8 @@
-//! A subscription of the hub, from the request to its end (WebSub sections 5.1 to 5.3 and 7). Pure:
-//! the time, and what a callback answered, are told.
+//! A subscription at our hub, from the request to its end (WebSub sections 5.1 to 5.3 and 7). Pure; time and answers
+//! are passed in.
 //!
-//! What was asked for and what is in force stand beside each other: a renewal that is not verified
-//! leaves the subscription as it was.
+//! The pending request is kept next to the active subscription: a renewal that is not verified leaves the latter
+//! unchanged.
 
 use super::{CallbackAnswer, Intent, Secret, clipped};
 use crate::model::{FeedName, Tick, Time};
@@ -14,66 +14,64 @@ use url::Url;
 
 /// How often a verification is tried before the request is dropped.
 pub const VERIFICATIONS: u32 = 3;
-/// How long after a failure it is tried again.
+/// The pause before a verification is retried.
 const VERIFY_AGAIN: GrowingPause =
     GrowingPause { first: Duration::from_secs(30), factor: 4, most: PAUSE_LIMIT };
 
-/// The longest pause before a first verification is tried again, also where the callback, of which
-/// nothing is known yet, asks for a longer one.
+/// The longest pause before a first verification is retried, even if the callback, still unknown, asks for a longer
+/// one.
 const VERIFY_PAUSE_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// How often in a row a delivery fails before the hub gives up that change. From then on each newer
-/// change is tried once, until one arrives or the lease ends.
+/// How many consecutive failures make the hub give up a change. After that each newer change is tried once, until one
+/// arrives or the lease ends.
 pub const DELIVERIES: u32 = 10;
-/// How long after a failure a delivery is tried again.
+/// The pause before a delivery is retried.
 const DELIVER_AGAIN: GrowingPause = GrowingPause::doubling(Duration::from_secs(30), PAUSE_LIMIT);
-/// The longest pause, also where the callback asks for a longer one.
+/// The longest pause, even if the callback asks for a longer one.
 const PAUSE_LIMIT: Duration = Duration::from_secs(6 * 3600);
 
-/// How long after a first 410 the same is delivered once more. Only a second one after this pause
-/// ends the subscription: there are subscribers that answer 410 while they read the feed themselves.
+/// The pause after a first 410, after which the same change is delivered again. Only a second 410 ends the
+/// subscription, because some subscribers answer 410 while they read the feed.
 pub const GONE_PAUSE: Duration = Duration::from_secs(5 * 60);
-/// What a first 410 is told as.
+/// The shown failure after a first 410.
 const GONE_ONCE: &str = "the callback answered 410; a second time ends the subscription";
 
-/// Which subscription: topic and callback together are its key (section 5.1).
+/// Identifies a subscription: manner, topic and callback are its key (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionId([u8; 16]);
 
 impl SubscriptionId {
-    /// The id of a topic and a callback.
+    /// Computes the id of a topic and a callback.
     pub fn new(manner: Manner, topic: &str, callback: &Url) -> Self {
         let mut hash = Sha256::new();
         hash.update(manner.name());
         hash.update([0]);
         hash.update(topic);
-        // An address as parsed holds no NUL.
+        // A parsed address contains no NUL.
         hash.update([0]);
         hash.update(callback.as_str());
         let digest = hash.finalize();
         Self(digest.first_chunk().copied().unwrap_or_default())
     }
 
-    /// Its bytes.
     pub const fn bytes(&self) -> &[u8; 16] {
         &self.0
     }
 }
 
-/// How a subscriber is told.
+/// The protocol of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Manner {
-    /// By WebSub: the document is delivered.
+    /// WebSub: the document is delivered.
     WebSub,
-    /// By rssCloud: the address of what has changed is.
+    /// rssCloud: the address of the changed document is delivered.
     RssCloud,
-    /// By a webhook of the operator's: what has changed is delivered as JSON. Nobody is asked whether that is
-    /// meant, it has no lease, and it does not end because it fails.
+    /// An operator's webhook: changes are delivered as JSON. It is not verified, has no lease, and does not end because
+    /// of failures.
     Webhook,
 }
 
 impl Manner {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WebSub => "websub",
@@ -86,82 +84,76 @@ impl Manner {
 /// A subscription, or the request for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
-    /// How the subscriber is told.
     pub manner: Manner,
     /// The feed whose document the topic is.
     pub feed: FeedName,
     /// The address of that document, as the subscriber gave it.
     pub topic: String,
-    /// Where the hub asks and delivers.
+    /// The address for verifications and deliveries.
     pub callback: Url,
-    /// What is in force.
+    /// The active subscription, if any.
     pub active: Option<Active>,
-    /// What was asked for and is not settled yet.
+    /// The request that is not settled yet, if any.
     pub pending: Option<PendingRequest>,
 }
 
-/// A subscription in force.
+/// An active subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Active {
-    /// What deliveries are signed with.
+    /// The secret for signing deliveries.
     pub secret: Option<Secret>,
-    /// Since when it is in force.
+    /// When it began.
     pub since: Time,
     /// When its lease ends.
     pub until: Time,
-    /// The newest change of the feed that is settled here: delivered, or given up.
+    /// The feed's newest change that is settled: delivered or given up.
     pub told: Option<Tick>,
-    /// When a delivery last arrived.
+    /// The time of the last successful delivery.
     pub delivered: Option<Time>,
-    /// How many deliveries have arrived.
+    /// The number of successful deliveries.
     pub deliveries: u64,
-    /// How many failed since.
+    /// Consecutive failures since.
     pub failures: u32,
-    /// When the next may be tried.
+    /// The earliest time of the next delivery.
     pub not_before: Option<Time>,
-    /// When the callback said for the first time that it is gone, and nothing arrived since.
+    /// The time of the first 410 since the last successful delivery.
     pub gone: Option<Time>,
-    /// What went wrong last.
+    /// The last failure.
     pub trouble: Option<String>,
 }
 
-/// What was asked for.
+/// A request that is not settled yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRequest {
-    /// What.
     pub wanted: CallbackPurpose,
-    /// When.
     pub asked: Time,
-    /// How often the callback was called about it.
+    /// How often the callback was called for it.
     pub attempts: u32,
-    /// When it may be called again.
+    /// The earliest time of the next call.
     pub not_before: Option<Time>,
-    /// What went wrong last.
+    /// The last failure.
     pub trouble: Option<String>,
 }
 
-/// What the callback is to be called for.
+/// The purpose of a call to the callback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallbackPurpose {
-    /// To verify a subscription or its renewal.
+    /// Verify a subscription or its renewal.
     Subscribe {
-        /// The lease that is offered, in seconds.
+        /// The granted lease, in seconds.
         lease: u64,
         secret: Option<Secret>,
-        /// The newest change of the feed when it was asked for: what comes after is delivered.
+        /// The feed's newest change at the time of the request; later ones are delivered.
         told: Option<Tick>,
     },
-    /// To verify its end.
+    /// Verify the end of a subscription.
     Unsubscribe,
-    /// To say that the topic is told of no more (section 5.2).
-    Denial {
-        /// Why.
-        reason: String,
-    },
+    /// Announce that the topic is no longer delivered (section 5.2).
+    Denial { reason: String },
 }
 
 impl CallbackPurpose {
-    /// Whether the same is wanted, whatever the feed did meanwhile.
+    /// Whether two requests ask for the same, regardless of changes of the feed.
     fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -173,21 +165,21 @@ impl CallbackPurpose {
     }
 }
 
-/// What is to be done about a subscription.
+/// What a subscription needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Duty {
     /// Its lease has ended.
     Expire,
-    /// Its callback is to be asked whether this is meant.
+    /// Verify a request at the callback.
     Verify(Intent),
-    /// Its callback is to be told that the topic is told of no more.
+    /// Announce to the callback that the topic is no longer delivered.
     Deny,
-    /// The newest document is to be delivered.
+    /// Deliver the newest document.
     Deliver,
 }
 
 impl Active {
-    /// One that begins, and by when its lease ends; `told`: the newest change that it is not told of.
+    /// Begins a subscription for a period. `told`: the newest change that is not to be delivered.
     const fn new(secret: Option<Secret>, told: Option<Tick>, (since, until): (Time, Time)) -> Self {
         Self {
             secret,
@@ -203,20 +195,19 @@ impl Active {
         }
     }
 
-    /// Whether a callback that says now that it is gone has said so before a whole pause ago.
+    /// Whether the first 410 was at least [`GONE_PAUSE`] ago.
     fn has_gone(&self, now: Time) -> bool {
         self.gone.is_some_and(|gone| now.since(gone) >= GONE_PAUSE)
     }
 }
 
 impl Subscription {
-    /// A subscription of which nothing is known yet.
+    /// Creates a subscription that is neither active nor requested.
     pub const fn new(manner: Manner, feed: FeedName, topic: String, callback: Url) -> Self {
         Self { manner, feed, topic, callback, active: None, pending: None }
     }
 
-    /// Puts a webhook in force that is told of what comes after `told`, or goes on with the one that is with
-    /// another secret.
+    /// Activates a webhook that receives changes after `told`, or replaces the secret of an active one.
     pub fn keep_webhook(&mut self, secret: Secret, told: Option<Tick>, now: Time) {
         match &mut self.active {
             Some(active) => active.secret = Some(secret),
@@ -224,17 +215,16 @@ impl Subscription {
         }
     }
 
-    /// Its id.
     pub fn id(&self) -> SubscriptionId {
         SubscriptionId::new(self.manner, &self.topic, &self.callback)
     }
 
-    /// Whether nothing is left of it.
+    /// Whether the subscription can be forgotten.
     pub const fn is_over(&self) -> bool {
         self.active.is_none() && self.pending.is_none()
     }
 
-    /// Takes a request. One that is asked for again changes nothing.
+    /// Records a request; an identical one that is pending stays unchanged.
     pub fn ask(&mut self, wanted: CallbackPurpose, now: Time) {
         if self.pending.as_ref().is_some_and(|pending| pending.wanted.same(&wanted)) {
             return;
@@ -244,7 +234,7 @@ impl Subscription {
             Some(PendingRequest { wanted, asked, attempts: 0, not_before: None, trouble: None });
     }
 
-    /// Whether the request that is pending is that of an earlier state of it.
+    /// Whether its pending request is the same as in an `earlier` state.
     pub fn asks_the_same(&self, earlier: &Self) -> bool {
         let asked = |it: &PendingRequest, then: &PendingRequest| {
             it.asked == then.asked && it.wanted == then.wanted
@@ -255,8 +245,8 @@ impl Subscription {
             .is_some_and(|(it, then)| asked(it, then))
     }
 
-    /// Ends it because its topic is told of no more; the callback is to learn why. Says whether
-    /// anything changed.
+    /// Ends the subscription because its topic is no longer delivered; a WebSub callback will be told the reason.
+    /// Returns whether anything changed.
     pub fn deny(&mut self, reason: &str, now: Time) -> bool {
         let denied =
             |pending: &PendingRequest| matches!(pending.wanted, CallbackPurpose::Denial { .. });
@@ -265,16 +255,16 @@ impl Subscription {
         }
         self.active = None;
         self.pending = None;
-        // The other manners have no word for it.
+        // The other protocols have no denials.
         if self.manner == Manner::WebSub {
             self.ask(CallbackPurpose::Denial { reason: clipped(reason) }, now);
         }
         true
     }
 
-    /// What is to be done next, and when, given the feed's newest tick.
+    /// Returns the next duty and its time, given the feed's newest tick.
     pub fn next(&self, tick: Option<Tick>, now: Time) -> Option<(Time, Duty)> {
-        // No pause is longer than the limit: a time beyond it was set by a clock that was ahead.
+        // A time beyond the longest pause was computed by a clock that ran ahead.
         let sane = |time: Time| if time.since(now) > PAUSE_LIMIT { now } else { time };
         let due = |not_before: Option<Time>, since: Time| not_before.map_or(since.min(now), sane);
         let mut next: Option<(Time, Duty)> = None;
@@ -303,8 +293,7 @@ impl Subscription {
         next
     }
 
-    /// Takes note that the clock was set back: no pause ends later than one that began now, by the
-    /// failures there were.
+    /// Adapts to a clock that was set back: shortens each pause to the one that would begin now.
     pub fn turned_back(&mut self, now: Time) {
         let bound = |not_before: &mut Option<Time>, pause: Duration| {
             let latest = now.plus(pause.min(PAUSE_LIMIT));
@@ -322,18 +311,18 @@ impl Subscription {
         }
     }
 
-    /// Whether a subscription or a renewal waits to be verified.
+    /// Whether a subscription or a renewal awaits verification.
     pub fn is_asked_for(&self) -> bool {
         let wanted = self.pending.as_ref().map(|pending| &pending.wanted);
         matches!(wanted, Some(CallbackPurpose::Subscribe { .. }))
     }
 
-    /// Whether nothing is in force and a first verification is waited for.
+    /// Whether it is not active and awaits its first verification.
     pub fn is_unverified(&self) -> bool {
         self.active.is_none() && self.is_asked_for()
     }
 
-    /// Whether something was delivered already. What the operator names needs no proof.
+    /// Whether a delivery has succeeded. A webhook, named by the operator, needs no proof.
     pub fn is_proven(&self) -> bool {
         let has_delivered = self.active.as_ref().is_some_and(|active| active.deliveries > 0);
         has_delivered || self.manner == Manner::Webhook
@@ -345,7 +334,7 @@ impl Subscription {
             || self.active.as_ref().is_some_and(|active| active.failures > 0)
     }
 
-    /// Takes what the callback answered to a verification or a denial.
+    /// Records a callback's answer to a verification or denial.
     pub fn heard(&mut self, answer: CallbackAnswer, now: Time) {
         let Some(mut pending) = self.pending.take() else { return };
         match (answer, pending.wanted) {
@@ -355,14 +344,14 @@ impl Subscription {
                 let new = Active::new(secret, told, (now, until));
                 self.active = Some(match before {
                     Some(Active { since, told, delivered, deliveries, .. }) => {
-                        // What was not delivered before the renewal still is.
+                        // Changes not delivered before the renewal stay due.
                         Active { since, told, delivered, deliveries, ..new }
                     }
                     None => new,
                 });
             }
             (CallbackAnswer::Taken, CallbackPurpose::Unsubscribe) => self.active = None,
-            // Whatever is answered to a denial, it has been told.
+            // A denial needs no particular answer.
             (CallbackAnswer::Taken | CallbackAnswer::Refused(_), _) => {}
             (CallbackAnswer::Failed { why, after }, wanted) => {
                 pending.attempts = pending.attempts.saturating_add(1);
@@ -378,11 +367,11 @@ impl Subscription {
         }
     }
 
-    /// Takes what the callback answered to the document of the change `tick`.
+    /// Records a callback's answer to the delivery of the changes up to `tick`.
     pub fn pushed(&mut self, answer: CallbackAnswer, tick: Option<Tick>, now: Time) {
         let Some(active) = &mut self.active else { return };
         let answer = match answer {
-            // It is the operator who says when a webhook ends.
+            // Only the operator ends a webhook.
             CallbackAnswer::Refused(why) if self.manner == Manner::Webhook => {
                 CallbackAnswer::Failed { why, after: None }
             }
@@ -401,7 +390,7 @@ impl Subscription {
             CallbackAnswer::Refused(_) if active.has_gone(now) => self.active = None,
             CallbackAnswer::Refused(_) => {
                 active.failures = active.failures.saturating_add(1);
-                // A clock that was set back counts anew.
+                // If the clock was set back, the pause begins anew.
                 let gone = active.gone.map_or(now, |gone| gone.min(now));
                 active.gone = Some(gone);
                 active.not_before = Some(gone.plus(GONE_PAUSE));
@@ -421,8 +410,8 @@ impl Subscription {
         }
     }
 
-    /// Puts a call off until then that could not be made here, and why; no fault of the callback's. What else it is to
-    /// be called for does not wait for that.
+    /// Postpones a call that could not be made here, for a reason `why` that is not the callback's fault. Other duties
+    /// do not wait.
     pub fn put_off(&mut self, duty: Duty, until: Time, why: &str) {
         let (not_before, trouble) = match (duty, &mut self.active, &mut self.pending) {
             (Duty::Deliver, Some(active), _) => (&mut active.not_before, &mut active.trouble),
@@ -435,12 +424,12 @@ impl Subscription {
         *trouble = Some(clipped(why));
     }
 
-    /// Ends what is in force where its lease has ended.
+    /// Ends the active subscription if its lease has ended.
     pub fn expire(&mut self, now: Time) {
         self.active.take_if(|active| active.until <= now);
     }
 
-    /// Where it stands, in a word.
+    /// Returns its status in a word.
     pub fn standing(&self) -> &'static str {
         let wanted = self.pending.as_ref().map(|pending| &pending.wanted);
         match (&self.active, wanted) {
@@ -453,7 +442,7 @@ impl Subscription {
     }
 }
 
-/// A pause, or the longer one that the callback asks for, within the limit.
+/// Returns the longer of two pauses, within the limit.
 fn pause(own: Duration, asked: Option<Duration>) -> Duration {
     own.max(asked.unwrap_or_default()).min(PAUSE_LIMIT)
 }

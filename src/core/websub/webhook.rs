@@ -1,27 +1,27 @@
-//! Webhooks: changes of a feed as JSON, signed as the Standard Webhooks specification has it (version 1.0.0,
-//! "Signature scheme"), so that a receiver can check with a library that there is.
+//! Webhooks: changes of a feed as JSON, signed by the Standard Webhooks specification (version 1.0.0, "Signature
+//! scheme"), for which verification libraries exist.
 
 use super::{Secret, SignatureError};
 use crate::model::{FeedName, Tick, Time};
 use data_encoding::{BASE64, BASE64_NOPAD};
 use ring::hmac;
 
-/// The id of a message: the same whenever the same changes are delivered again.
+/// The header of the message id, which stays the same when the same changes are delivered again.
 pub const ID_HEADER: &str = "webhook-id";
-/// When it was sent, in seconds since 1970.
+/// The header of the sending time, in seconds since 1970.
 pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
-/// The signature over both and the body.
+/// The header of the signature over id, time and body.
 pub const SIGNATURE_HEADER: &str = "webhook-signature";
-/// What a secret begins with that is written in Base64.
+/// The prefix of a secret in Base64.
 const PREFIX: &str = "whsec_";
 
-/// The id of the message with the changes of a feed after one tick and up to another.
+/// Returns the id of a message with the changes of a feed after one tick and up to another.
 pub fn message_id(feed: &FeedName, after: Option<Tick>, until: Tick) -> String {
     let after = after.map_or_else(|| "start".to_owned(), Tick::update_id);
     format!("{feed}.{after}.{}", until.update_id())
 }
 
-/// The value of `webhook-signature`: `v1,` and an HMAC of SHA-256 in Base64.
+/// Returns the value of `webhook-signature`: `v1,` and an HMAC-SHA-256 in Base64.
 pub fn sign(secret: &Secret, id: &str, at: Time, body: &[u8]) -> String {
     let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &key(secret)));
     context.update(format!("{id}.{}.", at.unix()).as_bytes());
@@ -29,7 +29,7 @@ pub fn sign(secret: &Secret, id: &str, at: Time, body: &[u8]) -> String {
     format!("v1,{}", BASE64.encode(context.sign().as_ref()))
 }
 
-/// The bytes of a secret: those that are written behind the prefix; without it, those of the text.
+/// Returns the key bytes of a secret: decoded Base64 after the prefix, otherwise its text.
 fn key(secret: &Secret) -> Vec<u8> {
     let text = secret.reveal();
     let written = text.strip_prefix(PREFIX).map(|text| text.trim_end_matches('='));
@@ -37,7 +37,7 @@ fn key(secret: &Secret) -> Vec<u8> {
     read.unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
-/// A secret whose bytes are written in Base64, as receivers want it.
+/// Creates a secret from Base64, the form that receivers expect.
 pub fn secret_from(base64: &str) -> Result<Secret, SignatureError> {
     Secret::new(&format!("{PREFIX}{base64}"))
 }

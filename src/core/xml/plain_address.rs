@@ -21,8 +21,10 @@ fn behind_scheme(address: &str) -> Option<&str> {
     if let Some(rest) = address.strip_prefix("//") {
         return Some(rest);
     }
-    let (scheme, rest) = address.split_once("://")?;
-    let plain = scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    let (scheme, rest) = address.split_once(':')?;
+    let rest = rest.strip_prefix("//")?;
+    let plain =
+        scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     plain.then_some(rest)
 }
 
@@ -73,7 +75,7 @@ pub fn hostless(id: &str) -> Option<String> {
 }
 
 /// Endings of programs, whose pages are told apart by the query.
-const SCRIPTS: [&str; 9] = [".php", ".asp", ".aspx", ".cgi", ".cfm", ".jsp", ".do", ".dll", ".pl"];
+const SCRIPTS: [&str; 9] = ["php", "asp", "aspx", "cgi", "cfm", "jsp", "do", "dll", "pl"];
 /// So many digits in a row name a page.
 const TELLING_DIGITS: usize = 3;
 
@@ -85,11 +87,11 @@ pub fn path_without_query(id: &str, link: Option<&str>) -> Option<String> {
     let (rest, fragment) = plain.split_once('#').unwrap_or((&plain, ""));
     let path = rest.split('?').next()?.trim_end_matches('/');
     let (_, named) = path.split_once('/')?;
-    let ends_with = |part: &str, end: &str| {
-        let at = part.len().checked_sub(end.len());
-        at.and_then(|at| part.get(at..)).is_some_and(|own| own.eq_ignore_ascii_case(end))
+    let is_of_script = |part: &str| {
+        let ending = part.rsplit_once('.').map(|(_, ending)| ending);
+        ending.is_some_and(|own| SCRIPTS.iter().any(|other| own.eq_ignore_ascii_case(other)))
     };
-    let is_script = named.split('/').any(|part| SCRIPTS.iter().any(|end| ends_with(part, end)));
+    let is_script = named.split('/').any(is_of_script);
     let has_number =
         named.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() >= TELLING_DIGITS);
     let names_a_page = !is_script && (has_number || slug(address).is_some());
@@ -100,11 +102,11 @@ pub fn path_without_query(id: &str, link: Option<&str>) -> Option<String> {
 /// its date or section changes. Nothing where it is shorter than eight characters or a number.
 pub fn slug(address: &str) -> Option<String> {
     let path = address.split(['?', '#']).next()?.trim_end_matches('/');
+    let (before, last) = path.rsplit_once('/').unwrap_or(("", path));
     // A host names no post.
-    let path = path
-        .split_once("://")
-        .map_or(Some(path), |(_, rest)| rest.split_once('/').map(|(_, p)| p))?;
-    let last = path.rsplit('/').next()?;
+    if before.ends_with(":/") {
+        return None;
+    }
     let stem = match last.rsplit_once('.') {
         Some((stem, ext)) if ext.len() <= 5 && ext.chars().all(char::is_alphanumeric) => stem,
         _ => last,

@@ -30,11 +30,18 @@ pub fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
 /// Collapses every run of white space to one space and trims the ends.
 pub fn collapsed(text: Cow<'_, str>) -> Cow<'_, str> {
     let text = trimmed(text);
-    if !text.contains(['\t', '\n', '\r']) && !text.contains("  ") {
+    let pairs = text.bytes().zip(text.bytes().skip(1));
+    if !pairs.into_iter().any(|(one, next)| is_space(one) && (one != b' ' || next == b' ')) {
         return text;
     }
-    let words = text.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());
-    Cow::Owned(words.collect::<Vec<_>>().join(" "))
+    let mut collapsed = String::with_capacity(text.len());
+    for word in text.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()) {
+        if !collapsed.is_empty() {
+            collapsed.push(' ');
+        }
+        collapsed.push_str(word);
+    }
+    Cow::Owned(collapsed)
 }
 
 /// Where a start tag of this name seems to begin in a text, at `from` or later.

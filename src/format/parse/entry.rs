@@ -13,8 +13,6 @@ use tidegate_core::xml::html::{plain_text, plain_text_if_html, without_section};
 use tidegate_core::xml::ns::Ns;
 use tidegate_core::xml::{collapsed, is_blank, push_attribute, push_text};
 
-/// Most enclosures that are kept of one entry.
-const ENCLOSURE_LIMIT: usize = 1000;
 /// What a field costs beside its path, in bytes, when the projection is measured.
 pub(super) const FIELD_COST: usize = 64;
 /// What a name takes in a path beside what is spelled in its tag: a customary prefix and what parts
@@ -63,7 +61,6 @@ pub(super) fn read<'a>(
             author: reading.authors().into_iter().next().map(|author| author.name.into()),
             published: reading.published(),
             updated: reading.updated(),
-            enclosures: reading.enclosures().take(ENCLOSURE_LIMIT).collect(),
             projection: Projection::in_document(Arc::clone(doc), entry.id, dialect.format, fields),
             ..Entry::default()
         };

@@ -422,10 +422,6 @@ fn member<'a>(
             entry.author = first.or(entry.author.take());
         }
         "author" if entry.author.is_none() => entry.author = name_of(value),
-        "attachments" => {
-            let all = list(value).into_iter();
-            entry.enclosures.extend(all.filter_map(|one| address(part(one, "url"))));
-        }
         _ => {}
     }
 }

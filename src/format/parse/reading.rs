@@ -264,18 +264,6 @@ impl<'t, 'a> EntryReading<'t, 'a> {
         let elements = meanings.into_iter().flat_map(|meaning| self.all(meaning));
         elements.filter_map(|element| date(&prose(element, self.dialect).0)).next()
     }
-
-    /// The addresses of files that belong to it.
-    pub fn enclosures(&self) -> impl Iterator<Item = Cow<'a, str>> {
-        self.elements.iter().filter_map(|(meaning, element)| {
-            let address = match meaning {
-                Meaning::Enclosure => element.attribute("url"),
-                Meaning::Link if relation(*element) == "enclosure" => element.attribute("href"),
-                _ => None,
-            };
-            resolve(address?, element.base().as_deref())
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! When a segment is sealed, and what it lists.
 
 use super::{Policy, id};
+use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{Chain, EndpointId, FeedName, LedgerEntry, Seal, SyncId, Tick};
 
 /// Everything that has changed since the last seal, as of the commit that is being made.

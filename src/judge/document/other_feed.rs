@@ -13,7 +13,7 @@ pub(super) const RULE: DocumentRule = DocumentRule {
         sentence: "that has none of the last items and is of another site, from a new address, or \
                    no newer",
     },
-    terms: HoldTerms::new(LONG_HOLD),
+    terms: HoldTerms { least: LONG_HOLD, documents: None },
     holds: reason_to_hold,
 };
 

@@ -1,12 +1,12 @@
 //! The rule `re-keyed`.
 
-use super::{DocumentCase, DocumentRule, HoldTerms};
+use super::{DocumentCase, DocumentRule, INSISTING};
 use crate::rules::Rule;
 use crate::same_item::Basis;
 
 pub(super) const RULE: DocumentRule = DocumentRule {
     rule: Rule { name: "re-keyed", sentence: "in which more than half has other ids" },
-    terms: HoldTerms::insisting(),
+    terms: INSISTING,
     holds: reason_to_hold,
 };
 

@@ -8,7 +8,7 @@ pub(super) const RULE: DocumentRule = DocumentRule {
         name: "shrunken",
         sentence: "in which more than half is gone and less than half of that came in its place",
     },
-    terms: HoldTerms::new(LONG_HOLD),
+    terms: HoldTerms { least: LONG_HOLD, documents: None },
     holds: reason_to_hold,
 };
 

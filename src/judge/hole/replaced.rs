@@ -5,7 +5,7 @@ use super::{HoleCase, HoleRule, Objection};
 use crate::rules::Rule;
 use crate::same_item::{continues, is_reworded, telling_texts, words};
 use crate::window::{date_of, dated};
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::model::{Entry, LedgerEntry, Time};
 use tidegate_core::xml::plain_address::day;
 

@@ -10,26 +10,12 @@ mod scan;
 use scan::Spans;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The most bytes of context on either side of a span.
-const CONTEXT_LIMIT: usize = 40;
-
 /// Where a text stands, which says what its spans are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanContext {
     /// Text to read; links stand in it as `→` and their address.
     Text,
     Address,
-}
-
-/// A span with what stands around it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedSpan<'a> {
-    /// The word before it and what parts them; digits stand as `#`. Empty at the start.
-    pub before: String,
-    /// What parts it from the word behind it, and that word. Empty at the end.
-    pub after: String,
-    /// What it says.
-    pub value: &'a str,
 }
 
 /// The fingerprint of a text to read without its machine-like spans.
@@ -57,20 +43,11 @@ pub fn shape(text: &str, kind: SpanContext) -> u64 {
     hash.digest()
 }
 
-/// Every span of a text with its context; `None` where there are more than `limit`.
-pub fn placed(text: &str, kind: SpanContext, limit: usize) -> Option<Vec<PlacedSpan<'_>>> {
-    let mut placed = Vec::new();
-    for span in Spans::new(text, kind) {
-        if placed.len() == limit {
-            return None;
-        }
-        placed.push(PlacedSpan {
-            before: before(text.get(..span.start).unwrap_or_default()),
-            after: after(text.get(span.end..).unwrap_or_default()),
-            value: text.get(span).unwrap_or_default(),
-        });
-    }
-    Some(placed)
+/// What every span of a text says; `None` where there are more than `limit`.
+pub fn values(text: &str, kind: SpanContext, limit: usize) -> Option<Vec<&str>> {
+    let spans = Spans::new(text, kind).take(limit + 1);
+    let values: Vec<&str> = spans.filter_map(|span| text.get(span)).collect();
+    (values.len() <= limit).then_some(values)
 }
 
 /// A quick look: only texts with a digit, a parameter or an `ago` have spans.
@@ -85,50 +62,6 @@ fn plural(text: &str, at: usize) -> Option<usize> {
     let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
     let ends = !rest.get(length..)?.starts_with(char::is_alphanumeric);
     (ends && length > 3 && rest.get(..length)?.ends_with('s')).then_some(at + 1 + length)
-}
-
-/// The last word of a text and what follows it.
-fn before(text: &str) -> String {
-    let words = text.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let start = words.rfind(|c: char| !c.is_alphanumeric());
-    let start = start.map_or(0, |at| at + words.get(at..).map_or(0, first_length));
-    let mut context = text.get(start..).unwrap_or_default();
-    while context.len() > CONTEXT_LIMIT {
-        context = context.get(first_length(context)..).unwrap_or_default();
-    }
-    masked(context)
-}
-
-/// What stands before the first word of a text, and that word, as a singular.
-fn after(text: &str) -> String {
-    let start = text.find(char::is_alphanumeric).unwrap_or(text.len());
-    let word = text.get(start..).unwrap_or_default();
-    let length = word.find(|c: char| !c.is_alphanumeric()).unwrap_or(word.len());
-    let end = start + length;
-    let end = plural(text, 0).filter(|plural| *plural == end).map_or(end, |end| end - 1);
-    let mut context = text.get(..end).unwrap_or_default();
-    while context.len() > CONTEXT_LIMIT {
-        let last = context.chars().next_back().map_or(1, char::len_utf8);
-        context = context.get(..context.len() - last).unwrap_or_default();
-    }
-    masked(context)
-}
-
-fn first_length(text: &str) -> usize {
-    text.chars().next().map_or(1, char::len_utf8)
-}
-
-/// A context in which other numbers leave no trace.
-fn masked(context: &str) -> String {
-    let mut out = String::with_capacity(context.len());
-    for c in context.chars() {
-        match (c.is_numeric(), out.ends_with('#')) {
-            (true, true) => {}
-            (true, false) => out.push('#'),
-            (false, _) => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

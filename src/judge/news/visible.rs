@@ -58,23 +58,17 @@ struct VisibleText {
 
 impl VisibleText {
     fn push_text(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some(c) = rest.chars().next() {
-            self.character(c);
-            rest = rest.get(c.len_utf8()..).unwrap_or_default();
-            if !self.gap {
-                // Within a word nothing is to be thought of.
-                let word = rest.bytes().take_while(u8::is_ascii_graphic).count();
-                let (word, others) = rest.split_at_checked(word).unwrap_or(("", rest));
-                self.text.push_str(word);
-                rest = others;
-            }
+        let mut words =
+            text.split(|c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}'));
+        self.push_word(words.next().unwrap_or_default());
+        for word in words {
+            self.gap = true;
+            self.push_word(word);
         }
     }
 
-    fn character(&mut self, c: char) {
-        if c.is_whitespace() || c == '\u{a0}' || c == '\u{200b}' || c == '\u{feff}' {
-            self.gap = true;
+    fn push_word(&mut self, word: &str) {
+        if word.is_empty() {
             return;
         }
         for _ in 0..std::mem::take(&mut self.pictures) {
@@ -85,7 +79,7 @@ impl VisibleText {
             self.text.push(' ');
         }
         self.gap = false;
-        self.text.push(c);
+        self.text.push_str(word);
     }
 }
 
@@ -128,7 +122,7 @@ fn without_anchor(target: &str) -> &str {
 
 fn marked(out: &mut VisibleText, mark: char, target: Option<&str>) {
     out.gap = true;
-    out.character(mark);
+    out.push_word(mark.encode_utf8(&mut [0; 4]));
     if let Some(target) = target {
         out.push_text(&address(target));
     }

@@ -1,7 +1,7 @@
 //! What becomes of items that are missing.
 
 use super::draft::{ChangeDraft, EventDetails};
-use super::{Observation, ObservationError, Verdict, head, rate_limited};
+use super::{Observation, Verdict, head, rate_limited};
 use crate::JudgeInput;
 use crate::hole::Conclusion;
 use crate::probe::{Replies, answers, note_answer};
@@ -11,8 +11,8 @@ use tidegate_core::model::{
 
 /// Looks again at what is pending when a poll found the document unchanged: `same` such full
 /// observations were made since the last commit, this one included.
-pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, ObservationError> {
-    let Some(snapshot) = round.snapshot else { return Ok(Verdict::default()) };
+pub fn look_again(round: &Observation<'_>, same: u32) -> Verdict {
+    let Some(snapshot) = round.snapshot else { return Verdict::default() };
     let mut draft = ChangeDraft::new(round, snapshot);
     for (at, known) in snapshot.known.iter().enumerate() {
         if let Some(absence) = known.pending_absence() {
@@ -22,7 +22,7 @@ pub fn look_again(round: &Observation<'_>, same: u32) -> Result<Verdict, Observa
     rate_limited::come_out(&mut draft, snapshot);
     head::tell(&mut draft);
     draft.advance_window();
-    Ok(draft.into_verdict(None))
+    draft.into_verdict(None)
 }
 
 /// Takes in what a round of asking missing items' own addresses heard: `same` full observations were made since the

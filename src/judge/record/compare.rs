@@ -2,22 +2,14 @@
 
 use super::Observation;
 use super::outline_moves::PARENT;
-use crate::news::{self, Fingerprint, MaskInput, MaskUpdate, Varied};
+use crate::news::{self, Fingerprint, MaskInput, MaskUpdate};
 use crate::same_item::MatchedEntry;
 use std::collections::BTreeSet;
 use tidegate_core::model::{
-    Entry, FeedDocument, FeedNoise, Ignore, LedgerEntry, NoiseClass, NoiseClasses, Snapshot, Time,
-    Unseen, WaitCause, WaitingChange,
+    Entry, FeedDocument, LedgerEntry, NoiseClass, NoiseClasses, Snapshot, Time, Unseen, WaitCause,
+    WaitingChange,
 };
 use tidegate_core::xml::plain_address::plain_link;
-
-/// Every pair compared, and what was learned of the feed.
-pub(super) struct Comparison<'a> {
-    /// Of each pair what differs; `None` where its bytes are the same.
-    pub(super) pairs: Vec<Option<ChangedEntry<'a>>>,
-    /// What is known of the feed's noise from now on.
-    pub(super) noise: FeedNoise,
-}
 
 /// An entry that differs from its item.
 pub(super) struct ChangedEntry<'a> {
@@ -33,10 +25,10 @@ pub(super) struct ChangedEntry<'a> {
 
 impl<'a> ChangedEntry<'a> {
     fn new(
+        round: &Observation<'_>,
         snapshot: &'a Snapshot,
         document: &'a FeedDocument<'a>,
         pair: MatchedEntry,
-        ignore: &[Ignore],
     ) -> Option<Self> {
         let entry = document.entries.get(pair.entry)?;
         let known = snapshot.known.get(pair.known)?;
@@ -48,12 +40,12 @@ impl<'a> ChangedEntry<'a> {
         if bytes == known.bytes {
             return None;
         }
-        let same_family = snapshot.state.format.family() == document.format.family();
-        let fingerprint = news::fingerprint(entry, ignore);
+        let is_comparable = snapshot.state.format.family() == document.format.family();
+        let fingerprint = news::fingerprint(entry, &round.options.ignore);
         // Fingerprints of another scheme that could not be made anew say nothing of a change.
         let mut changed = if known.noise.scheme != fingerprint.scheme {
             BTreeSet::new()
-        } else if same_family {
+        } else if is_comparable {
             news::changed(&known.prints, &fingerprint.prints)
         } else {
             news::changed_across_formats(&fingerprint, &known.prints)
@@ -61,7 +53,14 @@ impl<'a> ChangedEntry<'a> {
         if pair.basis.is_same_but_for_query() {
             drop_rotated_link(entry, known, &mut changed);
         }
-        let learned = MaskUpdate::default();
+        let learned = news::learn(&MaskInput {
+            fingerprint: &fingerprint,
+            known,
+            changed: &changed,
+            is_comparable,
+            in_hold: snapshot.state.hold.is_some(),
+            now: round.aged,
+        });
         Some(Self { entry, known, fingerprint, bytes, changed, learned })
     }
 
@@ -108,14 +107,7 @@ impl<'a> ChangedEntry<'a> {
         unseen.count = unseen.count.saturating_add(1);
         unseen.last = now;
         let fields = news::names(self.entry, self.changed).join(", ");
-        let Some(due) = self.learned.due else {
-            // What turned out to be noise in all items has not to come out of this one.
-            let is_it = |waiting: &mut WaitingChange| {
-                waiting.cause == WaitCause::Mask && waiting.fields == fields
-            };
-            noise.waiting.take_if(is_it);
-            return;
-        };
+        let Some(due) = self.learned.due else { return };
         match &mut noise.waiting {
             Some(waiting) if waiting.cause == WaitCause::Mask => waiting.due = due,
             Some(_) => {}
@@ -148,42 +140,14 @@ impl<'a> ChangedEntry<'a> {
     }
 }
 
-/// Compares every entry with its item.
+/// Compares every entry with its item: of each pair what differs; `None` where its bytes are the same.
 pub(super) fn compare<'a>(
     round: &Observation<'_>,
     snapshot: &'a Snapshot,
     document: &'a FeedDocument<'_>,
     pairs: &[MatchedEntry],
-) -> Comparison<'a> {
-    let same_family = snapshot.state.format.family() == document.format.family();
-    let new =
-        |pair: &MatchedEntry| ChangedEntry::new(snapshot, document, *pair, &round.options.ignore);
-    let mut seen: Vec<Option<ChangedEntry<'_>>> = pairs.iter().map(new).collect();
-    let mut noise = snapshot.state.noise.clone();
-    let learn = |seen: &mut [Option<ChangedEntry<'_>>], noise: &FeedNoise| {
-        for beside in seen.iter_mut().flatten() {
-            beside.learned = news::learn(&MaskInput {
-                fingerprint: &beside.fingerprint,
-                known: beside.known,
-                feed: noise,
-                changed: &beside.changed,
-                is_comparable: same_family,
-                in_hold: snapshot.state.hold.is_some(),
-                now: round.aged,
-            });
-        }
-    };
-    learn(&mut seen, &noise);
-    let varied = seen.iter().flatten().map(|beside| beside.learned.varied.as_slice());
-    let varied: Vec<&[Varied]> = varied.collect();
-    if news::sweep_spans(&mut noise, &varied, pairs.len(), round.aged) {
-        // What has just come to hold for all items holds in this document.
-        learn(&mut seen, &noise);
-    }
-    for varied in seen.iter().flatten().flat_map(|beside| &beside.learned.varied) {
-        news::vote(&mut noise, varied, round.aged);
-    }
-    Comparison { pairs: seen, noise }
+) -> Vec<Option<ChangedEntry<'a>>> {
+    pairs.iter().map(|pair| ChangedEntry::new(round, snapshot, document, *pair)).collect()
 }
 
 /// Fields that hold an entry's own address.

@@ -10,7 +10,7 @@ use super::draft::ChangeDraft;
 use super::{Observation, head, shared};
 use crate::news;
 use crate::same_item::{self, MatchedEntry, Matching};
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt as _};
 use tidegate_core::model::{
     BodyPrints, Completeness, Entry, FeedDocument, Flaw, FlawHistory, Incoming, LedgerEntry,
     Markup, Snapshot, Version,
@@ -35,7 +35,7 @@ pub(super) struct DocumentDoubt<'a> {
     /// Whether one of the two is.
     pub(super) is_doubted: bool,
     /// Whether something of the document itself waits.
-    pub(super) is_of_document: bool,
+    is_of_document: bool,
 }
 
 /// How the feed's documents were read so far, for one with these fingerprints.

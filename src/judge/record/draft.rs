@@ -100,7 +100,6 @@ impl<'a> ChangeDraft<'a> {
         markup: Markup,
         said: EventDetails,
     ) -> usize {
-        self.state.sync_ids_issued = self.state.sync_ids_issued.saturating_add(1);
         self.put(None, known, Some(markup), said)
     }
 
@@ -269,8 +268,7 @@ impl<'a> ChangeDraft<'a> {
         known.standing = standing;
         known.absence = None;
         self.count_version(&mut known);
-        let known = self.with_conflicts(known, conflicts);
-        self.put(Some(index), known, winner.data, said);
+        self.incorporate(Some(index), known, winner.data, conflicts, said);
     }
 
     /// Notes a version. An item that changes twice in one commit has one, with the newest bytes.

@@ -6,12 +6,10 @@
 //! themselves: as living items where the publisher lists them, as tombstones where it says that they were
 //! deleted.
 
-use super::draft::{ChangeDraft, EventDetails};
-use std::collections::HashSet;
+use super::draft::ChangeDraft;
+use foldhash::HashSet;
 use std::time::Duration;
-use tidegate_core::model::{
-    EventKind, History, ItemStatus, LedgerEntry, Origin, Seal, SyncId, Tick,
-};
+use tidegate_core::model::{History, ItemStatus, LedgerEntry, Origin, Seal, SyncId, Tick};
 use tidegate_core::sync;
 
 /// The most items of which nobody says otherwise that the ledger of a feed has, tombstones included.
@@ -119,16 +117,6 @@ impl ChangeDraft<'_> {
         }
         (self.state.living, self.state.tombstones) = (living, tombstones);
     }
-}
-
-/// What is told of an item that comes back to the ledger.
-pub(super) fn comes_back(left: &ItemStatus) -> EventDetails {
-    let (kind, reason) = if left.left_alive() {
-        (EventKind::Returned, "it is in the document again after it had left the complete view")
-    } else {
-        (EventKind::Undeleted, "it is in the document again, long after it was deleted")
-    };
-    EventDetails::new(kind, reason)
 }
 
 /// Of a history what conflicts are detected by, and what the next update counts on from.

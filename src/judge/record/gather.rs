@@ -7,7 +7,7 @@ use super::operator::forget_in;
 use super::shared::{self, Merging, Offer, OfferedBody, by_update};
 use super::{Observation, Verdict, local};
 use credit::credited;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use tidegate_core::model::{
     FeedName, Format, History, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
     Time,
@@ -28,12 +28,8 @@ pub struct AggregateSource {
     pub items: Vec<Item>,
     /// What its reader view shows.
     pub current: Vec<SyncId>,
-    /// Those of its items that this gateway makes itself, in it.
-    pub minted: HashSet<SyncId>,
-    /// Items whose text was taken out of it.
-    pub redacted: Vec<SyncId>,
-    /// Items that it discarded.
-    pub discarded: Vec<SyncId>,
+    /// What its ledger says; nothing where nothing is news.
+    pub ledger: Option<Snapshot>,
     /// The feeds whose items it may change.
     pub may_change: Vec<FeedName>,
     pub format: Format,
@@ -47,34 +43,23 @@ impl AggregateSource {
             credit: Credit::default(),
             items: Vec::new(),
             current,
-            minted: HashSet::new(),
-            redacted: Vec::new(),
-            discarded: Vec::new(),
+            ledger: None,
             may_change: Vec::new(),
             format,
         }
     }
 
-    /// The same with what its ledger says.
-    pub fn with_ledger(mut self, known: &[LedgerEntry]) -> Self {
-        for entry in known {
-            if matches!(entry.origin, Origin::Observed | Origin::Local) {
-                self.minted.insert(entry.id.clone());
-            }
-            if entry.is_redacted() {
-                self.redacted.push(entry.id.clone());
-            }
-            if entry.is_discarded() {
-                self.discarded.push(entry.id.clone());
-            }
-        }
-        self
-    }
-
     /// Whether an item was made there by this gateway itself: who makes an item owns its id, whoever
     /// claimed it before.
     fn mints(&self, item: &Item) -> bool {
-        self.minted.contains(&item.shared.winner.id)
+        let known = self.ledger.as_ref().and_then(|ledger| ledger.find(&item.shared.winner.id));
+        known.is_some_and(|known| matches!(known.origin, Origin::Observed | Origin::Local))
+    }
+
+    /// The items of its ledger for which `wanted` holds.
+    fn known(&self, wanted: fn(&LedgerEntry) -> bool) -> impl Iterator<Item = &SyncId> {
+        let known = self.ledger.iter().flat_map(|ledger| &ledger.known);
+        known.filter(move |known| wanted(known)).map(|known| &known.id)
     }
 }
 
@@ -102,7 +87,7 @@ pub fn gather(
     let places: HashMap<SyncId, usize> =
         snapshot.known.iter().enumerate().map(|(at, known)| (known.id.clone(), at)).collect();
     let mut draft = ChangeDraft::new(round, snapshot);
-    let mut merging = Merging::new(&mut draft, snapshot, &places);
+    let mut merging = Merging::new(&mut draft, &places);
     merging.is_ours = true;
     let mut left_out = Vec::new();
     let holders = IdHolders::new(snapshot, all, sources);
@@ -119,7 +104,7 @@ pub fn gather(
         }
     }
     for source in sources {
-        for id in &source.redacted {
+        for id in source.known(LedgerEntry::is_redacted) {
             if let Some(at) = places.get(id) {
                 redact(&mut draft, source, *at);
             }
@@ -204,25 +189,18 @@ fn offer(
     let own = other.map(|_| mint::made_id(id));
     let origin = Origin::Feed(source.name.clone());
     let owner = match merging.known(id).map(|(_, known)| &known.origin) {
-        Some(Origin::Feed(owner)) => Some(owner.clone()),
+        Some(Origin::Feed(owner)) if *owner != source.name => Some(owner.clone()),
         _ => None,
     };
-    let takes_over = match owner {
-        Some(owner) if owner == source.name => false,
-        Some(owner) if all.contains(&owner) && !source.mints(item) => {
-            if !source.may_change.contains(&owner) {
-                let name = &source.name;
-                merging.merged.note(format!(
-                    "the item {id} of the feed {owner} stands in {name} as well; it changes only \
-                     where one of the two shares with the other"
-                ));
-                return;
-            }
-            false
-        }
-        Some(_) => true,
-        None => false,
-    };
+    let takes_over = owner.as_ref().is_some_and(|owner| !all.contains(owner) || source.mints(item));
+    if let Some(owner) = owner.filter(|owner| !takes_over && !source.may_change.contains(owner)) {
+        let name = &source.name;
+        merging.merged.note(format!(
+            "the item {id} of the feed {owner} stands in {name} as well; it changes only where one \
+             of the two shares with the other"
+        ));
+        return;
+    }
     let winner = &item.shared.winner;
     let said = Incoming {
         version: winner.with(()),
@@ -251,7 +229,7 @@ fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource, at: usize) {
 /// What the first source of an item discarded goes here too, unless another one shows it.
 fn discard(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource], shown: &HashSet<&SyncId>) {
     for source in sources {
-        let discarded: HashSet<&SyncId> = source.discarded.iter().collect();
+        let discarded: HashSet<&SyncId> = source.known(LedgerEntry::is_discarded).collect();
         let origin = Origin::Feed(source.name.clone());
         let gone = draft.positions(|known| {
             let is_its = discarded.contains(&known.id) && known.origin == origin;

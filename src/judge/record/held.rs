@@ -3,7 +3,7 @@
 use super::compare::ChangedEntry;
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict};
-use crate::document::{Braked, OTHER_FEED, find_brake, hold_is_ripe, hold_terms};
+use crate::document::{Braked, LONGEST_HOLD, OTHER_FEED, find_brake, hold_is_ripe};
 use crate::same_item::{self, MatchedEntry};
 use crate::window::WindowShift;
 use tidegate_core::model::{
@@ -66,7 +66,7 @@ pub(super) fn hold(
     let another = same.is_none_or(|hold| hold.body != body);
     // What is wrong in one way after the other is still wrong: the day counts from the first.
     let first = before.filter(|hold| hold.decision.is_none());
-    let is_overdue = |hold: &Hold| input.now.since(hold.since) >= hold_terms(braked.kind).most;
+    let is_overdue = |hold: &Hold| input.now.since(hold.since) >= LONGEST_HOLD;
     let seen = same.or(first.filter(|hold| is_overdue(hold)));
     let row = input.snapshot.state.hold.as_ref();
     let hold = Hold {

@@ -7,7 +7,7 @@ use super::newcomer::newcomer;
 use crate::JudgeInput;
 use crate::document::OTHER_FEED;
 use crate::same_item;
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::model::{Completeness, FeedDocument, Format, HeldEntry, Snapshot, SyncId};
 
 /// An entry that comes out with the document that ends a hold, which does not have it.
@@ -116,7 +116,7 @@ fn ledger(kept: &[HeldEntry], draft: &ChangeDraft<'_>) -> Snapshot {
     let known = names.filter_map(|(id, entry)| {
         let id = SyncId::new(&id).ok()?;
         let native = same_item::native(entry);
-        Some(newcomer(entry, &native, &native, id, |_| false, draft))
+        Some(newcomer(entry, &native, id, |_| false, draft))
     });
     let nothing = Snapshot::untouched(Format::Atom10, draft.round.now);
     Snapshot { known: known.collect(), ..nothing }

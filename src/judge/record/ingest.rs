@@ -1,7 +1,7 @@
 //! A round of a feed: what it has and what the document says, to one commit.
 
 use super::absence::{conclude, seen_while_held};
-use super::compare::{self, ChangedEntry, Comparison};
+use super::compare::{ChangedEntry, compare};
 use super::doubt::DocumentDoubt;
 use super::draft::{ChangeDraft, EventDetails};
 use super::held::HoldDecision;
@@ -9,19 +9,19 @@ use super::held_entries::{self, ReleasedEntry, released};
 use super::mint::NewIds;
 use super::newcomer::{describe, resemble};
 use super::outline_moves::is_list;
-use super::shared::{self, Discard, Peers, SharedSplit};
+use super::shared::{self, Peers, SharedSplit};
 use super::{
-    Observation, ObservationError, Verdict, character, check_size, evict, head, held, rate_limited,
+    Observation, ObservationError, Verdict, character, check_size, head, held, rate_limited,
     redacted_filter,
 };
-use crate::document::entries_to_let_in;
+use crate::document::{Braked, entries_to_let_in};
 use crate::news;
 use crate::same_item::{self, MatchedEntry};
 use crate::window::{Direction, WindowShift};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{
-    BodyPrints, Completeness, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup,
-    Origin, Snapshot, SyncId,
+    BodyPrints, Completeness, EventKind, FeedDocument, ItemStatus, LedgerEntry, Markup, Origin,
+    Snapshot, SyncId,
 };
 
 /// Takes in a document that differs from the last one.
@@ -65,8 +65,7 @@ fn judge_shared(
     let parts = shared::parts(snapshot, document, peers.complete);
     let Some(parts) = &parts else {
         let draft = ChangeDraft::new(round, snapshot);
-        let merged = MergedPart { parts: None, draft, discard: Discard::default() };
-        return judge_plain(round, snapshot, document, doubt, merged);
+        return judge_plain(document, doubt, (snapshot, draft, None), Default::default());
     };
     let mut draft = ChangeDraft::new(round, &parts.whole);
     let mut report = shared::merge(&mut draft, parts, document, peers, &doubt);
@@ -86,41 +85,32 @@ fn judge_shared(
     // What was not taken because it is not known yet whose it is must come again, and so must what
     // may be broken.
     let is_whole = report.asks.is_empty() && !doubt.is_doubted;
-    let mut discard = Discard::default();
+    let mut discard = Default::default();
     if is_whole {
         shared::catch_up(&mut draft.state, round.snapshot, document, peers);
         discard = shared::discarded(&draft, document, peers);
     }
-    let merged = MergedPart { parts: Some(parts), draft, discard };
-    let verdict = judge_plain(round, &parts.plain, &parts.document, doubt, merged)?;
+    let merged = (&parts.plain, draft, Some(parts));
+    let verdict = judge_plain(&parts.document, doubt, merged, discard)?;
     Ok(Verdict { notes: report.notes, asks: report.asks, ..verdict })
 }
 
-/// What was made of a document before its plain entries are judged.
-struct MergedPart<'a> {
-    /// The whole document, taken apart, where something is shared.
-    parts: Option<&'a SharedSplit<'a>>,
-    /// With what was merged; over everything that is known.
-    draft: ChangeDraft<'a>,
-    discard: Discard,
-}
-
-/// Judges a document that says nothing of sharing, or the part of one that does not, over what is known of such.
+/// Judges a document that says nothing of sharing, or the part of one that does not, over what is known of such, in a
+/// draft with what was merged, over everything that is known. `parts`: the whole document, taken apart, where something
+/// is shared; `gone`: what is to be discarded.
 fn judge_plain<'a>(
-    round: &'a Observation<'a>,
-    snapshot: &'a Snapshot,
     document: &FeedDocument<'_>,
     mut doubt: DocumentDoubt<'_>,
-    merged: MergedPart<'a>,
+    (snapshot, mut draft, parts): (&'a Snapshot, ChangeDraft<'a>, Option<&'a SharedSplit<'a>>),
+    (gone, braked): (Vec<usize>, Option<Braked>),
 ) -> Result<Verdict, ObservationError> {
-    let MergedPart { parts, mut draft, mut discard } = merged;
+    let round = draft.round;
     let matching = same_item::matching(snapshot, document, round.options);
     let found = draft.snapshot.size() + matching.fresh.len();
     check_size(found)?;
     let believed = doubt.doubt_plain(snapshot, document, &matching);
     let document = believed.as_ref().unwrap_or(document);
-    let Comparison { pairs: compared, noise } =
-        compare::compare(round, snapshot, document, &matching.pairs);
+    let compared = compare(round, snapshot, document, &matching.pairs);
     let is_changed: Vec<bool> =
         compared.iter().map(|c| c.as_ref().is_some_and(ChangedEntry::is_edit)).collect();
     let input = round.judge_input(snapshot, document, &matching, &is_changed);
@@ -131,11 +121,8 @@ fn judge_plain<'a>(
         pairs.filter(|(pair, _)| !waits(pair.entry)).collect();
     let fresh = matching.fresh.iter().copied().filter(|at| !waits(*at));
     let fresh: Vec<usize> = fresh.collect();
-    if !doubt.is_of_document {
-        draft.state.noise = noise;
-    }
     doubt.note(&mut draft, document);
-    let left = match held::hold(&window, doubt.body, &mut draft, discard.braked.take()) {
+    let left = match held::hold(&window, doubt.body, &mut draft, braked) {
         HoldDecision::Held { reason, keeps } => {
             held::learn(&mut draft, &pairs);
             let mut news = Vec::new();
@@ -145,7 +132,7 @@ fn judge_plain<'a>(
                 }
                 held_entries::keep(&input, &mut draft, &news);
             }
-            if !discard.is_nothing() {
+            if !gone.is_empty() {
                 // The next look reads the complete feed again.
                 let until = &draft.snapshot.state.upstream_until;
                 draft.state.upstream_until.clone_from(until);
@@ -158,7 +145,7 @@ fn judge_plain<'a>(
         HoldDecision::Ends { theirs } => released(snapshot, document, &draft, theirs),
         HoldDecision::Free => Vec::new(),
     };
-    discard.apply(&mut draft);
+    shared::discard(&mut draft, &gone, shared::UNLISTED);
     check_size(found + left.len())?;
     let mut taken = DocumentIntake::new(draft, window, parts);
     taken.moved = super::outline_moves::moved(snapshot, document, &pairs);
@@ -186,8 +173,6 @@ struct DocumentIntake<'a> {
     window: WindowShift<'a>,
     /// The items that readers are shown, by their entries.
     ids: HashMap<usize, SyncId>,
-    /// The keys in use; gathered when the first item goes by another.
-    new_ids: Option<NewIds>,
     /// The entries that were moved within a list.
     moved: HashSet<usize>,
     /// The whole document, taken apart, where it shares items.
@@ -201,7 +186,7 @@ impl<'a> DocumentIntake<'a> {
         shared: Option<&'a SharedSplit<'a>>,
     ) -> Self {
         let (ids, moved) = (HashMap::new(), HashSet::new());
-        Self { draft, window, ids, new_ids: None, moved, shared }
+        Self { draft, window, ids, moved, shared }
     }
 
     fn pair(&mut self, pair: MatchedEntry, compared: Option<ChangedEntry<'_>>) {
@@ -227,7 +212,7 @@ impl<'a> DocumentIntake<'a> {
             self.ids.insert(pair.entry, known.id.clone());
         }
         if pair.basis.is_rename() {
-            self.rename(pair, entry, known);
+            self.rename(pair, known);
         }
         let has_new_bytes = compared.is_some();
         let mut changes = compared.as_ref().map(ChangedEntry::describe).unwrap_or_default();
@@ -252,18 +237,23 @@ impl<'a> DocumentIntake<'a> {
         if known.absence.is_some() || known.standing != standing {
             self.draft.change(pair.known, |item| item.came = round.aged);
         }
-        let said = match (&known.standing, changes.is_empty()) {
-            (ItemStatus::Evicted { .. }, _) => Some(evict::comes_back(&known.standing)),
-            (ItemStatus::Deleted { .. }, _) => Some(EventDetails::new(
-                EventKind::Undeleted,
-                "it is in the document again after it was deleted",
-            )),
-            (ItemStatus::Discarded { .. }, _) => Some(EventDetails::new(
-                EventKind::Undeleted,
-                "it is in the document again after it was discarded",
-            )),
-            (_, false) => rate_limited::admit(&mut self.draft, pair.known, changes),
-            (_, true) => rate_limited::due(&self.draft, pair.known, false),
+        let left = match known.standing {
+            ItemStatus::Evicted { deleted: false, .. } => {
+                Some((EventKind::Returned, " after it had left the complete view"))
+            }
+            ItemStatus::Evicted { deleted: true, .. } => {
+                Some((EventKind::Undeleted, ", long after it was deleted"))
+            }
+            ItemStatus::Deleted { .. } => Some((EventKind::Undeleted, " after it was deleted")),
+            ItemStatus::Discarded { .. } => Some((EventKind::Undeleted, " after it was discarded")),
+            _ => None,
+        };
+        let said = match left {
+            Some((kind, when)) => {
+                Some(EventDetails::new(kind, format!("it is in the document again{when}")))
+            }
+            None if changes.is_empty() => rate_limited::due(&self.draft, pair.known, false),
+            None => rate_limited::admit(&mut self.draft, pair.known, changes),
         };
         if let Some(said) = said {
             let markup = tidegate_format::parse::own(document, entry);
@@ -293,14 +283,12 @@ impl<'a> DocumentIntake<'a> {
         }
     }
 
-    fn rename(&mut self, pair: MatchedEntry, entry: &Entry<'_>, known: &LedgerEntry) {
+    fn rename(&mut self, pair: MatchedEntry, known: &LedgerEntry) {
         let Some(native) = self.window.input.matching.names.get(pair.entry) else { return };
-        let ids = self.new_ids.get_or_insert_with(|| NewIds::new(&self.draft));
-        let key = ids.key(entry, native);
         let old = known.native_shown.clone();
         // A parameter that changes at each poll would push out the ids that it had before.
         let keeps = !pair.basis.is_same_but_for_query();
-        self.draft.change(pair.known, |item| item.rename(key, native, keeps));
+        self.draft.change(pair.known, |item| item.rename(native, keeps));
         let reason = format!("known by {}", pair.basis.describe());
         let said = EventDetails {
             old_native_id: Some(old),
@@ -354,12 +342,9 @@ impl<'a> DocumentIntake<'a> {
                 }
             });
         }
-        for missing in crate::hole::missing(&self.window) {
-            let observations = missing.absence.observations;
-            let absence = &missing.absence;
-            let waits = !conclude(&mut self.draft, missing.known, absence, observations);
-            if waits {
-                self.draft.change(missing.known, |item| item.absence = Some(missing.absence));
+        for (at, absence) in crate::hole::missing(&self.window) {
+            if !conclude(&mut self.draft, at, &absence, absence.observations) {
+                self.draft.change(at, |item| item.absence = Some(absence));
             }
         }
     }

@@ -2,7 +2,7 @@
 //! comes back with an earlier document has to be told (RFC 3229 with the manipulation `feed`).
 
 use super::draft::ChangeDraft;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet, HashSetExt as _};
 use tidegate_core::model::{Family, Order, SyncId};
 
 /// Notes the render revision of the commit in every item that is shown anew by it, and in the state

@@ -13,7 +13,7 @@ mod written;
 
 pub(super) use open::begin;
 pub use open::open;
-pub use policy::{PolicyResult, TURNS, settle_by_policy};
+pub use policy::{TURNS, settle_by_policy};
 pub use written::{CheckedEntry, EntryError, EntryFields};
 
 use super::draft::{ChangeDraft, EventDetails};
@@ -24,7 +24,7 @@ use crate::news;
 use crate::same_item;
 use tidegate_core::model::{
     Count, EventKind, FeedName, Format, ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot,
-    Stamp, SyncId, Tick, ValueError, Version,
+    SyncId, Tick, ValueError, Version,
 };
 use tidegate_core::sync::{self, Choice, SyncError};
 use tidegate_format::parse::Amendment;
@@ -40,28 +40,11 @@ pub enum Act {
         /// Whether its conflicts are dropped by everybody.
         noconflicts: Option<bool>,
     },
-    /// The item says something else (section 3.2).
-    Update {
+    /// Another version of an item (section 3.2).
+    Change {
         /// The item.
         id: SyncId,
-        /// What it says now.
-        entry: CheckedEntry,
-        /// How often it was updated, as far as the author knows.
-        expected: Option<Count>,
-    },
-    /// The item becomes a tombstone (section 3.2).
-    Delete {
-        /// The item.
-        id: SyncId,
-        /// How often it was updated, as far as the author knows.
-        expected: Option<Count>,
-    },
-    /// A tombstone lives again with what it said last, or with a new text (section 3.2).
-    Restore {
-        /// The item.
-        id: SyncId,
-        /// What it says now, where that is new.
-        entry: Option<CheckedEntry>,
+        how: ItemChange,
         /// How often it was updated, as far as the author knows.
         expected: Option<Count>,
     },
@@ -76,6 +59,17 @@ pub enum Act {
         /// The [`tag`] of what was looked at.
         expected: Option<String>,
     },
+}
+
+/// What is to become of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ItemChange {
+    /// It says something else.
+    Update(CheckedEntry),
+    /// It becomes a tombstone.
+    Delete,
+    /// A tombstone lives again with what it said last, or with a new text.
+    Restore(Option<CheckedEntry>),
 }
 
 /// What an item shall say when its conflicts are resolved.
@@ -94,10 +88,7 @@ impl Act {
     pub const fn id(&self) -> Option<&SyncId> {
         match self {
             Self::Create { .. } => None,
-            Self::Update { id, .. }
-            | Self::Delete { id, .. }
-            | Self::Restore { id, .. }
-            | Self::Resolve { id, .. } => Some(id),
+            Self::Change { id, .. } | Self::Resolve { id, .. } => Some(id),
         }
     }
 }
@@ -185,23 +176,7 @@ pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActEr
     }
     let at = At { round, snapshot, index, known };
     match act {
-        Act::Update { entry, expected, .. } => {
-            at.check(*expected, false)?;
-            at.change(Some(entry), (EventKind::Updated, "changed here"), sync::update)
-        }
-        Act::Restore { entry, expected, .. } => {
-            at.check(*expected, true)?;
-            let reason = match entry {
-                Some(_) => "restored here with a new text",
-                None => "restored here",
-            };
-            at.change(entry.as_ref(), (EventKind::Undeleted, reason), sync::restore)
-        }
-        Act::Delete { expected, .. } => {
-            at.check(*expected, false)?;
-            let delete = |item: &mut Own, _, stamp| sync::delete(item, stamp);
-            at.change(None, (EventKind::Deleted, "deleted here"), delete)
-        }
+        Act::Change { how, expected, .. } => at.change(how, *expected),
         Act::Resolve { keep, conflicts, expected, .. } => {
             at.resolve(keep, conflicts.as_deref(), expected.as_deref())
         }
@@ -213,17 +188,9 @@ pub fn act(round: &Observation<'_>, act: &Act) -> Result<(Verdict, Acted), ActEr
 /// is the same, a decision is about what was seen.
 pub fn tag<D>(item: &Shared<D>) -> String {
     let mut hash = Xxh3::new();
-    let versions = std::iter::once(&item.winner).chain(&item.conflicts);
-    for version in versions {
-        let topmost = version.history.topmost();
-        let by =
-            topmost.stamp.by().map(tidegate_core::model::EndpointId::as_str).unwrap_or_default();
-        let when = topmost.stamp.when().map_or(0, tidegate_core::model::Time::unix);
-        hash.update(&version.updates.value().to_be_bytes());
-        hash.update(&topmost.sequence.value().to_be_bytes());
-        hash.update(&when.to_be_bytes());
-        hash.update(by.as_bytes());
-        hash.update(&[0xff, u8::from(version.deleted)]);
+    for version in std::iter::once(&item.winner).chain(&item.conflicts) {
+        let seen = (version.updates, version.history.topmost(), version.deleted);
+        hash.update(format!("{seen:?}").as_bytes());
     }
     format!("{:016x}", hash.digest())
 }
@@ -292,26 +259,34 @@ impl At<'_> {
     }
 
     /// What the algebra works with.
-    fn shared(&self) -> Own {
-        let conflicts = self.snapshot.conflicts.get(&self.known.id);
-        let conflicts = conflicts.into_iter().flatten();
-        Shared {
-            winner: self.known.version(None),
-            conflicts: conflicts.map(|version| version.with(Some(version.data.clone()))).collect(),
-        }
+    fn shared(&self, draft: &ChangeDraft<'_>) -> Own {
+        let conflicts = draft.conflicts_of(&self.known.id);
+        Shared { winner: self.known.version(None), conflicts }
     }
 
     /// Another version, with a new text where there is one.
     fn change(
         &self,
-        entry: Option<&CheckedEntry>,
-        (kind, reason): (EventKind, &str),
-        how: impl FnOnce(&mut Own, Option<Markup>, Stamp) -> Result<(), SyncError>,
+        how: &ItemChange,
+        expected: Option<Count>,
     ) -> Result<(Verdict, Acted), ActError> {
+        self.check(expected, matches!(how, ItemChange::Restore(_)))?;
+        let (kind, reason, entry) = match how {
+            ItemChange::Update(entry) => (EventKind::Updated, "changed here", Some(entry)),
+            ItemChange::Delete => (EventKind::Deleted, "deleted here", None),
+            ItemChange::Restore(None) => (EventKind::Undeleted, "restored here", None),
+            ItemChange::Restore(Some(entry)) => {
+                (EventKind::Undeleted, "restored here with a new text", Some(entry))
+            }
+        };
         let mut draft = ChangeDraft::new(self.round, self.snapshot);
-        let mut item = self.shared();
+        let mut item = self.shared(&draft);
         let markup = entry.map(|entry| self.record_entry(&mut draft, entry)).transpose()?;
-        how(&mut item, markup, draft.stamp())?;
+        match how {
+            ItemChange::Update(_) => sync::update(&mut item, markup, draft.stamp())?,
+            ItemChange::Delete => sync::delete(&mut item, draft.stamp())?,
+            ItemChange::Restore(_) => sync::restore(&mut item, markup, draft.stamp())?,
+        }
         self.commit(&mut draft, item, EventDetails::new(kind, reason));
         done(draft, self.index)
     }
@@ -343,7 +318,8 @@ impl At<'_> {
         meant: Option<&[usize]>,
         expected: Option<&str>,
     ) -> Result<(Verdict, Acted), ActError> {
-        let mut item = self.shared();
+        let mut draft = ChangeDraft::new(self.round, self.snapshot);
+        let mut item = self.shared(&draft);
         if item.conflicts.is_empty() {
             return Err(ActError::NoConflict);
         }
@@ -353,7 +329,6 @@ impl At<'_> {
         }
         let all: Vec<usize> = (0..item.conflicts.len()).collect();
         let meant = meant.unwrap_or(&all);
-        let mut draft = ChangeDraft::new(self.round, self.snapshot);
         let (before, was_deleted) = (item.conflicts.clone(), item.winner.deleted);
         let choice = match keep {
             Resolution::Winner => Choice::Winner,

@@ -3,40 +3,35 @@
 use super::Observation;
 use super::draft::ChangeDraft;
 use super::newcomer::newcomer;
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use sha2::{Digest, Sha256};
-use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{EndpointId, Entry, FeedName, LedgerEntry, SyncId, ValueError};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 
-/// Mints the sync id of a new item: `<endpoint>.<base32 of a hash of (feed, identity, ordinal)>`
-/// (READINGS 1, row 22). The ordinal counts the ids minted from this identity in this feed, so that
-/// an id that is used again by another post gets its own; `used` holds every id of the feed.
+/// The sync id of a new item: `<endpoint>.<base32 of a hash of (feed, identity, ordinal)>` (READINGS 1, row 22). The
+/// ordinal counts the ids minted from this identity in this feed, so that an id that is used again by another post gets
+/// its own.
 fn sync_id(
-    endpoint: &EndpointId,
-    feed: &FeedName,
+    (endpoint, feed): (&EndpointId, &FeedName),
     native: &str,
-    used: &HashSet<SyncId>,
+    ordinal: u64,
 ) -> Result<SyncId, ValueError> {
-    let mut ordinal: u64 = 0;
-    // One of the first `used.len() + 1` ordinals is free.
-    loop {
-        let id = SyncId::new(&format!("{endpoint}.{}", hash(feed, native, ordinal)))?;
-        if !used.contains(&id) || ordinal > used.len() as u64 {
-            return Ok(id);
-        }
-        ordinal += 1;
+    let mut sha = Sha256::new();
+    for part in [feed.as_str().as_bytes(), native.as_bytes(), &ordinal.to_be_bytes()] {
+        sha.update((part.len() as u64).to_be_bytes());
+        sha.update(part);
     }
+    SyncId::new(&format!("{endpoint}.{}", base32(sha, ID_BYTES)))
 }
 
 /// The sync id that a new item of this native identity gets where none of the feed has it.
 pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<SyncId> {
-    sync_id(round.endpoint, round.feed, native, &HashSet::new()).ok()
+    sync_id((round.endpoint, round.feed), native, 0).ok()
 }
 
 /// What new items of a feed may be called.
 pub(super) struct NewIds {
-    /// The ledger keys in use, and how far each identity has been numbered.
-    keys: HashSet<String>,
+    /// How far each identity has been numbered.
     numbered: HashMap<String, u64>,
     used: HashSet<SyncId>,
     /// Ids that an item was first published with and does not go by any more.
@@ -44,36 +39,13 @@ pub(super) struct NewIds {
 }
 
 impl NewIds {
-    /// By what the ledger has, as it was and as it stands in a draft.
+    /// By what the ledger has in a draft.
     pub(super) fn new(draft: &ChangeDraft<'_>) -> Self {
-        let all = draft.snapshot.known.iter().chain(draft.ledger());
         let left = draft.ledger().filter(|known| known.published_id != known.native_shown);
         Self {
-            keys: all.map(|known| known.native.clone()).collect(),
             numbered: HashMap::new(),
             used: draft.ledger().map(|known| known.id.clone()).collect(),
             left: left.map(|known| known.published_id.clone()).collect(),
-        }
-    }
-
-    /// Takes a key for an entry: its native identity where that is free, else with the link, else
-    /// with the title, else with a number.
-    pub(super) fn key(&mut self, entry: &Entry<'_>, native: &str) -> String {
-        let with = |suffix: &str| format!("{native}##{suffix}");
-        let link = entry.link.as_deref().map(with);
-        let title = entry.title.as_deref().map(with);
-        let candidates = [Some(native.to_owned()), link, title].into_iter().flatten();
-        let mut key = candidates.into_iter().find(|key| !self.keys.contains(key));
-        let number = self.numbered.entry(native.to_owned()).or_insert(1);
-        loop {
-            // Ends: there are more numbers than keys in use.
-            let free = key.take().unwrap_or_else(|| {
-                *number += 1;
-                with(&number.to_string())
-            });
-            if self.keys.insert(free.clone()) {
-                return free;
-            }
         }
     }
 
@@ -84,20 +56,18 @@ impl NewIds {
         entry: &Entry<'_>,
         native: &str,
     ) -> Result<LedgerEntry, ValueError> {
-        let key = self.key(entry, native);
-        let id = sync_id(draft.round.endpoint, draft.round.feed, &key, &self.used)?;
-        self.used.insert(id.clone());
-        Ok(newcomer(entry, native, &key, id, |id| self.left.contains(id), draft))
+        let maker = (draft.round.endpoint, draft.round.feed);
+        let ordinal = self.numbered.entry(native.to_owned()).or_default();
+        // Ends: there are more ordinals than ids in use.
+        let id = loop {
+            let id = sync_id(maker, native, *ordinal)?;
+            *ordinal += 1;
+            if self.used.insert(id.clone()) {
+                break id;
+            }
+        };
+        Ok(newcomer(entry, native, id, |id| self.left.contains(id), draft))
     }
-}
-
-fn hash(feed: &FeedName, native: &str, ordinal: u64) -> String {
-    let mut sha = Sha256::new();
-    for part in [feed.as_str().as_bytes(), native.as_bytes(), &ordinal.to_be_bytes()] {
-        sha.update((part.len() as u64).to_be_bytes());
-        sha.update(part);
-    }
-    base32(sha, ID_BYTES)
 }
 
 /// The id that an entry is published with, for ever: its own, else one made of its sync id
@@ -122,29 +92,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_that_is_used_again_gets_its_own_id() {
-        let endpoint = EndpointId::own("gate.example").unwrap();
-        let feed = FeedName::new("news").unwrap();
-        let mut used = HashSet::new();
-        let first = sync_id(&endpoint, &feed, "urn:1", &used).unwrap();
-        assert_eq!(sync_id(&endpoint, &feed, "urn:1", &used).unwrap(), first);
-        used.insert(first.clone());
-        let second = sync_id(&endpoint, &feed, "urn:1", &used).unwrap();
-        assert_ne!(first, second);
-        let (by, hash) = first.as_str().rsplit_once('.').unwrap();
-        assert_eq!(by, "gate.example");
-        assert_eq!(hash.len(), 32);
-        assert!(hash.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()));
-    }
-
-    #[test]
-    fn two_gateways_and_two_feeds_mint_unequal_ids() {
-        let used = HashSet::new();
-        let mint = |endpoint: &str, feed: &str| {
+    fn an_identity_that_is_used_again_or_elsewhere_gets_another_id() {
+        let mint = |endpoint: &str, feed: &str, ordinal| {
             let endpoint = EndpointId::own(endpoint).unwrap();
-            sync_id(&endpoint, &FeedName::new(feed).unwrap(), "urn:1", &used).unwrap()
+            sync_id((&endpoint, &FeedName::new(feed).unwrap()), "urn:1", ordinal).unwrap()
         };
-        assert_ne!(mint("a", "news"), mint("b", "news"));
-        assert_ne!(mint("a", "news"), mint("a", "other"));
+        let first = mint("gate.example", "news", 0);
+        assert_eq!(mint("gate.example", "news", 0), first);
+        for other in [
+            mint("gate.example", "news", 1),
+            mint("b", "news", 0),
+            mint("gate.example", "other", 0),
+        ] {
+            assert_ne!(other, first);
+        }
+        let (by, hash) = first.as_str().rsplit_once('.').unwrap();
+        assert_eq!((by, hash.len()), ("gate.example", 32));
+        assert!(hash.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()));
     }
 }

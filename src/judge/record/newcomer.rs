@@ -10,7 +10,6 @@ use tidegate_core::model::{Entry, ItemStatus, LedgerEntry, Markup, Noise, SyncId
 pub(super) fn newcomer(
     entry: &Entry<'_>,
     native: &str,
-    key: &str,
     id: SyncId,
     taken: impl Fn(&str) -> bool,
     draft: &ChangeDraft<'_>,
@@ -18,14 +17,12 @@ pub(super) fn newcomer(
     let (updates, history) = first_history(&id, draft.stamp(), draft.before(entry));
     let (now, aged) = (draft.round.now, draft.round.aged);
     let mut known = LedgerEntry {
-        native: key.to_owned(),
         native_shown: native.to_owned(),
         published_id: mint::published_id(entry, &id, taken),
         id,
         aliases: Vec::new(),
         title: String::new(),
         link: None,
-        enclosure: None,
         published: None,
         updated: None,
         updates,
@@ -53,12 +50,7 @@ pub(super) fn newcomer(
 /// Notes what an entry says of itself and how it looks, but for its bytes.
 pub(super) fn resemble(known: &mut LedgerEntry, entry: &Entry<'_>, round: &Observation<'_>) {
     describe(known, entry);
-    let fingerprint = news::fingerprint(entry, &round.options.ignore);
-    let learned = round.snapshot.filter(|_| known.noise.restless.is_empty());
-    if let Some(snapshot) = learned {
-        known.noise.restless = news::watch(&fingerprint, &snapshot.state.noise, round.aged);
-    }
-    fingerprint.keep_in(known);
+    news::fingerprint(entry, &round.options.ignore).keep_in(known);
 }
 
 /// Notes what a version says that was in conflict.
@@ -76,7 +68,6 @@ pub(super) fn quote(known: &mut LedgerEntry, markup: &Markup) {
 pub(super) fn describe(known: &mut LedgerEntry, entry: &Entry<'_>) {
     known.title = entry.title.as_deref().unwrap_or_default().to_owned();
     known.link = entry.link.as_deref().map(str::to_owned);
-    known.enclosure = entry.enclosures.first().map(|e| e.clone().into_owned());
     known.published = entry.published;
     known.updated = entry.updated;
 }

@@ -156,7 +156,6 @@ fn forget_in_conflicts(draft: &mut ChangeDraft<'_>, redacted: &LedgerEntry) {
 
 /// Takes out of a ledger entry what the item said.
 fn forget(item: &mut LedgerEntry) {
-    item.native = veiled(&item.native);
     for name in item.aliases.iter_mut().chain([&mut item.native_shown]) {
         // The identity of an item without id and link is made of its title.
         if name.starts_with("title:") {
@@ -164,7 +163,6 @@ fn forget(item: &mut LedgerEntry) {
         }
     }
     item.title.clear();
-    item.enclosure = None;
     item.absence = None;
     item.prints.clear();
     item.bytes = 0;

@@ -7,7 +7,7 @@
 
 use super::compare::ChangedEntry;
 use crate::same_item::{MatchedEntry, longest_run};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{Entry, FeedDocument, Format, Snapshot};
 
 /// The field that names what an outline stands in.

@@ -3,8 +3,8 @@
 
 use super::Observation;
 use crate::{news, same_item};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use sha2::{Digest, Sha256};
-use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedDocument, FeedOptions, Incoming, LedgerEntry, Markup, Snapshot};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 use tidegate_core::xml::plain_address::plain_link;

@@ -2,7 +2,7 @@
 
 use super::draft::ChangeDraft;
 use crate::archive::{self, Unsealed};
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::model::{Chain, LedgerEntry, Seal, SyncId, Tick};
 
 impl<'a> ChangeDraft<'a> {

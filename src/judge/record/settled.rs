@@ -8,7 +8,8 @@
 use super::draft::ChangeDraft;
 use super::{Observation, Verdict, mint};
 use crate::same_item;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+use std::collections::BTreeSet;
 use tidegate_core::model::{
     Chain, Deletions, Entry, Event, EventKind, FeedDocument, IndexKey, IndexUpdate, ItemStatus,
     LedgerEntry, LedgerQuery, Origin, ReindexedItem, Snapshot, SyncId,
@@ -229,7 +230,8 @@ mod tests {
         let prints = news::fingerprint(entry, &[]).prints;
         let standing = ItemStatus::Current;
         let known = LedgerEntry { standing, prints, ..LedgerEntry::left("urn:a") };
-        let kept = HashMap::from([(known.id.clone(), parse::own(&document, entry))]);
+        let kept =
+            std::collections::HashMap::from([(known.id.clone(), parse::own(&document, entry))]);
         let ignore = [Ignore::new("description", Some("[0-9]+ views")).unwrap()];
         let first = Snapshot::untouched(Format::Rss20, Time::from_unix(1_767_225_600));
         let (unsettled, known) = (Some(Vec::new()), vec![known]);

@@ -13,7 +13,7 @@ mod order;
 mod parts;
 
 pub(super) use datum::extras_of;
-pub(super) use discard::{Discard, discard, discarded};
+pub(super) use discard::{UNLISTED, discard, discarded};
 pub(super) use merge::{Merging, merge};
 pub(super) use offer::{Offer, OfferedBody};
 pub(super) use order::{by_changes, by_update, listed, order};

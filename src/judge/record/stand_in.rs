@@ -3,6 +3,7 @@
 use tidegate_core::model::{Card, Context, Family, Format, LedgerEntry, Markup, Slots};
 use tidegate_core::xml;
 use tidegate_core::xml::ns::ATOM;
+use tidegate_format::parse::{self, Limits};
 
 /// An entry that says nothing.
 pub(super) fn nothing(format: Format) -> Markup {
@@ -28,33 +29,16 @@ pub(super) fn nothing(format: Format) -> Markup {
 
 /// An entry that says an item's native id and when it was published, in Atom: no other text of it is left.
 pub(super) fn named(known: &LedgerEntry) -> Markup {
-    let mut text = "<entry>".to_owned();
-    let inner = text.len();
-    text.push_str("<id>");
-    let start = text.len();
+    let mut text = format!("<feed xmlns=\"{ATOM}\"><entry><id>");
     xml::push_text(&mut text, &known.native_shown);
-    let id = start..text.len();
     text.push_str("</id>");
-    let id_element = inner..text.len();
-    if let Some(date) = known.published {
-        text.push_str(&format!("<published>{date}</published>"));
-    }
-    text.push_str("</entry>");
-    Markup {
-        format: Format::Atom10,
-        xml: text,
-        context: Context {
-            namespaces: vec![(String::new(), ATOM.to_owned())],
-            ..Context::default()
-        },
-        slots: Slots {
-            attributes: "<entry".len(),
-            inner: Some(inner),
-            id: Some(id),
-            id_element: Some(id_element),
-        },
-        card: Card { published: known.published, ..Card::default() },
-    }
+    text.extend(known.published.map(|date| format!("<published>{date}</published>")));
+    text.push_str("</entry></feed>");
+    let document = parse::document(&text, None, &Limits::default()).ok();
+    let markup =
+        document.and_then(|document| Some(parse::own(&document, document.entries.first()?)));
+    // Only a fault of this program can bring about that it cannot be read.
+    markup.unwrap_or_else(|| nothing(Format::Atom10))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::features::{Feature, of_item, without_texts};
 use super::pairs::{CandidatePair, OWN, SHARED, TELLING};
 use super::signs::AddressSign;
 use crate::rules::Rule;
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::xml::plain_address::plain_link;
 
 pub(super) const RULE: Rule = Rule {

@@ -1,7 +1,7 @@
 //! What entries and items are looked up by, and who bears it.
 
 use crate::news::{is_a_text, text_print, texts};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use tidegate_core::model::{Entry, Ignore, ItemStatus, LedgerEntry, Time};
 use tidegate_core::xml::plain_address::{
     day, hostless, numbers, path_without_query, plain_link, slug,

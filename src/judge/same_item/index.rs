@@ -86,8 +86,8 @@ fn address_key(plain: &str) -> IndexKey {
 mod tests {
     use super::*;
     use crate::same_item::{native, natives};
+    use foldhash::HashSet;
     use proptest::prelude::*;
-    use std::collections::HashSet;
     use tidegate_format::parse::{self, Limits};
 
     /// An item that says what the entry says, under these names.

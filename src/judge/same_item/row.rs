@@ -7,7 +7,8 @@ use super::sides::Sides;
 use super::signs::Signs;
 use super::wording::words;
 use crate::rules::Rule;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+use std::collections::BTreeMap;
 use url::Url;
 
 pub(super) const RULE: Rule = Rule {

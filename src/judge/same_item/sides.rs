@@ -2,7 +2,7 @@
 
 use super::signs::Basis;
 use super::{MatchedEntry, Matching};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{FeedDocument, Ignore, ItemStatus, Snapshot, Time};
 
 /// Both sides of a matching while it is made.
@@ -109,23 +109,16 @@ impl<'a> Sides<'a> {
 
     /// Whether it stands between the same neighbours, or first in both documents.
     pub(super) fn same_slot(&self, entry: usize, known: usize) -> bool {
-        let (above, below) = self.same_neighbours(entry, known);
-        below && (above || (entry == 0 && self.place(known) == Some(0)))
-    }
-
-    fn same_neighbours(&self, entry: usize, known: usize) -> (bool, bool) {
-        let Some(place) = self.place(known) else { return (false, false) };
-        let old = |at: &usize| self.old.get(*at).copied().filter(|k| !self.is_known_free(*k));
-        let new = |at: &usize| self.entry_pair.get(*at).copied().flatten().map(|(known, _)| known);
-        let above = (
-            (0..place).rev().take(NEIGHBOURS).find_map(|at| old(&at)),
-            (0..entry).rev().take(NEIGHBOURS).find_map(|at| new(&at)),
-        );
-        let below = (
-            (place + 1..self.old.len()).take(NEIGHBOURS).find_map(|at| old(&at)),
-            (entry + 1..self.entry_pair.len()).take(NEIGHBOURS).find_map(|at| new(&at)),
-        );
-        (above.0.is_some() && above.0 == above.1, below.0.is_some() && below.0 == below.1)
+        let Some(place) = self.place(known) else { return false };
+        let old = |at: usize| self.old.get(at).copied().filter(|k| !self.is_known_free(*k));
+        let new = |at: usize| self.entry_pair.get(at).copied().flatten().map(|(known, _)| known);
+        let old_above = (0..place).rev().take(NEIGHBOURS).find_map(old);
+        let new_above = (0..entry).rev().take(NEIGHBOURS).find_map(new);
+        let old_below = (place + 1..self.old.len()).take(NEIGHBOURS).find_map(old);
+        let new_below = (entry + 1..self.entry_pair.len()).take(NEIGHBOURS).find_map(new);
+        let is_first = entry == 0 && place == 0;
+        let is_above_same = old_above.is_some() && old_above == new_above;
+        (is_above_same || is_first) && old_below.is_some() && old_below == new_below
     }
 
     /// Whether the item left at one end of the feed while the entry came at the other: the next post

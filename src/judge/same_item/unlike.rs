@@ -2,7 +2,7 @@
 
 use super::features::{Feature, of_entry, of_item};
 use super::{Matching, is_made_up};
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt as _};
 use tidegate_core::model::{FeedDocument, Ignore, LedgerEntry, Snapshot};
 
 /// The new entries of a matching that have an id of their own, which no item ever bore, a title that

@@ -2,7 +2,7 @@
 
 use super::pairs::{OWN, TELLING};
 use crate::rules::Rule;
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::xml::units;
 
 pub(super) const RULE: Rule = Rule {

@@ -2,7 +2,7 @@
 
 use super::{Direction, WindowShift, by_growth};
 use crate::same_item::MatchedEntry;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet, HashSetExt as _};
 use tidegate_core::model::{Completeness, Format, ItemStatus, LedgerEntry, Time};
 
 /// So many unknown entries that come in at once below the old end were always there; fewer are new.

@@ -1,4 +1,4 @@
-//! What a feed is asked with: its secrets, read when they are needed, as headers for its own origin.
+//! Credentials, headers and proxies of feeds. Secrets are read when needed and sent only to the feed's own origin.
 
 use super::body::apart;
 use super::error::FetchError;
@@ -14,22 +14,22 @@ use tidegate_core::model::{
 };
 use url::{Origin, Url};
 
-/// How a feed is asked for, and whose it is.
+/// A feed's access settings and the origin they belong to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RequestAccess {
-    /// The origin of the feed's own address; `None` where that is no address.
+    /// The origin of the feed's address; `None` if that is invalid.
     origin: Option<Origin>,
     access: Box<FeedAccess>,
 }
 
 impl RequestAccess {
-    /// What goes to the origin of a feed's address, and the way that it is asked for by.
+    /// Combines the access settings with the origin of the feed's `url`.
     pub fn new(url: &str, access: &FeedAccess) -> Self {
         let origin = Url::parse(url).ok().map(|url| url.origin());
         Self { origin, access: Box::new(access.clone()) }
     }
 
-    /// The way, where it is not the gateway's.
+    /// Returns the feed's own route, if any.
     pub(super) fn route(&self) -> Option<&ProxyRoute> {
         self.access.route.as_ref()
     }
@@ -41,19 +41,19 @@ impl fmt::Debug for RequestAccess {
     }
 }
 
-/// What a request is made with once all secrets were read.
+/// The identity that a request presents, with all secrets read.
 #[derive(Default)]
 pub(super) struct RequestIdentity {
     origin: Option<Origin>,
-    /// Goes to the origin alone.
+    /// Sent to the origin only.
     credentials: HeaderMap,
     user_agent: Option<HeaderValue>,
-    /// Tells it from others while this program runs; 0: as every other feed is asked.
+    /// Identifies the headers within this process; 0: the default identity.
     pub(super) print: u64,
 }
 
 impl RequestIdentity {
-    /// Reads the secrets.
+    /// Reads all secrets of a request.
     pub(super) async fn read(
         url: &Url,
         request: Option<&RequestAccess>,
@@ -67,32 +67,32 @@ impl RequestIdentity {
             access.secrets().iter().any(|(_, source)| matches!(source, SecretSource::File(_)));
         let mut headers = if has_files {
             let access = access.clone();
-            // A file may lie on a disk that does not answer.
+            // Blocking, because a file may be on a disk that does not respond.
             apart("read secrets", move || headers(&access)).await?
         } else {
             headers(access)?
         };
         let user_agent = access.user_agent.as_deref();
         let user_agent = user_agent.and_then(|name| HeaderValue::from_str(name).ok());
-        let print = print(&headers, user_agent.as_ref());
+        let print = fingerprint(&headers, user_agent.as_ref());
         if let Some(login) = of_url.filter(|_| *origin == Some(url.origin())) {
             headers.entry(AUTHORIZATION).or_insert(login);
         }
         Ok(Self { origin: origin.clone(), credentials: headers, user_agent, print })
     }
 
-    /// Whether an address gets credentials.
+    /// Whether requests to `url` carry credentials.
     pub(super) fn is_known_to(&self, url: &Url) -> bool {
         !self.credentials.is_empty() && self.origin.as_ref() == Some(&url.origin())
     }
 
-    /// The origin, where there are credentials and the address is of another one.
+    /// Returns the origin of the credentials, if there are any and `url` has another origin.
     pub(super) fn withheld_from(&self, url: &Url) -> Option<String> {
         let origin = self.origin.as_ref().filter(|_| !self.credentials.is_empty())?;
         (*origin != url.origin()).then(|| origin.ascii_serialization())
     }
 
-    /// Puts the headers for an address in place.
+    /// Adds the identity's headers for a request to `url`.
     pub(super) fn apply(&self, url: &Url, headers: &mut HeaderMap) {
         if let Some(name) = &self.user_agent {
             headers.insert(USER_AGENT, name.clone());
@@ -103,8 +103,8 @@ impl RequestIdentity {
     }
 }
 
-/// Tells what is sent from what else may be, without a way back to it.
-fn print(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
+/// Returns a keyed hash of the identity that does not reveal it.
+fn fingerprint(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
     static KEY: OnceLock<RandomState> = OnceLock::new();
     if credentials.is_empty() && user_agent.is_none() {
         return 0;
@@ -118,79 +118,79 @@ fn print(credentials: &HeaderMap, user_agent: Option<&HeaderValue>) -> u64 {
 fn headers(access: &FeedAccess) -> Result<HeaderMap, FetchError> {
     let mut headers = HeaderMap::new();
     for (name, source) in &access.headers {
-        let wrong = |why: String| unusable(&format!("headers.{name}"), &why);
+        let wrong = |why: String| unusable_secret(&format!("headers.{name}"), &why);
         let (name, value) = secret_header(name, source).map_err(wrong)?;
         headers.insert(name, value);
     }
     if let Some(source) = &access.cookie {
-        headers.insert(COOKIE, header("cookie", filled_secret(source))?);
+        headers.insert(COOKIE, secret_value("cookie", find_nonempty_secret(source))?);
     }
     match &access.login {
         Some(Login::Basic(login)) => {
             let (user, password) = read_login(["basic.user", "basic.password"], login)?;
             let pair = BASE64.encode(format!("{user}:{password}").as_bytes());
-            headers.insert(AUTHORIZATION, header("basic", Ok(format!("Basic {pair}")))?);
+            headers.insert(AUTHORIZATION, secret_value("basic", Ok(format!("Basic {pair}")))?);
         }
         Some(Login::Bearer(source)) => {
-            let token = filled_secret(source).map(|token| format!("Bearer {token}"));
-            headers.insert(AUTHORIZATION, header("bearer", token)?);
+            let token = find_nonempty_secret(source).map(|token| format!("Bearer {token}"));
+            headers.insert(AUTHORIZATION, secret_value("bearer", token)?);
         }
         None => {}
     }
     Ok(headers)
 }
 
-/// The credentials that stand in an address, as they are sent.
+/// Returns the credentials in a URL as an `Authorization` value.
 fn url_login(url: &Url) -> Result<Option<HeaderValue>, FetchError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok(None);
     }
     let plain = |text: &str| percent_encoding::percent_decode_str(text).collect::<Vec<u8>>();
     let pair = [plain(url.username()), plain(url.password().unwrap_or_default())].join(&b':');
-    header("url", Ok(format!("Basic {}", BASE64.encode(&pair)))).map(Some)
+    secret_value("url", Ok(format!("Basic {}", BASE64.encode(&pair)))).map(Some)
 }
 
-/// A header whose value is a secret, which is read; else what is wrong and what to do.
+/// Reads a secret into a header; the error says what is wrong and what to do.
 pub fn secret_header(
     name: &str,
     source: &SecretSource,
 ) -> Result<(HeaderName, HeaderValue), String> {
-    let value = sensitive(&filled_secret(source)?)?;
+    let value = sensitive_value(&find_nonempty_secret(source)?)?;
     let name = HeaderName::from_bytes(name.as_bytes());
     Ok((name.map_err(|_| "is no name of a header".to_owned())?, value))
 }
 
-fn sensitive(value: &str) -> Result<HeaderValue, String> {
+fn sensitive_value(value: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| "has a character that no header can have".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// A header of a secret that was read; `name` is what the error calls it.
-fn header(name: &str, secret: Result<String, String>) -> Result<HeaderValue, FetchError> {
-    secret.and_then(|secret| sensitive(&secret)).map_err(|why| unusable(name, &why))
+/// Builds a secret header value; `name` is used in errors.
+fn secret_value(name: &str, secret: Result<String, String>) -> Result<HeaderValue, FetchError> {
+    secret.and_then(|secret| sensitive_value(&secret)).map_err(|why| unusable_secret(name, &why))
 }
 
-fn unusable(name: &str, why: &str) -> FetchError {
+fn unusable_secret(name: &str, why: &str) -> FetchError {
     FetchError::operator(format!("the secret {name} of the feed cannot be used: {why}"))
 }
 
-/// Reads a user's name and password, which may be empty.
+/// Reads user name and password, each of which may be empty.
 fn read_login(names: [&str; 2], login: &UserPassword) -> Result<(String, String), FetchError> {
     let [user, password] = names;
-    let read = |name, source| find_secret(source).map_err(|why| unusable(name, &why));
+    let read = |name, source| find_secret(source).map_err(|why| unusable_secret(name, &why));
     Ok((read(user, &login.user)?, read(password, &login.password)?))
 }
 
-fn filled_secret(source: &SecretSource) -> Result<String, String> {
+fn find_nonempty_secret(source: &SecretSource) -> Result<String, String> {
     match find_secret(source)? {
         text if text.is_empty() => Err("is empty".to_owned()),
         text => Ok(text),
     }
 }
 
-/// The secret that a source names, without the line's end of a file; else what is wrong and what to do.
+/// Reads the secret of a source, without trailing line ends; the error says what is wrong and what to do.
 pub fn find_secret(source: &SecretSource) -> Result<String, String> {
     let checked = |place: String, text: &str| {
         let text = SecretText::new(text.trim_end_matches(['\r', '\n']));
@@ -223,17 +223,17 @@ pub fn find_secret(source: &SecretSource) -> Result<String, String> {
     }
 }
 
-/// A proxy with the credentials that were read for it.
+/// A proxy whose credentials have been read.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ReadyProxy {
-    /// With credentials.
+    /// The address with credentials.
     url: Url,
 }
 
 impl ReadyProxy {
     /// Reads the secrets of a proxy.
     pub(super) fn read(proxy: &ProxyAddress) -> Result<Self, FetchError> {
-        let wrong = || unusable("proxy", "is no address of a proxy");
+        let wrong = || unusable_secret("proxy", "is no address of a proxy");
         let mut url = Url::parse(&proxy.url).map_err(|_| wrong())?;
         if let Some(login) = &proxy.login {
             let (user, password) = read_login(["proxy.user", "proxy.password"], login)?;
@@ -243,7 +243,7 @@ impl ReadyProxy {
         Ok(Self { url })
     }
 
-    /// The same away from the tasks that serve.
+    /// Like [`Self::read`], but reads secrets on a blocking thread.
     pub(super) async fn read_soon(proxy: &ProxyAddress) -> Result<Self, FetchError> {
         if proxy.login.is_none() {
             return Self::read(proxy);
@@ -252,24 +252,24 @@ impl ReadyProxy {
         apart("read secrets", move || Self::read(&proxy)).await
     }
 
-    /// Its address with credentials, for the client.
+    /// Returns the address with credentials, for the client.
     pub(super) const fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Its address as messages name it.
+    /// Returns the address without credentials, for messages.
     pub(super) fn shown(&self) -> String {
         let mut url = self.url.clone();
         super::guard::strip_credentials(&mut url);
         url.as_str().trim_end_matches('/').to_owned()
     }
 
-    /// Its host, as the resolver is asked for it.
+    /// Returns the host name as the resolver will see it.
     pub(super) fn host(&self) -> String {
         self.url.host_str().unwrap_or_default().to_ascii_lowercase()
     }
 
-    /// Whether the names of hosts are resolved here and not by the proxy.
+    /// Whether host names are resolved here rather than by the proxy.
     pub(super) fn resolves_here(&self) -> bool {
         self.url.scheme() == "socks5"
     }

@@ -1,28 +1,27 @@
-//! Which addresses of the Internet protocols lead out into the public Internet.
+//! Which IP addresses belong to the public Internet.
 //!
-//! The tables are those of the IANA special-purpose address registries (RFC 6890 and its
-//! updates), with everything that is not plainly public refused.
+//! The tables follow the IANA special-purpose address registries (RFC 6890 and its updates). Everything that is not
+//! clearly public is refused.
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is not a public one.
+/// The kind of an address that is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NonPublicKind {
     /// This machine, or "this network": `127.0.0.0/8`, `::1`, `0.0.0.0`, `::`.
     Loopback,
-    /// A private network: RFC 1918, RFC 6598 (shared by a carrier's customers), RFC 4193.
+    /// Private networks: RFC 1918, RFC 6598 (carrier-grade NAT), RFC 4193.
     Private,
-    /// One link only; the metadata services of cloud machines live here.
+    /// A single link; metadata services of cloud machines are here.
     LinkLocal,
     /// Documentation, benchmarking, protocol assignments, transition mechanisms, unassigned.
     Reserved,
-    /// More than one receiver.
     Multicast,
 }
 
 impl NonPublicKind {
-    /// The word for it in messages.
+    /// Returns the words for it in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Loopback => "a loopback address",
@@ -70,18 +69,17 @@ const V6: [(Ipv6Net, NonPublicKind); 7] = [
     // Teredo, benchmarking, ORCHID and other protocol assignments.
     (v6(0x2001, 0, 0, 23), NonPublicKind::Reserved),
     (v6(0x2001, 0xdb8, 0, 32), NonPublicKind::Reserved),
-    // 6to4: an IPv4 address in disguise, behind a relay that nobody runs any more.
+    // 6to4: an embedded IPv4 address behind a relay that is out of service.
     (v6(0x2002, 0, 0, 16), NonPublicKind::Reserved),
     (v6(0x3fff, 0, 0, 20), NonPublicKind::Reserved),
 ];
 
-/// All of IPv6 that is given out as public unicast.
+/// The IPv6 range assigned as public unicast.
 const GLOBAL_UNICAST: Ipv6Net = v6(0x2000, 0, 0, 3);
-/// NAT64 (RFC 6052): on a network without IPv4 every IPv4 host is reached through it, so that the
-/// address inside decides.
+/// NAT64 (RFC 6052): networks without IPv4 reach every IPv4 host through it, so the embedded address decides.
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
-/// What kind of address it is; `None` for a public one.
+/// Returns the kind of an address; `None` if it is public.
 pub fn kind(address: IpAddr) -> Option<NonPublicKind> {
     match address {
         IpAddr::V4(address) => kind_v4(address),
@@ -200,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// The standard library's own idea of these classes is never wider than ours.
+        /// The standard library never classifies more addresses as special than we do.
         #[test]
         fn agrees_with_the_standard_library(bits: u32) {
             let address = Ipv4Addr::from(bits);

@@ -1,5 +1,5 @@
-//! Asks one server that the operator names, any method, and an answer that is read piece by piece: the API of a
-//! running gateway, with its token, or an authority for certificates.
+//! A client for one server that the operator names: the API of a running gateway, with its token, or a certificate
+//! authority. It sends any method, and the answer can be read in pieces.
 
 use super::body::read_whole;
 use super::call::{CallBody, CallRequest};
@@ -17,16 +17,15 @@ use std::time::Duration;
 use tidegate_core::model::Time;
 use url::Url;
 
-/// How long an answer may be silent: a poll waits for its publisher.
+/// The longest silence of an answer: a poll on demand waits for its publisher.
 const IDLE: Duration = Duration::from_secs(180);
 
-/// A client of one server.
 pub struct ApiClient {
     core: Core,
     token: Option<HeaderValue>,
 }
 
-/// An answer of which nothing is read yet but its head.
+/// An answer whose body is not read yet.
 pub struct ApiAnswer {
     pub status: u16,
     response: reqwest::Response,
@@ -34,7 +33,7 @@ pub struct ApiAnswer {
 }
 
 impl ApiClient {
-    /// A client of the server at an address, whatever that is; no other one that is not public is asked.
+    /// Creates a client for `server`, which may be private; no other private address is asked.
     pub fn new(
         server: &Url,
         token: Option<&str>,
@@ -58,7 +57,7 @@ impl ApiClient {
         Ok(Self { core: Core::new(settings)?, token })
     }
 
-    /// Sends a request, with a body behind its media type; a redirect is not followed.
+    /// Sends a request, with a body and its media type if given; redirects are not followed.
     pub async fn send(
         &self,
         method: Method,
@@ -80,26 +79,25 @@ impl ApiClient {
 }
 
 impl ApiAnswer {
-    /// Its headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
-    /// The next piece of the body; one that ends early is an error.
+    /// Reads the next piece of the body; a premature end is an error.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         self.response.chunk().await.map_err(|error| broken(error, &self.limits))
     }
 
-    /// The whole body, of at most `limit` bytes.
+    /// Reads the whole body, of at most `limit` bytes.
     pub async fn whole(self, limit: usize) -> Result<Bytes, FetchError> {
         read_whole(self.response, limit, &self.limits).await
     }
 }
 
-/// The status that a server on this machine answers with. Any certificate is taken: the question is whether a process
-/// answers, which is no secret, and the certificate is for another name.
+/// Returns the HTTP status of a server on this machine. Any certificate is accepted, because it is issued for another
+/// name and the question is only whether a process answers.
 pub async fn status_of(url: &str, within: Duration) -> Result<u16, Box<dyn Error + Send + Sync>> {
-    // The builder takes the provider of the process, which this command has for itself.
+    // The builder uses the process-wide provider; this command is alone in its process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().timeout(within);
     let client = client.redirect(Policy::none()).tls_danger_accept_invalid_certs(true).build()?;

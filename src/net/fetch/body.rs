@@ -1,4 +1,4 @@
-//! Reads a body within its limits, still compressed, and decompresses it if it is a new one.
+//! Reads a body within its limits, still compressed, and decompresses it if it is new.
 
 use super::FetchLimits;
 use super::decode::decoded;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Reads at most `limit` bytes of a body; answers whether that is all of it. One that ends early is an error, never a
-/// document.
+/// Reads at most `limit` bytes of a body; returns whether that is all of it. A body that ends prematurely is an error,
+/// never a document.
 pub(super) async fn read_some(
     response: &mut reqwest::Response,
     limit: usize,
@@ -38,7 +38,7 @@ pub(super) async fn read_whole(
     if is_whole { Ok(body.freeze()) } else { Err(FetchError::too_large(limit)) }
 }
 
-/// Does work that takes a while away from the tasks that serve.
+/// Runs slow work on a blocking thread.
 pub(super) async fn apart<T: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
@@ -47,20 +47,19 @@ pub(super) async fn apart<T: Send + 'static>(
     done.map_err(|error| FetchError::Client { what, why: error.to_string() })?
 }
 
-/// The beginning of a body that says why there is no document, at most `limit` bytes; nothing where it
-/// cannot be read in time.
+/// Reads the beginning of an error page, at most `limit` compressed bytes; empty if decoding fails.
 pub(super) async fn beginning(
     mut response: reqwest::Response,
     headers: &HeaderMap,
     limit: usize,
 ) -> Bytes {
     let mut wire = BytesMut::new();
-    // What came until then may be enough.
+    // On a timeout, the part read so far may suffice.
     let _ = timeout(Duration::from_secs(5), read_some(&mut response, limit, &mut wire)).await;
     decoded(headers, wire.freeze(), 1024 * 1024).unwrap_or_default()
 }
 
-/// Decompresses a body, away from the tasks that serve, and fingerprints it.
+/// Decompresses a body on a blocking thread and computes its fingerprint.
 pub(super) async fn open(
     wire: Bytes,
     headers: HeaderMap,

@@ -1,8 +1,7 @@
-//! One request, without following redirects: whether a page is there, and what somebody answers who asked to be
-//! called, a hub or a subscriber's callback.
+//! Single requests without following redirects: to pages, hubs, and subscribers' callbacks.
 //!
-//! The same clients and the same guard as for feeds. Of the answer only so many bytes are read as the caller needs; what
-//! it means, and where a redirect may lead, is for the caller to say.
+//! They use the same clients and guard as fetches. Only as much of the answer is read as the caller needs; the caller
+//! interprets it and any redirect.
 
 use super::body::read_some;
 use super::client::{Core, RequestWay};
@@ -21,35 +20,34 @@ use std::time::Duration;
 use tidegate_core::model::{ProxyRoute, Time};
 use url::Url;
 
-/// What a page is asked for as.
+/// The `Accept` of a request for a page.
 pub(super) const PAGES: HeaderValue =
     HeaderValue::from_static("text/html, application/xhtml+xml, */*;q=0.8");
 
-/// One request.
+/// A single request.
 #[derive(Clone)]
 pub struct CallRequest {
     pub method: Method,
-    /// The address. Credentials and a fragment in it are not sent.
+    /// The address; its credentials and fragment are not sent.
     pub url: Url,
     pub sent: CallBody,
-    /// The most bytes of the answer's body that are read; none: it is not waited for.
+    /// The most bytes of the answer's body to read; 0: the body is not awaited.
     pub answer: usize,
-    /// The way there, where it is not the gateway's.
+    /// The route; `None`: that of the gateway.
     pub route: Option<ProxyRoute>,
-    /// Which addresses may be named there.
+    /// The scope of private addresses that may be asked.
     pub leads: LeadScope,
-    /// The time of the request.
     pub now: Time,
 }
 
 impl CallRequest {
-    /// A GET whose answer's body is not read.
+    /// Creates a GET that does not read the answer's body.
     pub fn get(url: Url, leads: LeadScope, now: Time) -> Self {
         let (method, sent, route) = (Method::GET, CallBody::default(), None);
         Self { method, url, sent, answer: 0, route, leads, now }
     }
 
-    /// Asks whether a page is there, as a browser does.
+    /// Creates a GET that asks for a page like a browser.
     pub fn page(url: Url, leads: LeadScope, now: Time) -> Self {
         let codings = HeaderValue::from_static(CODINGS);
         let headers = HeaderMap::from_iter([(ACCEPT, PAGES), (ACCEPT_ENCODING, codings)]);
@@ -58,32 +56,32 @@ impl CallRequest {
     }
 }
 
-/// The body of a call, and the headers that go with it.
+/// The body of a call and its headers.
 #[derive(Clone, Default)]
 pub struct CallBody {
-    /// `Content-Type` and whatever else; they replace the client's own.
+    /// `Content-Type` and others; they replace the client's own headers.
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-/// What the address answered.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Called {
     pub status: u16,
     /// The beginning of the body.
     pub body: Bytes,
-    /// Whether that is all of it.
+    /// Whether `body` is complete.
     pub whole: bool,
-    /// How long it asks to be left alone.
+    /// `Retry-After`, as a duration.
     pub retry_after: Option<Duration>,
-    /// Where a redirect leads, made absolute.
+    /// The target of a redirect, as an absolute address.
     pub location: Option<Url>,
-    /// Which addresses it may lead to.
+    /// The scope of addresses that the answer may lead to.
     pub leads: LeadScope,
 }
 
 impl fmt::Debug for CallRequest {
-    // A callback's address is a secret between its owner and the hub, and so may a body be.
+    // The address of a callback is a secret between its owner and the hub; the body may be one too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallRequest")
             .field("host", &self.url.host_str())
@@ -103,14 +101,14 @@ impl Core {
         let location = self.within_site(led, &url).or_else(|| location(led, &url));
         let (mut body, mut whole) = (BytesMut::new(), false);
         if answer > 0 {
-            // What is read of a body that is too long goes with its connection.
+            // If the body is longer, the connection is closed with the rest of it.
             let read = read_some(&mut response, answer, &mut body).await;
             whole = read.map_err(|error| broken(error, &self.limits))?;
         }
         Ok(Called { status, body: body.freeze(), whole, retry_after, location, leads })
     }
 
-    /// Sends a request to this address. Answers where its answer may lead, too.
+    /// Sends a request; returns the response and the scope of addresses that it may lead to.
     pub(super) async fn send_once(
         &self,
         request: CallRequest,
@@ -118,28 +116,28 @@ impl Core {
     ) -> Result<(Response, LeadScope), FetchError> {
         let CallRequest { method, sent, route, leads, .. } = request;
         let CallBody { mut headers, body } = sent;
-        // An answer of a few bytes is not worth a coding, and a challenge is compared as it comes.
+        // Compressing a few bytes is not worthwhile, and a challenge is compared as received.
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         self.say_name(url, &mut headers);
-        let lead = self.lead((leads, false), None, url).await;
+        let led_request = self.lead((leads, false), None, url).await;
         let (route, versions) = (route.as_ref(), HttpVersions::of_request(&headers));
-        let way = RequestWay { route, versions, is_public: !lead.is_within };
+        let way = RequestWay { route, versions, is_public: !led_request.is_within };
         let sending = async {
-            let by = self.client_for(url, 0, true, way).await?;
-            let mut request = by.client.request(method, url.clone()).headers(headers);
+            let chosen = self.client_for(url, 0, true, way).await?;
+            let mut request = chosen.client.request(method, url.clone()).headers(headers);
             if !body.is_empty() {
                 request = request.body(body);
             }
             let sent = request.send().await;
-            sent.map_err(|error| by.unreached(error, url, 0, &self.limits))
+            sent.map_err(|error| chosen.unreached(error, url, 0, &self.limits))
         };
-        let response = sending.await.map_err(|error| lead.explain(error))?;
-        Ok((response, lead.into_scope()))
+        let response = sending.await.map_err(|error| led_request.explain(error))?;
+        Ok((response, led_request.into_scope()))
     }
 }
 
-/// Where a redirect of an answer from `url` leads.
+/// Returns the target of a redirect in an answer from `url`.
 pub(super) fn location(value: Option<&HeaderValue>, url: &Url) -> Option<Url> {
     value
         .map(HeaderValue::as_bytes)
@@ -240,7 +238,7 @@ mod tests {
             if head.starts_with("HEAD") {
                 return response("405 Method Not Allowed", "", b"");
             }
-            // The body never comes.
+            // The body never arrives.
             b"HTTP/1.1 410 Gone\r\nretry-after: 7\r\ncontent-length: 1000000\r\n\r\nSTALL".to_vec()
         })
         .await;

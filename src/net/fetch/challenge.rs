@@ -1,30 +1,30 @@
-//! Whether an answer is the challenge or the block of a service that protects its publisher. Pure, over
-//! status, headers and the beginning of the body.
+//! Recognizes the challenge or block page of a service that protects a publisher. Pure; examines status, headers and
+//! the beginning of the body.
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, SERVER};
 
-/// How much of a body is looked at, in bytes.
+/// How much of a body is searched for marks, in bytes.
 pub(super) const LOOKED_AT: usize = 64 * 1024;
-/// Where a page says what it is, in bytes.
+/// How much of a body is searched for the start of HTML, in bytes.
 const PAGE_START: usize = 1024;
 
-/// Headers that only a challenge or a block has, with what their values begin with.
+/// Headers that only a challenge or block has, and prefixes of their values.
 const BY_HEADER: [(&str, &[&str], &str); 4] = [
     ("cf-mitigated", &["challenge", "block"], "Cloudflare"),
     ("x-amzn-waf-action", &["challenge", "captcha"], "AWS WAF"),
     ("x-vercel-mitigated", &["challenge", "deny"], "Vercel"),
     ("server", &["datadome"], "DataDome"),
 ];
-/// Headers that a service sends with every answer, so that with a refusal they say whose that is.
+/// Headers that a service adds to every answer; with a refusal they tell whose it is.
 const WITH_REFUSAL: [(&str, &str); 4] = [
     ("x-datadome", "DataDome"),
     ("x-kpsdk-ct", "Kasada"),
     ("x-sucuri-block", "Sucuri"),
     ("x-dd-b", "DataDome"),
 ];
-/// What the pages of the commonest services have, and which `Server` they come with, where that is needed to be
-/// sure. Cloudflare's `/cdn-cgi/challenge-platform/` is none of it: ordinary pages load a script from there.
+/// Marks in the pages of the most common services, and the required `Server` if the mark alone is ambiguous.
+/// Cloudflare's `/cdn-cgi/challenge-platform/` is no mark: ordinary pages load a script from there.
 const BY_PAGE: [(&str, Option<&str>, &str); 9] = [
     ("_cf_chl_opt", None, "Cloudflare"),
     ("<title>just a moment...</title>", Some("cloudflare"), "Cloudflare"),
@@ -37,7 +37,7 @@ const BY_PAGE: [(&str, Option<&str>, &str); 9] = [
     ("awswafcookiedomainlist", None, "AWS WAF"),
 ];
 
-/// Whose challenge or block an answer without a document is; `start` is the beginning of its body.
+/// Returns the service that refused a request with a challenge or block; `start` is the beginning of the body.
 pub(super) fn recognize(code: u16, headers: &HeaderMap, start: &[u8]) -> Option<&'static str> {
     by_header(headers).or_else(|| {
         if !is_refusal(code) {
@@ -48,12 +48,12 @@ pub(super) fn recognize(code: u16, headers: &HeaderMap, start: &[u8]) -> Option<
     })
 }
 
-/// Whether the body of an answer without a document has to be looked at.
+/// Whether the body is needed to recognize a refusal.
 pub(super) fn needs_body(code: u16, headers: &HeaderMap) -> bool {
     is_refusal(code) && by_header(headers).is_none()
 }
 
-/// Whose challenge a page is that came in the place of a document. What is no HTML is none.
+/// Returns the service whose challenge page came in place of a document; `None` unless it is HTML.
 pub(super) fn in_page(headers: &HeaderMap, body: &[u8]) -> Option<&'static str> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let says_html = content_type
@@ -67,7 +67,7 @@ pub(super) fn in_page(headers: &HeaderMap, body: &[u8]) -> Option<&'static str> 
     by_header(headers).or_else(|| by_page(headers, body))
 }
 
-/// Statuses that these services refuse with.
+/// Whether these services refuse with this status.
 const fn is_refusal(code: u16) -> bool {
     matches!(code, 401 | 403 | 405 | 406 | 429 | 503)
 }

@@ -1,4 +1,4 @@
-//! The client: follows redirects itself, so that every hop passes the guard.
+//! The HTTP client. It follows redirects itself, so that every hop passes the guard.
 
 mod ways;
 
@@ -38,12 +38,12 @@ use tower::{BoxError, ServiceBuilder};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Asks for what changed since the document of the validators (RFC 3229 section 10.5.3).
+/// Requests a delta from the document of the validators (RFC 3229 section 10.5.3).
 const A_IM: HeaderName = HeaderName::from_static("a-im");
-/// What a delta begins with (RFC 3229 section 10.5.1).
+/// Names the document that a delta applies to (RFC 3229 section 10.5.1).
 const DELTA_BASE: HeaderName = HeaderName::from_static("delta-base");
 
-/// Makes the fetching services over the same clients.
+/// Creates the services over shared clients.
 pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     let limits = settings.limits;
     let polled_with = own_headers(&settings);
@@ -60,7 +60,7 @@ pub fn services(settings: FetchSettings) -> Result<Services, FetchError> {
     })
 }
 
-/// A service with a limit on what runs at once, and on the time in which a publisher does `what`.
+/// Limits the concurrency of a service, and the time in which a publisher must do `what`.
 fn limited<R, A, F>(
     send: impl Fn(R) -> F + Clone + Send + Sync + 'static,
     at_once: usize,
@@ -83,20 +83,19 @@ where
 }
 
 pub(super) struct Core {
-    /// Makes clients. Hosts that may be private have their own, so that no other URL ever reaches their resolver or their
-    /// connections.
+    /// Creates clients. Hosts that may be private have their own clients, so that no other URL reaches their resolver
+    /// or connections.
     maker: ClientMaker,
     allow: AllowPrivate,
     kept: KeptHosts,
     pub(super) limits: FetchLimits,
-    /// The way out of every request that has none of its own.
+    /// The proxy of all requests without their own route.
     proxy: Option<ReadyProxy>,
     proxy_resolves: bool,
-    /// Look up names that a proxy is asked for, for hosts that are public, private or named, and those that may lead
-    /// to others.
+    /// Resolvers that check names before a proxy is asked for them: for public, private and named hosts.
     names: [GuardedResolver; 3],
-    /// Clients that pass requests on to public and to other hosts, made where they are needed: first those for requests
-    /// without a `Host` of their own, then the others.
+    /// Clients that pass requests on, created on demand: to public and to other hosts, each first for all versions of
+    /// HTTP and then for requests with their own `Host`.
     passers: [[OnceLock<Passers>; 2]; 2],
     pub(super) handover: Handover,
     sites: Vec<Arc<OriginSite>>,
@@ -104,7 +103,7 @@ pub(super) struct Core {
 
 impl Core {
     pub(super) fn new(settings: FetchSettings) -> Result<Self, FetchError> {
-        // Whoever was first wins; any provider does.
+        // Fails if a provider is installed already; any will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let maker = ClientMaker::new(&settings)?;
         let limits = settings.limits;
@@ -124,7 +123,7 @@ impl Core {
             handover: Handover::default(),
             sites: settings.sites,
         };
-        // Whether clients can be made is told at the start.
+        // Fail early if no client can be created.
         core.maker.clients(None, Openness::Public, HttpVersions::All)?;
         Ok(core)
     }
@@ -133,86 +132,87 @@ impl Core {
         let refused = |refusal| FetchError::Refused { hop: 0, refusal };
         let configured = read_url(&request.url).map_err(refused)?;
         let moved = request.start.as_deref().map(read_url).transpose().map_err(refused)?;
-        let mut trail = RedirectChain::new(moved.as_ref().unwrap_or(&configured), moved.is_some());
+        let mut chain = RedirectChain::new(moved.as_ref().unwrap_or(&configured), moved.is_some());
         let identity = RequestIdentity::read(&configured, request.access.as_ref()).await?;
-        let is_anybodys = !identity.is_known_to(&trail.url);
-        // Everybody may lead to what everybody gets of our sites, and they to more of it.
-        let ours = self.behind_our_address(&trail.url);
-        let ours = ours.or_else(|| self.moved_within_site(&request.url, &trail.url));
+        let is_anybodys = !identity.is_known_to(&chain.url);
+        // Requests without credentials to our own public addresses go to the site behind, and may lead further within
+        // it.
+        let ours = self.behind_our_address(&chain.url);
+        let ours = ours.or_else(|| self.moved_within_site(&request.url, &chain.url));
         let ours = ours.filter(|_| is_anybodys);
         let mut is_ours = ours.is_some();
         if let Some(there) = ours {
-            trail.url = there;
+            chain.url = there;
         }
         let scope = (request.leads.clone(), request.is_secret);
-        let mut lead = self.lead(scope, None, &trail.url).await;
-        // An answer to a cookie is not for everybody.
+        let mut led_request = self.lead(scope, None, &chain.url).await;
+        // An answer that depends on a cookie is not for everybody.
         let cookies = (!request.for_everybody).then(Jar::default);
-        let asked = IdentifiedRequest { request: &request, identity, cookies };
+        let identified = IdentifiedRequest { request: &request, identity, cookies };
         if let Some(handed) = self.handed(&request) {
             let response = http::Response::new(handed.body);
             let (mut head, body) = response.into_parts();
             head.headers = handed.headers;
             let response = Response::from(http::Response::from_parts(head, body));
-            let answer = self.answer(&asked, trail, response).await?;
-            return Ok(Fetched { is_handed: true, leads: lead.into_scope(), ..answer });
+            let answer = self.answer(&identified, chain, response).await?;
+            return Ok(Fetched { is_handed: true, leads: led_request.into_scope(), ..answer });
         }
-        // Ends by the limit on redirects in `follow`.
+        // Ends at the latest by the limit in `follow`.
         loop {
-            let is_public = !lead.is_within && !is_ours;
-            let asking = self.ask(&asked, &trail, is_public);
-            let response = asking.await.map_err(|error| lead.explain(error))?;
+            let is_public = !led_request.is_within && !is_ours;
+            let asking = self.ask(&identified, &chain, is_public);
+            let response = asking.await.map_err(|error| led_request.explain(error))?;
             let code = response.status().as_u16();
             if !redirect::is_redirect(code) {
-                let answer = self.answer(&asked, trail, response).await?;
-                return Ok(Fetched { leads: lead.into_scope(), ..answer });
+                let answer = self.answer(&identified, chain, response).await?;
+                return Ok(Fetched { leads: led_request.into_scope(), ..answer });
             }
             let led = response.headers().get(LOCATION);
-            let within = self.within_site(led, &trail.url);
+            let within = self.within_site(led, &chain.url);
             is_ours &= within.is_some();
             let within = within.as_ref().map(|url| url.as_str().as_bytes());
-            trail.sets_cookies |= response.headers().contains_key(SET_COOKIE);
-            let from = trail.url.clone();
-            trail.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
-            let scope = (lead.into_scope(), request.is_secret);
-            lead = self.lead(scope, Some(from), &trail.url).await;
+            chain.sets_cookies |= response.headers().contains_key(SET_COOKIE);
+            let from = chain.url.clone();
+            chain.follow(code, within.or(led.map(HeaderValue::as_bytes)))?;
+            let scope = (led_request.into_scope(), request.is_secret);
+            led_request = self.lead(scope, Some(from), &chain.url).await;
         }
     }
 
-    /// The answer to a reader's request that waits for a poll. What is polled with an identity of its own takes none.
+    /// Takes the document that a reader's request left for this poll, if the poll has no identity of its own.
     fn handed(&self, request: &FetchRequest) -> Option<WholeAnswer> {
         request.for_everybody.then(|| self.handover.take(&request.url)).flatten()
     }
 
-    /// One hop. `is_public`: to public addresses alone.
+    /// Makes one hop. `is_public`: only public addresses may be connected to.
     async fn ask(
         &self,
-        asked: &IdentifiedRequest<'_>,
-        trail: &RedirectChain,
+        identified: &IdentifiedRequest<'_>,
+        chain: &RedirectChain,
         is_public: bool,
     ) -> Result<Response, FetchError> {
-        let url = &trail.url;
-        let request = asked.request;
-        // A redirect on the same host is the next request to it.
-        let soon = request.soon || trail.hops > 0;
+        let url = &chain.url;
+        let request = identified.request;
+        // A redirect within the host is its next request.
+        let soon = request.soon || chain.hops > 0;
         let route = request.access.as_ref().and_then(RequestAccess::route);
-        let mut headers = asked.conditions(url);
+        let mut headers = identified.conditions(url);
         self.say_name(url, &mut headers);
-        asked.identity.apply(url, &mut headers);
-        asked.add_cookies(url, &mut headers);
+        identified.identity.apply(url, &mut headers);
+        identified.add_cookies(url, &mut headers);
         let way = RequestWay { route, versions: HttpVersions::of_request(&headers), is_public };
-        let by = self.client_for(url, trail.hops, soon, way).await?;
+        let chosen = self.client_for(url, chain.hops, soon, way).await?;
         let send = async |headers| {
-            let sent = by.client.get(url.clone()).headers(headers).send().await;
-            sent.map_err(|error| by.unreached(error, url, trail.hops, &self.limits))
+            let sent = chosen.client.get(url.clone()).headers(headers).send().await;
+            sent.map_err(|error| chosen.unreached(error, url, chain.hops, &self.limits))
         };
         let mut response = send(headers.clone()).await?;
         if response.status() == StatusCode::NOT_ACCEPTABLE && !headers.contains_key(ACCEPT) {
-            // Some servers have feeds only for who asks for pages.
+            // Some servers send feeds only to clients that accept pages.
             headers.insert(ACCEPT, PAGES);
             response = send(headers).await?;
         }
-        if let Some(cookies) = &asked.cookies {
+        if let Some(cookies) = &identified.cookies {
             cookies.set_cookies(&mut response.headers().get_all(SET_COOKIE).iter(), url);
         }
         let size: usize =
@@ -223,14 +223,14 @@ impl Core {
         Ok(response)
     }
 
-    /// The answer that stands at the end of the redirects.
+    /// Interprets the response after the last redirect.
     async fn answer(
         &self,
-        asked: &IdentifiedRequest<'_>,
-        trail: RedirectChain,
+        identified: &IdentifiedRequest<'_>,
+        chain: RedirectChain,
         mut response: Response,
     ) -> Result<Fetched, FetchError> {
-        let IdentifiedRequest { request, identity, .. } = asked;
+        let IdentifiedRequest { request, identity, .. } = identified;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let is_document = match status {
@@ -241,7 +241,7 @@ impl Core {
         if request.for_everybody && (is_document || status == 304) {
             check_for_everybody(&headers).map_err(|why| FetchError::upstream(why.to_string()))?;
         }
-        let final_url = trail.url.to_string();
+        let final_url = chain.url.to_string();
         let found = Validators::from_headers(&headers, &final_url, identity.print);
         let announced = announced(&headers, &final_url);
         let links = hub_links(&headers, &final_url);
@@ -254,22 +254,22 @@ impl Core {
             validators: found,
             freshness: freshness::freshness(&headers, request.now),
             final_url,
-            moved_to: trail.moved_to.as_ref().map(Url::to_string),
+            moved_to: chain.moved_to.as_ref().map(Url::to_string),
             wire_bytes: 0,
-            notes: trail.notes.clone(),
+            notes: chain.notes.clone(),
             is_handed: false,
             leads: LeadScope::Public,
             rate_reset: freshness::rate_reset(&headers, request.now),
         };
         match status {
-            304 if !asked.has_conditions(&trail.url) => Err(FetchError::Unasked304),
+            304 if !identified.has_conditions(&chain.url) => Err(FetchError::Unasked304),
             304 => {
                 fetched.validators = fetched.validators.or(&request.validators);
                 Ok(fetched)
             }
             _ if is_document => {
                 let delta = status == 226;
-                if delta && request.deltas && !asked.begins_there(&headers, &trail.url) {
+                if delta && request.deltas && !identified.applies_to_known(&headers, &chain.url) {
                     let why = "the publisher answered with a delta from a document that is not the one that was named";
                     return Err(FetchError::upstream(why));
                 }
@@ -283,8 +283,8 @@ impl Core {
                 let url = fetched.final_url.clone();
                 let document = Box::pin(self.document((wire, print), &headers, url, delta)).await?;
                 if let Some(service) = challenge::in_page(&headers, &document.bytes) {
-                    let (code, redirected_to) = (status, asked.redirected(&trail));
-                    let says = Some(challenged(service, code));
+                    let (code, redirected_to) = (status, identified.redirected(&chain));
+                    let says = Some(explain_challenge(service, code));
                     return Err(FetchError::Status {
                         code,
                         retry_after: None,
@@ -298,16 +298,16 @@ impl Core {
             code => {
                 let rate_reset = fetched.rate_reset.filter(|_| matches!(code, 429 | 503));
                 let retry_after = freshness::retry_after(&headers, request.now).or(rate_reset);
-                let redirected_to = asked.redirected(&trail);
+                let redirected_to = identified.redirected(&chain);
                 let start = match challenge::needs_body(code, &headers) {
                     true => body::beginning(response, &headers, challenge::LOOKED_AT).await,
                     false => Bytes::new(),
                 };
                 let service = challenge::recognize(code, &headers, &start);
-                let says = service.map(|service| challenged(service, code));
-                let unauthorized =
-                    || unauthorized(code, &trail.url, identity, redirected_to.is_some());
-                let says = says.or_else(unauthorized);
+                let says = service.map(|service| explain_challenge(service, code));
+                let refusal =
+                    || explain_refusal(code, &chain.url, identity, redirected_to.is_some());
+                let says = says.or_else(refusal);
                 Err(FetchError::Status { code, retry_after, redirected_to, says })
             }
         }
@@ -333,8 +333,8 @@ impl Core {
     }
 }
 
-/// The challenge or the block of a service that protects the publisher: who is to blame, and why.
-fn challenged(service: &str, code: u16) -> (FetchBlame, String) {
+/// Explains a response that is the challenge or block page of a protection service.
+fn explain_challenge(service: &str, code: u16) -> (FetchBlame, String) {
     let why = format!(
         "the publisher answered {code} with the challenge of {service}, which protects it from \
          programs; ask the publisher to let this gateway's address or User-Agent pass, or set a \
@@ -343,8 +343,8 @@ fn challenged(service: &str, code: u16) -> (FetchBlame, String) {
     (FetchBlame::Upstream, why)
 }
 
-/// What the operator can do about a refusal, where the feed has credentials: they go to their origin alone.
-fn unauthorized(
+/// Explains a refusal that the operator can resolve: credentials are wrong, or were not sent to another origin.
+fn explain_refusal(
     code: u16,
     url: &Url,
     identity: &RequestIdentity,
@@ -366,16 +366,16 @@ fn unauthorized(
     Some((FetchBlame::Operator, why))
 }
 
-/// A request, and as whom it is made.
+/// A request with its credentials.
 struct IdentifiedRequest<'a> {
     request: &'a FetchRequest,
     identity: RequestIdentity,
-    /// What the answers on the way set, for the requests that follow; `None` where none are kept.
+    /// The cookies set by earlier hops; `None` if none are kept.
     cookies: Option<Jar>,
 }
 
 impl IdentifiedRequest<'_> {
-    /// Adds the cookies that were set on the way to those that the operator gave.
+    /// Adds the cookies of earlier hops to those that the operator configured.
     fn add_cookies(&self, url: &Url, headers: &mut HeaderMap) {
         let Some(set) = self.cookies.as_ref().and_then(|jar| jar.cookies(url)) else { return };
         let given = headers.get(COOKIE).map(|given| [given.as_bytes(), b"; "].concat());
@@ -386,8 +386,8 @@ impl IdentifiedRequest<'_> {
         }
     }
 
-    /// Whether a request to `url` has conditions: none where the validators are another address's, or
-    /// were given to who asked otherwise.
+    /// Whether a request to `url` is conditional: only if the validators came from this address, for the same
+    /// credentials.
     fn has_conditions(&self, url: &Url) -> bool {
         let validators = &self.request.validators;
         !validators.is_empty()
@@ -395,7 +395,7 @@ impl IdentifiedRequest<'_> {
             && validators.given_to == self.identity.print
     }
 
-    /// The conditions of a request to `url`.
+    /// Returns the conditional headers of a request to `url`.
     fn conditions(&self, url: &Url) -> HeaderMap {
         let validators = &self.request.validators;
         let mut headers = HeaderMap::new();
@@ -415,9 +415,9 @@ impl IdentifiedRequest<'_> {
         headers
     }
 
-    /// Whether a delta leads on from the document that is known. One that does not say what it begins
-    /// with begins with the one that was named (RFC 3229 section 10.5.1).
-    fn begins_there(&self, headers: &HeaderMap, url: &Url) -> bool {
+    /// Whether a delta applies to the known document. One without `Delta-Base` applies to the document named in the
+    /// request (RFC 3229 section 10.5.1).
+    fn applies_to_known(&self, headers: &HeaderMap, url: &Url) -> bool {
         let text = |value: Option<&HeaderValue>| {
             let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
             text.map(|tag| tag.trim().trim_start_matches("W/").to_owned())
@@ -427,17 +427,17 @@ impl IdentifiedRequest<'_> {
         named.is_some() && base.is_none_or(|base| Some(base) == named)
     }
 
-    /// The address that answered, where redirects led to another one.
-    fn redirected(&self, trail: &RedirectChain) -> Option<String> {
-        let is_led = trail.hops > 0 || self.request.start.is_some();
+    /// Returns the address that answered, if redirects led to another one.
+    fn redirected(&self, chain: &RedirectChain) -> Option<String> {
+        let is_led = chain.hops > 0 || self.request.start.is_some();
         is_led.then(|| match self.request.is_secret {
-            true => trail.url.origin().ascii_serialization(),
-            false => trail.url.to_string(),
+            true => chain.url.origin().ascii_serialization(),
+            false => chain.url.to_string(),
         })
     }
 }
 
-/// Whether a part of a document is all of it (RFC 9110 section 14.4).
+/// Whether a partial response contains the whole document (RFC 9110 section 14.4).
 fn is_whole(headers: &HeaderMap) -> bool {
     let Some(range) = headers.get(CONTENT_RANGE) else { return true };
     let range = range.to_str().ok().and_then(|range| range.trim().strip_prefix("bytes"));

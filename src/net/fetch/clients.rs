@@ -1,4 +1,4 @@
-//! The clients: one pair for each way out, made once and kept within a limit.
+//! The HTTP clients: one pair per proxy and address class, created once and cached within a limit.
 
 use super::access::ReadyProxy;
 use super::error::{FetchError, root_cause};
@@ -16,34 +16,34 @@ use rustls::client::Resumption;
 use std::sync::Arc;
 use tidegate_core::trust::{ServerTrust, read_certificates};
 
-/// What this gateway can read, best first.
+/// The `Accept` header: the formats this gateway reads, best first.
 const ACCEPTED: &str = "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, \
      application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.1";
-/// The codings that this gateway undoes.
+/// The content codings that this gateway decodes.
 pub(super) const CODINGS: &str = "gzip, br, zstd, deflate";
 /// The most header fields of a response.
 pub(super) const MAX_HEADERS: usize = 200;
 /// The largest header section of a response, in bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The most pairs of clients that are kept; for a proxy with other credentials it is another one.
+/// The most cached pairs of clients. Other proxy credentials need another pair.
 const MAX_CLIENTS: u64 = 32;
 
-/// The versions of HTTP that a client speaks.
+/// The HTTP versions of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum HttpVersions {
     All,
-    /// HTTP/1.1 alone, where `Host` is another one than that of the address: HTTP/2 names the host in the address
-    /// (RFC 9113 section 8.3.1).
+    /// HTTP/1.1 only, for requests whose `Host` differs from their address: HTTP/2 takes the host from the address (RFC
+    /// 9113 section 8.3.1).
     Http1,
 }
 
 impl HttpVersions {
-    /// For a request with these headers.
+    /// Returns the versions allowed for a request with these headers.
     pub(super) fn of_request(headers: &HeaderMap) -> Self {
         if headers.contains_key(HOST) { Self::Http1 } else { Self::All }
     }
 
-    /// What a server is offered in a handshake (RFC 7301), best first.
+    /// Returns the ALPN protocols to offer (RFC 7301), best first.
     fn offered(self) -> Vec<Vec<u8>> {
         let all: &[&[u8]] = match self {
             Self::All => &[b"h2", b"http/1.1"],
@@ -53,7 +53,6 @@ impl HttpVersions {
     }
 }
 
-/// Two clients with one resolver.
 #[derive(Clone)]
 pub(super) struct Clients {
     /// Keeps a connection to each host open for [`KEPT_IDLE`].
@@ -62,13 +61,13 @@ pub(super) struct Clients {
     pub(super) closing: Client,
 }
 
-/// What all clients are made with.
+/// Creates and caches the clients.
 pub(super) struct ClientMaker {
     headers: HeaderMap,
     limits: FetchLimits,
     trust: ServerTrust,
-    /// By the proxy, if any; the ones that were not used for longest go first, which are never those without one, since most
-    /// feeds are read through them.
+    /// The least recently used are evicted first. Those without a proxy never are in practice, since most feeds are
+    /// read through them.
     made: Cache<(Option<ReadyProxy>, Openness, HttpVersions), Clients>,
 }
 
@@ -87,8 +86,8 @@ impl ClientMaker {
         })
     }
 
-    /// Clients for a proxy, or for none, that give out their connections to addresses that `openness` admits. The proxy
-    /// may have any address, since the operator named it.
+    /// Returns the clients for a proxy, or none, whose connections go only to addresses admitted by `openness`. The
+    /// proxy itself may have any address, because the operator named it.
     pub(super) fn clients(
         &self,
         proxy: Option<&ReadyProxy>,
@@ -109,7 +108,7 @@ impl ClientMaker {
         made.map_err(Arc::unwrap_or_clone)
     }
 
-    /// What servers are believed by. A machine without any authority must still be able to poll `http` addresses.
+    /// Returns the trusted authorities. There may be none: such a machine must still be able to poll `http` addresses.
     pub(super) const fn trust(&self) -> &ServerTrust {
         &self.trust
     }
@@ -118,7 +117,7 @@ impl ClientMaker {
         &self.limits
     }
 
-    /// A client that keeps so many idle connections to a host.
+    /// Creates a client that keeps `idle` connections per host.
     fn client(
         &self,
         proxy: Option<&ReadyProxy>,
@@ -133,7 +132,7 @@ impl ClientMaker {
         let proxy = proxy.map(|proxy| reqwest::Proxy::all(proxy.url().clone()));
         let proxy = proxy.transpose().map_err(failed)?;
         let mut tls = self.trust.config.clone();
-        // Each client resumes its own sessions.
+        // Each client resumes only its own sessions.
         tls.resumption = Resumption::default();
         tls.alpn_protocols = versions.offered();
         let builder = Client::builder()
@@ -161,10 +160,10 @@ impl ClientMaker {
     }
 }
 
-/// How the gateway names itself where nothing else is configured.
+/// The default `User-Agent`.
 const USER_AGENT: &str = concat!("Tidegate/", env!("CARGO_PKG_VERSION"));
 
-/// What every request says of the gateway: how it names itself and what it reads.
+/// Returns the headers of every request that identify the gateway and say what it reads.
 pub(super) fn own_headers(settings: &FetchSettings) -> HeaderMap {
     let sendable = |text: &&str| HeaderValue::from_str(text).is_ok();
     let about = settings.about_url.as_deref().filter(sendable);

@@ -1,4 +1,4 @@
-//! Takes content codings off a body (RFC 9110 section 8.4), within a cap. Pure.
+//! Decodes content codings of a body (RFC 9110 section 8.4), within a size limit. Pure.
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -6,11 +6,11 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use std::io::{self, Read};
 
-/// The most content codings that may be applied to one body.
+/// The most content codings on one body.
 pub const MAX_CODINGS: usize = 3;
 /// The largest zstd window, as a power of two: 8 MiB (RFC 9659 section 3).
 const ZSTD_WINDOW_LOG: u32 = 23;
-/// The buffer that deflate and brotli are decoded through, in bytes.
+/// The buffer size for deflate and brotli, in bytes.
 const CHUNK: usize = 16 * 1024;
 
 /// A content coding.
@@ -26,7 +26,6 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Its name in the header.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -36,8 +35,8 @@ impl Coding {
         }
     }
 
-    /// The coding whose mark a body begins with; deflate and brotli have none.
-    fn marked(body: &[u8]) -> Option<Self> {
+    /// Returns the coding by a body's magic number; deflate and brotli have none.
+    fn from_magic_number(body: &[u8]) -> Option<Self> {
         match body {
             [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
@@ -49,31 +48,25 @@ impl Coding {
 /// Why a body could not be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// A coding that was not asked for.
+    /// An unsupported coding.
     #[error("the publisher sent the content coding {coding:?}, which was not asked for")]
-    Unknown {
-        /// Its name.
-        coding: String,
-    },
-    /// Too many codings on top of each other.
+    Unknown { coding: String },
+    /// Too many nested codings.
     #[error("the publisher applied more than {MAX_CODINGS} content codings")]
     TooMany,
-    /// The decoded body is too large.
     #[error("the document has more than {limit} bytes once decompressed, which is the limit")]
     TooLarge { limit: usize },
-    /// The data is damaged or cut off.
+    /// The data is damaged or truncated.
     #[error("the {coding} data of the publisher is damaged or cut off")]
     Damaged {
-        /// The coding's name.
         coding: &'static str,
-        /// What the decoder said.
         #[source]
         source: io::Error,
     },
 }
 
-/// Reads a `Content-Encoding`, in the order in which codings were applied; `identity` is none. The last is one that was
-/// not asked for: many servers name `none`, `utf-8` or `aws-chunked` there.
+/// Parses `Content-Encoding` into codings in the order of application, without `identity`. Also returns the first
+/// unknown token: many servers send `none`, `utf-8` or `aws-chunked`.
 fn codings(headers: &HeaderMap) -> Result<(Vec<Coding>, Option<String>), DecodeError> {
     let (mut known, mut unknown) = (Vec::new(), None);
     let values = headers.get_all(CONTENT_ENCODING).into_iter();
@@ -99,25 +92,25 @@ fn codings(headers: &HeaderMap) -> Result<(Vec<Coding>, Option<String>), DecodeE
     Ok((known, unknown))
 }
 
-/// A body without its codings, last one first; no step gives more than `limit` bytes. The headers say which, as far as
-/// the body bears them out: one that is plain text is taken as it is, whatever it is called, and what bears the mark of
-/// gzip or zstd is decompressed though no header says so.
+/// Decodes a body, last coding first; each step yields at most `limit` bytes. The body overrules the headers: plain
+/// text is not decoded, whatever they say. A body with the magic number of gzip or zstd is decoded even without a
+/// header.
 pub fn decoded(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, DecodeError> {
     let (known, unknown) = codings(headers)?;
     let (mut body, mut undone) = (body, 0);
     for coding in known.into_iter().rev() {
-        body = match one(&body, coding, limit) {
+        body = match decode_one(&body, coding, limit) {
             Ok(inner) => inner.into(),
             Err(DecodeError::Damaged { .. }) if is_plain(&body) => continue,
             Err(error) => return Err(error),
         };
         undone += 1;
     }
-    while let Some(coding) = Coding::marked(&body) {
+    while let Some(coding) = Coding::from_magic_number(&body) {
         if undone == MAX_CODINGS {
             return Err(DecodeError::TooMany);
         }
-        body = one(&body, coding, limit)?.into();
+        body = decode_one(&body, coding, limit)?.into();
         undone += 1;
     }
     match unknown {
@@ -127,8 +120,8 @@ pub fn decoded(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, 
     }
 }
 
-/// Whether a body begins as XML, HTML or a JSON object does, behind a byte order mark or blanks; nothing compressed
-/// with brotli begins so.
+/// Whether a body starts like XML, HTML or a JSON object, after a byte order mark or blanks. No brotli stream starts
+/// so.
 fn is_plain(body: &[u8]) -> bool {
     let marks: [&[u8]; 3] = [b"\xEF\xBB\xBF", b"\xFF\xFE", b"\xFE\xFF"];
     let unmarked = marks.iter().find_map(|mark| body.strip_prefix(*mark)).unwrap_or(body);
@@ -136,7 +129,7 @@ fn is_plain(body: &[u8]) -> bool {
     first.is_some_and(|first| b"<{".contains(first))
 }
 
-fn one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {
+fn decode_one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {
     match coding {
         Coding::Gzip => gzip(body, limit),
         Coding::Deflate => match inflate(body, true, limit) {
@@ -160,14 +153,13 @@ fn one(body: &[u8], coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError
     }
 }
 
-/// Every member of a gzip body; what is no member after the first (padding) is passed over, as
-/// browsers do.
+/// Decodes all members of a gzip body; ignores trailing garbage, like browsers.
 fn gzip(mut body: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::new();
     loop {
         let mut decoder = flate2::bufread::GzDecoder::new(body);
         out = read(&mut decoder, Coding::Gzip, limit, out)?;
-        // Each turn takes a member's header off the body, so that this ends.
+        // Ends, because each iteration consumes a member's header.
         body = decoder.into_inner();
         if !body.starts_with(&[0x1f, 0x8b]) {
             return Ok(out);
@@ -187,8 +179,8 @@ fn read(
     if out.len() > limit { Err(DecodeError::TooLarge { limit }) } else { Ok(out) }
 }
 
-/// Inflates to the end of the stream. The readers of `flate2` take a cut stream for a whole one
-/// where there is no trailer, therefore this looks for the end itself.
+/// Inflates to the end of the stream. The readers of `flate2` accept a truncated stream without a trailer, so this
+/// checks for the end itself.
 fn inflate(body: &[u8], zlib: bool, limit: usize) -> Result<Vec<u8>, DecodeError> {
     let wrong = |what: &str| {
         damaged(Coding::Deflate, io::Error::new(io::ErrorKind::InvalidData, what.to_owned()))

@@ -1,4 +1,4 @@
-//! Why a fetch failed, who has to do something about it, and what a failure of the client's library means.
+//! Why a fetch failed, who must act, and what errors of the HTTP library mean.
 
 use super::FetchLimits;
 use super::clients::MAX_HEADERS;
@@ -13,26 +13,26 @@ use tidegate_core::model::ShownAddress;
 use tower::timeout::error::Elapsed;
 use url::Url;
 
-/// What a publisher did not do in time, where nothing of an answer came.
+/// What a publisher did not do in time, if it sent nothing.
 pub(super) const ACCEPTING: &str = "accept a connection";
 pub(super) const ANSWERING: &str = "answer";
 
-/// Who is to blame for a failure.
+/// Who is to blame for a failure, and so must act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FetchBlame {
-    /// The way between the gateway and the publisher.
+    /// The network between the gateway and the publisher.
     Network,
     /// The publisher.
     Upstream,
-    /// The operator of this gateway: a setting has to change.
+    /// The operator of this gateway: a setting must change.
     Operator,
-    /// The gateway itself.
+    /// The gateway itself: a defect.
     Gateway,
 }
 
 impl FetchBlame {
-    /// The word for it.
+    /// Returns the word for it in the API and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Network => "network",
@@ -49,33 +49,33 @@ impl fmt::Display for FetchBlame {
     }
 }
 
-/// When it makes sense to ask again.
+/// When another attempt makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// After a pause that grows with each failure.
     Backoff,
-    /// The publisher is overloaded or limits us (429, 503): after a longer pause.
+    /// After a longer pause: the publisher is overloaded or limits us (429, 503).
     Busy,
-    /// Not before this much time has passed: the publisher said so.
+    /// After this time, which the publisher named.
     After(Duration),
-    /// It will hardly ever succeed (410, a refused address): as seldom as the schedule allows.
+    /// As rarely as the schedule allows: success is unlikely (410, a refused address).
     Seldom,
 }
 
-/// How long a host is left alone that takes so many requests and no more (429), and does not say for how long.
+/// The pause after a 429 without `Retry-After`.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
-/// A host asks to be left alone (429, or 503 with `Retry-After`).
+/// A host's request for a pause (429, or 503 with `Retry-After`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PauseRequest {
-    /// The address that answered so.
+    /// The address that answered.
     pub address: String,
-    /// For how long.
+    /// The length of the pause.
     pub wait: Duration,
 }
 
 impl PauseRequest {
-    /// What an answer of `address` asks for.
+    /// Returns the pause that an answer of `address` asks for, if any.
     pub fn from_status(status: u16, retry_after: Option<Duration>, address: &str) -> Option<Self> {
         let wait = match status {
             429 => retry_after.unwrap_or(REFUSED_PAUSE),
@@ -86,34 +86,33 @@ impl PauseRequest {
     }
 }
 
-/// Why a document could not be fetched. Its text never holds credentials.
+/// Why a fetch failed. The text never contains credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The guard refused a hop: 0 is the address that was asked for, else the number of the redirect.
+    /// The guard refused an address; `hop`: 0 for the requested one, otherwise the number of the redirect.
     #[error("{}{refusal}", if *.hop > 0 { "a redirect was not followed: " } else { "" })]
     Refused { hop: usize, refusal: Refusal },
-    /// No connection came about.
+    /// No connection could be established.
     #[error("could not connect to {host}: {why}")]
     Connect { host: String, why: String },
-    /// The host's name leads to no address.
+    /// The host's name has no address.
     #[error("the name {host} leads to no address: {why}")]
     Name { host: String, why: String },
-    /// This machine knows no root certificates.
+    /// This machine has no root certificates.
     #[error(
         "no https address can be fetched, because this machine has no root certificates; install them (the package is often called ca-certificates) and start again"
     )]
     NoRoots,
-    /// It took too long.
+    /// A time limit was exceeded.
     #[error("the publisher did not {what} within {} s, which is the limit", limit.as_secs_f32())]
     Timeout { what: &'static str, limit: Duration },
-    /// The connection broke.
     #[error("the connection ended before the whole answer had arrived: {why}")]
     CutOff { why: String },
-    /// The body of a request that was passed on ended before its time.
+    /// The client broke off the body of a passed request.
     #[error("who sent the request broke it off")]
     Unsent,
-    /// A status that brings no document. `redirected_to`: the address that answered, where redirects led to
-    /// another one. `says`: who is to blame and why, where the answer says more than its status does.
+    /// The status brings no document. `redirected_to`: the address that answered after redirects. `says`: blame and
+    /// explanation, if the answer tells more than its status.
     #[error("{}", describe_status(*code, redirected_to.as_deref(), says.as_ref()))]
     Status {
         code: u16,
@@ -124,37 +123,36 @@ pub enum FetchError {
     /// 304 to a request without validators.
     #[error("the publisher answered 304 to a request without validators")]
     Unasked304,
-    /// There is no way to ask, or the answer is of no use.
+    /// The request could not be made, or the answer is unusable.
     #[error("{why}")]
     Unusable { blame: FetchBlame, why: String },
-    /// The client could not be made, or broke.
+    /// The client could not be created, or failed.
     #[error("the client could not {what}: {why}")]
     Client { what: &'static str, why: String },
 }
 
 impl FetchError {
-    /// An answer that cannot be used.
+    /// Creates the error for an unusable answer.
     pub(super) fn upstream(why: impl Into<String>) -> Self {
         Self::Unusable { blame: FetchBlame::Upstream, why: why.into() }
     }
 
-    /// A setting with which nothing can be asked for.
+    /// Creates the error for an unusable setting.
     pub(super) fn operator(why: impl Into<String>) -> Self {
         Self::Unusable { blame: FetchBlame::Operator, why: why.into() }
     }
 
-    /// A document that is too large.
     pub(super) fn too_large(limit: usize) -> Self {
         Self::upstream(format!("the document has more than {limit} bytes, which is the limit"))
     }
 
-    /// Header fields beyond a limit on their number or their `bytes`.
+    /// Creates the error for too many or too large header fields: `limit` in the unit `what`.
     pub(super) fn headers(limit: usize, what: &str) -> Self {
         let said = "the publisher sent header fields beyond the limit of";
         Self::upstream(format!("{said} {limit} {what}"))
     }
 
-    /// Who is to blame.
+    /// Returns who must act.
     pub const fn blame(&self) -> FetchBlame {
         match self {
             Self::Status { says: Some((blame, _)), .. } | Self::Unusable { blame, .. } => *blame,
@@ -171,7 +169,7 @@ impl FetchError {
         }
     }
 
-    /// When to ask again.
+    /// Returns when another attempt makes sense.
     pub const fn retry(&self) -> Retry {
         match self {
             Self::Status { retry_after: Some(wait), .. } => Retry::After(*wait),
@@ -181,7 +179,7 @@ impl FetchError {
         }
     }
 
-    /// Whether a host asks to be left alone; `asked`: the address that was asked for.
+    /// Returns the pause that a host asks for. `asked`: the requested address.
     pub fn pause(&self, asked: &str) -> Option<PauseRequest> {
         match self {
             Self::Status { code, retry_after, redirected_to, .. } => {
@@ -192,7 +190,7 @@ impl FetchError {
         }
     }
 
-    /// The HTTP status that came instead of a document.
+    /// Returns the HTTP status that came instead of a document.
     pub const fn status(&self) -> Option<u16> {
         match self {
             Self::Status { code, .. } => Some(*code),
@@ -229,7 +227,7 @@ fn meaning(code: u16) -> &'static str {
     }
 }
 
-/// Why no response came.
+/// Explains why no response came from reqwest.
 pub(super) fn unreached(
     error: reqwest::Error,
     url: &Url,
@@ -238,16 +236,16 @@ pub(super) fn unreached(
 ) -> FetchError {
     let error = error.without_url();
     let (is_connect, is_timeout) = (error.is_connect(), error.is_timeout());
-    told(&error, url, hop).unwrap_or_else(|| match (is_connect, is_timeout) {
+    translate_cause(&error, url, hop).unwrap_or_else(|| match (is_connect, is_timeout) {
         (true, _) => not_connected(url, &error, is_timeout, limits),
         (false, true) => FetchError::Timeout { what: ANSWERING, limit: limits.idle },
         (false, false) => broken(error, limits),
     })
 }
 
-/// Why a request that is passed on has no answer.
+/// Explains why a passed request got no response from hyper.
 pub(super) fn unpassed(error: &legacy::Error, url: &Url, limits: &FetchLimits) -> FetchError {
-    told(error, url, 0).unwrap_or_else(|| {
+    translate_cause(error, url, 0).unwrap_or_else(|| {
         let is_timeout = cause::<Elapsed>(error).is_some()
             || cause::<io::Error>(error).is_some_and(|e| e.kind() == io::ErrorKind::TimedOut);
         match error.is_connect() {
@@ -257,7 +255,7 @@ pub(super) fn unpassed(error: &legacy::Error, url: &Url, limits: &FetchLimits) -
     })
 }
 
-/// Whether a connection ended before there was an answer.
+/// Whether the connection ended before a response.
 pub(super) fn is_cut_off(error: &legacy::Error) -> bool {
     !error.is_connect() && cause::<hyper::Error>(error).is_none_or(|error| !error.is_parse())
 }
@@ -278,8 +276,8 @@ fn host_of(url: &Url) -> String {
     url.host_str().unwrap_or_default().to_owned()
 }
 
-/// What the causes of an error tell, where they do.
-fn told(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchError> {
+/// Translates an error by a cause that tells more than the error itself; `None` if there is no such cause.
+fn translate_cause(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchError> {
     let host = host_of(url);
     if let Some(why) = cause::<LookupError>(error) {
         return Some(match why.clone() {
@@ -305,7 +303,7 @@ fn told(error: &(dyn Error + 'static), url: &Url, hop: usize) -> Option<FetchErr
     }
 }
 
-/// Why a response ended before its time.
+/// Explains why a response ended prematurely.
 pub(super) fn broken(error: reqwest::Error, limits: &FetchLimits) -> FetchError {
     let error = error.without_url();
     if error.is_timeout() {
@@ -315,10 +313,10 @@ pub(super) fn broken(error: reqwest::Error, limits: &FetchLimits) -> FetchError 
     }
 }
 
-/// The most layers of an error that are looked through.
+/// The most causes of an error that are examined.
 const MAX_DEPTH: usize = 16;
 
-/// What lies at the bottom of an error: layers of a client only say that they failed.
+/// Returns the message of the innermost cause; the outer layers only say that they failed.
 pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut deepest = error;
     for _ in 0..MAX_DEPTH {
@@ -328,7 +326,7 @@ pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
     deepest.to_string()
 }
 
-/// The first cause of type `E` below an error. I/O errors hide theirs from `source()`.
+/// Returns the first cause of type `E`. I/O errors hide their inner error from `source()`.
 fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut at = Some(error);
     for _ in 0..MAX_DEPTH {

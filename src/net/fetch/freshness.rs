@@ -1,4 +1,5 @@
-//! What a response says of its own age and of requests to come: `Cache-Control`, `Expires`, `Retry-After`, rate limits. Pure.
+//! Parses what a response says about its age and about further requests: `Cache-Control`, `Expires`, `Retry-After`,
+//! rate limits. Pure.
 
 use crate::origin::words;
 use http::HeaderMap;
@@ -6,11 +7,11 @@ use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderName, RETRY_AFTER};
 use std::time::Duration;
 use tidegate_core::model::Time;
 
-/// The longest time that a response is believed to stay fresh, or to ask for: a year.
+/// The longest freshness or pause that is believed: a year.
 pub const MAX_STATED: Duration = Duration::from_secs(365 * 86_400);
 
-/// How long a response stays fresh from now on (RFC 9111 section 4.2.1); `None` where it does not
-/// say, must not be stored, or is stale already.
+/// Returns how long a response is fresh from now on (RFC 9111 section 4.2.1). `None` if it does not say, must not be
+/// stored, or is stale.
 pub fn freshness(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let mut max_age = None;
     for directive in words(headers, &CACHE_CONTROL) {
@@ -33,22 +34,22 @@ pub fn freshness(headers: &HeaderMap, now: Time) -> Option<Duration> {
     (!left.is_zero()).then(|| left.min(MAX_STATED))
 }
 
-/// How long the publisher asks to be left alone (RFC 9110 section 10.2.3).
+/// Returns the pause that the publisher asks for (RFC 9110 section 10.2.3).
 pub fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let value = text(headers, &RETRY_AFTER)?;
     let wait = seconds(value).or_else(|| date(value).map(|until| until.since(now)))?;
     Some(wait.min(MAX_STATED))
 }
 
-/// The field of draft-ietf-httpapi-ratelimit-headers, and that of the window that it is about.
+/// The field of draft-ietf-httpapi-ratelimit-headers, and the one that describes its window.
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-/// How fields begin that each have a number of a rate limit.
+/// The prefixes of fields that each hold one number of a rate limit.
 const RATE_FIELDS: [&str; 3] = ["ratelimit", "x-ratelimit", "x-rate-limit"];
-/// A reset beyond this is a time since 1970, and not one from now on.
+/// A reset above this is a Unix time, not a number of seconds from now.
 const RESET_IS_TIME: Duration = Duration::from_secs(1_000_000_000);
 
-/// How long a host takes no more requests, where it says that none is left.
+/// Returns how long a host accepts no more requests, if it says that none is left.
 pub fn rate_reset(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let number = |name: &str, short: &str| {
         let field = |begin: &&str| headers.get(format!("{begin}-{name}"))?.to_str().ok();
@@ -68,14 +69,14 @@ pub fn rate_reset(headers: &HeaderMap, now: Time) -> Option<Duration> {
     (!wait.is_zero()).then(|| wait.min(MAX_STATED))
 }
 
-/// A date in one of the three forms of RFC 9110 section 5.6.7, or one like them with a wrong weekday.
+/// Parses a date in one of the three forms of RFC 9110 section 5.6.7, also with a wrong weekday.
 pub(super) fn date(text: &str) -> Option<Time> {
     let read = httpdate::parse_http_date(text).ok().map(httpdate::HttpDate::from);
     let text = read.map_or_else(|| text.to_owned(), |date| date.to_string());
     Time::parse_rfc2822(&text)
 }
 
-/// Delta-seconds; a number too large to hold is a very long time (RFC 9111 section 1.2.2).
+/// Parses delta-seconds; a number too large for the type counts as [`MAX_STATED`] (RFC 9111 section 1.2.2).
 fn seconds(text: &str) -> Option<Duration> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().map_or(MAX_STATED, Duration::from_secs))
@@ -118,7 +119,7 @@ mod tests {
             (vec![("expires", "Fri Nov 20 16:30:05 2026")], secs(600)),
             (vec![("expires", "0")], None),
             (vec![("expires", "Fri, 20 Nov 2026 16:00:00 GMT")], None),
-            // A server with a wrong clock is measured by that clock.
+            // The lifetime is measured by the server's own clock, even if that is wrong.
             (
                 vec![
                     ("date", "Fri, 20 Nov 2020 16:00:00 GMT"),

@@ -1,8 +1,7 @@
-//! The egress guard: where this gateway may connect to. Pure.
+//! The egress guard: decides which addresses this gateway may connect to. Pure.
 //!
-//! A URL is checked here before every hop, because the client never asks a resolver about an
-//! address that is written as such. Names are checked once more when they are resolved
-//! ([`super::resolver`]), and the address that was checked is the one connected to.
+//! It checks each URL before each hop, because an address written as a number never reaches a resolver. Names are
+//! checked again when resolved ([`super::resolver`]), and the checked address is the one connected to.
 
 use super::address::{NonPublicKind, kind};
 use std::collections::BTreeSet;
@@ -12,34 +11,32 @@ use url::{Host, Url};
 
 /// The most hosts that can be listed in [`AllowPrivate::Only`].
 pub const MAX_ALLOWED_HOSTS: usize = 1024;
-/// The longest URL that is asked for, in bytes.
+/// The longest URL that is fetched, in bytes.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Whether upstreams may be loopback or private addresses (`polling.allow_private`).
+/// Which upstreams may have loopback or private addresses (`polling.allow_private`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AllowPrivate {
-    /// None may.
     #[default]
     No,
-    /// All may; link-local, reserved and multicast addresses stay refused.
+    /// All; link-local, reserved and multicast addresses stay refused.
     All,
-    /// Only these hosts, each with its port; they may have any address but a multicast one.
+    /// Only these hosts, each with its port. They may have any address except multicast.
     Only(BTreeSet<(String, u16)>),
 }
 
-/// Which addresses may be connected to for one URL.
+/// Which addresses one URL's host may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Openness {
-    /// Public ones.
     Public,
-    /// Public, loopback and private ones.
+    /// Public, loopback and private addresses.
     Private,
-    /// All but multicast: the operator named this host and port.
+    /// All except multicast: the operator named this host and port.
     Named,
 }
 
 impl Openness {
-    /// Whether an address may be connected to.
+    /// Whether `address` may be connected to.
     pub fn admits(self, address: IpAddr) -> bool {
         match (self, kind(address)) {
             (_, None) => true,
@@ -55,10 +52,9 @@ impl Openness {
 /// Why the guard refuses a URL or an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The text is none of an address that is asked for.
+    /// The text is not a URL that can be fetched.
     #[error("{0}")]
     Malformed(String),
-    /// The address is not public.
     #[error(
         "{host} has {what}{}; list it in polling.allow_private as host:port if that is meant",
         shown_address(host, *address)
@@ -67,10 +63,10 @@ pub enum Refusal {
         /// The host as written.
         host: String,
         address: IpAddr,
-        /// What kind of address it is.
+        /// The kind of address, in words.
         what: &'static str,
     },
-    /// Who leads to the address may not.
+    /// The answer or document that led to the address may not do so.
     #[error("{0}")]
     Led(String),
 }
@@ -89,7 +85,7 @@ impl Refusal {
         Self::Malformed(format!("the URL is {length} bytes long, the limit is {MAX_URL_BYTES}"))
     }
 
-    /// The refusal of an address.
+    /// Creates the refusal of an address of `host`.
     pub fn address(host: &str, address: IpAddr) -> Self {
         let what = kind(address).map_or("an address", NonPublicKind::name);
         Self::Address { host: host.to_owned(), address, what }
@@ -97,7 +93,7 @@ impl Refusal {
 }
 
 impl AllowPrivate {
-    /// Allows the host of an address that a person gave.
+    /// Allows only the host of `url`, which a person named.
     pub fn host_of(url: &Url) -> Self {
         let given = url.host_str().map(plain).zip(url.port_or_known_default());
         Self::Only(given.into_iter().collect())
@@ -108,7 +104,7 @@ impl AllowPrivate {
         entries.into_iter().map(host_and_port).collect::<Result<_, _>>().map(Self::Only)
     }
 
-    /// Which addresses a URL's host may have.
+    /// Returns which addresses the URL's host may have.
     pub fn openness(&self, url: &Url) -> Openness {
         match self {
             Self::No => Openness::Public,
@@ -124,9 +120,8 @@ impl AllowPrivate {
         }
     }
 
-    /// Whether the operator plainly meant a host of his own: one that he listed, or, where all are
-    /// allowed, a private address or `localhost`. Such a host is spared the spacing that strangers
-    /// are owed.
+    /// Whether the operator meant a host of their own: one that is listed, or, if all are allowed, a private address or
+    /// `localhost`. Such a host needs no pause between requests.
     pub fn is_own_host(&self, url: &Url) -> bool {
         match self.openness(url) {
             Openness::Public => false,
@@ -144,12 +139,12 @@ impl AllowPrivate {
     }
 }
 
-/// Whether two URLs are of one host and port.
+/// Whether two URLs have the same host and port.
 pub(super) fn is_same_place(a: &Url, b: &Url) -> bool {
     a.host() == b.host() && a.port_or_known_default() == b.port_or_known_default()
 }
 
-/// Reads a URL that may be fetched: absolute, http or https, not too long.
+/// Parses a URL within the length limit; its scheme is checked by [`check`].
 pub fn read_url(text: &str) -> Result<Url, Refusal> {
     if text.len() > MAX_URL_BYTES {
         return Err(Refusal::too_long(text.len()));
@@ -157,7 +152,7 @@ pub fn read_url(text: &str) -> Result<Url, Refusal> {
     Url::parse(text.trim()).map_err(|_| Refusal::no_url(text))
 }
 
-/// Checks a URL before it is asked for, and says which addresses its host may have.
+/// Checks a URL before it is requested. Returns which addresses its host may have.
 pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
     if url.as_str().len() > MAX_URL_BYTES {
         return Err(Refusal::too_long(url.as_str().len()));
@@ -168,7 +163,7 @@ pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
         return Err(Refusal::Malformed(why));
     }
     let openness = allow.openness(url);
-    // `url` has normalised every spelling of an address: decimal, octal, hexadecimal, short.
+    // `url` has normalized every spelling of an address: decimal, octal, hexadecimal, short.
     let address = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
         Some(Host::Ipv6(address)) => IpAddr::V6(address),
@@ -179,8 +174,8 @@ pub fn check(url: &Url, allow: &AllowPrivate) -> Result<Openness, Refusal> {
     if openness.admits(address) { Ok(openness) } else { Err(refusal()) }
 }
 
-/// Whether a proxy may be asked that no configuration names: at an address that may be connected to, or
-/// under a name and a port that are allowed, since any other name may lead to anything.
+/// Whether a proxy that no configuration names may be used: one at an admitted address, or at an allowed name and port.
+/// Any other name could resolve to anything.
 pub fn admits_proxy(address: &str, allow: &AllowPrivate) -> bool {
     let Ok(url) = Url::parse(address) else { return false };
     let usual = match url.scheme() {
@@ -189,7 +184,7 @@ pub fn admits_proxy(address: &str, allow: &AllowPrivate) -> bool {
         _ => 1080,
     };
     let (host, port) = (url.host_str().unwrap_or_default(), url.port().unwrap_or(usual));
-    // Addresses are normalised in URLs of the web alone.
+    // `Url` normalizes addresses only for web schemes.
     let Ok(url) = Url::parse(&format!("http://{host}:{port}/")) else { return false };
     match url.host() {
         Some(Host::Domain(_)) => allow.openness(&url) != Openness::Public,
@@ -197,15 +192,15 @@ pub fn admits_proxy(address: &str, allow: &AllowPrivate) -> bool {
     }
 }
 
-/// The URL as it may be shown and logged: without credentials, keys and fragment.
+/// Formats the URL for display and logs: without credentials, keys and fragment.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
     ShownAddress::new(url.as_str(), None).text().to_owned()
 }
 
-/// The URL that tells a document from others: without credentials and fragment. It may contain keys, so
-/// it is not for showing.
+/// Returns the URL that identifies a document: without credentials and fragment. It may contain keys, so it must not be
+/// shown.
 pub fn bare(url: &Url) -> String {
     let mut url = url.clone();
     strip_credentials(&mut url);
@@ -213,33 +208,33 @@ pub fn bare(url: &Url) -> String {
     url.into()
 }
 
-/// A link without a fragment, with the credentials that were given for its origin and no others: what a
-/// document says must not choose whom we claim to be.
+/// Returns a link without its fragment, with the credentials of `given` if it has the same origin. A document must not
+/// choose the identity we present.
 pub fn with_credentials(link: &Url, given: &Url) -> Url {
     let mut url = link.clone();
     strip_credentials(&mut url);
     url.set_fragment(None);
     if url.origin() == given.origin() {
-        // Both fail only for URLs that cannot have credentials; those have no such origin.
+        // Both fail only for URLs that cannot have credentials; those have another origin.
         let _ = url.set_username(given.username());
         let _ = url.set_password(given.password());
     }
     url
 }
 
-/// Takes user name and password out of a URL.
+/// Removes user name and password from a URL.
 pub fn strip_credentials(url: &mut Url) {
     // Both fail only for URLs that cannot have credentials.
     let _ = url.set_username("");
     let _ = url.set_password(None);
 }
 
-/// A host name without the final dot of a fully qualified one.
+/// Returns a host name without the trailing dot of the root.
 fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_owned()
 }
 
-/// Reads an entry of [`AllowPrivate::Only`], `host:port`.
+/// Parses an entry `host:port` of [`AllowPrivate::Only`].
 pub fn host_and_port(entry: &str) -> Result<(String, u16), Refusal> {
     let wrong = || {
         let entry: String = entry.chars().take(200).collect();
@@ -251,7 +246,7 @@ pub fn host_and_port(entry: &str) -> Result<(String, u16), Refusal> {
     let (host, digits) = entry.rsplit_once(':').ok_or_else(wrong)?;
     let port = digits.parse().ok().filter(|port| *port != 0 && !digits.starts_with('+'));
     let port: u16 = port.ok_or_else(wrong)?;
-    // Read as the host of a URL, so that it is normalised as the URLs that it is compared with.
+    // Parsed as the host of a URL, to be normalized like the URLs it is compared with.
     let url = Url::parse(&format!("http://{host}/")).map_err(|_| wrong())?;
     let bare = url.port().is_none() && url.path() == "/" && url.username().is_empty();
     match url.host_str() {

@@ -1,19 +1,19 @@
-//! Documents that came by another way than a poll: the first poll of a feed that a request made takes the one
-//! that answered the request, instead of asking the publisher twice; and so does one where the publisher does not answer
-//! the gateway's own polls.
+//! Answers to readers' requests that polls use instead of asking the publisher. The first poll of an on-demand feed
+//! takes the answer to the request that created it. A poll may also take one if the publisher refuses the gateway's own
+//! polls.
 
 use crate::origin::WholeAnswer;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use std::time::Duration;
 
-/// How long a document waits for its poll.
+/// How long an answer waits for its poll.
 const HANDED_AGE: Duration = Duration::from_secs(30);
-/// The most bytes that wait together, and how many a document counts as beside its own; the oldest gives way.
+/// The most bytes waiting in all, and the surcharge per answer for its head; the oldest are dropped first.
 const HANDED_BYTES: u32 = 64 * 1024 * 1024;
 const HANDED_HEAD: u32 = 1024 * 1024;
 
-/// What waits for a poll, by the feed's address.
+/// The waiting answers, by feed address.
 #[derive(Debug, Clone)]
 pub struct Handover(Cache<String, WholeAnswer>);
 
@@ -30,16 +30,16 @@ impl Default for Handover {
 }
 
 impl Handover {
-    /// Hands an answer over to the next poll of a feed at this address.
+    /// Leaves an answer for the next poll of the feed at `url`.
     pub fn give(&self, url: &str, answer: WholeAnswer) {
         self.0.insert(url.to_owned(), answer);
-        // What is too much goes at once, and not some time later.
+        // Evict a surplus now rather than at some later time.
         self.0.run_pending_tasks();
     }
 
-    /// The answer that waits for a poll of this address, once.
+    /// Takes the answer that waits for a poll of `url`.
     pub fn take(&self, url: &str) -> Option<WholeAnswer> {
-        // Removal alone would give out what is too old and not swept yet.
+        // `remove` alone would return an expired answer that is not evicted yet.
         self.0.contains_key(url).then(|| self.0.remove(url)).flatten()
     }
 }

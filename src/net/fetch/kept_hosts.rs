@@ -1,19 +1,17 @@
-//! To which hosts a connection stays open after an answer.
+//! Decides to which hosts an idle connection stays open.
 //!
-//! A connection that waits takes some KB here, tens with TLS, and a place at its server. So a bounded
-//! number of hosts has one, those first that are asked again before it would be closed.
+//! An idle connection takes some KB here (tens with TLS) and a slot at its server. So their number is limited, with
+//! preference for hosts that will be asked again before it would be closed.
 
 use moka::sync::Cache;
 use std::time::Duration;
 
-/// The most hosts to which a connection stays open; half of them may be hosts that are not known to be asked again so
-/// soon.
+/// The most hosts with an open connection; at most half of them may be hosts not known to be asked again soon.
 pub const MAX_KEPT_HOSTS: u64 = 2048;
-/// How long a connection stays open that nobody uses: longer than the minute at which many feeds are
-/// polled.
+/// How long an idle connection stays open: longer than the minute at which many feeds are polled.
 pub const KEPT_IDLE: Duration = Duration::from_secs(90);
 
-/// The hosts to which a connection may be open, by fingerprint, each until it is closed.
+/// Fingerprints of the hosts to which a connection may be open, until it would be closed.
 #[derive(Debug)]
 pub(super) struct KeptHosts(Cache<u64, ()>);
 
@@ -24,13 +22,13 @@ impl Default for KeptHosts {
 }
 
 impl KeptHosts {
-    /// Whether the connection to a host that is asked now is to stay open. `soon`: it is asked again
-    /// within [`KEPT_IDLE`].
+    /// Whether the connection to a host asked now should stay open. `soon`: it will be asked again within
+    /// [`KEPT_IDLE`].
     pub(super) fn admit(&self, host: u64, soon: bool) -> bool {
         if self.0.get(&host).is_some() {
             return true;
         }
-        // What is over makes room.
+        // Evict expired hosts first.
         self.0.run_pending_tasks();
         let limit = if soon { MAX_KEPT_HOSTS } else { MAX_KEPT_HOSTS / 2 };
         let has_room = self.0.entry_count() < limit;

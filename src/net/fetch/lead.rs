@@ -1,7 +1,7 @@
-//! Where foreign answers may lead: by their redirects, and by the addresses that their documents name. Pure.
+//! Limits where foreign answers may lead, by redirects and by addresses in documents. Pure.
 //!
-//! Private addresses are for the operator to name. Who publishes elsewhere must not choose what this gateway asks for
-//! behind its walls, and publishes.
+//! Only the operator may name private addresses. Otherwise a foreign publisher could choose what this gateway fetches
+//! inside the private network and publishes.
 
 use super::error::FetchError;
 use super::guard::{AllowPrivate, Refusal, is_same_place, read_url, shown, strip_credentials};
@@ -10,23 +10,23 @@ use std::fmt;
 use tidegate_core::model::FeedRecord;
 use url::Url;
 
-/// Which addresses that are not public may be asked for, of those that `polling.allow_private` admits.
+/// Which private addresses may be requested, among those that `polling.allow_private` admits.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum LeadScope {
-    /// All of them: whoever asks names the address himself.
+    /// All: the requester named the address personally.
     #[default]
     Allowed,
-    /// Those to which each of these addresses may lead: to its own host and port, and elsewhere if its host is the
-    /// operator's own.
+    /// Addresses to which each of these may lead: its own host and port, and any other if its host is the operator's
+    /// own.
     Places(Vec<Url>),
-    /// Those of the site that the operator admits, whose feed a request made.
+    /// Addresses below the site of an on-demand feed, which the operator configured.
     Site(Url),
-    /// None.
+    /// No private addresses.
     Public,
 }
 
 impl fmt::Debug for LeadScope {
-    // The address of a feed or of a callback may be a secret.
+    // The address of a feed or callback may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = |url: &Url| url.origin().ascii_serialization();
         match self {
@@ -39,17 +39,18 @@ impl fmt::Debug for LeadScope {
 }
 
 impl LeadScope {
-    /// Of a feed's own address, and of what its documents and answers name. Messages tell of an address that the operator
-    /// keeps secret no more than its origin.
+    /// Returns the scope of a feed's own address and of what its documents and answers name. A secret address is
+    /// reduced to its origin, because messages show it.
     pub fn of_feed(feed: &FeedRecord) -> Self {
         if let Some(made) = &feed.on_demand {
             return read_url(&made.site).map_or(Self::Public, Self::Site);
         }
         let is_secret = feed.options.secret == Some(true);
-        read_url(&feed.url).map_or(Self::Public, |url| Self::Places(vec![named(url, is_secret)]))
+        read_url(&feed.url)
+            .map_or(Self::Public, |url| Self::Places(vec![scope_address(url, is_secret)]))
     }
 
-    /// The same of a feed that a list added.
+    /// Restricts the scope of a feed by that of the list that added it.
     pub fn added_by(self, list: &FeedRecord) -> Self {
         match (Self::of_feed(list), self) {
             (Self::Places(list), Self::Places(feed)) => Self::Places([list, feed].concat()),
@@ -57,13 +58,13 @@ impl LeadScope {
         }
     }
 
-    /// Whether an answer may lead to an address, as far as the addresses themselves tell. What is asked for in the end
-    /// passes the guard all the same.
+    /// Whether an answer may lead to an address, judging by the addresses alone; the guard checks again before the
+    /// request.
     pub fn admits(&self, to: &Url, allow: &AllowPrivate) -> bool {
         !allow.is_own_host(to) || self.contains(to, |place| allow.is_own_host(place))
     }
 
-    /// Whether an address may be private. `is_own`: whether an address is at a host of the operator's own.
+    /// Whether `to` may be private. `is_own`: whether an address is at a host of the operator's own.
     pub(super) fn contains(&self, to: &Url, is_own: impl Fn(&Url) -> bool) -> bool {
         match self {
             Self::Allowed => true,
@@ -73,7 +74,7 @@ impl LeadScope {
         }
     }
 
-    /// Who names an address.
+    /// Returns the address that leads to `to`, for messages.
     pub(super) fn named_by(&self, to: &Url) -> Option<&Url> {
         match self {
             Self::Places(places) => places.iter().rev().find(|place| *place != to),
@@ -83,32 +84,32 @@ impl LeadScope {
     }
 }
 
-/// An address that is about to be asked for.
+/// An address about to be requested.
 pub(super) struct LedRequest {
-    /// Within which it is named.
+    /// The scope in which it was named.
     pub(super) scope: LeadScope,
-    /// Who leads there.
+    /// The address that leads to it.
     pub(super) from: Option<Url>,
     pub(super) to: Url,
-    /// Whether messages name no address but its origin.
+    /// Whether messages show only origins.
     pub(super) is_secret: bool,
     /// Whether it may be private.
     pub(super) is_within: bool,
-    /// Why nobody can tell that now.
+    /// Why that cannot be determined now, if so.
     pub(super) unknown: Option<FetchError>,
 }
 
 impl LedRequest {
-    /// Which addresses its answer may lead to.
+    /// Returns the scope of what its answer may lead to.
     pub(super) fn into_scope(self) -> LeadScope {
         match self.scope {
             LeadScope::Site(site) if self.is_within => LeadScope::Site(site),
-            _ if self.is_within => LeadScope::Places(vec![named(self.to, self.is_secret)]),
+            _ if self.is_within => LeadScope::Places(vec![scope_address(self.to, self.is_secret)]),
             _ => LeadScope::Public,
         }
     }
 
-    /// A refusal of the address, with who led there and what can be done.
+    /// Extends a refusal of the address by what led to it and what can be done.
     pub(super) fn explain(&self, error: FetchError) -> FetchError {
         let FetchError::Refused { hop, refusal: Refusal::Address { what, .. } } = &error else {
             return error;
@@ -117,7 +118,7 @@ impl LedRequest {
             _ if self.is_within => return error,
             (Some(unknown), _) => return unknown.clone(),
             (None, None) => return error,
-            (None, Some(from)) => shown(&named(from.clone(), self.is_secret)),
+            (None, Some(from)) => shown(&scope_address(from.clone(), self.is_secret)),
         };
         let advice = match &self.scope {
             LeadScope::Site(site) => format!(
@@ -131,14 +132,14 @@ impl LedRequest {
                     .to_owned()
             }
         };
-        let to = shown(&named(self.to.clone(), self.is_secret));
+        let to = shown(&scope_address(self.to.clone(), self.is_secret));
         let why = format!("{from} leads to {to}, which has {what}; {advice}");
         FetchError::Refused { hop: *hop, refusal: Refusal::Led(why) }
     }
 }
 
-/// An address as scopes and messages name it: without credentials; of a secret one no more than its origin.
-fn named(url: Url, is_secret: bool) -> Url {
+/// Returns an address as scopes and messages use it: without credentials; only the origin if secret.
+fn scope_address(url: Url, is_secret: bool) -> Url {
     let mut url = without_credentials(url);
     if is_secret {
         url.set_path("");
@@ -147,7 +148,7 @@ fn named(url: Url, is_secret: bool) -> Url {
     url
 }
 
-/// An address without credentials, which nobody has a right to bring who names it, and without fragment.
+/// Returns an address without fragment and without credentials, which a foreign document has no right to supply.
 pub(super) fn without_credentials(mut url: Url) -> Url {
     strip_credentials(&mut url);
     url.set_fragment(None);

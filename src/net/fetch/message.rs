@@ -1,4 +1,4 @@
-//! What is asked of the client, and what it answers.
+//! The requests and answers of [`Fetch`](super::Fetch).
 
 use super::{LeadScope, RequestAccess, freshness};
 use crate::origin::says_page;
@@ -11,24 +11,24 @@ use tidegate_core::model::{BodyPrints, FeedRecord, Time};
 use tidegate_core::sup::{SupAnnouncement, in_header, in_links};
 use tidegate_core::websub::HubLinks;
 
-/// The longest validator that is kept and sent back, in bytes.
+/// The longest validator that is stored and sent back, in bytes.
 pub const MAX_VALIDATOR_BYTES: usize = 1024;
 
-/// `ETag` and `Last-Modified`, verbatim, and whose they are.
+/// `ETag` and `Last-Modified`, verbatim, and where they belong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Validators {
     pub etag: Option<String>,
     pub last_modified: Option<String>,
-    /// The address that gave them; they are sent to no other one.
+    /// The address that sent them; they are sent to no other.
     pub answered_by: Option<String>,
-    /// Whom they were given to, as this program tells credentials apart while it runs; 0: who has
-    /// none. They are sent for nobody else, whose document may be another.
+    /// Identifies the credentials of the request that got them, within this process; 0: none. With other credentials
+    /// the document may differ, so they are not sent.
     pub given_to: u64,
 }
 
 impl Validators {
-    /// Reads the validators of a response. One that is too long or not UTF-8 is not kept, since it
-    /// could not be sent back as it came.
+    /// Reads the validators of a response. One that is too long or not UTF-8 is dropped, because it could not be sent
+    /// back verbatim.
     pub fn from_headers(headers: &HeaderMap, answered_by: &str, given_to: u64) -> Self {
         let kept = |name: &HeaderName| {
             let value = headers.get(name)?.as_bytes();
@@ -43,7 +43,7 @@ impl Validators {
         }
     }
 
-    /// These, with what is missing taken from the earlier ones: for a 304, which may repeat them.
+    /// Completes the validators of a 304, which may omit them, by the earlier ones.
     pub fn or(self, earlier: &Self) -> Self {
         Self {
             etag: self.etag.or_else(|| earlier.etag.clone()),
@@ -53,52 +53,50 @@ impl Validators {
         }
     }
 
-    /// What `Last-Modified` says, where it is a date.
+    /// Parses `Last-Modified`; `None` if it is no date.
     pub fn modified_at(&self) -> Option<Time> {
         self.last_modified.as_deref().and_then(freshness::date)
     }
 
-    /// Whether there is nothing to send.
     pub const fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
 
-/// Asks for a document.
+/// A request for a document.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// The address as configured; credentials in it are for its own origin only.
+    /// The configured address; its credentials are sent only to its own origin.
     pub url: String,
-    /// Where to begin instead: where a permanent redirect led before.
+    /// Where to begin instead: the target of an earlier permanent redirect.
     pub start: Option<String>,
-    /// What the last answer was validated by; empty to get the whole document.
+    /// The validators of the last answer; empty to get the whole document.
     pub validators: Validators,
-    /// Whether a delta from the document of these validators is welcome (RFC 3229, `A-IM: feed`).
+    /// Whether a delta from that document is acceptable (RFC 3229, `A-IM: feed`).
     pub deltas: bool,
-    /// The fingerprint of the last body as it came over the wire.
+    /// The fingerprint of the last body as transferred.
     pub known_wire: Option<u128>,
-    /// Whether its host is asked again within [`KEPT_IDLE`](super::KEPT_IDLE), as far as is known.
+    /// Whether the host will probably be asked again within [`KEPT_IDLE`](super::KEPT_IDLE).
     pub soon: bool,
-    /// What the feed is asked with beside its address, where that is not as of every other.
+    /// The feed's own credentials, headers and route, if any.
     pub access: Option<RequestAccess>,
-    /// Whether only an answer that everybody gets is taken.
+    /// Whether an answer that is not for everybody is refused.
     pub for_everybody: bool,
-    /// Whether messages name no address that answers it, but its host.
+    /// Whether messages show only the origin of the address.
     pub is_secret: bool,
-    /// Within which scope the address is named.
+    /// The scope in which the address was named.
     pub leads: LeadScope,
-    /// The time of the request.
     pub now: Time,
 }
 
 impl FetchRequest {
-    /// Asks for a whole document, whatever is known of it.
+    /// Creates an unconditional request.
     pub fn whole(url: String, now: Time) -> Self {
         Self { url, now, ..Self::default() }
     }
 
-    /// The same as a feed is asked for. What an operator did not configure is for everybody, or is not taken, and an
-    /// address that is not the feed's is one that the feed names.
+    /// Applies the feed's access, scope and secrecy. The answer for an on-demand feed without credentials must be for
+    /// everybody.
     pub fn for_feed(self, feed: &FeedRecord) -> Self {
         let access = feed.access.as_ref().map(|access| RequestAccess::new(&feed.url, access));
         let for_everybody = feed.on_demand.is_some() && !feed.private && access.is_none();
@@ -109,7 +107,7 @@ impl FetchRequest {
 }
 
 impl fmt::Debug for FetchRequest {
-    // The URL may hold credentials, so it is left out.
+    // The URL may contain credentials, so it is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchRequest")
             .field("start", &self.start)
@@ -119,75 +117,74 @@ impl fmt::Debug for FetchRequest {
     }
 }
 
-/// A document that arrived whole.
+/// A completely received document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedDocument {
-    /// Its bytes, decompressed.
+    /// The decompressed bytes.
     pub bytes: Bytes,
-    /// `Content-Type`, as sent.
+    /// `Content-Type`, verbatim.
     pub content_type: Option<String>,
     /// The address that answered, without credentials.
     pub url: String,
-    /// Its fingerprints.
     pub prints: BodyPrints,
-    /// Whether it is a part on purpose (status 226, RFC 3229).
+    /// Whether it is a delta (status 226, RFC 3229).
     pub delta: bool,
 }
 
-/// What the publisher answered.
+/// The publisher's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchAnswer {
-    /// 304.
+    /// Status 304.
     NotModified,
-    /// The same bytes over the wire as last time.
+    /// The same transferred bytes as last time.
     Same,
     Document(FetchedDocument),
 }
 
-/// An answer, with what stood around it.
+/// An answer with its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     pub answer: FetchAnswer,
     pub status: u16,
     /// The validators to send next time.
     pub validators: Validators,
-    /// How long the answer says that it stays fresh.
+    /// How long the answer is fresh, if stated.
     pub freshness: Option<Duration>,
     /// The address that answered, without credentials.
     pub final_url: String,
-    /// Where permanent redirects lead (301, 308, before any temporary one).
+    /// The target of permanent redirects (301, 308) before any temporary one.
     pub moved_to: Option<String>,
-    /// Bytes of the body as they came over the wire.
+    /// The bytes of the body as transferred.
     pub wire_bytes: u64,
-    /// What an operator may want to know: a redirect from https to http.
+    /// Notes for the operator, such as a redirect from HTTPS to HTTP.
     pub notes: Vec<String>,
-    /// Whether the site gave it to a reader ([`Handover`](super::Handover)): it says nothing of how the gateway's own
-    /// requests fare.
+    /// Whether the site sent it to a reader ([`Handover`](super::Handover)), so that it says nothing about the
+    /// gateway's own requests.
     pub is_handed: bool,
-    /// Which addresses its document and headers may lead to.
+    /// The scope of addresses that its document and headers may lead to.
     pub leads: LeadScope,
-    /// How long the host that answered takes no more requests, where it says so.
+    /// How long the host accepts no more requests, if it says so.
     pub rate_reset: Option<Duration>,
-    /// Where the headers say that changes are announced (SUP sections 6.1 and 6.3).
+    /// The SUP document named in its headers (SUP sections 6.1 and 6.3).
     pub announced: Option<SupAnnouncement>,
-    /// Which hubs the headers name, and under which address (WebSub section 4).
+    /// The hubs and the topic named in its headers (WebSub section 4).
     pub links: HubLinks,
-    /// The `Link` headers of an answer that says that it is a page.
+    /// The `Link` headers of an answer that declares itself a page.
     pub page_links: Vec<String>,
 }
 
-/// Where the headers of an answer from `url` say that changes are announced.
+/// Returns the SUP document named in the headers of an answer from `url`.
 pub(super) fn announced(headers: &HeaderMap, url: &str) -> Option<SupAnnouncement> {
     let header = texts(headers, "x-sup-id").find_map(in_header);
     header.or_else(|| texts(headers, "link").find_map(|value| in_links(value, url)))
 }
 
-/// Which hubs the headers of an answer from `url` name.
+/// Returns the hubs and the topic named in the headers of an answer from `url`.
 pub(super) fn hub_links(headers: &HeaderMap, url: &str) -> HubLinks {
     HubLinks::in_headers(texts(headers, "link"), url)
 }
 
-/// The `Link` headers of an answer that says that it is a page.
+/// Returns the `Link` headers of an answer that declares itself a page.
 pub(super) fn page_links(headers: &HeaderMap) -> Vec<String> {
     match says_page(headers) {
         true => texts(headers, "link").map(str::to_owned).collect(),

@@ -1,7 +1,7 @@
-//! Passes a request on to an origin and its answer back, both as streams (RFC 9110 section 7.6). One request,
-//! without following redirects; what of the headers is passed on is for the caller to say.
+//! Passes a request on to an origin and its answer back, both as streams (RFC 9110 section 7.6). It makes one request
+//! without following redirects; the caller selects the headers.
 //!
-//! The same guard as for feeds, and clients of their own ([`super::passers`]).
+//! It uses the same guard as fetches, with separate clients ([`super::passers`]).
 
 use super::client::{Core, RequestWay};
 use super::clients::HttpVersions;
@@ -33,7 +33,7 @@ impl Core {
         let late = FetchError::Timeout { what: ANSWERING, limit };
         let answer = match body {
             None => {
-                let sending = pin!(self.send(head, no_body(), may_repeat));
+                let sending = pin!(self.send(head, empty_body(), may_repeat));
                 timeout(limit, sending).await.unwrap_or(Err(late))?
             }
             Some(body) => {
@@ -50,7 +50,7 @@ impl Core {
         };
         let (head, body) = answer.into_parts();
         if head.status.is_informational() {
-            // No upgrade was asked for.
+            // The client did not request an upgrade.
             let why = format!("the origin answered {}", head.status.as_u16());
             return Err(FetchError::CutOff { why });
         }
@@ -58,7 +58,7 @@ impl Core {
         Ok(PassAnswer { status: head.status, headers: head.headers, body })
     }
 
-    /// Sends a request. `may_repeat`: it may be sent once more.
+    /// Sends a request. `may_repeat`: it may be sent a second time.
     async fn send(
         &self,
         head: PassedHead,
@@ -67,20 +67,20 @@ impl Core {
     ) -> Result<Response<AnsweredBody>, FetchError> {
         let versions = HttpVersions::of_request(&head.headers);
         let Some(passers) = self.passers(&head.url, versions)? else {
-            // In a box, so that others have not to be moved with the room of this one.
+            // Boxed, so that requests without a proxy do not carry this large future.
             let sent = Box::pin(self.send_by_proxy(&head, body, !may_repeat)).await;
             return match sent {
                 Err(FetchError::CutOff { .. }) if may_repeat => {
-                    Box::pin(self.send_by_proxy(&head, no_body(), true)).await
+                    Box::pin(self.send_by_proxy(&head, empty_body(), true)).await
                 }
                 sent => sent,
             };
         };
         let first = if may_repeat { &passers.keeping } else { &passers.closing };
-        let sent = match first.request(head.with(body)).await {
-            // A connection that was kept may be closed just when a request is sent over it, and so may the next.
+        let sent = match first.request(head.with_body(body)).await {
+            // A kept connection may be closed just when a request is sent, and so may the next; repeat on a new one.
             Err(error) if may_repeat && is_cut_off(&error) => {
-                passers.closing.request(head.with(no_body())).await
+                passers.closing.request(head.with_body(empty_body())).await
             }
             sent => sent,
         };
@@ -88,7 +88,7 @@ impl Core {
         Ok(answer.map(Either::Left))
     }
 
-    /// The same by the proxy. `once`: over a connection that is not kept.
+    /// Sends a request through the proxy. `once`: over a new connection.
     async fn send_by_proxy(
         &self,
         head: &PassedHead,
@@ -99,7 +99,7 @@ impl Core {
         let versions = HttpVersions::of_request(&headers);
         let way = RequestWay { route: None, versions, is_public: false };
         let by = self.client_for(url, 0, !once, way).await?;
-        // The client would add its own.
+        // Otherwise the client would add its own.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         let mut call = by.client.request(method, url.clone()).headers(headers);
@@ -112,22 +112,22 @@ impl Core {
     }
 }
 
-fn no_body() -> UploadBody {
+fn empty_body() -> UploadBody {
     UploadBody::Left(Empty::new())
 }
 
 /// A request without its body.
 struct PassedHead {
     method: Method,
-    /// What the guard looks at.
+    /// The address that the guard checks.
     url: Url,
-    /// The same, as it is sent.
+    /// The same address, as it is sent.
     uri: Uri,
     headers: HeaderMap,
 }
 
 impl PassedHead {
-    fn with(&self, body: UploadBody) -> Request<UploadBody> {
+    fn with_body(&self, body: UploadBody) -> Request<UploadBody> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
@@ -136,7 +136,7 @@ impl PassedHead {
     }
 }
 
-/// An address as it is sent: with what the client wrote, where that names the same server.
+/// Returns the address to send: in the client's spelling if that names the same server.
 fn named_address(url: &Url, target: Option<Uri>) -> Result<Uri, FetchError> {
     let host = &url[Position::BeforeHost..Position::AfterPort];
     let is_same = |target: &Uri| {
@@ -151,14 +151,14 @@ fn named_address(url: &Url, target: Option<Uri>) -> Result<Uri, FetchError> {
     uri.map_err(|error| FetchError::CutOff { why: error.to_string() })
 }
 
-/// How far a request's body has come.
+/// The progress of a request's body.
 #[derive(Clone)]
 struct UploadProgress(Arc<Mutex<UploadState>>);
 
 struct UploadState {
-    /// When the origin last took something of it.
+    /// When the origin last read a part of it.
     taken: Instant,
-    /// The client broke it off.
+    /// Whether the client broke it off.
     is_broken: bool,
 }
 
@@ -181,7 +181,7 @@ impl UploadProgress {
         self.state().is_broken
     }
 
-    /// Comes when nothing went on for so long, or when all of it took too long.
+    /// Returns when there was no progress for `limit`, or `all` has passed.
     async fn stall(&self, limit: Duration, all: Duration) {
         let end = Instant::now() + all;
         loop {
@@ -194,13 +194,13 @@ impl UploadProgress {
     }
 }
 
-/// The body of a request on its way to the origin, where it has one.
+/// The body of a request to the origin, possibly empty.
 pub(super) type UploadBody = Either<Empty<Bytes>, NotedBody>;
 
-/// The body of an answer, from the origin or from the proxy.
+/// The body of an answer, from the origin or the proxy.
 type AnsweredBody = Either<Incoming, reqwest::Body>;
 
-/// The body of a request, whose progress is noted.
+/// A request body that reports its progress.
 pub(super) struct NotedBody {
     body: PassedBody,
     progress: UploadProgress,
@@ -228,17 +228,17 @@ impl Body for NotedBody {
     }
 }
 
-/// Whether something of a body are its trailers, which end here in both directions: they would pass by what is said
-/// of headers (RFC 9110 section 6.5.1).
+/// Whether a frame contains trailers. They are dropped in both directions, because they would bypass the rules for
+/// headers (RFC 9110 section 6.5.1).
 fn are_trailers<E>(frame: &Option<Result<Frame<Bytes>, E>>) -> bool {
     matches!(frame, Some(Ok(frame)) if frame.is_trailers())
 }
 
-/// The body of an answer, which breaks off where nothing comes for so long.
+/// An answer body that fails after a silence of `limit`.
 struct TimedBody {
     body: AnsweredBody,
     limit: Duration,
-    /// Until when more is waited for; `None` where nobody had to wait yet.
+    /// When waiting ends; `None` until the first wait.
     idle: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
@@ -264,7 +264,7 @@ impl Body for TimedBody {
                 return Poll::Ready(frame);
             }
         }
-        // The time counts from when the client waits: it may have been the client that took nothing.
+        // Count only the time in which the client waits: otherwise the client may have been the slow one.
         let until = Instant::now() + this.limit;
         let idle = this.idle.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if !this.is_waiting {

@@ -1,6 +1,5 @@
-//! The clients that pass requests on. They add nothing to a request but `Host` where it has none, keep more connections
-//! to one host than those for documents, and are hyper's own: what a library for requests of one's own does beside costs
-//! as much again.
+//! The clients that pass requests on. They add only a missing `Host`, and keep more connections per host than those for
+//! documents. They use hyper directly, because reqwest would double the cost per request.
 
 use super::clients::{ClientMaker, HttpVersions, MAX_HEADER_BYTES, MAX_HEADERS};
 use super::guard::Openness;
@@ -20,17 +19,16 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
-/// The most idle connections to one host.
+/// The most idle connections per host.
 const IDLE: usize = 64;
 
-/// How long nothing may be heard on a connection before the other end is asked whether it is there, and how long one
-/// such question waits for an answer.
+/// The silence after which a TCP connection is probed, and the interval between probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// A connection to an origin.
 type OriginStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Opens connections. A client copies it several times for each request, also where it opens none.
+/// Opens connections. Shared, because a client clones it several times per request.
 #[derive(Clone)]
 pub(super) struct OriginConnector(Arc<BoxCloneSyncService<Uri, OriginStream, BoxError>>);
 
@@ -49,20 +47,19 @@ impl Service<Uri> for OriginConnector {
     }
 }
 
-/// A client that passes requests on.
 pub(super) type Passer = Client<OriginConnector, UploadBody>;
 
-/// Two of them with one resolver.
+/// Two clients with one resolver.
 #[derive(Clone)]
 pub(super) struct Passers {
     /// Keeps connections open for [`KEPT_IDLE`].
     pub(super) keeping: Passer,
-    /// Keeps none, so that each request has a new one.
+    /// Opens a new connection for each request.
     pub(super) closing: Passer,
 }
 
 impl ClientMaker {
-    /// Clients that pass requests on to hosts that `openness` admits.
+    /// Creates the clients that pass requests on to hosts admitted by `openness`.
     pub(super) fn passers(&self, openness: Openness, versions: HttpVersions) -> Passers {
         let tls = self.trust().config.clone();
         let resolver = GuardedResolver::new(openness);
@@ -73,7 +70,7 @@ impl ClientMaker {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(self.limits().connect));
-        // So that it is noticed that the other end is gone without a word.
+        // Detects an origin that has vanished silently.
         http.set_keepalive(Some(KEEPALIVE));
         http.set_keepalive_interval(Some(KEEPALIVE));
         http.set_keepalive_retries(Some(3));
@@ -84,7 +81,7 @@ impl ClientMaker {
             HttpVersions::All => builder.enable_all_versions().wrap_connector(http),
             HttpVersions::Http1 => builder.enable_http1().wrap_connector(http),
         };
-        // From the name's addresses to the end of the TLS handshake.
+        // Covers DNS, connecting and the TLS handshake.
         let connector = ServiceBuilder::new().timeout(self.limits().connect).service(https);
         let connector = OriginConnector(Arc::new(BoxCloneSyncService::new(connector)));
         let client = |idle| {

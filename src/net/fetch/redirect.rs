@@ -1,22 +1,22 @@
-//! Where a chain of redirects stands. Pure; every hop is checked by the guard before it is asked.
+//! A chain of redirects. Pure; the guard checks every hop before the request.
 
 use super::error::{FetchBlame, FetchError};
 use super::guard::shown;
 use super::lead::without_credentials;
 use url::Url;
 
-/// The most redirects of one fetch.
+/// The most redirects per fetch.
 pub const MAX_REDIRECTS: usize = 8;
 
-/// A chain of redirects, up to where it leads now.
+/// The state of a chain of redirects.
 pub(super) struct RedirectChain {
-    /// Where it leads, without credentials and fragment.
+    /// The current address, without credentials and fragment.
     pub(super) url: Url,
-    /// How many redirects were followed.
+    /// The number of redirects followed.
     pub(super) hops: usize,
-    /// Where the permanent redirects at its beginning lead.
+    /// The target of the permanent redirects at its beginning.
     pub(super) moved_to: Option<Url>,
-    /// What an operator may want to know.
+    /// Notes for the operator.
     pub(super) notes: Vec<String>,
     /// Whether an answer on the way set a cookie.
     pub(super) sets_cookies: bool,
@@ -24,14 +24,14 @@ pub(super) struct RedirectChain {
 }
 
 impl RedirectChain {
-    /// A chain that begins at `url`; `moved`: a permanent redirect led there before.
+    /// Begins a chain at `url`. `moved`: an earlier permanent redirect led there.
     pub(super) fn new(url: &Url, moved: bool) -> Self {
         let url = without_credentials(url.clone());
         let moved_to = moved.then(|| url.clone());
         Self { url, hops: 0, moved_to, notes: Vec::new(), sets_cookies: false, permanent: true }
     }
 
-    /// Goes where a redirect leads.
+    /// Follows a redirect.
     pub(super) fn follow(&mut self, code: u16, location: Option<&[u8]>) -> Result<(), FetchError> {
         if self.hops == MAX_REDIRECTS {
             let cookie = if self.sets_cookies { ", and sets a cookie on the way" } else { "" };
@@ -55,7 +55,7 @@ impl RedirectChain {
                 shown(&target)
             ));
         }
-        // A lasting move to an address without encryption is followed, but never remembered.
+        // A permanent redirect from HTTPS to HTTP is followed but not remembered.
         self.permanent = self.permanent && matches!(code, 301 | 308) && !downgrade;
         if self.permanent {
             self.moved_to = Some(target.clone());
@@ -66,7 +66,7 @@ impl RedirectChain {
     }
 }
 
-/// Whether a status is a redirect that is followed.
+/// Whether a status is a redirect to follow.
 pub(super) const fn is_redirect(code: u16) -> bool {
     matches!(code, 301 | 302 | 303 | 307 | 308)
 }
@@ -75,17 +75,17 @@ pub(super) const fn is_redirect(code: u16) -> bool {
 mod tests {
     use super::*;
 
-    fn trail(url: &str) -> RedirectChain {
+    fn new_chain(url: &str) -> RedirectChain {
         RedirectChain::new(&Url::parse(url).unwrap(), false)
     }
 
-    fn moved(trail: &RedirectChain) -> Option<&str> {
-        trail.moved_to.as_ref().map(Url::as_str)
+    fn moved(chain: &RedirectChain) -> Option<&str> {
+        chain.moved_to.as_ref().map(Url::as_str)
     }
 
     #[test]
     fn only_permanent_redirects_at_the_beginning_move_a_feed() {
-        let mut t = trail("https://a.org/feed");
+        let mut t = new_chain("https://a.org/feed");
         t.follow(301, Some(b"/new")).unwrap();
         t.follow(308, Some(b"https://b.org/x#top")).unwrap();
         assert_eq!(moved(&t), Some("https://b.org/x"));
@@ -94,14 +94,14 @@ mod tests {
         assert_eq!(moved(&t), Some("https://b.org/x"));
         assert_eq!(t.url.as_str(), "https://d.org/");
 
-        let mut t = trail("https://a.org/feed");
+        let mut t = new_chain("https://a.org/feed");
         t.follow(307, Some(b"https://b.org/")).unwrap();
         assert_eq!(moved(&t), None);
     }
 
     #[test]
     fn a_downgrade_is_followed_and_noted_but_not_remembered() {
-        let mut t = trail("https://a.org/feed");
+        let mut t = new_chain("https://a.org/feed");
         t.follow(301, Some(b"http://a.org/feed")).unwrap();
         assert_eq!((t.url.as_str(), moved(&t), t.notes.len()), ("http://a.org/feed", None, 1));
         t.follow(301, Some(b"http://b.org/feed")).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_chain_has_an_end() {
-        let mut t = trail("http://a.org/");
+        let mut t = new_chain("http://a.org/");
         for _ in 0..MAX_REDIRECTS {
             t.follow(302, Some(b"/")).unwrap();
         }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_redirect_needs_a_location() {
         for bad in [None, Some(b"".as_slice()), Some(b"\xff"), Some(b"http://")] {
-            let refused = trail("http://a.org/").follow(302, bad).unwrap_err();
+            let refused = new_chain("http://a.org/").follow(302, bad).unwrap_err();
             assert!(refused.to_string().ends_with("without a usable location"), "{bad:?}");
             assert_eq!(refused.status(), Some(302));
         }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_redirect_brings_no_credentials() {
-        let mut t = trail("http://a.org/");
+        let mut t = new_chain("http://a.org/");
         t.follow(301, Some(b"http://u:p@b.org/")).unwrap();
         assert_eq!((t.url.as_str(), moved(&t)), ("http://b.org/", Some("http://b.org/")));
     }

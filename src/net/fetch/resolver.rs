@@ -1,4 +1,4 @@
-//! Resolves names for the client, and gives it only addresses that the guard admits.
+//! Resolves names and returns only addresses that the guard admits.
 
 use super::guard::{Openness, Refusal};
 use moka::sync::Cache;
@@ -9,25 +9,24 @@ use std::time::Duration;
 use std::vec::IntoIter;
 use tokio::time::timeout;
 
-/// The most addresses of one name that are tried.
+/// The most addresses of a name that are tried.
 pub const MAX_ADDRESSES: usize = 16;
 
-/// How long the resolver may take, which is less than a connection may: so that a name that leads
-/// nowhere is told from a host that does not answer.
+/// The time limit of the resolver. It is shorter than that of a connection, to distinguish an unresolvable name from a
+/// host that does not answer.
 const RESOLVE_TIME: Duration = Duration::from_secs(8);
 
-/// How long an answer counts. The system's resolver does not say how long the zone lets it, and keeps
-/// what it may keep for longer itself.
+/// How long an answer is cached. The system's resolver does not reveal the TTL, and caches for longer itself.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(60);
-/// The most names whose answers are kept.
+/// The most names in the cache.
 const MAX_NAMES: u64 = 4096;
 
-/// The system's resolver behind the guard. What it returns is what is connected to, so that a name
-/// cannot answer differently between the check and the connection.
+/// The system's resolver behind the guard. Its result is what is connected to, so that a name cannot change between
+/// check and connection.
 #[derive(Debug, Clone)]
 pub struct GuardedResolver {
     openness: Openness,
-    /// The host that the operator named as the proxy, which may have any address.
+    /// The host of the configured proxy, which may have any address.
     named: Option<String>,
     answers: Cache<String, Arc<[SocketAddr]>>,
 }
@@ -35,27 +34,27 @@ pub struct GuardedResolver {
 /// Why a name cannot be connected to.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LookupError {
-    /// Its addresses are refused.
+    /// All its addresses are refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It has none, in the words of the resolver.
+    /// It has no address; the resolver's message.
     #[error("{0}")]
     Unresolved(String),
 }
 
 impl GuardedResolver {
-    /// A resolver that gives out the addresses that `openness` admits.
+    /// Creates a resolver that returns addresses admitted by `openness`.
     pub fn new(openness: Openness) -> Self {
         let answers = Cache::builder().max_capacity(MAX_NAMES).time_to_live(ANSWER_LIFETIME);
         Self { openness, named: None, answers: answers.build() }
     }
 
-    /// The same, and one host that may have any address.
+    /// Also allows any address for `host`.
     pub fn with_named(self, host: String) -> Self {
         Self { named: Some(host), ..self }
     }
 
-    /// The admitted addresses of a name.
+    /// Returns the admitted addresses of a name.
     pub async fn look_up(&self, name: &str) -> Result<Arc<[SocketAddr]>, LookupError> {
         if let Some(kept) = self.answers.get(name) {
             return Ok(kept);
@@ -67,7 +66,7 @@ impl GuardedResolver {
         Ok(kept)
     }
 
-    /// The same as a future of its own.
+    /// Like [`Self::look_up`], as an owned future.
     pub(super) async fn find(self, name: String) -> Result<IntoIter<SocketAddr>, LookupError> {
         Ok(self.look_up(&name).await?.to_vec().into_iter())
     }
@@ -89,7 +88,7 @@ async fn ask(name: &str, openness: Openness) -> Result<Vec<SocketAddr>, LookupEr
     Ok(admitted(name, found.map_err(LookupError::Unresolved)?, openness)?)
 }
 
-/// The addresses that may be connected to; the refusal of the first one where there are none.
+/// Filters the admitted addresses; if there are none, refuses because of the first one.
 fn admitted(
     host: &str,
     found: impl Iterator<Item = SocketAddr>,

@@ -1,4 +1,4 @@
-//! The addresses of an origin, here and there.
+//! Maps addresses between an origin and its place at this gateway.
 
 use super::forwarded::PublicName;
 use super::site::{OriginConfig, OriginPlace, PassMode};
@@ -11,25 +11,25 @@ use std::sync::Arc;
 use tidegate_core::model::ShownAddress;
 use url::{Position, Url};
 
-/// Whether no address has a character (RFC 3986 appendix A).
+/// Whether a character may not occur in an address (RFC 3986 appendix A).
 const fn is_foreign(character: u8) -> bool {
     !character.is_ascii_graphic()
         || matches!(character, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
 }
 
-/// An origin, and where it is reached at this gateway.
+/// An origin and its place at this gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginSite {
     config: OriginConfig,
-    /// What its addresses here begin with, up to what comes before the rest of the path.
+    /// The prefix of its public addresses, up to the rest of the path.
     public: String,
-    /// The same without scheme and host, for redirects.
+    /// The same prefix without scheme and host, for redirects.
     below: String,
-    /// Scheme and host of its addresses there, read once for all requests; `None` where no request can name them.
+    /// The scheme and host of the origin, parsed once; `None` if no request can name them.
     server: Option<Uri>,
-    /// The name of the site that it is told; `None` where it is somebody else's.
+    /// The public name that the site is told; `None` if the site has its own names.
     name: Option<PublicName>,
-    /// Its `Host`.
+    /// The `Host` of requests to it.
     host: Option<HeaderValue>,
 }
 
@@ -40,7 +40,7 @@ const TOO_LONG: &str = "the address has more than 8192 bytes";
 const OUTSIDE: &str = "the address does not lead to the origin";
 
 impl OriginSite {
-    /// An origin of a gateway that is reached at `public_url`.
+    /// Creates the origin of a gateway with this `public_url`.
     pub fn new(config: OriginConfig, public_url: &Url) -> Self {
         let public = public_url.as_str().trim_end_matches('/');
         let port = public_url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -57,7 +57,7 @@ impl OriginSite {
             OriginPlace::At(_) => public_url[Position::BeforeHost..Position::AfterPort].to_owned(),
             OriginPlace::Host(host) => format!("{host}{port}"),
         };
-        // A site to which requests are redirected has names of its own.
+        // A site to which readers are redirected is known by its own names.
         let name = match config.passes {
             PassMode::Through => {
                 PublicName::new(public_url.scheme(), &authority, config.sends_host)
@@ -66,23 +66,23 @@ impl OriginSite {
         };
         let host = &config.url[Position::BeforeHost..Position::AfterPort];
         let server = format!("{}://{host}", config.url.scheme()).parse().ok();
-        // Over TLS it may be HTTP/2 that is spoken, which has none.
+        // HTTP/2, which may be used over TLS, has no `Host`.
         let is_http_1 = config.url.scheme() == "http";
         let host = is_http_1.then(|| HeaderValue::from_str(host).ok()).flatten();
         Self { config, public, below, server, name, host }
     }
 
-    /// What the configuration says of it.
     pub const fn config(&self) -> &OriginConfig {
         &self.config
     }
 
-    /// The name that the site is told with every request, passed on or the gateway's own; `None` where it is told none.
+    /// Returns the public name that every request tells the site, whether passed on or the gateway's own; `None` if it
+    /// is told none.
     pub const fn public_name(&self) -> Option<&PublicName> {
         self.name.as_ref()
     }
 
-    /// The rest of a path that is this origin's at a host; `None` where it is not.
+    /// Returns the rest of a path that belongs to this origin at `host`; `None` if it does not.
     pub fn rest<'p>(&self, host: Option<&str>, path: &'p str) -> Option<&'p str> {
         match &self.config.place {
             OriginPlace::At(at) => path.strip_prefix(at.as_str()),
@@ -95,7 +95,7 @@ impl OriginSite {
         }
     }
 
-    /// The address there of the rest of a path here, with a query, as [`spelled_below`] spells it.
+    /// Maps the rest of a public path and a query to the origin's address, normalized like [`spelled_below`].
     pub fn upstream(&self, rest: &str, query: Option<&str>) -> Result<Url, &'static str> {
         let base = &self.config.url;
         let length = base.as_str().len() + rest.len() + query.map_or(0, str::len);
@@ -108,14 +108,14 @@ impl OriginSite {
         if has_dots(rest) {
             return Err(DOTS);
         }
-        let url = normalized(self.as_written(rest, query), base);
+        let url = normalize(self.as_written(rest, query), base);
         let is_below = url.path().starts_with(base.path());
         is_below.then_some(url).ok_or(OUTSIDE)
     }
 
-    /// The address there of the rest of a path here, in the spelling that the client chose.
+    /// Maps the rest of a public path to the origin's address, in the client's spelling.
     fn as_written(&self, rest: &str, query: Option<&str>) -> Url {
-        // Scheme and host are read once for all, and stay as they are.
+        // Only path and query change; scheme and host stay parsed.
         let base = &self.config.url;
         let mut url = base.clone();
         let mut path = String::with_capacity(base.path().len() + rest.len());
@@ -126,8 +126,8 @@ impl OriginSite {
         url
     }
 
-    /// The address there of one that [`OriginSite::upstream`] takes, in the characters that the client chose, but for
-    /// those that no address has; `None` where it is none for HTTP.
+    /// Like [`OriginSite::upstream`], but in the client's spelling; only invalid characters are escaped. `None` if HTTP
+    /// cannot express it.
     pub fn target(&self, rest: &str, query: Option<&str>) -> Option<Uri> {
         let has_foreign = |text: &str| text.bytes().any(is_foreign);
         if has_foreign(rest) || query.is_some_and(has_foreign) {
@@ -140,33 +140,33 @@ impl OriginSite {
         Uri::from_parts(parts).ok()
     }
 
-    /// The `Host` of requests to it, where it is known that they have one.
+    /// Returns the `Host` of requests to the origin, if they certainly have one.
     pub const fn host(&self) -> Option<&HeaderValue> {
         self.host.as_ref()
     }
 
-    /// Whether a path is that of its place without the slash at its end.
+    /// Whether a path is that of the origin's place without its final slash.
     pub fn is_place_without_slash(&self, path: &str) -> bool {
         matches!(&self.config.place, OriginPlace::At(at) if at.strip_suffix('/') == Some(path))
     }
 
-    /// The address there of one of ours that is this origin's.
+    /// Maps one of our public addresses to the origin's; `None` if it is not this origin's.
     pub fn upstream_of(&self, ours: &Url) -> Option<Url> {
-        let plain = undotted(ours);
+        let plain = strip_host_dot(ours);
         let ours = plain.as_ref().unwrap_or(ours);
         let whole = &ours[..Position::AfterPath];
         let rest = whole.strip_prefix(self.public.as_str())?;
         self.upstream(rest, ours.query()).ok()
     }
 
-    /// The address there of one that is the origin's, there or here, without its fragment; `None` where it is neither.
+    /// Maps an address of the origin, public or its own, to its own, without fragment; `None` if it is neither.
     pub fn there(&self, url: &Url) -> Option<Url> {
         let url = self.without_our_host(url.clone());
         if self.holds(&url) { spelled_below(url, &self.config.url) } else { self.upstream_of(&url) }
     }
 
-    /// The same address with the server that the origin has, where the origin named it by our host with another scheme
-    /// or port than ours: as a server does that is told our host in `Host`, and knows its own port alone.
+    /// Replaces our host by the origin's server, if the origin used our host with another scheme or port. A server does
+    /// so that is told our host in `Host` but knows only its own port.
     fn without_our_host(&self, url: Url) -> Url {
         let OriginPlace::Host(host) = &self.config.place else { return url };
         let authority = &url[Position::BeforeHost..Position::AfterPort];
@@ -187,42 +187,42 @@ impl OriginSite {
         there
     }
 
-    /// Whether an address is one of the origin's here.
+    /// Whether `address` is a public address of the origin.
     pub fn is_public(&self, address: &str) -> bool {
         address.starts_with(self.public.as_str())
     }
 
-    /// Whether an address is one of the origin.
+    /// Whether `url` is the origin's own address.
     pub fn holds(&self, url: &Url) -> bool {
         is_below(url, &self.config.url)
     }
 
-    /// The address here of one of the origin, absolute.
+    /// Maps the origin's own address to its absolute public address.
     pub fn public_address(&self, url: &Url) -> Option<String> {
         Some(format!("{}{}", self.public, self.rest_of(url)?))
     }
 
-    /// Whether the address here of one of the origin has a key in it: whoever knows it has the document.
+    /// Whether the public address contains a key, which gives access to the document.
     pub fn shows_key(&self, url: &Url) -> bool {
         self.public_address(url).is_some_and(|here| ShownAddress::new(&here, None).is_masked())
     }
 
-    /// Where a redirect of the origin leads here: without scheme and host where that is below the origin; `None`
-    /// where it stays as it is. `asked`: the address whose answer it is.
+    /// Rewrites a redirect of the origin for the client, without scheme and host if it stays within the origin. `None`:
+    /// unchanged. `asked`: the address that answered.
     pub fn redirected(&self, location: &str, asked: &Url) -> Option<String> {
         let to = self.without_our_host(asked.join(location).ok()?);
         let fragment = to.fragment().map(|part| format!("#{part}")).unwrap_or_default();
         let Some(rest) = self.rest_of(&to) else {
-            // What names no host would lead to ours.
+            // A relative address would be resolved against our host.
             let is_relative = Url::parse(location).is_err() && !location.starts_with("//");
             return is_relative.then(|| to.to_string());
         };
         let here = format!("{}{rest}{fragment}", self.below);
-        // Two slashes would name a host.
+        // Two leading slashes would name a host.
         Some(if here.starts_with("//") { format!("/.{here}") } else { here })
     }
 
-    /// The same of a header of the answer that leads somewhere.
+    /// Rewrites a header of the answer that contains an address, like [`Self::redirected`].
     pub fn led_here(&self, name: &HeaderName, value: &HeaderValue, asked: &Url) -> Option<String> {
         let leads = escaped(value);
         match *name {
@@ -231,7 +231,7 @@ impl OriginSite {
         }
     }
 
-    /// The same of a `Refresh`: a number of seconds, and behind it where it leads (HTML section 4.2.5.3).
+    /// Rewrites a `Refresh`: seconds, followed by an address (HTML section 4.2.5.3).
     pub fn refreshed(&self, refresh: &str, asked: &Url) -> Option<String> {
         let (wait, target) = refresh.split_once([';', ','])?;
         let target = target.trim_ascii_start();
@@ -247,39 +247,39 @@ impl OriginSite {
         Some(format!("{wait};url={here}"))
     }
 
-    /// What of an address comes after the origin's, with its query.
+    /// Returns the part of an own address after the origin's path, with its query.
     fn rest_of<'u>(&self, url: &'u Url) -> Option<&'u str> {
         let whole = &url[Position::BeforePath..Position::AfterQuery];
         self.holds(url).then(|| whole.strip_prefix(self.config.url.path())).flatten()
     }
 }
 
-/// An address below another one, in one spelling of all that are the same (RFC 3986 section 6.2.2): behind that other
-/// one's path, what needs no escape has none, and escapes are in upper case. It has no fragment, which no server is sent.
-fn normalized(url: Url, base: &Url) -> Url {
+/// Normalizes an address below `base` (RFC 3986 section 6.2.2): after the base's path, needless escapes are decoded,
+/// and others use upper case. The fragment is removed, because servers never receive it.
+fn normalize(url: Url, base: &Url) -> Url {
     let mut url = url;
     url.set_fragment(None);
     let behind = url.path().strip_prefix(base.path());
-    if let Some(behind) = behind.and_then(respelled) {
+    if let Some(behind) = behind.and_then(normalize_escapes) {
         url.set_path(&[base.path(), &behind].concat());
     }
-    if let Some(query) = url.query().and_then(respelled) {
+    if let Some(query) = url.query().and_then(normalize_escapes) {
         url.set_query(Some(&query));
     }
     url
 }
 
-/// An address that is below another one, in the one spelling of all that are the same; `None` where it is not, or leads
-/// elsewhere for a server that takes an escaped slash for one.
+/// Normalizes an address below `base`. `None` if it is elsewhere, or would be for a server that treats an escaped slash
+/// as a slash.
 pub fn spelled_below(url: Url, base: &Url) -> Option<Url> {
     let leads_on = |behind: &str| !has_dots(behind);
     let is_there =
         is_below(&url, base) && url.path().strip_prefix(base.path()).is_some_and(leads_on);
-    is_there.then(|| normalized(url, base))
+    is_there.then(|| normalize(url, base))
 }
 
-/// A part of an address in that spelling; `None` where nothing of it changes, or a `%` is no escape.
-fn respelled(text: &str) -> Option<String> {
+/// Normalizes the escapes of a part; `None` if nothing changes, or a `%` is no escape.
+fn normalize_escapes(text: &str) -> Option<String> {
     if !text.contains('%') {
         return None;
     }
@@ -304,12 +304,12 @@ fn respelled(text: &str) -> Option<String> {
     (spelled != text).then_some(spelled)
 }
 
-/// Whose an address is: the first of these sites that has it, which says what it is called here.
+/// Returns the first site that contains an address; its place determines the public address.
 pub fn site_of<'s>(sites: &'s [Arc<OriginSite>], url: &Url) -> Option<&'s Arc<OriginSite>> {
     sites.iter().find(|site| site.holds(url))
 }
 
-/// Whether an address is below another one, whose path ends with a slash.
+/// Whether an address is below `base`, whose path ends with a slash.
 fn is_below(url: &Url, base: &Url) -> bool {
     let is_same_origin = url.scheme() == base.scheme()
         && url.host() == base.host()
@@ -320,35 +320,34 @@ fn is_below(url: &Url, base: &Url) -> bool {
         && url.password().is_none()
 }
 
-/// What a header says, with what is not of ASCII escaped as clients do it, in whatever coding it is.
+/// Returns a header's value with non-ASCII bytes escaped, as clients do regardless of encoding.
 pub fn escaped(value: &HeaderValue) -> String {
     percent_encode(value.as_bytes(), &AsciiSet::EMPTY).to_string()
 }
 
-/// A host without its port.
 fn without_port(host: &str) -> &str {
-    // An address of IPv6 is no host name, and stands in brackets.
+    // An IPv6 address is in brackets and no host name.
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
         _ => host,
     }
 }
 
-/// A host without the dot at its end, with which it is the same in full (RFC 1034 section 3.1).
+/// Returns a host without its trailing dot, which makes no difference (RFC 1034 section 3.1).
 fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// The same address, of one whose host has that dot.
-fn undotted(url: &Url) -> Option<Url> {
+/// Returns the address without the trailing dot of its host; `None` if it has none.
+fn strip_host_dot(url: &Url) -> Option<Url> {
     let host = url.host_str()?.strip_suffix('.')?;
     let mut plain = url.clone();
     plain.set_host(Some(host)).ok()?;
     Some(plain)
 }
 
-/// Whether a step of a path is `.` or `..` in whatever spelling, also for a server that takes an escaped slash or
-/// backslash for one.
+/// Whether a path segment is `.` or `..` in any spelling, also for servers that treat an escaped slash or backslash as
+/// a separator.
 fn has_dots(path: &str) -> bool {
     let plain = match path.contains('%') {
         false => Cow::Borrowed(path),

@@ -1,13 +1,13 @@
-//! Which answers of an origin may become feeds. Only what everybody gets does: no answer to somebody who
-//! named himself, and none that says that it is for one client.
+//! Decides which answers of an origin may become feeds: only those that everybody gets. Answers to requests with
+//! credentials or cookies, and answers marked as for one client, do not.
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 use url::Url;
 
-/// Headers of a request that say who asks.
+/// Request headers that identify the client.
 const PERSONAL: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
-/// What an answer says that is not for everybody: a header, the word in it, and both as they are told.
+/// Marks of an answer that is not for everybody: the header, the word in it, and both for messages.
 const CLOSED: [(&str, &str, &str); 5] = [
     ("cache-control", "private", "Cache-Control: private"),
     ("cache-control", "no-store", "Cache-Control: no-store"),
@@ -15,9 +15,9 @@ const CLOSED: [(&str, &str, &str); 5] = [
     ("vary", "cookie", "Vary: Cookie"),
     ("vary", "authorization", "Vary: Authorization"),
 ];
-/// Those of which the answer must not depend if it is to be everybody's first document.
+/// The only values of `Vary` that a feed's first document may have.
 const NEUTRAL: [&str; 2] = ["accept-encoding", "origin"];
-/// Media types of feeds, and of XML and JSON as they are served that nobody configured.
+/// Media types of feeds, and the XML and JSON types of servers without configuration for feeds.
 const TYPES: [&str; 8] = [
     "application/atom+xml",
     "application/rss+xml",
@@ -30,43 +30,43 @@ const TYPES: [&str; 8] = [
 ];
 const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
-/// Whether a request's answer may make a feed: one that everybody gets. Where it has conditions or asks for a part, an
-/// answer with status 200 is whole all the same.
+/// Whether the answer to a request may create a feed, because everybody gets it. Conditional and range requests
+/// qualify: an answer with status 200 is whole all the same.
 pub fn may_make_feed(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::GET && !PERSONAL.iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether an address is no other spelling of one: with a query, with parameters of steps or empty steps, also where
-/// these are escaped, anybody can make up as many as he likes, most of which lead to the same document.
+/// Whether an address has no alternative spellings. Queries, path parameters and empty segments, also escaped, allow
+/// arbitrarily many addresses for one document.
 pub fn is_definite(url: &Url) -> bool {
     let path = url.path().to_ascii_lowercase();
     url.query().is_none() && !MADE_UP.iter().any(|part| path.contains(part))
 }
 
-/// What paths have that anybody can make up.
+/// Parts of paths that anybody can vary.
 const MADE_UP: [&str; 5] = ["//", ";", "%2f", "%5c", "%3b"];
 
-/// Whether an answer is the same whoever asks and however, as far as it says so itself.
+/// Whether an answer claims to be the same for every client and request.
 pub fn is_neutral(headers: &HeaderMap) -> bool {
     words(headers, &header::VARY).all(|word| is_one_of(word, &NEUTRAL))
 }
 
-/// Whether an answer may become a feed, as far as status and headers tell; its document decides then. Every other
-/// is passed on and never stored.
+/// Whether an answer may become a feed by its status and headers; its document decides then. All other answers are
+/// passed on and never stored.
 pub fn may_be_feed(status: StatusCode, headers: &HeaderMap) -> bool {
     status == StatusCode::OK && says_feed(headers) && is_for_everybody(headers)
 }
 
-/// Whether an answer may be read by everybody, as far as its headers tell.
+/// Whether everybody may read an answer, by its headers.
 pub fn is_for_everybody(headers: &HeaderMap) -> bool {
     check_for_everybody(headers).is_ok()
 }
 
-/// The same, with what of the answer says that it is not.
+/// Like [`is_for_everybody`]; the error names the header that denies it.
 pub fn check_for_everybody(headers: &HeaderMap) -> Result<(), NotForEverybody> {
     let said = CLOSED.iter().find(|(name, word, _)| {
         words(headers, &HeaderName::from_static(name))
-            // Some sites write semicolons between what they forbid.
+            // Some sites separate directives by semicolons.
             .flat_map(|said| said.split(';'))
             .filter_map(|said| said.split('=').next())
             .any(|said| said.trim().eq_ignore_ascii_case(word))
@@ -78,17 +78,17 @@ pub fn check_for_everybody(headers: &HeaderMap) -> Result<(), NotForEverybody> {
     }
 }
 
-/// An answer that is for one client, or for some.
+/// The error for an answer that is not for everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the site says that this is not for everybody ({0})")]
 pub struct NotForEverybody(&'static str);
 
-/// Whether a media type may be a feed's.
+/// Whether the media type may be that of a feed.
 fn says_feed(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|kind| is_one_of(kind, &TYPES))
 }
 
-/// Whether a media type is a page's.
+/// Whether the media type is that of a page.
 pub fn says_page(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|kind| is_one_of(kind, &PAGES))
 }
@@ -98,7 +98,7 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     kind.split(';').next().map(str::trim)
 }
 
-/// The elements of a header that is a list (RFC 9110 section 5.6.1).
+/// Returns the elements of a list header (RFC 9110 section 5.6.1).
 pub(crate) fn words<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -107,7 +107,7 @@ pub(crate) fn words<'a>(
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// Whether a word is one of these, which are in lower case, whatever its own case.
+/// Whether `word` is one of `known`, ignoring case.
 fn is_one_of(word: &str, known: &[&str]) -> bool {
     known.iter().any(|known| word.eq_ignore_ascii_case(known))
 }

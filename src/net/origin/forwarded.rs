@@ -1,32 +1,31 @@
-//! For whom a request is passed on, and under which public name the site is reached: `X-Forwarded-…` and
-//! `Forwarded` (RFC 7239).
+//! Tells a site who asks and under which public name: `X-Forwarded-…` and `Forwarded` (RFC 7239).
 //!
-//! Who asks is said by the connection and by trusted proxies. The name is said by the configuration alone: a site may
-//! write it into what everybody gets, so that no client has a say in it, not by way of a trusted proxy either.
+//! The client's address comes from the connection and from trusted proxies. The public name comes from the
+//! configuration only: a site may write it into answers for everybody, so neither clients nor proxies may influence it.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
-/// The row of addresses that a request came by.
+/// The chain of addresses through which a request came.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// The name under which the world reaches a site, as the site is told it.
+/// The public name of a site, in the forms that the site receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicName {
     /// Host and port.
     host: HeaderValue,
     scheme: HeaderValue,
-    /// Both as an element of `Forwarded`.
+    /// Both, as an element of `Forwarded`.
     element: HeaderValue,
-    /// Whether the site is told it in `Host` too.
+    /// Whether it is also sent as `Host`.
     is_sent_as_host: bool,
 }
 
 impl PublicName {
-    /// `authority`: host and port; `None` where these are nothing that a header can have.
+    /// Creates a name; `None` if it fits into no header. `authority`: host and port.
     pub(super) fn new(scheme: &str, authority: &str, is_sent_as_host: bool) -> Option<Self> {
         let is_token = |c: u8| c.is_ascii_alphanumeric() || c == b'.' || c == b'-';
         let quote = if authority.bytes().all(is_token) { "" } else { "\"" };
@@ -39,18 +38,18 @@ impl PublicName {
         })
     }
 
-    /// Whether this is its host and port.
+    /// Whether `authority` is its host and port.
     pub(super) fn has_authority(&self, authority: &str) -> bool {
         self.host.as_bytes() == authority.as_bytes()
     }
 
-    /// Writes it into the headers of a request that is the gateway's own, in place of what is there.
+    /// Writes the name into the headers of the gateway's own request, replacing what is there.
     pub fn write(&self, headers: &mut HeaderMap) {
         headers.insert(header::FORWARDED, self.element.clone());
         self.write_name(headers);
     }
 
-    /// The same but for `Forwarded`.
+    /// Writes all but `Forwarded`.
     fn write_name(&self, headers: &mut HeaderMap) {
         headers.insert(X_FORWARDED_HOST, self.host.clone());
         headers.insert(X_FORWARDED_PROTO, self.scheme.clone());
@@ -60,18 +59,18 @@ impl PublicName {
     }
 }
 
-/// Who sent a request that is passed on, and the name of the site.
+/// The sender of a passed request, and the name of the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardedFor<'n> {
-    /// The other end of the connection.
+    /// The peer of the connection.
     pub peer: IpAddr,
-    /// Whether that is a proxy whose word on who asks is taken.
+    /// Whether the peer is a proxy trusted to tell the client's address.
     pub is_trusted: bool,
     pub name: &'n PublicName,
 }
 
-/// Whether a header says where a request came from, also with the characters that programs behind CGI cannot tell
-/// apart.
+/// Whether a header tells where a request came from, including spellings that CGI programs cannot distinguish (`_` for
+/// `-`).
 pub(super) fn is_of_proxy(name: &HeaderName) -> bool {
     let is = |text: &[u8], known: &[u8]| {
         let mut pairs = text.iter().zip(known);
@@ -84,12 +83,12 @@ pub(super) fn is_of_proxy(name: &HeaderName) -> bool {
             .any(|known| name.len() == known.len() && is(name, known))
 }
 
-/// What the headers begin with that were there before `Forwarded`.
+/// The prefix of the older headers that `Forwarded` replaces.
 const TOLD: &[u8] = b"x-forwarded-";
 
 impl ForwardedFor<'_> {
-    /// Writes it into the headers of a request, which have nothing of that yet. `asked`: its own, of which stays what a
-    /// trusted proxy says of who asks, before what is said here.
+    /// Writes the sender into `headers`, which contain no such header yet. `asked`: the request's own headers; a
+    /// trusted proxy's addresses are retained in front.
     pub(super) fn write(&self, asked: &HeaderMap, headers: &mut HeaderMap) {
         let (mut row, mut elements) = (String::new(), String::new());
         if self.is_trusted {
@@ -119,7 +118,7 @@ impl ForwardedFor<'_> {
     }
 }
 
-/// What elements of `Forwarded` say of addresses, and nothing of what they say of names (RFC 7239 section 4).
+/// Extracts the addresses from elements of `Forwarded`, dropping names (RFC 7239 section 4).
 fn addresses(elements: &str) -> String {
     let told = split_unquoted(elements, ',').filter_map(|element| {
         let pairs = split_unquoted(element, ';').map(str::trim);
@@ -129,7 +128,7 @@ fn addresses(elements: &str) -> String {
     told.collect::<Vec<String>>().join(", ")
 }
 
-/// Whether a pair says whose request it is, or by whom it came, in characters that end no quotes.
+/// Whether a pair is `for` or `by` with a value that cannot end a quoted string.
 fn is_of_address(pair: &str) -> bool {
     let Some((name, value)) = pair.split_once('=') else { return false };
     let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
@@ -140,7 +139,7 @@ fn is_of_address(pair: &str) -> bool {
         && value.bytes().all(is_plain)
 }
 
-/// The parts of a text between a character that is in no quotes.
+/// Splits a text at a character outside of quotes.
 fn split_unquoted(text: &str, at: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     text.split(move |c: char| {

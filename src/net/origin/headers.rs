@@ -1,4 +1,4 @@
-//! Which headers are passed on (RFC 9110 section 7.6).
+//! Selects the headers that are passed on (RFC 9110 section 7.6).
 
 use super::forwarded::{ForwardedFor, is_of_proxy};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -6,15 +6,15 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const PROXY: HeaderName = HeaderName::from_static("proxy");
-/// The settings of HTTP/2 in an upgrade from HTTP/1.1.
+/// The HTTP/2 settings in an upgrade from HTTP/1.1.
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// What a gateway calls itself in `Via` (RFC 9110 section 7.6.3).
+/// The gateway's element in `Via` (RFC 9110 section 7.6.3).
 #[derive(Debug, Clone)]
 pub struct Via(HeaderValue);
 
 impl Via {
-    /// Of a gateway that this name tells from others; at most so much of it as is a token.
+    /// Creates the element from the gateway's unique name, reduced to at most 32 letters and digits.
     pub fn new(name: &str) -> Self {
         let token: String = name.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
         let value = HeaderValue::from_str(&format!("1.1 tidegate-{token}"));
@@ -25,7 +25,7 @@ impl Via {
         headers.append(header::VIA, self.0.clone());
     }
 
-    /// Whether a request came through the same gateway before.
+    /// Whether a request has already passed through this gateway.
     pub fn is_in(&self, headers: &HeaderMap) -> bool {
         let values = headers.get_all(header::VIA).into_iter();
         let own = self.0.as_bytes();
@@ -34,7 +34,7 @@ impl Via {
     }
 }
 
-/// The name of a cookie of our own, which passes in neither direction.
+/// The name of the gateway's own cookie, which is passed on in neither direction.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnCookie(pub &'static str);
 
@@ -42,13 +42,14 @@ impl OwnCookie {
     fn is_set_by(self, value: &HeaderValue) -> bool {
         let mut parts = value.as_bytes().splitn(3, |byte| matches!(byte, b'=' | b';'));
         let name = parts.next().unwrap_or_default().trim_ascii();
-        // Browsers send what has no name as if its value had one.
+        // Browsers send a nameless cookie as if its value were a name and value.
         let name =
             if name.is_empty() { parts.next().unwrap_or_default().trim_ascii() } else { name };
         name == self.0.as_bytes()
     }
 
-    /// The cookies of a request without it, as one header (RFC 9113 section 8.2.3); `None` where nothing is left.
+    /// Removes this cookie from a request's cookies and joins the rest into one header (RFC 9113 section 8.2.3); `None`
+    /// if none is left.
     fn removed_from<'v>(
         self,
         values: impl Iterator<Item = &'v HeaderValue>,
@@ -63,9 +64,9 @@ impl OwnCookie {
     }
 }
 
-/// The headers of a request as the origin gets them, with its `Host` where that is known, or where the site is told
-/// our own. Otherwise that is left to who sends it, as is the length of the body. `forwarded`: `None` where nothing is
-/// said of who asks, and of the site's name.
+/// Returns the request headers for the origin. `Host` is set if `host` is known or the site is told our own; otherwise
+/// the client adds it, like the body's length. `forwarded`: `None` if the origin is told neither sender nor public
+/// name.
 pub fn to_origin(
     asked: &HeaderMap,
     host: Option<&HeaderValue>,
@@ -101,17 +102,17 @@ pub fn to_origin(
     headers
 }
 
-/// Whether a header of a request ends here. A program behind CGI takes the last one for its own proxy.
+/// Whether a request header ends at the gateway. CGI programs mistake `Proxy` for the setting of their own proxy.
 fn is_for_gateway(name: &HeaderName) -> bool {
     matches!(*name, header::HOST | header::EXPECT) || *name == HTTP2_SETTINGS || *name == PROXY
 }
 
-/// The headers of an answer as the client gets them, but for those that name addresses.
+/// Returns the response headers for the client, except those that contain addresses.
 pub fn to_client(answered: HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMap {
     let mut headers = answered;
     let is_coded = headers.contains_key(header::TRANSFER_ENCODING);
     let named = named_options(&headers);
-    // The last one names other servers for the origin's host, which this is not.
+    // `Alt-Svc` advertises servers for the origin's host, not for this one.
     let ends = |name: &HeaderName| is_hop_by_hop(name, is_coded) || *name == header::ALT_SVC;
     let ending: Vec<_> = headers.keys().filter(|name| ends(name)).cloned().collect();
     for name in ending.into_iter().chain(named) {
@@ -128,8 +129,8 @@ pub fn to_client(answered: HeaderMap, cookie: OwnCookie, via: &Via) -> HeaderMap
     headers
 }
 
-/// Whether a header is for one connection, whatever `Connection` says (RFC 9110 section 7.6.1). `is_coded`: a coding
-/// says where the body ends, so that no length does (RFC 9112 section 6.3).
+/// Whether a header applies to one connection only, even if `Connection` does not name it (RFC 9110 section 7.6.1).
+/// `is_coded`: a transfer coding delimits the body, so `Content-Length` is void (RFC 9112 section 6.3).
 fn is_hop_by_hop(name: &HeaderName, is_coded: bool) -> bool {
     match *name {
         header::CONNECTION
@@ -144,7 +145,7 @@ fn is_hop_by_hop(name: &HeaderName, is_coded: bool) -> bool {
     }
 }
 
-/// Whether a message comes in a transfer coding other than `chunked` alone, which nobody on its way takes off (RFC 9112
+/// Whether a message has a transfer coding other than plain `chunked`, which this gateway does not decode (RFC 9112
 /// section 6.1).
 pub fn has_other_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
@@ -153,12 +154,12 @@ pub fn has_other_coding(headers: &HeaderMap) -> bool {
     !is_chunked || codings.next().is_some()
 }
 
-/// The headers that `Connection` says are for one connection.
+/// Returns the headers that `Connection` declares to be for one connection.
 fn named_options(headers: &HeaderMap) -> Vec<HeaderName> {
     let options = headers.get_all(header::CONNECTION).iter();
     let options = options.filter_map(|value| value.to_str().ok());
     let options = options.flat_map(|value| value.split(',')).take(64).map(str::trim);
-    // It ends here without being named.
+    // `Keep-Alive` is dropped anyway.
     let options = options.filter(|option| !option.eq_ignore_ascii_case(KEEP_ALIVE.as_str()));
     options.filter_map(|option| HeaderName::from_bytes(option.as_bytes()).ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! A request on its way to an origin, and the answer on its way back; both with bodies as streams.
+//! A request to an origin and its answer, both with bodies as streams.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -19,9 +19,9 @@ pub struct PassRequest {
     pub url: Url,
     /// The same address with path and query as the client wrote them; `None`: as the address has them.
     pub target: Option<Uri>,
-    /// As the origin gets them. `Host` is that of the address where they have none.
+    /// The headers for the origin. A missing `Host` is taken from the address.
     pub headers: HeaderMap,
-    /// `None`: it has none.
+    /// `None`: the request has no body.
     pub body: Option<PassedBody>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for PassRequest {
 #[derive(Debug)]
 pub struct PassAnswer {
     pub status: StatusCode,
-    /// As they came.
+    /// The headers, unchanged.
     pub headers: HeaderMap,
     pub body: PassedBody,
 }
@@ -45,6 +45,6 @@ pub struct PassAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WholeAnswer {
     pub headers: HeaderMap,
-    /// As it came over the wire, in the codings of the headers.
+    /// The body as transferred, with the content codings of the headers.
     pub body: Bytes,
 }

@@ -1,4 +1,4 @@
-//! A site that the gateway stands in front of, as its operator describes it (`[[origin]]`).
+//! The configuration of a site in front of which the gateway stands (`[[origin]]`).
 
 use std::time::Duration;
 use tidegate_core::model::FeedName;
@@ -9,23 +9,23 @@ use url::Url;
 pub struct OriginConfig {
     /// Its name in logs, metrics and the API.
     pub name: FeedName,
-    /// Its address: no credentials, query or fragment; the path ends with a slash.
+    /// Its address, without credentials, query and fragment; the path ends with a slash.
     pub url: Url,
     pub place: OriginPlace,
     pub passes: PassMode,
-    /// Whether the site is told the gateway's host for it in `Host`, as a site is that redirects to its own name.
+    /// Whether the site receives its public host in `Host`; needed by sites that redirect to their own name.
     pub sends_host: bool,
-    /// How long the first answer of a new feed waits for the judged document.
+    /// How long a reader who requests a new feed waits for its judged document.
     pub first_wait: Duration,
-    /// After how long without a request its feeds are not polled any more.
+    /// After this time without a request, its feeds are no longer polled.
     pub idle: Duration,
-    /// The most feeds that it gets by itself.
+    /// The most on-demand feeds.
     pub feeds: u32,
-    /// The most requests that it has at once.
+    /// The most requests at the same time.
     pub requests: u32,
 }
 
-/// Where an origin is reached at this gateway.
+/// Where at this gateway an origin is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OriginPlace {
     /// Below a path that begins and ends with a slash.
@@ -34,18 +34,18 @@ pub enum OriginPlace {
     Host(String),
 }
 
-/// What becomes of a request for what is no feed.
+/// How requests that are not for feeds are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PassMode {
-    /// It is redirected to the origin.
+    /// The client is redirected to the origin.
     #[default]
     Redirect,
-    /// It is passed on to the origin.
+    /// The request is passed on to the origin.
     Through,
 }
 
 impl OriginConfig {
-    /// Whether a feed may be at one address in both and be another one, since one of them is told its host.
+    /// Whether the same address may give different feeds in both sites, because at least one receives its public host.
     pub fn shares_feeds(&self, other: &Self) -> bool {
         let (one, two) = (&self.url, &other.url);
         (self.sends_host || other.sends_host)
@@ -55,7 +55,7 @@ impl OriginConfig {
 }
 
 impl OriginPlace {
-    /// Whether some requests would be for both.
+    /// Whether some requests would belong to both.
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             // Both end with a slash.
@@ -65,7 +65,7 @@ impl OriginPlace {
         }
     }
 
-    /// The path, or the name of the host.
+    /// Returns the path or the host name.
     pub fn text(&self) -> &str {
         match self {
             Self::At(text) | Self::Host(text) => text,

@@ -1,4 +1,4 @@
-//! How feeds stand.
+//! The status of feeds.
 
 use super::*;
 use tidegate_core::model::{FeedRecord, FeedSource};
@@ -36,7 +36,7 @@ fn stands(entry: &FeedPolling) -> (Option<Time>, Option<Time>) {
     (summary.read, summary.stale_after)
 }
 
-/// There may be a million.
+/// There may be a million feeds.
 #[test]
 fn a_feed_takes_few_bytes() {
     let sizes = [size_of::<FeedCell>(), size_of::<PlannedPoll>()];
@@ -64,7 +64,7 @@ fn a_feed_that_is_put_off_because_it_fails_is_no_less_stale() {
     polled(&mut entry, at(660), Some("it does not answer"));
     entry.plan(PlannedPoll::new(at(5 * DAY), "it fails"));
     assert_eq!(stands(&entry), (Some(at(60)), Some(at(60 + DAY))));
-    // One that failed before the start was read nobody knows when.
+    // If it failed before the start, the time of its last reading is unknown.
     let mut entry = feed();
     entry.memory.state.failures = 7;
     entry.begin(at(0));

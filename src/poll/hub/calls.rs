@@ -1,4 +1,4 @@
-//! One call of a callback each: to verify, to deny, to deliver.
+//! Single calls of callbacks: to verify, to deny, to deliver.
 
 use super::ledger::{NOT_PUBLIC, Task};
 use super::{HubShared, NoHubDocument, TopicRequest, Topics};
@@ -20,27 +20,27 @@ use url::Url;
 
 /// The largest document that is delivered, in bytes.
 const DOCUMENT_LIMIT: usize = 16 * 1024 * 1024;
-/// How long a callback may take that is asked for the first time and has agreed to nothing yet: strangers name many
-/// that never answer. It has the usual time when it is asked again.
+/// The time limit of a first verification. It is short, because strangers name many callbacks that never answer;
+/// retries get the usual time.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 const LATE: FetchError = FetchError::Timeout { what: "answer", limit: FIRST_ANSWER };
-/// Why a gateway calls nobody that is not known to live.
+/// Why a gateway that is not known to live makes no call.
 const OTHER_CALLS: &str = "another gateway may own the feed, which calls then";
-/// The bytes of chance in a challenge.
+/// The number of random bytes in a challenge.
 const CHALLENGE: usize = 32;
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallOutcome {
-    /// What the callback answered, and of a delivery the change that the document has, at least.
+    /// The callback's answer, and for a delivery a tick that the document includes.
     Answered(CallbackAnswer, Option<Tick>),
-    /// The document cannot be had just now.
+    /// The document is temporarily unavailable, or the call cannot be made now; the reason.
     PutOff(String),
-    /// The topic's subscriptions end, and why; `of_document`: those alone to which the document itself is delivered.
+    /// The topic's subscriptions end, and why. `of_document`: only those that receive the document itself.
     End { why: String, of_document: bool },
 }
 
-/// Does what a task says.
+/// Makes the call of a task.
 pub(super) async fn perform(shared: &HubShared, topics: &Topics, task: &Task) -> CallOutcome {
     if !shared.can_call() {
         return CallOutcome::PutOff(OTHER_CALLS.to_owned());
@@ -80,7 +80,7 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnsw
             Verification::Intent { intent, topic, challenge, lease }.address(callback)
         }
     };
-    let asked = ask(shared, url);
+    let asked = send_get(shared, url);
     let subscription = &task.subscription;
     let answered = match subscription.is_unverified() && !subscription.is_in_trouble() {
         true => timeout(FIRST_ANSWER, asked).await.unwrap_or(Err(LATE)),
@@ -91,7 +91,7 @@ async fn verify(shared: &HubShared, task: &Task, intent: Intent) -> CallbackAnsw
             let Called { status, body, whole, retry_after, .. } = called;
             CallbackAnswer::to_challenge((status, retry_after), &body, whole, &challenge)
         }
-        Err(error) => unheard(&error),
+        Err(error) => answer_of_error(&error),
     }
 }
 
@@ -102,32 +102,32 @@ async fn deny(shared: &HubShared, task: &Task) -> CallbackAnswer {
         _ => None,
     };
     let said = Verification::Denied { topic: task.subscription.topic.clone(), reason };
-    match ask(shared, said.address(&task.subscription.callback)).await {
+    match send_get(shared, said.address(&task.subscription.callback)).await {
         Ok(called) if called.status >= 500 => {
             let why = format!("the callback answered {}", called.status);
             CallbackAnswer::Failed { why, after: called.retry_after }
         }
-        // It was said; what the answer says is of no consequence (section 5.2).
+        // The denial was sent; its answer does not matter (section 5.2).
         Ok(_) => CallbackAnswer::Taken,
-        Err(error) => unheard(&error),
+        Err(error) => answer_of_error(&error),
     }
 }
 
-/// Asks a callback that a stranger named.
-async fn ask(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
+/// Sends a GET to a callback named by a stranger.
+async fn send_get(shared: &HubShared, url: Url) -> Result<Called, FetchError> {
     let request = CallRequest::get(url, LeadScope::default(), shared.clock.now());
     let request = CallRequest { answer: ANSWER_LIMIT, ..request };
     shared.call(Manner::WebSub).oneshot(request).await
 }
 
-/// What is delivered now, and the change that it has, at least.
+/// Builds the delivery, and returns it with a tick that it includes.
 async fn prepare(
     shared: &HubShared,
     topics: &Topics,
     task: &Task,
 ) -> Result<(CallBody, Option<Tick>), CallOutcome> {
     let Subscription { manner, feed, topic, active, .. } = &task.subscription;
-    // Read before the document, which so has this change at least.
+    // Read the tick before the document, so that the document includes it.
     let tick = shared.tick(feed).await.map_err(|error| CallOutcome::PutOff(error.to_string()))?;
     let told = active.as_ref().and_then(|active| active.told);
     let wanted = match manner {
@@ -142,14 +142,14 @@ async fn prepare(
     })?;
     let (mut headers, body, tick) = match manner {
         Manner::WebSub => (document.headers, document.body, tick),
-        // The cloud says that there is something new instead of what.
+        // The cloud announces the change but does not send the document.
         Manner::RssCloud => {
             let form = (CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
             (HeaderMap::from_iter([form]), cloud::changed(topic).into(), tick)
         }
         Manner::Webhook => (document.headers, document.body, document.until),
     };
-    // A webhook is told changes, which have a bound of their own.
+    // Webhooks receive changes, which have their own size limit.
     if *manner == Manner::WebSub && body.len() > DOCUMENT_LIMIT {
         return Err(too_large(u64::try_from(body.len()).unwrap_or(u64::MAX)));
     }
@@ -170,7 +170,7 @@ async fn prepare(
         let value = value.map_err(|error| CallOutcome::PutOff(error.to_string()))?;
         headers.insert(name, value);
     }
-    // This gateway may have slept since: what it has may be older than what the next owner has delivered.
+    // If this gateway was suspended meanwhile, its document may be older than what the next owner delivered.
     match shared.can_call() {
         true => Ok((CallBody { headers, body }, tick)),
         false => Err(CallOutcome::PutOff(OTHER_CALLS.to_owned())),
@@ -188,7 +188,7 @@ async fn deliver(shared: &HubShared, task: &Task, delivery: CallBody) -> Callbac
     }
 }
 
-/// No fault of the callback's, and none that passes by itself.
+/// Ends the subscription: neither the callback's fault nor temporary.
 fn too_large(bytes: u64) -> CallOutcome {
     let why = format!(
         "the document has {bytes} bytes, and this hub delivers at most {DOCUMENT_LIMIT}; read it by its address"
@@ -196,7 +196,7 @@ fn too_large(bytes: u64) -> CallOutcome {
     CallOutcome::End { why, of_document: true }
 }
 
-fn unheard(error: &FetchError) -> CallbackAnswer {
+fn answer_of_error(error: &FetchError) -> CallbackAnswer {
     let why = describe_error(error, Manner::WebSub);
     match error {
         FetchError::Refused { .. } => CallbackAnswer::Refused(why),
@@ -204,7 +204,7 @@ fn unheard(error: &FetchError) -> CallbackAnswer {
     }
 }
 
-/// Why a callback could not be called: a client's errors speak of publishers, and of what is allowed to them.
+/// Describes a failed call from the callback's point of view; client errors speak of publishers.
 fn describe_error(error: &FetchError, manner: Manner) -> String {
     match error {
         FetchError::Timeout { limit, .. } => {
@@ -234,8 +234,8 @@ mod tests {
     use tidegate_net::fetch::{AllowPrivate, Call};
     use tidegate_store::Store;
 
-    /// Documents of so many bytes, whatever else is done for that.
-    fn made(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
+    /// Answers every request with a document of this size.
+    fn topics_of_size(bytes: impl Fn() -> usize + Send + Sync + 'static) -> Topics {
         Arc::new(move |_| {
             let body = vec![b' '; bytes()].into();
             Box::pin(async { Ok(HubDocument { body, ..HubDocument::default() }) })
@@ -281,13 +281,13 @@ mod tests {
             Ok(Called { status: 410, whole: true, ..Called::default() })
         });
         let (hub, task) = (hub(store, Call::new(ended)).await, delivery());
-        let outcome = perform(&hub.0, &made(|| DOCUMENT_LIMIT + 1), &task).await;
+        let outcome = perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT + 1), &task).await;
         let CallOutcome::End { why, of_document: true } = outcome else { panic!("{outcome:?}") };
         assert!(why.contains("at most 16777216"), "{why}");
-        assert_eq!(perform(&hub.0, &made(|| DOCUMENT_LIMIT), &task).await, gone());
+        assert_eq!(perform(&hub.0, &topics_of_size(|| DOCUMENT_LIMIT), &task).await, gone());
     }
 
-    /// How soon its host is called again.
+    /// Checks the delay before the host may be called again.
     #[tokio::test(start_paused = true)]
     async fn a_host_is_called_at_a_bounded_rate() {
         let answers = async |_: CallRequest| Ok(Called { status: 204, ..Called::default() });
@@ -300,13 +300,13 @@ mod tests {
         ] {
             task.host = host_name(&Url::parse(callback).unwrap()).into();
             hub.0.hosts.note_call(&task.host);
-            perform(&hub.0, &made(move || bytes), &task).await;
+            perform(&hub.0, &topics_of_size(move || bytes), &task).await;
             let left = hub.0.hosts.call_at(&task.host) - tokio::time::Instant::now();
             assert!((expected..expected + 20).contains(&left.as_millis()), "{callback}: {left:?}");
         }
     }
 
-    /// Strangers' callbacks and the operator's webhooks are behind guards of their own.
+    /// Strangers' callbacks and the operator's webhooks have separate SSRF guards.
     #[tokio::test]
     async fn what_strangers_name_is_never_called_as_what_the_operator_names() {
         let answers = |status| {
@@ -323,7 +323,7 @@ mod tests {
         for manner in [Manner::WebSub, Manner::RssCloud, Manner::Webhook] {
             let mut task = delivery();
             task.subscription.manner = manner;
-            let outcome = perform(&hub.0, &made(|| 1), &task).await;
+            let outcome = perform(&hub.0, &topics_of_size(|| 1), &task).await;
             let taken = CallOutcome::Answered(CallbackAnswer::Taken, None);
             let expected = if manner == Manner::Webhook { taken } else { gone() };
             assert_eq!(outcome, expected, "{manner:?}");
@@ -340,7 +340,7 @@ mod tests {
         shared.gateways = Some(gateway(1));
         for duty in [Duty::Deliver, Duty::Deny, Duty::Verify(Intent::Subscribe)] {
             let task = Task { duty, ..delivery() };
-            let outcome = perform(&shared, &made(|| 1), &task).await;
+            let outcome = perform(&shared, &topics_of_size(|| 1), &task).await;
             assert!(matches!(outcome, CallOutcome::PutOff(_)), "{duty:?}: {outcome:?}");
         }
     }

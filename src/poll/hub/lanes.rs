@@ -1,41 +1,40 @@
-//! Who is called now: so many at once, and for one client or host no more than its share, so that slow callbacks
-//! hold up nobody else. Pure. How soon a host is called again is for its queue to say
-//! ([`crate::host_queue`]); until then it rests here, and holds no call.
+//! Decides which callback is called next. The calls in flight are limited in total, per host, and per client, so that
+//! slow callbacks delay nobody else. Pure.
 //!
-//! Anybody may ask for the verification of a callback at any host. So each client has a share of the calls, and what
-//! is asked for waits beside deliveries to those who have agreed, not before them.
+//! The call budgets of hosts are in [`crate::host_queue`]; a host without budget rests here and uses no call. Anybody
+//! may request the verification of a callback at any host. So each client has a share of the calls, and such requests
+//! do not delay deliveries to verified callbacks.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tidegate_core::websub::SubscriptionId;
 use tokio::time::Instant;
 
-/// Calls at once to callbacks that something was delivered to before and whose last call did not fail, and as many to
-/// those that nothing was delivered to yet: strangers name them.
+/// The most simultaneous calls to callbacks with a successful delivery and no failure since. Others that did not fail,
+/// which strangers may have named, have as many.
 pub(super) const AT_ONCE: usize = 128;
-/// Calls at once to callbacks whose last call failed.
+/// The most simultaneous calls to callbacks whose last call failed.
 pub(super) const AT_ONCE_IN_TROUBLE: usize = 32;
-/// Calls at once to one host.
+/// The most simultaneous calls to one host.
 pub(super) const AT_ONCE_PER_HOST: usize = 4;
-/// Of them, those to callbacks whose last call failed, and as many to those that have agreed to nothing yet: neither
-/// waits for the others.
+/// Of these, the most to callbacks whose last call failed; unverified ones have as many. Neither waits for the other.
 pub(super) const AT_ONCE_IN_DOUBT_PER_HOST: usize = AT_ONCE_PER_HOST / 4;
 
-/// What is known of a callback, by which it shares in the calls.
+/// The history of a callback, which decides its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Standing {
-    /// Something was delivered to it, and its last call did not fail.
+    /// A delivery succeeded, and the last call did not fail.
     Proven,
-    /// It has agreed, and nothing was delivered to it yet.
+    /// It was verified; nothing was delivered yet.
     Agreed,
-    /// It has agreed to nothing yet.
+    /// It was not verified yet.
     Unverified,
-    /// Its last call failed.
+    /// The last call failed.
     Troubled,
 }
 
 impl Standing {
-    /// The calls in doubt among which it counts.
+    /// Returns the index of the limit for doubtful calls that applies, if any.
     const fn in_doubt(self) -> Option<usize> {
         match self {
             Self::Proven | Self::Agreed => None,
@@ -44,7 +43,7 @@ impl Standing {
         }
     }
 
-    /// Its lane, and how many calls that has at once.
+    /// Returns its lane, and that lane's most simultaneous calls.
     const fn lane(self) -> (usize, usize) {
         match self {
             Self::Proven => (0, AT_ONCE),
@@ -54,26 +53,26 @@ impl Standing {
     }
 }
 
-/// What subscriptions have in common that wait behind each other.
+/// The key of a queue in a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct LaneKey {
-    /// Whose share of the calls it takes.
+    /// The host or client whose share of the calls is used.
     pub(super) owner: Arc<str>,
     /// The host of the callback.
     pub(super) host: Arc<str>,
     pub(super) standing: Standing,
-    /// Whether something new is delivered, which waits behind no question.
+    /// Whether the call is a delivery; deliveries do not wait behind verifications.
     pub(super) is_delivery: bool,
 }
 
-/// A subscription that waits for its turn, or has it.
+/// A subscription in a lane, waiting or being called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LaneTurn {
     pub(super) key: LaneKey,
     pub(super) id: SubscriptionId,
 }
 
-/// How many there are, in all and by a name.
+/// Counts in total and by name.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     all: usize,
@@ -99,29 +98,29 @@ impl Counts {
     }
 }
 
-/// The calls to callbacks of some standings.
+/// The calls of one or two standings.
 #[derive(Debug, Default)]
 struct Lane {
-    /// By whose share they take.
+    /// Calls in flight, by owner.
     running: Counts,
-    /// Of those who wait, whose turn it is.
+    /// The queues that are not empty; the front is next.
     turns: VecDeque<LaneKey>,
     waiting: HashMap<LaneKey, VecDeque<SubscriptionId>>,
 }
 
-/// Waiting subscriptions, and the calls that are made. Each subscription waits once at most.
+/// The waiting subscriptions and the calls in flight. Each subscription waits at most once.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     lanes: [Lane; 3],
-    /// The calls by their hosts, and those of them that are in doubt.
+    /// Calls in flight by host, and the doubtful ones among them.
     hosts: Counts,
     in_doubt: [Counts; 2],
-    /// The hosts that are not called yet, and from when on they are.
+    /// Hosts without call budget, and when they may be called again.
     resting: HashMap<Arc<str>, Instant>,
 }
 
 impl Lanes {
-    /// Lets a subscription wait for its turn.
+    /// Adds a subscription to its queue.
     pub(super) fn push(&mut self, LaneTurn { key, id }: LaneTurn) {
         let Some(lane) = self.lanes.get_mut(key.standing.lane().0) else { return };
         if !lane.waiting.contains_key(&key) {
@@ -130,7 +129,7 @@ impl Lanes {
         lane.waiting.entry(key).or_default().push_back(id);
     }
 
-    /// The next whose turn it is; to be given back by [`Lanes::done`]. Those that it goes past keep their turns.
+    /// Starts the next call, until [`Lanes::done`]. Queues that may not call yet keep their order.
     pub(super) fn next(&mut self) -> Option<LaneTurn> {
         let Self { lanes, hosts, in_doubt, resting } = self;
         let may_call = |key: &LaneKey| {
@@ -148,7 +147,7 @@ impl Lanes {
         Some(turn)
     }
 
-    /// Takes back a turn whose host may not be called yet: it is the next there, from then on.
+    /// Takes back a call whose host must rest until `from`; it will be the next one there.
     pub(super) fn put_back(&mut self, LaneTurn { key, id }: LaneTurn, from: Instant) {
         self.done(&key);
         self.resting.insert(Arc::clone(&key.host), from);
@@ -158,23 +157,23 @@ impl Lanes {
         lane.waiting.entry(key).or_default().push_front(id);
     }
 
-    /// Lets those hosts be called whose time has come.
+    /// Allows calls again to hosts whose rest is over at `now`.
     pub(super) fn wake(&mut self, now: Instant) {
         self.resting.retain(|_, from| *from > now);
     }
 
-    /// When the next host may be called again that waits for that.
+    /// Returns when the first resting host may be called again.
     pub(super) fn rests_until(&self) -> Option<Instant> {
         self.resting.values().min().copied()
     }
 
-    /// Those that wait, who do no more.
+    /// Removes and returns all waiting subscriptions.
     pub(super) fn drain(&mut self) -> Vec<SubscriptionId> {
         self.lanes.iter_mut().for_each(|lane| lane.turns.clear());
         self.lanes.iter_mut().flat_map(|lane| lane.waiting.drain()).flat_map(|it| it.1).collect()
     }
 
-    /// A call has ended.
+    /// Ends a call.
     pub(super) fn done(&mut self, LaneKey { owner, host, standing, .. }: &LaneKey) {
         self.hosts.remove(host);
         let kind = standing.in_doubt();
@@ -191,7 +190,7 @@ impl Lane {
     fn next(&mut self, may_call: impl Fn(&LaneKey) -> bool) -> Option<LaneTurn> {
         let (_, at_once) = self.turns.front()?.standing.lane();
         let free = at_once.checked_sub(self.running.all).filter(|free| *free > 0)?;
-        // Nobody has more than is still free, so that others find room, however much one asks for.
+        // An owner may use at most as much as is still free, so that others get their share.
         let has_turn = |key: &LaneKey| self.running.of(&key.owner) < free && may_call(key);
         let key = self.turns.remove(self.turns.iter().position(has_turn)?)?;
         let waiting = self.waiting.get_mut(&key)?;

@@ -1,5 +1,4 @@
-//! Every subscription in memory: what is asked for, what is due, and what is still to be written. Pure: the store and
-//! the network are the hub's.
+//! All subscriptions in memory: requests, due calls, and unwritten changes. Pure: the hub does I/O.
 
 mod entries;
 
@@ -20,62 +19,56 @@ use tidegate_net::fetch::{self, AllowPrivate};
 use tidegate_store::{StoreError, SubscriptionChange};
 use url::Url;
 
-/// Why a callback is not called that a stranger names.
+/// Why a stranger's callback is not called.
 pub(super) const NOT_PUBLIC: &str = "the callback leads to an address that is not public; this hub calls it only where \
                                      websub.private_callbacks names its host and port";
 
-/// Why a request is not taken.
+/// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The callback is none that this hub calls.
+    /// The callback is not allowed.
     #[error("{0}")]
     Callback(&'static str),
-    /// There is no such subscription to end.
     #[error("there is no subscription of this topic with this callback")]
     Unknown,
-    /// The end is asked for of what is not verified yet. An end that nobody verifies must not take
-    /// the place of a request that somebody will.
+    /// The subscription to end is not verified yet. An unsubscription that nobody verifies must not replace a request
+    /// that somebody will verify.
     #[error(
         "a subscription of this topic with this callback is being verified; ask for its end after \
          that"
     )]
     Pending,
-    /// A limit is reached.
     #[error("{what}, which is the limit of {limit}; ask again later")]
-    Full {
-        /// What there is too much of.
-        what: &'static str,
-        /// How many there may be.
-        limit: usize,
-    },
-    /// It could not be stored.
+    Full { what: &'static str, limit: usize },
+    /// The request could not be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// How many subscriptions there are.
+/// Numbers of subscriptions and deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SubscriptionCount {
-    /// In force.
+    /// Subscriptions in force.
     pub active: usize,
-    /// Not in force: not verified yet, or denied.
+    /// Subscriptions not in force: not verified yet, or denied.
     pub pending: usize,
-    /// Deliveries that arrived since the start.
+    /// Successful deliveries since the start.
     pub delivered: u64,
-    /// Deliveries that failed since the start.
+    /// Failed deliveries since the start.
     pub failed: u64,
 }
 
-/// Something that a callback is to be called for.
+/// A call to make.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) subscription: Subscription,
-    /// The host of its callback.
+    /// The host of its callback, as the key of call budgets.
     pub(super) host: Arc<str>,
     pub(super) duty: Duty,
 }
 
-/// The name of a client in shares. Of IPv6 it is the network of 48 bits: one who has that has many of 64.
+/// Returns a client's name for its share of calls. For IPv6 it is the /48 network, since its holder has many /64
+/// networks.
 fn client_name(client: IpAddr) -> Arc<str> {
     match client {
         IpAddr::V4(address) => format!("client {address}").into(),
@@ -86,27 +79,27 @@ fn client_name(client: IpAddr) -> Arc<str> {
     }
 }
 
-/// Every subscription.
+/// All subscriptions, with their indices.
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) settings: HubSettings,
     entries: HashMap<SubscriptionId, SubscriptionEntry>,
     feeds: HashMap<FeedName, FeedEntry>,
-    /// How many callbacks each host has.
+    /// The number of callbacks per host.
     hosts: Counts,
-    /// The requests that are not verified.
+    /// The requests not verified yet.
     unverified: HashSet<SubscriptionId>,
     queue: BTreeSet<(Time, SubscriptionId)>,
-    /// What is to be written: as it was before the first change, and as it stood after the last.
+    /// Unwritten changes: the state before the first and after the last change of each subscription.
     dirty: HashMap<SubscriptionId, SubscriptionChange>,
     delivered: u64,
     failed: u64,
-    /// When it was last looked what is due.
+    /// When due calls were last checked.
     looked: Option<Time>,
 }
 
 impl Ledger {
-    /// A ledger of the subscriptions that are kept.
+    /// Creates a ledger of stored subscriptions.
     pub(super) fn new(settings: HubSettings, kept: Vec<Subscription>, now: Time) -> Self {
         let mut ledger = Self { settings, ..Self::default() };
         for subscription in kept {
@@ -115,8 +108,8 @@ impl Ledger {
         ledger
     }
 
-    /// Takes a request, within the limits; not durable before it is written. `client`: who asks; `tick`: the feed's
-    /// newest.
+    /// Accepts a request, within the limits; durable only once written. `client`: the address it came from; `tick`: the
+    /// feed's newest.
     pub(super) fn ask(
         &mut self,
         feed: &FeedName,
@@ -141,8 +134,8 @@ impl Ledger {
         };
         let asked = Subscription::new(manner, feed.clone(), topic, callback);
         let id = asked.id();
-        // What is answered about another registration with the cloud counts for this one, where that one does not wait
-        // itself.
+        // rssCloud: the answer for one registration settles all of the callback, so wait for a pending one, unless that
+        // waits itself.
         let is_asking = |other: &SubscriptionId| {
             *other != id && self.entries.get(other).is_some_and(SubscriptionEntry::is_asking)
         };
@@ -166,7 +159,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Has a feed's webhook be this one, or none, likewise.
+    /// Sets or removes a feed's webhook; durable only once written.
     pub(super) fn set_webhook(
         &mut self,
         feed: &FeedName,
@@ -183,7 +176,7 @@ impl Ledger {
             ));
         }
         let new = webhook.map(|(callback, secret)| {
-            // It is no document.
+            // A webhook has no document; its topic is only a key.
             let topic = format!("/feeds/{feed}/webhook");
             (Subscription::new(Manner::Webhook, feed.clone(), topic, callback), secret)
         });
@@ -206,8 +199,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes what a callback answered to a verification or a denial, unless another request has come since: it says
-    /// nothing of that.
+    /// Records a callback's answer to a verification or denial, unless a newer request has replaced the one asked
+    /// about.
     pub(super) fn verified(&mut self, task: &Task, answer: CallbackAnswer, now: Time) {
         let id = task.subscription.id();
         if task.subscription.manner == Manner::RssCloud {
@@ -221,8 +214,8 @@ impl Ledger {
         });
     }
 
-    /// One rssCloud answer settles all pending registrations of its callback: one registration may name several feeds,
-    /// and is one question to one reader.
+    /// Applies an rssCloud answer to all pending registrations of the callback: one registration may name several feeds
+    /// but asks its reader once.
     fn share_answer(
         &mut self,
         id: SubscriptionId,
@@ -247,7 +240,7 @@ impl Ledger {
         }
     }
 
-    /// Takes what a callback answered to a delivery of the change `tick`.
+    /// Records a callback's answer to the delivery of the changes up to `tick`.
     pub(super) fn delivered(
         &mut self,
         id: SubscriptionId,
@@ -259,10 +252,10 @@ impl Ledger {
             CallbackAnswer::Taken => self.delivered += 1,
             _ => self.failed += 1,
         }
-        if let Some(of) = self.entries.get(&id).map(|entry| &entry.subscription)
-            && let Some(feed) = self.feeds.get_mut(&of.feed)
+        if let Some(subscription) = self.entries.get(&id).map(|entry| &entry.subscription)
+            && let Some(feed) = self.feeds.get_mut(&subscription.feed)
         {
-            feed.put_off.remove(&of.topic);
+            feed.put_off.remove(&subscription.topic);
         }
         self.change(id, now, |entry| {
             (entry.busy, entry.put_offs) = (false, 0);
@@ -270,12 +263,12 @@ impl Ledger {
         });
     }
 
-    /// What is to be written, at most so many.
+    /// Returns at most `limit` unwritten changes.
     pub(super) fn unwritten(&self, limit: usize) -> Vec<SubscriptionChange> {
         self.dirty.values().take(limit).cloned().collect()
     }
 
-    /// These changes are stored. What has changed since is still to be written.
+    /// Records that these changes are stored. Later changes of the same subscriptions stay unwritten.
     pub(super) fn note_written(&mut self, written: Vec<SubscriptionChange>) {
         for SubscriptionChange { after, .. } in written {
             let Entry::Occupied(mut dirty) = self.dirty.entry(after.id()) else { continue };
@@ -286,25 +279,27 @@ impl Ledger {
         }
     }
 
-    /// Whether something is to be written.
+    /// Whether there are unwritten changes.
     pub(super) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// The feeds that are subscribed to.
+    /// Returns the feeds that have subscriptions.
     pub(super) fn feeds(&self) -> Vec<FeedName> {
         self.feeds.keys().cloned().collect()
     }
 
-    /// The topics of some feeds that are subscribed to; those of webhooks are no documents.
+    /// Returns the subscribed topics of feeds for which `is_meant`; webhooks have no topic document.
     pub(super) fn topics(&self, is_meant: impl Fn(&FeedName) -> bool) -> BTreeSet<String> {
         let all = self.entries.values().map(|entry| &entry.subscription);
-        all.filter(|of| of.manner != Manner::Webhook && is_meant(&of.feed))
-            .map(|of| of.topic.clone())
-            .collect()
+        all.filter(|subscription| {
+            subscription.manner != Manner::Webhook && is_meant(&subscription.feed)
+        })
+        .map(|subscription| subscription.topic.clone())
+        .collect()
     }
 
-    /// Ends the subscriptions for which there is a reason; says how many those were.
+    /// Ends the subscriptions for which `reason` returns one; returns their number.
     pub(super) fn deny<'r>(
         &mut self,
         now: Time,
@@ -322,7 +317,7 @@ impl Ledger {
         count
     }
 
-    /// What is due of feeds that this gateway owns: ends leases, and answers whom to call.
+    /// Ends expired leases and returns the due calls of feeds that this gateway owns.
     pub(super) fn due(&mut self, now: Time, owns: impl Fn(&FeedName) -> bool) -> Vec<LaneTurn> {
         self.follow_clock(now);
         let mut due = Vec::new();
@@ -342,20 +337,19 @@ impl Ledger {
         due
     }
 
-    /// What a callback is to be called for now. A lease that has ended goes.
+    /// Returns the call that is due now, if any; ends an expired lease.
     fn duty_now(&mut self, id: SubscriptionId, now: Time) -> Option<Duty> {
         self.change(id, now, |entry| entry.subscription.expire(now));
         let (time, duty) = self.next_duty(id, now)?;
         (time <= now).then_some(duty)
     }
 
-    /// When something is due next.
+    /// Returns the time of the next due call.
     pub(super) fn next(&self) -> Option<Time> {
         self.queue.first().map(|(time, _)| *time)
     }
 
-    /// What to call a subscription for whose turn it is; nothing where that has passed meanwhile, or another gateway
-    /// owns its feed since.
+    /// Begins a call whose turn has come; `None` if it is no longer due or another gateway owns the feed now.
     pub(super) fn begin(
         &mut self,
         id: SubscriptionId,
@@ -372,14 +366,14 @@ impl Ledger {
         Some(Task { subscription, host, duty })
     }
 
-    /// Reckons anew what is due: other gateways own feeds since.
+    /// Recomputes what is due, because the ownership of feeds changed.
     pub(super) fn schedule_all(&mut self, now: Time) {
         let ids: Vec<SubscriptionId> = self.entries.keys().copied().collect();
         ids.into_iter().for_each(|id| self.schedule(id, now));
     }
 
-    /// Takes in the subscriptions as the store has them: those that other gateways took or called. What is to be
-    /// written here, or is being called, stays as it is, but for a later request. Answers whether any is new here.
+    /// Adopts the stored subscriptions, which other gateways may have changed. Those with unwritten changes or a call
+    /// in flight only adopt a newer request. Returns whether any is new here.
     pub(super) fn take_in(&mut self, stored: Vec<Subscription>, now: Time) -> bool {
         let before = self.entries.len();
         let mut gone: HashSet<SubscriptionId> = self.entries.keys().copied().collect();
@@ -394,17 +388,20 @@ impl Ledger {
         is_any_new
     }
 
-    /// The subscriptions, of one feed or of all, by topic and callback; at most `limit`.
+    /// Returns at most `limit` subscriptions of one feed or of all, sorted by topic and callback.
     pub(super) fn list(&self, feed: Option<&FeedName>, limit: usize) -> Vec<Subscription> {
         let all = self.entries.values().map(|entry| &entry.subscription);
         let mut all: Vec<&Subscription> =
-            all.filter(|of| feed.is_none_or(|feed| of.feed == *feed)).collect();
-        all.sort_unstable_by_key(|of| (&of.topic, of.callback.as_str()));
+            all.filter(|subscription| feed.is_none_or(|feed| subscription.feed == *feed)).collect();
+        all.sort_unstable_by_key(|subscription| {
+            (&subscription.topic, subscription.callback.as_str())
+        });
         all.into_iter().take(limit).cloned().collect()
     }
 
     pub(super) fn count(&self) -> SubscriptionCount {
-        let active = self.entries.values().filter(|of| of.subscription.active.is_some()).count();
+        let active =
+            self.entries.values().filter(|entry| entry.subscription.active.is_some()).count();
         SubscriptionCount {
             active,
             pending: self.entries.len().saturating_sub(active),

@@ -1,5 +1,5 @@
-//! The one task that follows the change log, lets what is due be done, and takes over what came of
-//! it. It sleeps in short slices, so that a wall clock that jumps delays nothing.
+//! The task of the hub: follows the change log, starts due calls and records their results. It sleeps in short slices,
+//! so that a jump of the wall clock delays nothing.
 
 use super::calls::{self, CallOutcome};
 use super::lanes::{LaneKey, Lanes};
@@ -19,12 +19,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked at whether all topics are still there.
+/// How often the hub checks whether all topics still exist.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How long calls in flight may take when the hub stops; what is cut is done again at the next start.
+/// How long calls in flight may take when the hub stops. Aborted ones are repeated after the next start.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
-/// Runs until it is cancelled.
+/// Runs the hub until cancelled.
 pub(super) async fn run(shared: Arc<HubShared>, topics: Topics, cancel: CancellationToken) {
     let sealed = shared.store.watch_announced();
     let at = *sealed.borrow();
@@ -52,16 +52,16 @@ struct Worker {
     shared: Arc<HubShared>,
     topics: Topics,
     sealed: watch::Receiver<Epoch>,
-    /// The last epoch that was read.
+    /// The last epoch read from the change log.
     at: Epoch,
-    /// Whether the ticks of all feeds are to be read, because the log does not tell them.
+    /// Whether the ticks of all feeds must be read, because the log does not reach back far enough.
     stale: bool,
     lanes: Lanes,
-    /// The calls in flight, each of which gives its turn back.
+    /// The calls in flight; each returns its lane key.
     calls: JoinSet<LaneKey>,
-    /// Says when other gateways own feeds.
+    /// Signals a change in the ownership of feeds.
     owners: Option<watch::Receiver<u64>>,
-    /// When subscriptions are read again that other gateways took.
+    /// When subscriptions accepted by other gateways are read next.
     read_at: Instant,
 }
 
@@ -74,7 +74,7 @@ impl Worker {
                 look = Instant::now() + LOOK_EVERY;
             }
             if let Err(error) = self.follow().await {
-                // The store itself has logged that it stopped.
+                // The store logs its own stop.
                 if !matches!(error, StoreError::Stopped(_)) {
                     tracing::warn!(
                         error = in_words(&error),
@@ -96,7 +96,7 @@ impl Worker {
                 () = shared.wake.notified() => {}
                 () = shared.look.notified() => look = Instant::now(),
                 changed = self.sealed.changed() => if changed.is_err() {
-                    // A store that is closed wakes nobody up again.
+                    // The sender is gone once the store is closed; do not spin.
                     sleep(SLICE).await;
                 },
                 () = sleep(pause) => {}
@@ -104,11 +104,11 @@ impl Worker {
         }
     }
 
-    /// How long there is nothing to do.
+    /// Returns the time until the next work.
     fn pause(&self) -> Duration {
         let now = self.shared.clock.now();
         let next = self.shared.ledger.lock().next().map_or(SLICE, |due| due.since(now));
-        // Never nothing: a second that has begun is waited for.
+        // Never zero: due times are whole seconds.
         let pause = next.clamp(SLICE / 4, SLICE);
         match self.lanes.rests_until() {
             Some(until) => pause.min(until.saturating_duration_since(Instant::now())),
@@ -116,7 +116,7 @@ impl Worker {
         }
     }
 
-    /// Takes note of what has changed since the last look.
+    /// Records what has changed since the last epoch read.
     async fn follow(&mut self) -> Result<(), StoreError> {
         let newest = *self.sealed.borrow_and_update();
         if self.stale {
@@ -131,7 +131,7 @@ impl Worker {
             }
             self.stale = false;
         }
-        // Each round reads a batch or ends.
+        // Ends, because each iteration reads a batch or returns.
         while self.at < newest {
             let read = self.shared.store.epochs_after(self.at, MAX_BATCH).await?;
             let follows = read.first().is_some_and(|first| first.epoch.0 == self.at.0 + 1);
@@ -151,7 +151,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads the subscriptions that other gateways took, and those of feeds that this one owns since.
+    /// Reads the subscriptions from the store, because other gateways may have changed them or ownership moved.
     async fn read_of_others(&mut self) {
         let Some(owners) = &mut self.owners else { return };
         let is_moved = owners.has_changed().unwrap_or(false);
@@ -161,19 +161,19 @@ impl Worker {
         owners.mark_unchanged();
         let now = self.shared.clock.now();
         if is_moved {
-            // Whoever owns them now tells them what is due.
+            // Their new owners make these calls.
             let mut ledger = self.shared.ledger.lock();
             self.lanes.drain().into_iter().for_each(|id| ledger.release(id, now));
         }
-        // Nothing is written meanwhile, so that what is read is as new as what was written here.
+        // Block writes, so that the result is not older than what was written here.
         let writing = self.shared.writing.lock().await;
         let stored = self.shared.store.subscriptions().await;
         match stored {
             Ok(stored) => {
                 let count = u32::try_from(stored.len()).unwrap_or(u32::MAX);
-                // So many can be read in a second.
+                // Allow about 20,000 subscriptions per second.
                 self.read_at = Instant::now() + SLICE * (1 + count / 20_000);
-                // Of the feeds of new ones the ticks are not known.
+                // The ticks of newly subscribed feeds are not known yet.
                 self.stale |= self.shared.ledger.lock().take_in(stored, now);
             }
             Err(error) => {
@@ -187,7 +187,7 @@ impl Worker {
         }
     }
 
-    /// Ends the subscriptions of topics that are not there any more (section 5.2).
+    /// Ends the subscriptions of topics that no longer exist (section 5.2).
     async fn end_gone_topics(&self) {
         let mut gone = HashMap::new();
         let feeds = self.shared.store.listed();
@@ -207,10 +207,10 @@ impl Worker {
         }
     }
 
-    /// Starts what is due, as far as there is room.
+    /// Starts the due calls that the lanes allow.
     fn start(&mut self) {
         self.lanes.wake(Instant::now());
-        // What is due stays so, here and at whoever has the store.
+        // Calls stay due, here and at the gateway that owns the feed.
         if !self.shared.can_call() {
             return;
         }
@@ -222,7 +222,7 @@ impl Worker {
         while let Some(turn) = self.lanes.next() {
             let at = self.shared.hosts.call_at(&turn.key.host);
             if at > Instant::now() {
-                // It holds no call meanwhile, and whether it is still to be called is looked at then.
+                // It uses no call while it rests, and is checked again afterwards.
                 self.lanes.put_back(turn, at);
                 continue;
             }
@@ -254,7 +254,7 @@ impl HubShared {
         }
     }
 
-    /// Takes over what came of a call, and says it in the log; never the callback's whole address.
+    /// Records and logs the result of a call; the log never contains the full callback address.
     fn take_over(&self, task: &Task, outcome: CallOutcome, now: Time) {
         let (of, id) = (&task.subscription, task.subscription.id());
         let topic = &*mask_token(&of.topic);
@@ -268,7 +268,7 @@ impl HubShared {
                 }
             }
             CallOutcome::PutOff(why) => {
-                // The reason may last: it is said once.
+                // Log it once: the reason may last.
                 if self.ledger.lock().put_off(id, task.duty, &why, now) {
                     tracing::warn!(topic, host, why, "a callback is called later");
                 }
@@ -280,7 +280,7 @@ impl HubShared {
                     let has_it = other.manner == Manner::WebSub || !of_document;
                     (other.topic == of.topic && has_it).then_some(why.as_str())
                 });
-                // Others may have been at it at the same time.
+                // Another call may have ended them already.
                 if ended > 0 {
                     tracing::warn!(topic, ended, why, "the hub ends the subscriptions of a topic");
                 }

@@ -32,7 +32,7 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     assert_eq!(request.validators.etag.as_deref(), Some("e"));
     let day = NOW.plus(REFRESH_EVERY);
     for _ in 0..2 {
-        // The first one may fail.
+        // The first refresh may fail.
         assert!(memory.request(&feed, Some(&state), false, day).validators.is_empty());
     }
     memory.answered(&fetched(), true, NOW);
@@ -44,7 +44,7 @@ fn validators_are_dropped_now_and_then_until_the_document_was_read() {
     assert!(!memory.differs_from(&before, false), "a refresh alone is not written down");
 }
 
-/// A server that answers 304 to any date (its own stands still, or is older than what it serves).
+/// The server answers 304 to any date, because its own never changes or is older than its documents.
 #[test]
 fn a_date_that_the_document_disproves_is_no_validator() {
     let (feed, state) = (record(), state());
@@ -62,7 +62,7 @@ fn a_date_that_the_document_disproves_is_no_validator() {
     };
     let mut memory = Memory::new(&feed, NOW);
     assert_eq!(take_in(&mut memory, &at(old), Some(Time::from_unix(1))), None);
-    // Nor does it become one when the same document is seen again.
+    // It stays invalid when the same document is received again.
     memory.answered(&Fetched { answer: FetchAnswer::Same, ..at(old) }, true, NOW);
     assert_eq!(memory.request(&feed, Some(&state), false, NOW).validators.last_modified, None);
     let mut memory = Memory::new(&feed, NOW);
@@ -137,7 +137,7 @@ fn equal_observations_are_counted_since_the_last_commit() {
     memory.judged(PRINTS, true, false, state.revision);
     assert_eq!(memory.seen_again(&state, None), Some(1));
     assert_eq!(memory.seen_again(&state, None), Some(2));
-    // A document that led to no commit agrees with what is known.
+    // A judgement without a commit counts as an unchanged observation.
     memory.judged(PRINTS, true, false, state.revision);
     assert_eq!(memory.seen_again(&state, None), Some(4));
     state.revision.0 += 1;
@@ -157,7 +157,7 @@ fn only_what_a_restart_should_know_is_written() {
     memory.planned(None, NOW.plus(WRITE_EVERY));
     assert!(!memory.differs_from(&before, false));
     assert!(memory.differs_from(&before, true), "of a document that was committed");
-    // Of a hundred equal failures in a row, a handful are written.
+    // Of a hundred equal failures, only a few are stored.
     let written = (0..100)
         .filter(|_| {
             let before = memory.state.clone();
@@ -185,7 +185,7 @@ fn the_times_of_polls_are_written_once_an_hour_or_in_a_quarter_of_an_interval() 
     assert!(memory.is_unwritten(minute, NOW.plus(WRITE_EVERY + minute)));
     assert!(!memory.is_unwritten(day, NOW.plus(day / 4)));
     assert!(memory.is_unwritten(day, NOW.plus(day / 4 + minute)));
-    // The clock was set back since.
+    // The clock was set back meanwhile.
     assert!(memory.is_unwritten(day, NOW.minus(minute)));
 }
 
@@ -199,10 +199,10 @@ fn polls_in_a_row_that_say_that_a_feed_is_gone_are_counted() {
         memory.gone("the publisher answered 410", asked_for);
         (memory.state.gone, memory.state.failures)
     };
-    // All of them are failures in a row.
+    // All of them count as failures.
     assert_eq!([counted(true), counted(true)], [(1, 41), (1, 42)]);
     assert_eq!([counted(false), counted(false)], [(2, 43), (3, 44)]);
-    // Over a restart.
+    // The counts survive a restart.
     let mut memory = Memory::from_stored(memory.write(NOW), NOW);
     memory.gone("the publisher answered 410", false);
     assert_eq!((memory.state.gone, memory.state.failures), (4, 45));
@@ -232,20 +232,20 @@ fn a_restart_goes_on_from_the_last_poll_that_was_written() {
     assert_eq!(back.resume(bounds, None, later(20)).unwrap().at, planned.at);
     assert!(!back.differs_from(&written, true));
     assert_eq!(back.state.schedule.as_ref().unwrap().hints, hints);
-    // What is pending is decided in time, and a failure is tried when that was planned.
+    // A pending decision is made in time, and a retry keeps its planned time.
     let soon = back.resume(bounds, Some(later(30)), later(20)).unwrap();
     assert_eq!(soon.at, later(30));
     memory.planned(Some((later(55), "it failed".to_owned())), later(50));
     let back = Memory::from_stored(memory.write(later(50)), later(51));
     let next = back.resume(bounds, None, later(51)).unwrap();
     assert_eq!((next.at, next.reason.to_string().as_str()), (later(55), "it failed"));
-    // A time that has still to come, of a clock that was wrong, stops no feed.
+    // A stored time in the future, from a wrong clock, stops no feed.
     let back = Memory::from_stored(memory.write(NOW), NOW.minus(Duration::from_secs(86_400 * 400)));
     let now = NOW.minus(Duration::from_secs(86_400 * 400));
     assert!(back.resume(bounds, None, now).unwrap().at <= now.plus(SELDOM_EVERY));
 }
 
-/// What was never read is new, however long it failed before.
+/// A feed never read before counts as new, however long it failed.
 #[test]
 fn failures_before_the_first_document_say_nothing_of_how_often_it_changes() {
     let mut memory = Memory::new(&record(), NOW);

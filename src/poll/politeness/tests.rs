@@ -1,4 +1,4 @@
-//! Lines, paces and pauses.
+//! Host lines, paces and pauses.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn next_of(
     polite.next(now, |who| *who != "gone")
 }
 
-/// The next one that is let ask; nothing is put off.
+/// Returns the next requester that may ask; panics if one is put off.
 fn next(polite: &mut Politeness<&'static str>, now: Instant) -> Option<&'static str> {
     next_of(polite, now).map(|dispatch| match dispatch {
         (who, Ok(_)) => who,
@@ -111,12 +111,12 @@ fn names_of_one_registrable_domain_are_one_host() {
         assert_eq!(of(url).name.as_ref(), "news.co.uk", "{url}");
     }
     assert_eq!(of("https://a.news.co.uk/").full.as_ref(), "a.news.co.uk");
-    // Below a private suffix each name is somebody else's.
+    // Below a private suffix, each name belongs to somebody else.
     assert_eq!(of("https://a.github.io/").name.as_ref(), "a.github.io");
     assert_eq!(of("https://x.b.github.io/").name.as_ref(), "b.github.io");
-    // An address is no name.
+    // An IP address has no registrable domain.
     assert_eq!(of("http://93.184.216.34/").name.as_ref(), "93.184.216.34");
-    // What waits for one of them waits for all.
+    // All of these names share one line.
     let (mut polite, now) = (lines(9), Instant::now());
     polite.enqueue("one", "https://a.news.co.uk/", HostRank::Usual, now);
     polite.enqueue("two", "https://b.news.co.uk/", HostRank::Usual, now);
@@ -145,7 +145,7 @@ fn what_is_listed_goes_first_and_closer() {
     assert_eq!(next(&mut polite, first + LISTED_SPACING + SECOND), Some("plain"));
 }
 
-/// A document that has announced a thousand feeds is read again before they are.
+/// A document that announced a thousand feeds is read again before they are polled.
 #[test]
 fn an_announcement_goes_before_what_announcements_list() {
     let (mut polite, mut now) = (lines(9), Instant::now());
@@ -228,14 +228,14 @@ fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
     polite.pause(a, 600 * SECOND, start);
     finish(&mut polite, a, start);
     assert_eq!(put_off(&mut polite, start), [("listed", 600 * SECOND), ("one", 600 * SECOND)]);
-    // What comes to it later is put off as well, and the other host of the domain is not.
+    // Later requests are put off too; those to the other host of the domain are not.
     let then = start + 20 * SECOND;
     polite.enqueue("late", a, HostRank::Usual, then);
     assert_eq!(next_of(&mut polite, then), Some(("late", Err(580 * SECOND))));
     assert_eq!(polite.paused(a, then), Some(580 * SECOND));
     assert_eq!(next(&mut polite, then), Some("other"));
     polite.enqueue("another", b, HostRank::Usual, start + 21 * SECOND);
-    // A second host of the domain speaks for all of it.
+    // A pause of a second host applies to the whole domain.
     polite.pause(b, 600 * SECOND, start + 21 * SECOND);
     assert_eq!(put_off(&mut polite, start + 21 * SECOND), [("another", 600 * SECOND)]);
     finish(&mut polite, b, start + 22 * SECOND);
@@ -248,7 +248,7 @@ fn what_waits_for_a_host_leaves_its_line_when_the_host_asks_for_a_pause() {
     assert_eq!((polite.lines.len(), polite.free.len(), polite.put_off.len()), (0, 0, 0));
 }
 
-/// A host that takes one request a minute: nobody is put off, and each has its turn.
+/// The host accepts one request a minute: none is put off, and each gets its turn.
 #[test]
 fn a_short_pause_is_waited_for_in_line() {
     let (mut polite, mut now) = (lines(9), Instant::now());
@@ -260,7 +260,7 @@ fn a_short_pause_is_waited_for_in_line() {
         assert_eq!(next(&mut polite, now), Some(feed));
         polite.pause(A, minute, now);
         finish(&mut polite, A, now);
-        // It comes back before the others had their turn.
+        // It joins the line again before the others had their turn.
         if feed == "one" {
             polite.enqueue("one", A, HostRank::Usual, now);
         }
@@ -335,7 +335,7 @@ fn a_host_speaks_for_itself_and_two_for_their_domain() {
     pauses.ask(&paused_host("a.news.example"), minutes(30), start);
     assert_eq!(pauses.left(&paused_host("a.news.example"), start), Some(minutes(30)));
     assert_eq!(pauses.left(&paused_host("c.news.example"), start), None);
-    // The same one again says nothing of others, nor does one an hour later.
+    // A second pause of the same host does not pause others, nor does one an hour later.
     pauses.ask(&paused_host("a.news.example"), minutes(30), start + minutes(1));
     assert_eq!(pauses.left(&paused_host("c.news.example"), start + minutes(1)), None);
     let late = start + minutes(62);

@@ -1,4 +1,4 @@
-//! What a push comes to where polling is behind, whose turn it is to age a feed, and who waits for no turn any more.
+//! Pushes while the polling task is busy, and the permits of ageing.
 
 use super::*;
 use crate::memory::Memory;
@@ -11,7 +11,7 @@ use tidegate_core::model::{Format, Snapshot, SubscriptionKeys};
 use tidegate_core::websub::{Discovery, Secret};
 use tokio::time::timeout;
 
-/// The polling task takes nothing meanwhile: the queue has room for one command.
+/// The polling task is busy, and the queue holds one command.
 #[tokio::test]
 async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     let (commands, mut inbox) = mpsc::channel(1);
@@ -58,7 +58,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     context.table.get(&name("ash")).unwrap().lock().pause();
     assert_eq!(push("ash").await, PushResult::Unknown, "it is not polled for the time being");
     assert!(!poller.is_callback("token.ash").await);
-    // A pause between a push and its handling leaves no mark that later pushes would take for a promise.
+    // If the feed is paused between a push and its handling, no mark remains that later pushes would rely on.
     assert_eq!(push("birch").await, PushResult::Taken);
     let cell = context.table.get(&name("birch")).unwrap();
     cell.lock().pause();
@@ -68,7 +68,7 @@ async fn a_push_that_finds_no_room_is_to_be_sent_again() {
     assert!(cell.lock().waits_for_push && inbox.try_recv().is_ok(), "it is heard of");
 }
 
-/// However many large feeds there are, ageing them takes the memory of one; others do not wait for it.
+/// However many large feeds are aged, they use the memory of one; other feeds do not wait for them.
 #[tokio::test(start_paused = true)]
 async fn a_large_ledger_is_aged_in_the_turn_of_large_documents() {
     let store = store_of(&[]);

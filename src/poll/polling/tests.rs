@@ -23,16 +23,16 @@ fn not_modified(own: &str) -> Fetched {
 #[test]
 fn no_hub_is_told_of_a_feed_that_is_secret_whatever_address_it_gives_itself() {
     for own in ["https://news.example/configured", "https://news.example/letters/marion"] {
-        let told = |secret| hub(&feed(secret), &not_modified(own), &HubLinks::default());
+        let told = |secret| find_hub(&feed(secret), &not_modified(own), &HubLinks::default());
         assert_eq!(told(None).unwrap().topic, own);
         assert_eq!(told(Some(false)).unwrap().topic, own);
         assert_eq!(told(Some(true)), None, "{own}");
     }
     let keyed = "https://news.example/feed?token=4f8a1c9be27d4f8a1c9be27d";
-    assert_eq!(hub(&feed(None), &not_modified(keyed), &HubLinks::default()), None);
+    assert_eq!(find_hub(&feed(None), &not_modified(keyed), &HubLinks::default()), None);
 }
 
-/// It may be behind the walls by a name of which nobody can tell that.
+/// The address could be a private one whose name does not show it.
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
     let (store, publisher) = (store_of(&["list"]), Publisher::new("one"));
@@ -43,19 +43,19 @@ async fn a_feed_that_a_list_added_is_asked_for_on_the_word_of_the_list() {
     };
     gateway.poller.put(member("member", MemberStanding::Listed)).await.unwrap();
     gateway.poller.put(member("own", MemberStanding::Own)).await.unwrap();
-    // What the operator took over is his word, as if he had added it.
+    // A member that the operator took over counts as added by the operator.
     for feed in ["list", "member", "own"] {
         gateway.polls(feed, 1).await;
         let asked = publisher.asked.lock().unwrap();
         let request = asked.iter().find(|request| request.url == record(feed).url).unwrap();
         let own = LeadScope::of_feed(&record(feed));
-        let word = if feed == "member" { own.added_by(&record("list")) } else { own };
-        assert_eq!(request.leads, word, "{feed}");
+        let scope = if feed == "member" { own.added_by(&record("list")) } else { own };
+        assert_eq!(request.leads, scope, "{feed}");
     }
-    // And so is what it names, as its older documents.
+    // The same scope applies to addresses it names, such as older documents.
     gateway.poller.walk(&name("member"), WalkOrder::Start).await.unwrap();
     eventually(|| publisher.requests() == 4).await;
     let asked = publisher.asked.lock().unwrap();
-    let word = LeadScope::of_feed(&record("member")).added_by(&record("list"));
-    assert_eq!(asked.last().unwrap().leads, word);
+    let scope = LeadScope::of_feed(&record("member")).added_by(&record("list"));
+    assert_eq!(asked.last().unwrap().leads, scope);
 }

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 type Script = dyn Fn(&str, &str) -> Result<Called, FetchError> + Send + Sync;
 
-/// A site that answers by method and path, and what it was asked.
+/// A site that answers by method and path, and the requests it received.
 struct Site {
     script: Box<Script>,
     asked: Mutex<Vec<String>>,
@@ -61,18 +61,18 @@ fn plan() -> ProbePlan {
 
 static PAGES: Semaphore = Semaphore::const_new(MAX_PAGES_AT_ONCE);
 
-fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> Asking<'a> {
+fn new<'a>(site: &Arc<Site>, plan: &'a ProbePlan, pause: Duration) -> ProbeRun<'a> {
     let (leads, now) = (LeadScope::default(), tidegate_core::model::Time::from_unix(0));
     let way = CallRequest::page(plan.listed.clone(), leads, now);
-    Asking::new(site.service(), &PAGES, plan, pause, way)
+    ProbeRun::new(site.service(), &PAGES, plan, pause, way)
 }
 
 async fn ask(site: &Arc<Site>) -> (Replies, bool) {
     let plan = plan();
-    let mut asking = new(site, &plan, Duration::from_secs(1));
-    let replies = asking.all(&plan).await;
-    assert_eq!(usize::try_from(asking.requests).unwrap(), site.asked().len());
-    (replies, asking.refused)
+    let mut probe_run = new(site, &plan, Duration::from_secs(1));
+    let replies = probe_run.ask_all(&plan).await;
+    assert_eq!(usize::try_from(probe_run.requests).unwrap(), site.asked().len());
+    (replies, probe_run.refused)
 }
 
 fn code(reply: &ProbeReply) -> u16 {
@@ -97,16 +97,16 @@ async fn what_is_listed_first_then_a_made_up_address_then_the_items() {
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "HEAD /a", "HEAD /b"]);
     assert_eq!(code(replies.items[1].1.as_ref().unwrap()), 404);
     assert!(!refused);
-    // The host's pause lies between each two.
+    // Requests are apart by the host's pause.
     assert_eq!(began.elapsed(), Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_page_is_asked_for_while_as_many_are_as_may_be() {
     let (site, plan, pages) = (Site::new(|_, _| status(200)), plan(), Semaphore::new(0));
-    let mut asking = new(&site, &plan, Duration::ZERO);
-    asking.pages = &pages;
-    let mut all = std::pin::pin!(asking.all(&plan));
+    let mut probe_run = new(&site, &plan, Duration::ZERO);
+    probe_run.pages = &pages;
+    let mut all = std::pin::pin!(probe_run.ask_all(&plan));
     assert!(timeout(Duration::from_secs(60), &mut all).await.is_err());
     assert!(site.asked().is_empty());
     pages.add_permits(1);
@@ -131,7 +131,7 @@ async fn head_gives_way_to_get_where_it_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_knows_no_head_is_asked_by_get_alone() {
-    // It answers 404 to every HEAD …
+    // The site answers 404 to every HEAD …
     let site = Site::new(|method, path| match (method, path) {
         ("HEAD", _) => status(404),
         (_, "/listed" | "/a") => status(200),
@@ -218,8 +218,8 @@ async fn what_fails_is_told() {
 async fn a_round_has_its_time() {
     let site = Site::new(|_, _| status(200));
     let plan = plan();
-    let mut asking = new(&site, &plan, PROBE_TIME);
-    let replies = asking.all(&plan).await;
+    let mut probe_run = new(&site, &plan, PROBE_TIME);
+    let replies = probe_run.ask_all(&plan).await;
     assert_eq!(replies.items.len(), 0, "{:?}", site.asked());
     assert_eq!(site.asked(), ["HEAD /listed", "HEAD /made-up", "GET /made-up"]);
 }

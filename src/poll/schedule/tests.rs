@@ -23,7 +23,7 @@ fn next(rhythm: UpdateRate, hints: &UpdateHints, after: LastResult) -> PlannedPo
     plan.next(after, NOW)
 }
 
-/// An interval without the feed's own share of the spread.
+/// Returns the interval without the feed's own spread.
 fn about(next: &PlannedPoll, expected: Duration) -> bool {
     let interval = next.at.since(NOW);
     interval >= expected && interval <= expected + expected / 10
@@ -76,7 +76,7 @@ fn what_the_publisher_asks_for_is_honoured_up_to_the_longest_interval() {
     assert_eq!(found.at, NOW.plus(DAY));
     assert!(found.reason.to_string().contains("sy:updatePeriod"), "{found:?}");
 
-    // A publisher that allows more does not make the gateway ask more.
+    // If a publisher permits more frequent polls, the gateway does not poll more often.
     let short = UpdateHints { ttl: Some(MINUTE), ..UpdateHints::default() };
     assert!(about(&next(quiet, &short, LastResult::Read(None, None)), 5 * MINUTE));
 
@@ -116,7 +116,7 @@ fn something_pending_brings_a_poll_forward_whatever_the_publisher_asks() {
     );
     let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.plus(FLOOR)), None));
     assert_eq!(found.at, NOW.plus(LOOK_AGAIN_FLOOR));
-    // What could have been decided already does not bring a poll every half minute.
+    // An overdue decision does not cause a poll every half minute.
     let found = next(UpdateRate::since(NOW), &hints, LastResult::Read(Some(NOW.minus(DAY)), None));
     assert_eq!(found.at, NOW.plus(5 * MINUTE));
     let late = next(
@@ -204,7 +204,7 @@ fn retry() -> impl Strategy<Value = Retry> {
 }
 
 proptest! {
-    /// The promises of the schedule, for any feed and any publisher.
+    /// The guarantees of the schedule, for any feed and publisher.
     #[test]
     fn bounds_are_kept(
         name in "[a-z0-9]{1,12}",
@@ -260,10 +260,10 @@ fn a_feed_whose_changes_are_told_of_is_polled_a_quarter_as_often() {
         by_hub.reason.to_string(),
         "its hub tells of changes; polled every 6 h all the same"
     );
-    // It is never sooner than without one, and what it waits for is told.
+    // The interval is never shorter than without announcements, and its reason says so.
     let seldom = next(UpdateRate::since(NOW.minus(30 * DAY)), &hints, told(IntervalReason::BySup));
     assert!(about(&seldom, DAY), "{seldom:?}");
-    // Where something is pending, it is as ever.
+    // A pending decision is polled for as usual.
     let pending = next(
         UpdateRate::since(NOW),
         &hints,
@@ -299,16 +299,16 @@ fn a_feed_that_is_gone_is_asked_weekly_after_a_month() {
         let plan = FeedSchedule { feed: &feed, bounds, rhythm, half_life, hints, freshness };
         plan.next(after, NOW).at.since(NOW)
     };
-    // Failures of other kinds before them do not count.
+    // Earlier failures of other kinds do not count.
     let gone = |row: u32| LastResult::Gone { failures: row.saturating_add(10_000), row };
     assert_eq!(wait(DAY, gone(1)), DAY);
     assert_eq!(wait(DAY, gone(30)), DAY);
     assert_eq!(wait(DAY, gone(31)), 7 * DAY);
-    // A month has more hours, and fewer fortnights.
+    // Over a month, a short interval has many polls and a fortnight's few.
     assert_eq!(wait(HOUR, gone(30 * 24)), HOUR);
     assert_eq!(wait(HOUR, gone(30 * 24 + 1)), 7 * DAY);
     assert_eq!(wait(14 * DAY, gone(u32::MAX)), 14 * DAY);
-    // What is refused, or fails otherwise, is no feed that is gone.
+    // A refused or otherwise failing feed does not count as gone.
     assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Seldom)), DAY);
     assert_eq!(wait(DAY, LastResult::Failed(10_000, Retry::Backoff)), DAY);
 }

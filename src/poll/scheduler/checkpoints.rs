@@ -1,4 +1,4 @@
-//! What polling remembers is written down by a task of its own: gathered for a while, and some of it at a time.
+//! Writes poll states to the store in batches, in a task of its own.
 
 use super::ownership::by_feed;
 use super::{PollContext, SLICE};
@@ -13,19 +13,19 @@ use tidegate_core::model::{FeedName, HubSubscription, PollState, SubscriptionSta
 use tidegate_store::StoreError;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-/// Writes what is due until polling stops.
+/// Writes poll states and attempt marks as they fall due, until polling stops.
 pub(super) async fn keep_written(context: Arc<PollContext>) {
     let mut not_before = Instant::now();
     while !context.cancel.is_cancelled() {
         let now = Instant::now();
-        // What is to be written waits until the store is open again.
+        // Unsaved states wait while the store is closed.
         let may_write = context.writing_term().is_some();
         let is_open = may_write && context.store.condition().stop.is_none();
         let due = context.table.unsaved().due().filter(|_| is_open).map(|at| at.max(not_before));
         let has_marks = is_open && not_before <= now && context.attempts.has_unwritten();
         if has_marks || due.is_some_and(|due| due <= now) {
             if !write_some(&context, true, false).await {
-                // Where several gateways poll, soon: others may wait for it.
+                // With several gateways retry soon: another gateway may wait for these states.
                 let is_shared = context.store.gateways().is_some();
                 not_before = Instant::now() + if is_shared { SLICE } else { CHECKPOINT_EVERY };
             }
@@ -39,7 +39,7 @@ pub(super) async fn keep_written(context: Arc<PollContext>) {
     }
 }
 
-/// Writes all of it when polling stops, until that fails.
+/// Writes all unsaved states when polling stops; gives up at the first failure.
 pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
     for (name, cell) in context.table.all() {
         if cell.lock().memory.is_behind() {
@@ -49,7 +49,7 @@ pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
     context.attempts.close();
     let is_left = || !context.table.unsaved().is_empty();
     let mut is_stored = write_some(context, true, true).await;
-    // A mark that cannot be stored keeps nothing else from it.
+    // A mark that cannot be stored must not prevent the states from being stored.
     if context.attempts.has_unwritten() {
         is_stored = write_some(context, false, true).await;
     }
@@ -58,10 +58,10 @@ pub(super) async fn write_the_rest(context: &Arc<PollContext>) {
     }
 }
 
-/// Writes some of it, where that is due or `at_once`; `with_marks`: the marks of large documents before it. Answers
-/// whether it is stored.
+/// Writes one batch of states if it is due or `at_once`. `with_marks`: writes the attempt marks first. Returns whether
+/// the batch is stored.
 async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool) -> bool {
-    // What is gathered from now on is not written after a silence.
+    // Fixed before the states are gathered: what predates a silence must not be written after it.
     let Some(term) = context.writing_term() else { return false };
     if with_marks && context.attempts.has_unwritten() {
         let flushed = while_sure(context, term, context.attempts.flush()).await;
@@ -93,8 +93,8 @@ async fn write_some(context: &Arc<PollContext>, with_marks: bool, at_once: bool)
     is_stored
 }
 
-/// Writes until this gateway is not known to live any more, or was silent: then another one may write what it remembers
-/// of these feeds. That is looked at before each step.
+/// Runs `writing` while this gateway is sure to be live, checking before each step. Otherwise another gateway may have
+/// taken over its feeds. `None`: stopped.
 async fn while_sure<T>(
     context: &PollContext,
     term: u64,
@@ -104,7 +104,7 @@ async fn while_sure<T>(
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut writing = pin!(writing);
     poll_fn(|task| {
-        // It wakes the task for the next look.
+        // Polling the interval registers the wake-up for the next check.
         while look.poll_tick(task).is_ready() {}
         match context.writing_term() == Some(term) {
             true => writing.as_mut().poll(task).map(Some),
@@ -114,7 +114,7 @@ async fn while_sure<T>(
     .await
 }
 
-/// Looks for silences while polling stops: nobody deals with one any more, and nothing is written after it.
+/// Keeps detecting silences while polling stops: the scheduler no longer does, and nothing may be written after one.
 pub(super) async fn keep_looking(context: &PollContext) {
     loop {
         context.look(Instant::now());
@@ -122,7 +122,7 @@ pub(super) async fn keep_looking(context: &PollContext) {
     }
 }
 
-/// Takes over the leases of hubs that asked another gateway back, which has stored them.
+/// Adopts leases that another gateway stored because the hub sent it the verification.
 async fn take_over_leases(
     context: &PollContext,
     states: &mut [PollState],
@@ -169,7 +169,7 @@ mod tests {
     use tokio::time::advance;
     use tokio_util::sync::CancellationToken;
 
-    /// A process that was stopped goes on, and who writes is first.
+    /// The process was suspended and the writer task runs before the scheduler.
     #[tokio::test(start_paused = true)]
     async fn nothing_is_written_before_the_scheduler_has_dealt_with_a_silence() {
         let (store, owners) = (store_of(&["a"]), [gateway(1), gateway(2)]);

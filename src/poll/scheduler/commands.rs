@@ -1,4 +1,4 @@
-//! What the polling task is told while it runs.
+//! The commands that the polling task executes for its handle.
 
 use super::feed::Departure;
 use super::ownership::StoredFeed;
@@ -15,18 +15,18 @@ use tidegate_net::fetch::FetchBlame;
 use tidegate_status::{PollFailure, WalkOrder};
 use tokio::sync::oneshot;
 
-/// Why a feed is polled whose credentials, headers or proxy are others now.
+/// The shown reason of a poll after the feed's credentials, headers or proxy were changed.
 pub(super) const ASKED_OTHERWISE: &str = "what its publisher is asked with was changed";
 
-/// Why a feed is polled that was put.
+/// The shown reason of a poll after the feed was added or its address was changed.
 const ADDED: &str = "it was added or changed";
 
 impl PollScheduler {
-    /// Polls a feed from now on, or goes on with a changed record.
+    /// Polls the feed of `record` from now on, or applies the changes of a record that is already polled.
     pub(crate) fn put(&mut self, record: Arc<FeedRecord>, reply: oneshot::Sender<()>) {
         let name = record.name.clone();
         let departure = match record.standing {
-            // Its owner finds it in the list of feeds.
+            // The owning gateway finds the record in the list of feeds.
             _ if !self.owns(&record) => Some(Departure::Moved),
             _ if is_polled(&record) => None,
             FeedStanding::Gone => Some(Departure::Removed),
@@ -45,11 +45,11 @@ impl PollScheduler {
             }
             let is_asked_otherwise = feed.record.access != record.access;
             feed.record = Arc::clone(&record);
-            // Where only options change, the round in flight is as good as any.
+            // A change of options alone does not invalidate the round in flight.
             let running = feed.live.running.as_mut();
             let is_running = running.is_some();
             if let Some(running) = running.filter(|_| is_asked_otherwise) {
-                // It may be answered as if somebody else had asked.
+                // Cancel the round in flight: its answer belongs to the old credentials.
                 (running.cancel, running.asked_otherwise) = (None, true);
             }
             Some((is_asked_otherwise, is_running, !feed.memory.was_polled()))
@@ -71,7 +71,7 @@ impl PollScheduler {
         let _ = reply.send(());
     }
 
-    /// Polls a new feed right away, wherever it is polled from then on.
+    /// Polls a new feed at once, whether or not this gateway owns it.
     pub(crate) fn put_and_poll(&mut self, record: Arc<FeedRecord>, reply: CommandReply) {
         if !self.owns(&record) {
             return self.poll_once(StoredFeed { record, state: None, pending: None }, Some(reply));
@@ -86,7 +86,7 @@ impl PollScheduler {
         self.depart(name, Departure::Removed, reply);
     }
 
-    /// What an operator orders.
+    /// Starts or stops the walk through a feed's older documents, as an operator orders.
     pub(crate) fn order_walk(
         &mut self,
         name: &FeedName,
@@ -113,7 +113,7 @@ impl PollScheduler {
         Ok(())
     }
 
-    /// Takes records in the place of equal ones, the list of subscriptions aside.
+    /// Replaces records by equal ones that share memory with the store's list; only their subscription list may differ.
     pub(crate) fn share_records(&mut self, records: Vec<Arc<FeedRecord>>) {
         for record in records {
             let name = record.name.clone();
@@ -141,7 +141,7 @@ impl PollScheduler {
         });
         let known = known.unwrap_or(Err(PollError::Unknown));
         if known.is_ok() {
-            // Only what is polled now is scheduled again by that.
+            // Lift the mark only if a poll really starts, because lifting reschedules the feed.
             self.context.attempts.lift(name);
         }
         let callers = reply.into_iter().collect();
@@ -151,7 +151,7 @@ impl PollScheduler {
         }
     }
 
-    /// The settings and the client are others now.
+    /// Applies changed settings and services (HTTP clients) to every polled feed.
     pub(crate) fn reconfigure(&mut self) {
         let settings = self.settings();
         self.context.hosts.reconfigure(settings.at_once, settings.host_rules());
@@ -163,8 +163,7 @@ impl PollScheduler {
         }
     }
 
-    /// Polls a feed at once whose failure was the operator's: an upstream that was not allowed,
-    /// say, may be allowed now.
+    /// Polls a feed at once if its last failure was the operator's: for example, its host may be allowed now.
     fn try_what_was_mended(&mut self, name: &FeedName) {
         let is_mendable = |failure: &PollFailure| failure.blame == FetchBlame::Operator;
         let is_mended = self.with_feed(name, |feed| {
@@ -177,7 +176,7 @@ impl PollScheduler {
         }
     }
 
-    /// Brings a poll forward that is later than the longest interval has become.
+    /// Moves a poll forward that is planned later than the longest interval now allows.
     fn bring_forward(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         let max = self.with_feed(name, |feed| {

@@ -1,4 +1,4 @@
-//! The feeds that are polled: how each comes, and how it leaves, for the time being or for good.
+//! How a feed begins to be polled, and how it leaves: paused, removed, or taken by another gateway.
 
 use super::hub::HubTask;
 use super::ownership::{StoredFeed, TAKEOVER_SPREAD, by_feed};
@@ -25,89 +25,89 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// What goes on with a feed that is polled. There may be a million, so that what is seldom there has a place of its own.
+/// The runtime state of a polled feed. There may be a million feeds, so rarely used parts are boxed.
 #[derive(Default)]
 pub(crate) struct LiveFeed {
-    /// How far within its second its first poll after a start begins, in milliseconds.
+    /// The offset of its first poll after a start within its second, in milliseconds.
     pub(crate) offset: u16,
-    /// Its ticket, while it stands in its host's line.
+    /// Its ticket while it waits in its host's line; dropping it leaves the line.
     pub(crate) in_line: Option<Arc<()>>,
     pub(crate) running: Option<Box<RunningPoll>>,
-    /// Ends with the round of an earlier record, which was given up: the next one begins after it.
+    /// Cancelled at the end of an earlier round that was given up; the next round waits for that.
     pub(crate) last: Option<CancellationToken>,
     pub(crate) hearing: PushTriggers,
-    /// Asks for its missing items.
+    /// The task that asks for its missing items.
     pub(crate) probing: Option<Box<TaskAside>>,
-    /// Walks through its publisher's older documents.
+    /// The task that walks through its publisher's older documents.
     pub(crate) walking: Option<Box<TaskAside>>,
-    /// Asks its hub.
+    /// The task that asks its hub for a subscription.
     pub(crate) subscribing: Option<Box<HubTask>>,
-    /// What the requests for the subscription that it had before have used up.
+    /// When the request budget of the feed's previous subscription is restored.
     pub(crate) hub_spent: Option<Time>,
 }
 
 /// A poll in flight.
 pub(crate) struct RunningPoll {
-    /// Tells it from earlier ones of its feed.
+    /// The serial of the round, which tells it from earlier rounds.
     pub(super) serial: u64,
-    /// Gives it up when it is dropped.
+    /// Cancels the round when dropped.
     pub(super) cancel: Option<DropGuard>,
-    /// Ends with it.
+    /// Cancelled when the round has ended.
     pub(super) over: CancellationToken,
-    /// Callers that this round answers, and those for whom one has still to begin.
+    /// The callers that this round answers; those in `waiting` need a round that begins later.
     pub(super) answers: Vec<CommandReply>,
     pub(super) waiting: Vec<CommandReply>,
-    /// Whether its publisher is asked with something else since it began.
+    /// Whether the feed's credentials, headers or proxy changed after the round began.
     pub(super) asked_otherwise: bool,
-    /// Its slot at its host; `None`: it was asked for, and goes past the line.
+    /// Its slot at its host; `None` for a poll on demand, which skips the line.
     pub(super) slot: Option<HostSlot>,
     pub(super) _asked_for: Option<OwnedSemaphorePermit>,
-    /// The address that is read.
+    /// The address of the request, for the host's spacing.
     pub(super) address: Box<str>,
-    /// The poll that was planned when it began.
+    /// The planned poll that this round replaces.
     pub(super) planned: Option<PlannedPoll>,
     pub(super) at: Time,
     pub(super) since: Instant,
-    /// What it was begun for, where a change was told of.
+    /// The pushed change for which it was begun.
     pub(super) told: ToldChange,
 }
 
-/// How a feed leaves polling.
+/// Why a feed leaves polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Departure {
-    /// It is paused, and may come back.
+    /// The operator paused it; its state is retained.
     Paused,
     Removed,
-    /// Another gateway polls it from now on, with what this one remembers of it.
+    /// Another gateway owns it now; its poll state is written for that gateway.
     Moved,
-    /// Another gateway polls it already.
+    /// Another gateway may already poll it: nothing is written.
     Lost,
 }
 
-/// What feeds are resumed with.
+/// The parameters for resuming several feeds.
 pub(super) struct ResumeBasis {
     pub(super) now: Time,
-    /// By how much the clock was set back since.
+    /// How far the clock was set back since the states were written.
     pub(super) back: Duration,
-    /// Why what is due is polled now.
+    /// The shown reason of polls that are already due.
     pub(super) reason: &'static str,
-    /// Over what time that is spread.
+    /// The time over which due polls are spread.
     pub(super) spread: Duration,
 }
 
 impl FeedPolling {
-    /// Whether a record differs from that of the feed in nothing that polling follows.
+    /// Whether polling treats `record` like the feed's own record: same address, options and access.
     pub(super) fn follows_alike(&self, record: &FeedRecord) -> bool {
         let own = &self.record;
         own.url == record.url && own.options == record.options && own.access == record.access
     }
 
-    /// What ends with the last round that was begun, where that may be in flight.
+    /// The token that is cancelled at the end of the latest round, which may be in flight.
     fn last_round(&self) -> Option<CancellationToken> {
         self.live.running.as_ref().map(|it| &it.over).or(self.live.last.as_ref()).cloned()
     }
 
-    /// It is not polled any more. Answers who waits for a poll of it.
+    /// Discards the runtime state of a feed that is no longer polled. Returns the callers that wait for its polls.
     pub(crate) fn end_live(&mut self) -> Vec<CommandReply> {
         let last = self.last_round();
         let running = std::mem::take(&mut self.live).running;
@@ -117,8 +117,8 @@ impl FeedPolling {
 }
 
 impl PollScheduler {
-    /// Takes over what the store knows of the feeds that this gateway polls. A feed whose time has not come waits for
-    /// it; what is due is spread.
+    /// Loads the feeds that this gateway owns from the store. Feeds keep their planned times; those already due are
+    /// spread over time.
     pub(crate) async fn load(&mut self) -> Result<(), RoundError> {
         let store = Arc::clone(&self.context.store);
         let records = store.feed_list().await?;
@@ -131,7 +131,7 @@ impl PollScheduler {
         let now = self.context.clock.now();
         let kept = states.iter().filter_map(|state| state.schedule.as_ref());
         let noted = kept.map(|kept| kept.noted).max();
-        // What was noted in the time that has still to come was noted before the clock was set back.
+        // A note from the future was written before the clock was set back.
         let back = noted.map_or(Duration::ZERO, |noted| noted.since(now));
         let is_active = |record: &&Arc<FeedRecord>| is_polled(record) && self.owns(record);
         let active = records.values().filter(is_active).count();
@@ -156,8 +156,8 @@ impl PollScheduler {
         Ok(())
     }
 
-    /// Polls a feed from now on as the store knows it, if it is to be polled. `first`: its first poll, instead of the one
-    /// that follows.
+    /// Polls a feed from its stored state, if it should be polled. `first` replaces the poll that follows from that
+    /// state.
     pub(super) fn resume_feed(
         &mut self,
         stored: StoredFeed,
@@ -166,7 +166,7 @@ impl PollScheduler {
     ) {
         let StoredFeed { record, state, pending } = stored;
         let ResumeBasis { now, back, reason, spread } = *basis;
-        // What has still to be written is newer.
+        // A state not yet written is newer than the stored one.
         let unsaved = self.context.table.unsaved().state(&record.name, now);
         let mut state = unsaved.filter(|state| state.url == record.url).or(state);
         if !is_polled(&record) {
@@ -187,10 +187,10 @@ impl PollScheduler {
         let pending = pending.map(|at| self.context.decisions.by_wall_clock(at, now));
         let bounds = self.settings().bounds(&record.options);
         let next = first.or_else(|| memory.resume(bounds, pending, now));
-        // Somebody waits for it, whose request made it when the gateway stopped.
+        // At the last stop, a reader's request had added this feed and awaited its first poll.
         let is_awaited = next.is_none() && record.on_demand.is_some();
         let mut next = next.unwrap_or_else(|| {
-            // The pause that was asked for, of a store of an earlier version.
+            // Set without a schedule only by earlier versions: the pause that the publisher asked for.
             let at = memory.state.not_before.unwrap_or(now).min(now.plus(bounds.max()));
             PlannedPoll::new(at, "polling has just begun")
         });
@@ -210,8 +210,8 @@ impl PollScheduler {
         self.with_feed(&name, |feed| feed.live.offset = offset);
     }
 
-    /// Polls a feed from now on, in the place of one of its name. `memory`: what is known of it; `None`: what was known
-    /// before a pause, unless that was of another address. `later`: how much later its walk goes on.
+    /// Polls a feed from now on, replacing one of the same name. `memory`: `None` keeps the memory from before a pause,
+    /// if the address is the same. `later`: the delay before its walk goes on.
     pub(super) fn insert(
         &mut self,
         record: Arc<FeedRecord>,
@@ -231,8 +231,8 @@ impl PollScheduler {
         self.begin_for(&name, callers);
     }
 
-    /// Has a feed be polled from now on. `memory`: what is known of it; `None`: what was known before a pause, unless that
-    /// was of another address.
+    /// Adds a feed to the table of polled feeds. `memory`: `None` keeps the memory from before a pause, if the address
+    /// is the same.
     fn admit(&self, record: Arc<FeedRecord>, memory: Option<Memory>) {
         let now = self.context.clock.now();
         let known = self.context.table.get(&record.name);
@@ -250,7 +250,7 @@ impl PollScheduler {
         feed.begin(now);
     }
 
-    /// Stops polling a feed. Answers once the round in flight is over.
+    /// Stops polling a feed; replies once its round in flight has ended.
     pub(super) fn depart(
         &mut self,
         name: &FeedName,
@@ -266,12 +266,12 @@ impl PollScheduler {
         self.context.table.get(name)?.lock().last_round()
     }
 
-    /// Answers once a round is over.
+    /// Replies once the round of `last` has ended; at once if there is none.
     pub(super) fn answer_after(&self, last: Option<CancellationToken>, reply: oneshot::Sender<()>) {
         let Some(last) = last else { return reply.send(()).unwrap_or_default() };
         self.context.spawn(async move {
             last.cancelled().await;
-            // Who asked may have gone away.
+            // The receiver is gone if the caller gave up.
             let _ = reply.send(());
         });
     }
@@ -281,7 +281,7 @@ impl PollScheduler {
             self.save_aside(name);
         }
         self.unschedule(name);
-        // Where another gateway polls it, that goes on with its subscription.
+        // A feed that moves to another gateway keeps its subscription there.
         if matches!(departure, Departure::Paused | Departure::Removed) {
             self.leave_hub(name);
         }
@@ -291,7 +291,7 @@ impl PollScheduler {
         if departure == Departure::Paused {
             let now = self.context.clock.now();
             let is_paused = self.with_feed(name, |feed| {
-                // Whether it would fail is not known while nobody asks.
+                // End the failure here: whether the feed still fails is unknown while it is paused.
                 let interruptions = &mut feed.memory.state.interruptions;
                 interruptions.note(InterruptionKind::Failed, None, now);
                 feed.pause();
@@ -310,7 +310,7 @@ impl PollScheduler {
         }
     }
 
-    /// Begins or goes on with the walk of a feed, where there is one that is not under way: so much later.
+    /// Starts or continues the feed's walk through older documents after `later`, unless it runs already.
     pub(super) fn resume_walk(&mut self, name: &FeedName, later: Duration) {
         let now = self.context.clock.now();
         let Some(cell) = self.context.table.live(name) else { return };
@@ -328,7 +328,7 @@ impl PollScheduler {
         }
     }
 
-    /// Has what is remembered of a feed written down soon: its walk, or its subscription to a hub, is another one.
+    /// Writes the feed's poll state soon, because its walk or its hub subscription changed.
     pub(super) fn save_aside(&self, name: &FeedName) {
         if let Some(cell) = self.context.table.live(name) {
             self.context.table.remember(name, &cell, Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Subscriptions to upstreams' hubs: when hubs are asked, in their host's line like polls, what they
-//! may ask back, and what is polled because of what they push.
+//! Subscriptions to the hubs of upstream feeds: requests to hubs, which wait in host lines like polls; verification;
+//! and polls caused by pushes.
 
 use super::{HOST_PAUSED, PollScheduler, SLICE};
 use crate::feeds::{FeedCell, FeedPolling};
@@ -22,24 +22,24 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How soon after a poll a feed may be polled again because of a push: it grows with each push after which nothing was
-/// new, up to this limit or the shortest interval of its schedule.
+/// The shortest time between a poll and a further poll caused by a push. It doubles with each such poll that finds
+/// nothing new, up to this limit or the feed's shortest interval.
 pub const PUSH_PAUSE: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(5), Duration::from_secs(5120));
 
-/// The longest sleep of a task that asks a hub, however late that is due; up to twice as long, so that feeds do not fall
-/// into step.
+/// The longest sleep of a hub task, to which each feed adds its own share of up to the same time, so that feeds do not
+/// fall into step.
 const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
 
-/// The task that asks the hub of a feed.
+/// The task that sends the subscription requests of a feed to its hub.
 pub(crate) struct HubTask {
     aside: TaskAside,
-    /// When the hub is to be asked may be another time than before.
+    /// Wakes the task: the time of the next request may have changed.
     changed: Arc<Notify>,
 }
 
 impl FeedPolling {
-    /// When its hub is to be asked may be another time than before.
+    /// Wakes the hub task, because the time of its next request may have changed.
     pub(super) fn wake_hub(&self) {
         self.live.subscribing.iter().for_each(|asking| asking.changed.notify_one());
     }
@@ -48,7 +48,7 @@ impl FeedPolling {
         self.memory.state.subscription.as_deref_mut().map(change)
     }
 
-    /// That it is to be polled as without a hub again, where it was left to one that is not believed any more.
+    /// Returns a poll to schedule if the feed relied on its hub and the hub is no longer trusted.
     fn uncover(&mut self, now: Time) -> Option<AnnouncedFeed> {
         let begun = self.live.hearing.polled.unwrap_or(now);
         let covers = self.with_hub(|it| subscriber::covers(it, begun, now));
@@ -62,7 +62,7 @@ impl FeedPolling {
 }
 
 impl PollScheduler {
-    /// Looks at the subscription of a feed to its hub, or changes it; `None` where there is none.
+    /// Reads or changes the hub subscription of a feed; `None` if there is none.
     fn with_hub<T>(
         &self,
         name: &FeedName,
@@ -71,11 +71,11 @@ impl PollScheduler {
         self.with_feed(name, |feed| feed.with_hub(change)).flatten()
     }
 
-    /// Goes on with the subscription of a feed that polling begins with, or after the settings have changed.
+    /// Continues a stored subscription when polling of the feed begins or the settings change.
     pub(super) fn resume_hub(&mut self, name: &FeedName) {
         let Some(subscription) = self.with_hub(name, |it| it.clone()) else { return };
         let settings = self.settings();
-        // What has become unreachable, or unwanted, is given up.
+        // Drop a subscription whose hub can no longer reach this gateway, or that is no longer wanted.
         if !settings.is_reached_by(subscription.address()) {
             self.leave_hub(name);
             self.save_aside(name);
@@ -84,7 +84,7 @@ impl PollScheduler {
         let reached = settings.reach.as_ref().map(|reach| reach.callbacks.as_str());
         let is_named = subscribe::feed_of_token(&subscription.keys.token).as_ref() == Some(name);
         if reached != Some(&subscription.callbacks) || !is_named {
-            // It calls an address at which nobody answers any more.
+            // The hub calls an outdated callback address: subscribe again.
             let found = Discovery { hubs: subscription.hubs, topic: subscription.topic };
             self.begin_anew(name, &found);
             return self.hub_changed(name);
@@ -92,7 +92,7 @@ impl PollScheduler {
         self.ask_hub(name);
     }
 
-    /// Subscribes to what was found, instead of what is subscribed to.
+    /// Replaces the feed's subscription by a new one to the hub of `found`.
     fn begin_anew(&mut self, name: &FeedName, found: &Discovery) {
         let now = self.context.clock.now();
         self.leave_hub(name);
@@ -107,10 +107,10 @@ impl PollScheduler {
         });
     }
 
-    /// Takes in what a poll says of the feed's hub.
+    /// Applies the hub discovered by a poll: begins, continues or ends the subscription.
     pub(super) fn discovered(&mut self, name: &FeedName, found: &Option<Discovery>) {
         let mut found = found.clone();
-        // Hubs that cannot reach this gateway are none.
+        // Ignore hubs that cannot reach this gateway.
         if let Some(found) = &mut found {
             let settings = self.settings();
             found.hubs.retain(|hub| settings.is_reached_by(hub));
@@ -130,15 +130,14 @@ impl PollScheduler {
         self.hub_changed(name);
     }
 
-    /// Notes that a subscription is another one than before: it is shown, written down, and its next
-    /// request is planned.
+    /// Follows up a changed subscription: plans its next request and has it written.
     fn hub_changed(&mut self, name: &FeedName) {
         self.ask_hub(name);
         self.save_aside(name);
         self.watch_hub(name);
     }
 
-    /// Polls a feed as without a hub again, where it was left to one that is not believed any more.
+    /// Schedules a poll if the feed relied on its hub and the hub is no longer trusted.
     pub(super) fn watch_hub(&mut self, name: &FeedName) {
         let now = self.context.clock.now();
         if let Some(wanted) = self.with_feed(name, |feed| feed.uncover(now)).flatten() {
@@ -146,7 +145,7 @@ impl PollScheduler {
         }
     }
 
-    /// Has its hub be asked whenever that is due.
+    /// Starts the feed's hub task, or wakes it if it runs.
     fn ask_hub(&self, name: &FeedName) {
         let Some(cell) = self.context.table.live(name) else { return };
         let mut feed = cell.lock();
@@ -161,8 +160,8 @@ impl PollScheduler {
         feed.live.subscribing = Some(Box::new(HubTask { aside, changed }));
     }
 
-    /// What a hub that calls is answered: the challenge, or nothing where what it asks was not
-    /// asked for.
+    /// Answers a hub that calls the callback of `token`: the challenge, an empty text for a denial, or `None` if the
+    /// subscription was not requested.
     pub(crate) fn called(&mut self, token: &str, said: &Verification) -> Option<String> {
         let now = self.context.clock.now();
         let name = subscribe::feed_of_token(token)?;
@@ -171,7 +170,7 @@ impl PollScheduler {
                 return None;
             }
             let answer = subscriber::called(it, said, now)?;
-            let hub = shown(it.address());
+            let hub = show_address(it.address());
             match said {
                 Verification::Denied { .. } => {
                     tracing::info!(feed = %name, note = it.note, "a hub said no");
@@ -187,8 +186,8 @@ impl PollScheduler {
         Some(answer)
     }
 
-    /// A hub has pushed something: the feed is polled now, whatever its schedule says, but no sooner
-    /// after its last poll than [`PUSH_PAUSE`] says.
+    /// Polls a feed because its hub pushed an update, whatever its schedule says; no sooner after its last poll than
+    /// [`PUSH_PAUSE`] allows.
     pub(crate) fn pushed(&mut self, token: &str) {
         let Some(name) = subscribe::feed_of_token(token) else { return };
         let now = self.context.clock.now();
@@ -206,8 +205,8 @@ impl PollScheduler {
         }
     }
 
-    /// Takes in a successful poll, for what the hub of its feed is worth; whether every change from
-    /// now on will be told of.
+    /// Updates the trust in the feed's hub after a successful poll. Returns whether the hub is expected to announce
+    /// every further change.
     pub(super) fn heard_of_hub(
         &mut self,
         name: &FeedName,
@@ -215,7 +214,7 @@ impl PollScheduler {
         begun: Time,
         poll: PushedPoll,
     ) -> bool {
-        // What is held back is not believed in this either.
+        // A document that is held back is not trusted for its hub either.
         if let Some(hub) = found.hub.as_ref().filter(|_| found.held.is_none()) {
             self.discovered(name, hub);
         }
@@ -224,7 +223,7 @@ impl PollScheduler {
             let was_relied_on = it.trust.is_relied_on(now);
             let is_material = subscriber::polled(it, poll, now);
             if was_relied_on && let Some(until) = it.trust.distrusted_until {
-                let hub = shown(it.address());
+                let hub = show_address(it.address());
                 tracing::info!(feed = %name, hub = hub.text(), %until, "a hub told of no change, and is not relied on");
             }
             (is_material, subscriber::covers(it, begun, now) && found.held.is_none())
@@ -237,8 +236,8 @@ impl PollScheduler {
         covers
     }
 
-    /// Ends the subscription of a feed, where there is one: the hub is asked to, once. Where that
-    /// fails its lease runs out, and what it still pushes is answered with 410.
+    /// Ends the feed's subscription, if any, with one unsubscribe request. If that fails, the lease expires; until then
+    /// pushes are answered with 410.
     pub(super) fn leave_hub(&mut self, name: &FeedName) {
         let left = self.with_feed(name, |feed| {
             let left = feed.memory.state.subscription.take()?;
@@ -256,7 +255,7 @@ impl PollScheduler {
         self.context.spawn(async move {
             let asking = async {
                 if let Ok(_slot) = context.hosts.slot(&hub, HostRank::Usual).await {
-                    // Once: what comes of it changes nothing.
+                    // Sent once; its result changes nothing.
                     let _ = ask(&context, &record, hub, request, context.clock.now()).await;
                 }
             };
@@ -265,7 +264,7 @@ impl PollScheduler {
     }
 }
 
-/// A feed, and the subscription to its hub by its token.
+/// A feed and the token of its hub subscription.
 struct Subscriber {
     context: Arc<PollContext>,
     cell: Arc<FeedCell>,
@@ -275,14 +274,14 @@ struct Subscriber {
 }
 
 impl Subscriber {
-    /// Looks at the subscription, or changes it; `None` where that is another one by now.
+    /// Reads or changes the subscription; `None` if another one has replaced it.
     fn with<T>(&self, change: impl FnOnce(&mut HubSubscription) -> T) -> Option<T> {
         let mut feed = self.cell.lock();
         let subscription = feed.memory.state.subscription.as_deref_mut();
         subscription.filter(|it| it.keys.token == self.token).map(change)
     }
 
-    /// Asks the hub whenever that is due, for as long as there is this subscription.
+    /// Sends each request that is due, as long as the feed has this subscription.
     async fn run(self, cancel: CancellationToken) {
         let spread = phase(&self.name()) % LOOK_AGAIN.as_secs();
         let longest = LOOK_AGAIN + Duration::from_secs(spread);
@@ -290,11 +289,11 @@ impl Subscriber {
             while let Some(next) = self.with(|it| it.next) {
                 let left = next.since(self.context.clock.now());
                 if left.is_zero() && self.context.is_open() {
-                    // In a box, so that one that waits takes little room.
+                    // Boxed, so that a sleeping task takes little memory.
                     Box::pin(self.ask_now(&cancel)).await;
                     continue;
                 }
-                // The wall clock may run ahead of this sleep, or the hub ask back.
+                // Wake early: the wall clock may leap ahead of this sleep, or the hub may call.
                 let _ = timeout(left.clamp(SLICE, longest), self.changed.notified()).await;
             }
         };
@@ -333,7 +332,7 @@ impl Subscriber {
             let why = error.to_string().replace("the publisher", "the hub");
             let wait = if let Retry::After(wait) = error.retry() { Some(wait) } else { None };
             let now = self.context.clock.now();
-            let hub = shown(&hub);
+            let hub = show_address(&hub);
             tracing::info!(feed = %self.name(), hub = hub.text(), why, "a hub was not subscribed to");
             self.with(|it| subscriber::failed(it, &why, wait, now));
         }
@@ -344,20 +343,21 @@ impl Subscriber {
         self.cell.lock().record.name.clone()
     }
 
-    /// Has the subscription written down, unless it was given up, and the feed polled where it was left to its hub.
+    /// Has the subscription written unless it was cancelled, and the feed polled if it relied on a hub no longer
+    /// trusted.
     async fn note_change(&self, cancel: &CancellationToken) {
         let (name, now) = (self.name(), self.context.clock.now());
         let is_given_up = || cancel.is_cancelled();
         self.context.table.remember_unless(&name, &self.cell, Duration::ZERO, is_given_up);
         let wanted = self.cell.lock().uncover(now);
         if let Some(wanted) = wanted {
-            // Polling may have stopped.
+            // The receiver is gone if polling has stopped.
             let _ = self.told.send(vec![wanted]).await;
         }
     }
 }
 
-/// Asks a hub for a feed.
+/// Sends `request` to the hub on behalf of `feed`.
 async fn ask(
     context: &PollContext,
     feed: &FeedRecord,
@@ -375,7 +375,7 @@ async fn ask(
     asked
 }
 
-/// The address of a hub as the log may tell it.
-fn shown(hub: &str) -> ShownAddress {
+/// Returns the address of a hub as it may appear in the log.
+fn show_address(hub: &str) -> ShownAddress {
     ShownAddress::new(hub, None)
 }

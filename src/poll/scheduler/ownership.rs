@@ -1,6 +1,6 @@
-//! Which feeds this gateway polls, where several gateways poll those of one store: the ones whose domains it owns. The
-//! scheduler compares what it has with the list of feeds and with the gateways that live; a feed that it gains is read
-//! from the store, one that it loses is dropped after the round in flight.
+//! Divides the polling of feeds among the gateways that share one store: each polls the feeds whose domains it owns.
+//! The scheduler compares its feeds with the list in the store and with the live gateways. A gained feed is read from
+//! the store; a lost one is dropped, and its round in flight cancelled.
 
 use super::feed::{Departure, ResumeBasis};
 use super::rounds::poll_for_others;
@@ -18,22 +18,22 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
-/// Over what time polls are spread that are due where others have polled, for each feed and at most: they have waited for
-/// long already.
+/// Spreads the due polls of feeds taken over: the time per feed and the most in all. It is short, because they have
+/// waited long already.
 pub(super) const TAKEOVER_SPREAD: (Duration, Duration) =
     (Duration::from_millis(5), Duration::from_secs(10));
 
-/// What the store knows of a feed that polling begins with.
+/// What the store holds of a feed whose polling begins.
 pub(crate) struct StoredFeed {
     pub(crate) record: Arc<FeedRecord>,
-    /// What polling remembers of it; what was learned of another address says nothing of this one.
+    /// Its poll state; `None` if there is none for the feed's current address.
     pub(crate) state: Option<PollState>,
-    /// When something that is pending can be decided, by the running time.
+    /// When a pending decision is due, by the running clock.
     pub(crate) pending: Option<Time>,
 }
 
 impl StoredFeed {
-    /// Reads what is pending in a feed.
+    /// Reads the time of the feed's next pending decision.
     pub(crate) async fn read(
         store: &Store,
         record: Arc<FeedRecord>,
@@ -48,40 +48,40 @@ impl StoredFeed {
     }
 }
 
-/// Poll states by their feeds.
+/// Indexes poll states by feed.
 pub(super) fn by_feed(states: Vec<PollState>) -> HashMap<FeedName, PollState> {
     states.into_iter().map(|state| (state.feed.clone(), state)).collect()
 }
 
-/// The polls in flight of feeds that other gateways own, each with the poll to make after it, and who waits for that.
+/// Polls in flight of feeds that other gateways own; each with the poll to make next and the callers waiting for it.
 type ForeignPolls = Mutex<BTreeMap<FeedName, Option<(StoredFeed, Vec<CommandReply>)>>>;
 
-/// The feeds that this gateway owns.
+/// The feeds that this gateway owns among several.
 pub(super) struct OwnedFeeds {
     pub(super) gateways: Arc<Gateways>,
     changes: watch::Receiver<u64>,
-    /// The feeds as they were when they were last compared.
+    /// The list of feeds at the last comparison.
     pub(super) list: Arc<FeedList>,
-    /// Whether other gateways may own feeds since, so that every feed is compared.
+    /// Whether ownership may have changed, so that every feed is compared.
     compares_all: bool,
     compare_at: Instant,
     comparing: JoinSet<Result<ListComparison, StoreError>>,
-    /// The feeds that were polled here because of pushes, though others own them, and when.
+    /// When pushes last caused a poll here of feeds that other gateways own.
     pushed: BTreeMap<FeedName, Instant>,
     foreign: Arc<ForeignPolls>,
 }
 
-/// What the list of feeds has that the scheduler has not, or has otherwise.
+/// The differences between the list of feeds and the scheduler's feeds.
 pub(super) struct ListComparison {
     list: Arc<FeedList>,
     is_of_all: bool,
-    /// Feeds of this gateway that are not here, by name.
+    /// Feeds owned here but not polled yet, ordered by name.
     gained: Vec<StoredFeed>,
-    /// The marks of large documents of these.
+    /// The attempt marks (unfinished large documents) of the gained feeds.
     marks: Vec<Attempt>,
-    /// Records of feeds that are here.
+    /// Changed records of feeds that are polled here.
     changed: Vec<Arc<FeedRecord>>,
-    /// Feeds that are here, and that another gateway owns, or that are not in the list.
+    /// Feeds polled here that another gateway owns now, or that are no longer in the list.
     departed: Vec<(FeedName, Departure)>,
 }
 
@@ -101,7 +101,7 @@ impl OwnedFeeds {
         }
     }
 
-    /// Waits for what a comparison has found; for ever, where several gateways poll not.
+    /// Waits for the result of a comparison; for ever if this gateway polls alone.
     pub(super) async fn next_event(
         owned: &mut Option<Box<Self>>,
     ) -> Option<Result<ListComparison, String>> {
@@ -113,7 +113,7 @@ impl OwnedFeeds {
             }),
             Ok(()) = owned.changes.changed() => {
                 owned.compares_all = true;
-                // A gateway that loses feeds writes down what it remembers of them first.
+                // Leave time for the losing gateway to write its poll states first.
                 owned.compare_at = Instant::now() + Duration::from_secs(2);
                 None
             }
@@ -122,7 +122,7 @@ impl OwnedFeeds {
     }
 }
 
-/// Compares the list of feeds with the names that are `here`.
+/// Compares the list of feeds with the names in `here`, the feeds that the scheduler knows.
 async fn compare(
     store: Arc<Store>,
     gateways: Arc<Gateways>,
@@ -131,7 +131,7 @@ async fn compare(
 ) -> Result<ListComparison, StoreError> {
     store.catch_up().await?;
     let list = store.feed_list().await?;
-    // There may be a million.
+    // Blocking, because there may be a million feeds.
     let compared = spawn_blocking(move || {
         let (mut gained, mut changed) = (Vec::new(), Vec::new());
         let removed = here.iter().filter(|name| !list.contains_key(*name));
@@ -170,12 +170,12 @@ async fn compare(
 }
 
 impl PollScheduler {
-    /// Whether this gateway is the owner of a feed.
+    /// Whether this gateway owns the feed of `record`.
     pub(super) fn owns(&self, record: &FeedRecord) -> bool {
         self.owned.as_ref().is_none_or(|owned| owned.gateways.owns(&ownership_key(record)))
     }
 
-    /// Follows which gateways live, and the list of feeds.
+    /// Checks whether gateways joined or left and whether the list of feeds changed; starts a comparison if so.
     pub(super) fn follow_gateways(&mut self) {
         let now = Instant::now();
         let Some(owned) = &mut self.owned else { return };
@@ -210,12 +210,12 @@ impl PollScheduler {
         }
     }
 
-    /// The feeds of which polling knows.
+    /// Returns the names of all feeds in the table, paused ones included.
     fn known_here(&self) -> HashSet<FeedName> {
         self.context.table.all().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Takes in what a comparison has found.
+    /// Applies the result of a comparison.
     pub(super) fn take_in(&mut self, compared: Result<ListComparison, String>) {
         let compared = match compared {
             Ok(compared) => compared,
@@ -244,7 +244,7 @@ impl PollScheduler {
         }
     }
 
-    /// Polls feeds that were gained. `is_moved`: because other gateways own feeds since, not because they are new.
+    /// Begins to poll the gained feeds. `is_moved`: ownership changed, so that a feed without a state is not new.
     fn take_over(&mut self, feeds: Vec<StoredFeed>, marks: Vec<Attempt>, is_moved: bool) {
         let now = self.context.clock.now();
         self.context.attempts.take_over(marks);
@@ -253,7 +253,7 @@ impl PollScheduler {
         let spread = step.saturating_mul(u32::try_from(feeds.len()).unwrap_or(u32::MAX)).min(most);
         let basis = ResumeBasis { now, back: Duration::ZERO, reason, spread };
         for stored in feeds {
-            // What ends here first is taken over with the next comparison; what came by a command is here.
+            // Compare again: the feed's departure may still be in progress, or a command added it meanwhile.
             if self.context.table.live(&stored.record.name).is_some() {
                 if let Some(owned) = &mut self.owned {
                     owned.compares_all = true;
@@ -268,15 +268,15 @@ impl PollScheduler {
         }
     }
 
-    /// Polls a feed once that another gateway owns, which sees in the store what came of it. `reply`: who waits for that;
-    /// `None`: a push tells of a change.
+    /// Polls a feed once on behalf of its owner, which finds the result in the store. `reply`: the caller that waits;
+    /// `None` if a push caused the poll.
     pub(crate) fn poll_once(&mut self, stored: StoredFeed, reply: Option<CommandReply>) {
         let (name, at) = (stored.record.name.clone(), Instant::now());
         let is_push = reply.is_none();
         let mut callers = Vec::from_iter(reply);
         let Some(owned) = &mut self.owned else { return answer(callers, &Err(PollError::Unknown)) };
         if is_push {
-            // One poll follows another at such intervals, however often it is pushed.
+            // Limits polls caused by pushes, however many arrive.
             let again = Duration::from_secs(5);
             owned.pushed.retain(|_, pushed| at.duration_since(*pushed) < again);
             if owned.pushed.contains_key(&name) {
@@ -287,7 +287,7 @@ impl PollScheduler {
         let too_many = Err(PollError::TooMany { limit: MAX_WAITING });
         let mut polls = owned.foreign.lock();
         if let Some(next) = polls.get_mut(&name) {
-            // Its request has begun: one more poll, after it, answers all who come meanwhile.
+            // Its request has begun; one further poll after it answers all callers that arrive meanwhile.
             if next.as_ref().is_some_and(|(_, waiting)| waiting.len() >= MAX_WAITING) {
                 return answer(callers, &too_many);
             }
@@ -310,7 +310,7 @@ impl PollScheduler {
     }
 }
 
-/// The next poll of a foreign feed; `None`: nothing asks for one, and none is in flight any more.
+/// Takes the next poll of a feed owned elsewhere. `None`: none is requested, and the entry is removed.
 fn next_foreign(polls: &ForeignPolls, name: &FeedName) -> Option<(StoredFeed, Vec<CommandReply>)> {
     let mut polls = polls.lock();
     let next = polls.get_mut(name).and_then(Option::take);

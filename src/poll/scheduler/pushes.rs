@@ -1,4 +1,4 @@
-//! What is polled because of what SUP documents and hubs tell.
+//! Polls caused by SUP documents and hubs that announce changes.
 
 use super::PollScheduler;
 use super::feed::RunningPoll;
@@ -14,32 +14,31 @@ use tidegate_core::model::{EventKind, FeedName, PushedPoll, Time, ToldChange};
 use tidegate_status::PollEnding;
 use tokio::time::Instant;
 
-/// What a feed's SUP document and its hub have to do with its polls.
+/// How a feed's SUP document and its hub affect its polls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PushTriggers {
-    /// What was told of since its last poll began.
+    /// The change announced since its last poll began.
     pub(super) told: ToldChange,
     /// When its last poll began.
     pub(super) polled: Option<Time>,
-    /// Its next poll is the second one for what was told of.
+    /// Its next poll is the second one for the same announcement.
     pub(super) retried: bool,
-    /// Its last poll was one after which its SUP document lists every change.
+    /// As of its last poll, its SUP document is expected to list every change.
     pub(super) covered: bool,
-    /// Its last poll was one after which its hub tells of every change.
+    /// As of its last poll, its hub is expected to announce every change.
     pub(super) by_hub: bool,
-    /// Polls in a row for what was told of, after which nothing was new.
+    /// Consecutive polls after an announcement that found nothing new.
     pub(super) futile: u32,
 }
 
 impl PollScheduler {
-    /// Polls a feed because its SUP document lists it, or because nobody tells of its changes any
-    /// more.
+    /// Polls a feed because its SUP document lists it, or because it can no longer rely on announcements.
     pub(super) fn want(&mut self, wanted: &AnnouncedFeed) {
         let bounds = |feed: &FeedPolling| self.settings().bounds(&feed.record.options).min();
         let pause = self.with_feed(&wanted.feed, |feed| {
             let least = bounds(feed);
             match wanted.told {
-                // Feeds that all lose their cover are not polled all at once.
+                // Many feeds may lose their source of announcements at once: spread their polls.
                 ToldChange::None => {
                     feed.live.hearing.covered = false;
                     (least, phase(&wanted.feed) % least.as_secs().max(1))
@@ -54,7 +53,7 @@ impl PollScheduler {
         self.bring_about(&wanted.feed, pause, Duration::from_secs(spread), wanted.reason);
     }
 
-    /// Polls a feed soon: `spread` from now, and not sooner after its last poll than `pause`.
+    /// Schedules a poll after `spread`, but no sooner than `pause` after the feed's last poll.
     pub(super) fn bring_about(
         &mut self,
         name: &FeedName,
@@ -64,8 +63,8 @@ impl PollScheduler {
     ) {
         let now = self.context.clock.now();
         let at = self.with_feed(name, |feed| {
-            // A round in flight sees to it when it is over; a feed in its host's line is polled soon. A publisher that
-            // fails, or has asked for a pause, is owed it all the same.
+            // A poll in flight handles the push when it ends, and a feed in its host's line is polled soon anyway. A
+            // feed that fails, or whose host asked for a pause, keeps its planned time.
             let is_soon = feed.live.running.is_some() || feed.live.in_line.is_some();
             if is_soon || feed.memory.state.failures > 0 {
                 return None;
@@ -81,8 +80,8 @@ impl PollScheduler {
         }
     }
 
-    /// Takes in what a successful poll says of the feed's SUP document and of its hub; who tells of
-    /// every change from now on.
+    /// Applies the links of a successful poll to the feed's SUP document and hub. Returns which of them is expected to
+    /// announce every further change.
     pub(super) fn heard(
         &mut self,
         name: &FeedName,
@@ -118,7 +117,7 @@ impl PollScheduler {
         self.with_feed(name, |feed| feed.live.hearing.covered = covered);
         let poll = PushedPoll { expected: by_hub, ..poll };
         let by_hub = self.heard_of_hub(name, found, running.at, poll);
-        // Where both do, the hub is sooner.
+        // If both do, the hub is faster.
         if by_hub {
             return Some(IntervalReason::ByHub);
         }
@@ -126,17 +125,17 @@ impl PollScheduler {
     }
 }
 
-/// When a feed is polled again of which a change was told and nothing was new: an old answer of a
-/// cache may stand before the new one for a minute.
+/// The pause before the second poll for an announcement that led to nothing new: a cache may serve the old document for
+/// about a minute.
 const RETRY_AFTER: Duration = Duration::from_secs(90);
 
 impl PushTriggers {
-    /// How soon after its last poll a feed may be polled again because of a push.
+    /// Returns the shortest time between the feed's last poll and a poll caused by a push.
     pub(super) fn push_pause(&self, least: Duration) -> Duration {
         PUSH_PAUSE.after(self.futile.saturating_add(1)).min(least)
     }
 
-    /// The poll that its SUP document or its hub makes of the one that was planned after a success.
+    /// Moves the poll planned after a success forward if an announcement calls for an earlier one.
     pub(super) fn replan(&self, planned: PlannedPoll, least: Duration, now: Time) -> PlannedPoll {
         let polled = self.polled.map_or(now, |polled| polled.min(now));
         let (at, reason) = if self.told != ToldChange::None {

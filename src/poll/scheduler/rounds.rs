@@ -1,4 +1,4 @@
-//! Rounds: their beginning, and what is done when one is over.
+//! Rounds: their beginning and their conclusion.
 
 use super::commands::ASKED_OTHERWISE;
 use super::feed::RunningPoll;
@@ -26,22 +26,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug_span};
 
-/// The least pause after a host has refused a feed for a short time (429).
+/// The pause before a feed that its host refused (429) is polled again.
 const REFUSED: GrowingPause = GrowingPause::doubling(Duration::from_secs(5), MAX_HOST_PAUSE);
 
-/// What a round came to.
+/// The result of a round, with the feed and the serial of the round.
 pub(super) struct Done {
-    /// Of which feed, and which round of it.
     cell: Arc<FeedCell>,
     serial: u64,
     memory: Box<Memory>,
     result: Result<PollResult, RoundError>,
-    /// What is to be asked about missing items.
+    /// The probe that the round found worthwhile: the missing items to ask for.
     plan: Option<ProbePlan>,
 }
 
 impl PollScheduler {
-    /// Begins a round: in turn, or for callers, who go past the line.
+    /// Begins a round: with a `slot` if the feed's turn has come, without one for callers, who skip the line.
     pub(super) fn begin(
         &mut self,
         name: &FeedName,
@@ -84,7 +83,7 @@ impl PollScheduler {
             told,
         }));
         drop(feed);
-        // In a box, since what is spawned is moved several times over.
+        // Boxed, because spawning moves the future several times.
         self.running.spawn(Box::pin(async move {
             let _ends = ends;
             if let Some(last) = last {
@@ -108,7 +107,7 @@ impl PollScheduler {
         }));
     }
 
-    /// Begins a round for callers, if there are any.
+    /// Begins a round at once for `callers`, if there are any.
     pub(super) fn begin_for(&mut self, name: &FeedName, callers: Vec<CommandReply>) {
         if !callers.is_empty() {
             self.unschedule(name);
@@ -119,7 +118,7 @@ impl PollScheduler {
     pub(super) fn finish_poll(&mut self, done: Done) {
         let now = self.context.clock.now();
         let mut feed = done.cell.lock();
-        // The feed may have left, or have another record since.
+        // The feed may have been removed or its round replaced since.
         let Some(mut running) = feed.live.running.take_if(|it| it.serial == done.serial) else {
             return;
         };
@@ -137,7 +136,10 @@ impl PollScheduler {
                 self.give_up(&name, &running, now);
             }
             Err(RoundError::Overtaken) => {
-                answer(std::mem::take(&mut running.answers), &Ok(report(&record, &done.result)));
+                answer(
+                    std::mem::take(&mut running.answers),
+                    &Ok(build_response(&record, &done.result)),
+                );
                 self.give_up(&name, &running, now.plus(STORE_REST));
             }
             _ => self.conclude(&name, *running, done, now),
@@ -152,7 +154,7 @@ impl PollScheduler {
         }
     }
 
-    /// A round came to nothing, and is made again.
+    /// Plans another round at `again`, in place of one that was cancelled or overtaken.
     fn give_up(&mut self, name: &FeedName, running: &RunningPoll, again: Time) {
         self.with_feed(name, |feed| {
             feed.live.hearing.told = feed.live.hearing.told.max(running.told);
@@ -160,18 +162,18 @@ impl PollScheduler {
         self.schedule(name, PlannedPoll::new(again, "its last poll was given up"));
     }
 
-    /// Remembers and reports a round that is over.
+    /// Stores the memory of a finished round, plans the next one, and reports the result.
     fn conclude(&mut self, name: &FeedName, mut running: RunningPoll, done: Done, now: Time) {
         let Done { cell, mut memory, result, plan, .. } = done;
         let is_shared = self.owned.is_some();
         let failed_before = memory.state.failures;
-        // What a reader was answered says nothing of the gateway's own polls, which go on to fail.
+        // The document came from a reader's proxied request: do not reset the failures of our own polls.
         let is_aside = failed_before > 0 && result.as_ref().is_ok_and(|found| found.is_handed);
         let told_by = result.as_ref().ok().and_then(|found| self.heard(name, found, &running));
         let mut feed = cell.lock();
         let record = Arc::clone(&feed.record);
         let bounds = self.settings().bounds(&record.options);
-        // The rest of a poll may have waited for the store. Meanwhile the clock may have been set back.
+        // Committing may have taken long, and the clock may have been set back meanwhile.
         let answered = result.as_ref().map_or(now, |found| found.answered.min(now));
         let next = match &result {
             Ok(found) => {
@@ -187,33 +189,33 @@ impl PollScheduler {
                     feed.live.hearing.replan(planned, bounds.min(), now)
                 }
             }
-            // The publisher has no part in it, and what it sent is asked for again.
+            // The publisher is not to blame: its document is simply fetched again.
             Err(error) if error.is_of_store(is_shared) => {
                 PlannedPoll::new(now.plus(STORE_REST), "its last poll could not be stored")
             }
-            Err(error) => after_failure(&mut memory, &record, error, &running, (bounds, now)),
+            Err(error) => plan_after_failure(&mut memory, &record, error, &running, (bounds, now)),
         };
-        let pause = pause(&record, &result);
+        let pause = requested_pause(&record, &result);
         if !is_aside {
             memory.state.pause = pause.as_ref().map(|pause| HostPause {
                 address: pause.address.clone(),
                 until: now.plus(pause.wait.min(MAX_HOST_PAUSE)),
             });
             let retry = result.as_ref().err().map(|error| {
-                // What the operator has to mend is tried after a restart, which may be the mending.
+                // An operator's mistake is retried after a restart, which may have been its correction.
                 let at = if error.blame() == FetchBlame::Operator { now } else { next.at };
                 (at, next.reason.to_string())
             });
             memory.planned(retry, answered);
         }
         let (took, asked_for) = (running.since.elapsed(), running.slot.is_none());
-        let note = note(&record, running.at, took, asked_for, &result);
+        let note = summarize_poll(&record, running.at, took, asked_for, &result);
         let kind = |failure: &PollFailure| (failure.blame, failure.status);
         let as_before =
             failed_before > 0 && feed.failure().map(kind) == note.failure.as_ref().map(kind);
         let failed_until = if is_aside { 0 } else { failed_before };
-        log(&record, &note, &result, (failed_until, as_before));
-        // These two go on while a round is in flight.
+        log_poll(&record, &note, &result, (failed_until, as_before));
+        // The walk and the hub subscription changed during the round; keep their current states.
         let before = &mut feed.memory.state;
         (memory.state.backfill, memory.state.subscription) =
             (before.backfill.take(), before.subscription.take());
@@ -238,16 +240,16 @@ impl PollScheduler {
             self.context.hosts.pause(&pause);
         }
         if result.is_ok() {
-            // It may have waited for the feed's first document.
+            // The walk may have waited for the feed's first document.
             self.resume_walk(name, Duration::ZERO);
         }
         if !running.answers.is_empty() {
-            answer(running.answers, &Ok(report(&record, &result)));
+            answer(running.answers, &Ok(build_response(&record, &result)));
         }
     }
 }
 
-/// Polls a feed once that another gateway owns, which sees in the store what came of it.
+/// Polls a feed once on behalf of the gateway that owns it, which finds the result in the store.
 pub(super) async fn poll_for_others(
     context: &Arc<PollContext>,
     stored: StoredFeed,
@@ -266,26 +268,26 @@ pub(super) async fn poll_for_others(
         return Err(PollError::Stopped);
     }
     context.hosts.asked(&address);
-    pause(&record, &result).iter().for_each(|pause| context.hosts.pause(pause));
+    requested_pause(&record, &result).iter().for_each(|pause| context.hosts.pause(pause));
     if matches!(result, Err(RoundError::Overtaken)) {
-        // The owner has polled the feed meanwhile: nothing failed.
-        return Ok(report(&record, &result));
+        // The owner polled the feed meanwhile; this is no failure.
+        return Ok(build_response(&record, &result));
     }
-    let note = note(&record, at, since.elapsed(), true, &result);
-    log(&record, &note, &result, (0, false));
+    let note = summarize_poll(&record, at, since.elapsed(), true, &result);
+    log_poll(&record, &note, &result, (0, false));
     context.table.totals.lock().add(&note);
-    Ok(report(&record, &result))
+    Ok(build_response(&record, &result))
 }
 
-/// Takes in a failure of the publisher, the operator or the gateway: when the feed is polled next.
-fn after_failure(
+/// Counts a failed poll in `memory` and returns when the feed is polled next.
+fn plan_after_failure(
     memory: &mut Memory,
     record: &FeedRecord,
     error: &RoundError,
     running: &RunningPoll,
     (bounds, now): (Bounds, Time),
 ) -> PlannedPoll {
-    let words = hidden(record, &error.describe());
+    let words = mask_address(record, &error.describe());
     let status = error.failure().status;
     let is_gone = status == Some(410);
     if is_gone {
@@ -303,7 +305,7 @@ fn after_failure(
     };
     let next = memory.plan(bounds, now).next(after, now);
     let is_asked = error.retry() != Retry::Backoff && error.blame() != FetchBlame::Operator;
-    // A host that takes few requests refuses this feed for all of its feeds: it waits in line again.
+    // A 429 of a busy host concerns all its feeds. The feed soon waits in line again instead of backing off.
     let refused_for = error.pause(&record.url).map(|pause| pause.wait);
     let next = match (status, refused_for) {
         (Some(429), Some(wait)) if wait <= MAX_WAIT_IN_LINE => {
@@ -316,13 +318,13 @@ fn after_failure(
     next
 }
 
-/// An error without the address of the feed, where that is secret.
-fn hidden(record: &FeedRecord, error: &str) -> String {
+/// Masks the address of the feed in `error`, if that address is secret.
+fn mask_address(record: &FeedRecord, error: &str) -> String {
     record.shown().hide_in(&record.url, error)
 }
 
-/// What is told of a poll that began at `at`.
-fn note(
+/// Summarizes a poll that began at `at`, for the status page and the metrics.
+fn summarize_poll(
     record: &FeedRecord,
     at: Time,
     took: Duration,
@@ -331,39 +333,42 @@ fn note(
 ) -> FinishedPoll {
     let found = result.as_ref().map(|found| found.poll.clone());
     let failure = result.as_ref().err().map(RoundError::failure);
-    let failure = failure.map(|it| PollFailure { error: hidden(record, &it.error), ..it });
+    let failure = failure.map(|it| PollFailure { error: mask_address(record, &it.error), ..it });
     let poll = found.unwrap_or_else(|_| FinishedPoll::new(at, PollEnding::Failed));
     FinishedPoll { at, took, asked_for, failure, ..poll }
 }
 
-/// What a host asked for in answer to a poll.
-fn pause(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> Option<PauseRequest> {
+/// Returns the pause that a host asked for in its answer.
+fn requested_pause(
+    record: &FeedRecord,
+    result: &Result<PollResult, RoundError>,
+) -> Option<PauseRequest> {
     result.as_ref().map_or_else(|error| error.pause(&record.url), |found| found.pause.clone())
 }
 
-/// What callers are answered.
-fn report(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> PollResponse {
+/// Builds the answer for callers that wait for the poll.
+fn build_response(record: &FeedRecord, result: &Result<PollResult, RoundError>) -> PollResponse {
     let found = result.as_ref().ok();
     PollResponse {
         outcome: found.map_or(PollEnding::Failed, |found| found.poll.outcome),
         counts: found.map(|found| found.poll.counts.clone()).unwrap_or_default(),
         held: found.and_then(|found| found.held.clone()),
         until: found.and_then(|found| found.until),
-        error: result.as_ref().err().map(|error| hidden(record, &error.describe())),
+        error: result.as_ref().err().map(|error| mask_address(record, &error.describe())),
     }
 }
 
-/// Says how a poll went. A feed that fails is told of when it begins to, when it fails in another
-/// way, and when it is read again; not each time.
-fn log(
+/// Logs a finished poll. A failing feed is logged at the first failure, when the kind of failure changes, and at
+/// recovery; repetitions only at debug level.
+fn log_poll(
     record: &FeedRecord,
     note: &FinishedPoll,
     result: &Result<PollResult, RoundError>,
     (failed_before, as_before): (u32, bool),
 ) {
     let (feed, outcome, took) = (&record.name, note.outcome.name(), note.took);
-    // With everything behind it.
-    let error = result.as_ref().err().map(|error| hidden(record, &error.report()));
+    // The full chain of causes.
+    let error = result.as_ref().err().map(|error| mask_address(record, &error.report()));
     let error = error.unwrap_or_default();
     if note.is_apart {
         tracing::warn!(%feed, "its document has nothing of the last one: items may have been missed");

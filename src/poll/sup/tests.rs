@@ -16,8 +16,8 @@ fn id(name: &str) -> SupId {
     SupId::new(name).unwrap()
 }
 
-/// Feeds that share a document, and the time.
-struct Bench {
+/// The state of a document that feeds share, and the time.
+struct Fixture {
     source: SupSource,
     reader: SupReader,
     /// The pause before the next reading, in seconds.
@@ -26,7 +26,7 @@ struct Bench {
     time: Time,
 }
 
-impl Bench {
+impl Fixture {
     fn new(feeds: &[&str]) -> Self {
         let mut source = SupSource::default();
         for name in feeds {
@@ -36,7 +36,7 @@ impl Bench {
         Self { source, reader: SupReader::new(DOCUMENT, LeadScope::default()), wait: 0, now, time }
     }
 
-    /// The document is asked for when it is time, and this comes of it.
+    /// Lets the pause pass and applies the result of a reading.
     fn reads(&mut self, read: Result<Option<SupNews>, FetchError>) -> Vec<AnnouncedFeed> {
         self.pass(self.wait + 1);
         let now = (self.now, self.time);
@@ -55,12 +55,12 @@ impl Bench {
         (self.now, self.time) = (self.now + wait, self.time.plus(wait));
     }
 
-    /// A poll that has just begun.
+    /// Records a poll that has just begun.
     fn polled(&mut self, name: &str, poll: PushedPoll) -> bool {
         self.source.polled((&id(name), &feed(name)), poll, self.now, (self.now, self.time))
     }
 
-    /// Whether a poll covers the feed that began then.
+    /// Whether a poll that began then covers the feed.
     fn covers_since(&mut self, name: &str, begun: Instant) -> bool {
         let now = (self.now, self.time);
         self.source.polled((&id(name), &feed(name)), PushedPoll::default(), begun, now)
@@ -85,73 +85,73 @@ fn told(listed: &[&str], missed: bool) -> SupNews {
 
 #[tokio::test(start_paused = true)]
 async fn a_feed_is_covered_by_a_poll_that_began_after_its_document_was_read() {
-    let mut bench = Bench::new(&["a", "b"]);
-    assert!(!bench.covers("a"));
-    let before = bench.now;
-    // The first document lists what was read already.
-    assert_eq!(bench.told(&["a"], false), [""; 0]);
-    assert!(!bench.covers_since("a", before));
-    assert!(bench.covers("a") && bench.covers("b") && !bench.covers("stranger"));
-    assert_eq!(bench.told(&["a", "stranger"], false), ["a"]);
-    assert_eq!(bench.reads(Ok(None)), [], "the same document tells nothing");
-    // A gap makes every feed be read again.
-    let covered = bench.now;
-    assert_eq!(bench.told(&["a"], true), ["a", "b"]);
-    assert!(!bench.covers_since("a", covered), "what was read before is not enough");
+    let mut fixture = Fixture::new(&["a", "b"]);
+    assert!(!fixture.covers("a"));
+    let before = fixture.now;
+    // The first document lists changes that may be known already.
+    assert_eq!(fixture.told(&["a"], false), [""; 0]);
+    assert!(!fixture.covers_since("a", before));
+    assert!(fixture.covers("a") && fixture.covers("b") && !fixture.covers("stranger"));
+    assert_eq!(fixture.told(&["a", "stranger"], false), ["a"]);
+    assert_eq!(fixture.reads(Ok(None)), [], "the same document tells nothing");
+    // After a gap every feed is polled.
+    let covered = fixture.now;
+    assert_eq!(fixture.told(&["a"], true), ["a", "b"]);
+    assert!(!fixture.covers_since("a", covered), "what was read before is not enough");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_period_that_is_asked_for_is_that_of_polls() {
-    let mut bench = Bench::new(&["a"]);
-    bench.told(&[], false);
-    assert_eq!(bench.reader.request.url, format!("{DOCUMENT}?seconds=300"));
-    assert_eq!(bench.wait, LEAST.as_secs());
-    bench.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
-    assert_eq!(bench.wait, 60);
+    let mut fixture = Fixture::new(&["a"]);
+    fixture.told(&[], false);
+    assert_eq!(fixture.reader.request.url, format!("{DOCUMENT}?seconds=300"));
+    assert_eq!(fixture.wait, LEAST.as_secs());
+    fixture.reads(Ok(Some(SupNews { available: BTreeMap::new(), ..told(&[], false) })));
+    assert_eq!(fixture.wait, 60);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_document_that_cannot_be_read_covers_nothing_after_a_while() {
-    let mut bench = Bench::new(&["a", "b"]);
-    bench.told(&[], false);
+    let mut fixture = Fixture::new(&["a", "b"]);
+    fixture.told(&[], false);
     let mut waits = Vec::new();
     for failure in 1..=5 {
-        let wanted = bench.reads(Err(defect("it broke")));
+        let wanted = fixture.reads(Err(defect("it broke")));
         assert_eq!(wanted.len(), if failure == FAILURES_BORNE { 2 } else { 0 }, "{failure}");
-        assert_eq!(bench.covers("a"), failure < FAILURES_BORNE);
-        waits.push(bench.wait);
+        assert_eq!(fixture.covers("a"), failure < FAILURES_BORNE);
+        waits.push(fixture.wait);
     }
-    // Three quick tries; from then on feeds are polled each for itself.
+    // After three quick retries, feeds are polled individually.
     assert_eq!(waits, [5, 10, 300, 300, 300]);
-    bench.told(&["a"], false);
-    assert!(bench.covers("a"));
-    // A publisher that says when to come back is not tried quickly.
+    fixture.told(&["a"], false);
+    assert!(fixture.covers("a"));
+    // If the publisher names a time, it is not retried quickly.
     let retry_after = Some(Duration::from_secs(1800));
     let busy = status_error(503, retry_after);
-    assert_eq!(bench.reads(Err(busy)).len(), 2);
-    assert_eq!((bench.covers("a"), bench.wait), (false, 1800));
+    assert_eq!(fixture.reads(Err(busy)).len(), 2);
+    assert_eq!((fixture.covers("a"), fixture.wait), (false, 1800));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_out_twice_is_held_against_it_for_that_feed() {
     let found = PushedPoll { changed: true, told: false, expected: true };
-    let mut bench = Bench::new(&["a", "b"]);
-    bench.told(&[], false);
-    // Listed a little later: the poll was merely faster.
-    assert!(bench.polled("a", found));
+    let mut fixture = Fixture::new(&["a", "b"]);
+    fixture.told(&[], false);
+    // The change is listed a little later: the poll was merely faster.
+    assert!(fixture.polled("a", found));
     for expected in [ToldChange::Known, ToldChange::New] {
-        let wanted = bench.reads(Ok(Some(told(&["a"], false))));
+        let wanted = fixture.reads(Ok(Some(told(&["a"], false))));
         assert_eq!(wanted[0].told, expected);
     }
-    // Never listed, twice.
+    // Two changes are never listed.
     for _ in 0..2 {
-        assert!(bench.polled("a", found));
+        assert!(fixture.polled("a", found));
         for _ in 0..3 {
-            assert_eq!(bench.told(&[], false), [""; 0]);
+            assert_eq!(fixture.told(&[], false), [""; 0]);
         }
     }
-    assert!(!bench.covers("a") && bench.covers("b"));
-    assert_eq!(bench.told(&["a"], false), ["a"], "what it lists is polled all the same");
+    assert!(!fixture.covers("a") && fixture.covers("b"));
+    assert_eq!(fixture.told(&["a"], false), ["a"], "what it lists is polled all the same");
 }
 
 #[tokio::test]
@@ -172,12 +172,12 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     for name in ["a", "b", "a"] {
         attach(&mut documents, name, Some(DOCUMENT.to_owned()));
     }
-    // They share an id.
+    // Both feeds have the same id.
     let (address, source) = begun.borrow_mut().remove(0);
     assert_eq!((&*address, source.lock().all("").len()), (DOCUMENT, 2));
     documents.detach(&feed("a"));
     assert_eq!(source.lock().all("").len(), 1);
-    // The feed says now that it is announced nowhere.
+    // The feed no longer names a SUP document.
     attach(&mut documents, "b", None);
     assert!(documents.sources.is_empty() && documents.places.is_empty());
     for n in 0..=MAX_DOCUMENTS {
@@ -186,21 +186,24 @@ async fn a_document_without_feeds_is_forgotten_and_there_are_only_so_many() {
     assert_eq!(begun.borrow().len(), MAX_DOCUMENTS);
 }
 
-/// Its publisher sends it so slowly that no reading ends, or its host is to be left alone.
+/// The document cannot be read: it arrives too slowly, or its host asked for a pause.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_read_for_two_periods_covers_nothing() {
-    let mut bench = Bench::new(&["a"]);
-    bench.told(&[], false);
-    let confirmed = bench.now;
-    bench.pass((2 * LEAST + READ_TIME).as_secs() - 1);
-    assert!(bench.covers("a"));
-    bench.pass(1);
-    assert!(!bench.covers("a"));
-    assert_eq!(bench.told(&["a"], false), ["a"]);
-    assert!(bench.covers("a") && bench.covers_since("a", confirmed), "it has told of all since");
+    let mut fixture = Fixture::new(&["a"]);
+    fixture.told(&[], false);
+    let confirmed = fixture.now;
+    fixture.pass((2 * LEAST + READ_TIME).as_secs() - 1);
+    assert!(fixture.covers("a"));
+    fixture.pass(1);
+    assert!(!fixture.covers("a"));
+    assert_eq!(fixture.told(&["a"], false), ["a"]);
+    assert!(
+        fixture.covers("a") && fixture.covers_since("a", confirmed),
+        "it has told of all since"
+    );
 }
 
-/// A document that leads to others must not take its time for each of them.
+/// The time limit covers all documents of a reading together.
 #[tokio::test(start_paused = true)]
 async fn reading_has_a_limit_however_many_documents_it_leads_to() {
     let (mut reader, begun) = (SupReader::new(DOCUMENT, LeadScope::default()), Instant::now());
@@ -212,8 +215,8 @@ async fn reading_has_a_limit_however_many_documents_it_leads_to() {
     assert!(error.contains("did not send its SUP documents within 60 s"), "{error}");
 }
 
-/// A document of a million feeds costs what the feeds that are polled here do. Each is asked for on the word of the feed
-/// that names it, and those that it names on its own as well.
+/// Reading a document of a million feeds costs only as much as the feeds polled here. The feed that names a document
+/// determines its scope, and the document that of further ones.
 #[tokio::test(start_paused = true)]
 async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     let named_by = |url: &str| LeadScope::Places(vec![Url::parse(url).unwrap()]);
@@ -226,7 +229,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
         let mut seen = seen.lock();
         seen.push(request.leads);
         let listed: Vec<String> = (0..2000).map(|n| format!("[\"x{n}\",\"1\"]")).collect();
-        // The longer one reaches back to the first.
+        // The document of the longer period reaches back to the first.
         let (number, is_longer) = (seen.len(), request.url != DOCUMENT);
         let (period, since) = if is_longer { (90, 0) } else { (50, 2 * number) };
         let text = format!(
@@ -245,7 +248,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     }));
     let mut read = async || reader.read(&fetch, Time::from_unix(0)).await.unwrap().unwrap();
     assert_eq!(read().await.updates.len(), 1);
-    // There is a gap to the next one, and so the longer one is asked for.
+    // The next document leaves a gap, so the longer one is read.
     let news = read().await;
     assert_eq!((news.updates.len(), news.missed), (2, None));
     assert_eq!(reader.follower.remembered(), 1);
@@ -253,7 +256,7 @@ async fn only_ids_that_matter_are_remembered_and_each_document_is_led_to() {
     assert_eq!(asked.lock()[..], [leads.clone(), leads, by_document]);
 }
 
-/// The document of a longer period leads where nobody may ask, or asking breaks off.
+/// The document of the longer period cannot be fetched, or reading it panics.
 #[tokio::test]
 async fn a_gap_that_cannot_be_filled_is_told_once_with_what_is_known() {
     let mut reader = SupReader::new(DOCUMENT, LeadScope::default());

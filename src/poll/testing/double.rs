@@ -1,4 +1,4 @@
-//! A store in memory and a judge that do as a test says.
+//! An in-memory store and a judge with scripted behaviour.
 
 mod judge;
 
@@ -19,7 +19,7 @@ pub fn record(feed: &str) -> FeedRecord {
     FeedRecord::new(name(feed), format!("http://{feed}.example/feed"), FeedSource::Api)
 }
 
-/// A store of these feeds.
+/// Creates a store with these feeds.
 pub fn store_of(feeds: &[&str]) -> Arc<ScriptedStore> {
     let store = ScriptedStore::new("here", Arc::new(ManualClock::at(NOW)));
     feeds.iter().for_each(|feed| store.set_record(&record(feed)));
@@ -43,7 +43,6 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         site: None,
         source: 0,
         character: Character::default(),
-        noise: FeedNoise::default(),
         hold: None,
         next_decision_at: None,
         current: 1,
@@ -51,7 +50,6 @@ pub fn state(base: Option<&Snapshot>, prints: BodyPrints, now: Time) -> FeedStat
         tombstones: 0,
         contested: 0,
         evictions: tidegate_core::model::Evictions::default(),
-        sync_ids_issued: 1,
         archives: Chain::default(),
         deltas_from: 0,
         source_since: None,

@@ -17,18 +17,18 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// A polling side has nobody to call.
+/// A call service that must not be used.
 pub fn no_calls() -> Call {
     Call::new(tower::service_fn(|request: CallRequest| async move {
         panic!("nobody is to call {}", request.url)
     }))
 }
 
-/// A publisher that answers what it is told to, once it is let.
+/// A publisher with a scripted answer, optionally behind a gate.
 pub struct Publisher {
     pub answer: Mutex<Result<(&'static str, &'static str), FetchError>>,
     pub asked: Mutex<Vec<FetchRequest>>,
-    /// One permit lets one answer out.
+    /// Each permit releases one answer.
     pub gate: Option<Semaphore>,
 }
 
@@ -55,7 +55,7 @@ impl Publisher {
         self.asked.lock().unwrap().len()
     }
 
-    /// It has no pages.
+    /// Returns services without calls: the publisher has no pages.
     pub fn services(self: &Arc<Self>) -> Services {
         Services { fetch: self.fetch(), call: no_calls(), passing: Passing::default() }
     }
@@ -74,8 +74,8 @@ impl Publisher {
         }))
     }
 
-    /// Answers as a server and the client before it would. White space at the ends is taken for
-    /// what differs over the wire and not once decompressed.
+    /// Answers like a server and the client in front of it. White space at the ends counts as transferred but not as
+    /// decompressed bytes.
     pub fn reply(&self, request: &FetchRequest) -> Result<Fetched, FetchError> {
         let (text, etag) = self.answer.lock().unwrap().clone()?;
         let print = xxh3_128(text.as_bytes());
@@ -108,18 +108,18 @@ impl Publisher {
     }
 }
 
-/// What comes of a status that is no answer.
+/// Creates the error for a status that brings no document.
 pub const fn status_error(code: u16, retry_after: Option<Duration>) -> FetchError {
     FetchError::Status { code, retry_after, redirected_to: None, says: None }
 }
 
-/// A whole document.
+/// Creates the answer with a whole document.
 pub fn whole_document(bytes: impl Into<Bytes>, prints: BodyPrints) -> FetchAnswer {
     let (bytes, content_type, url) = (bytes.into(), None, String::new());
     FetchAnswer::Document(FetchedDocument { bytes, content_type, url, prints, delta: false })
 }
 
-/// What an address answers, and nothing else.
+/// Creates a successful answer of `url` without any metadata.
 pub fn fetched(url: &str, mut answer: FetchAnswer) -> Fetched {
     if let FetchAnswer::Document(document) = &mut answer {
         url.clone_into(&mut document.url);
@@ -158,7 +158,7 @@ impl Gateway {
         Self::with_client(store, publisher, publisher.services()).await
     }
 
-    /// A gateway that starts so many seconds later.
+    /// Starts a gateway `seconds` after [`NOW`].
     pub async fn start_later(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
@@ -168,7 +168,7 @@ impl Gateway {
         Self::at(store, publisher, publisher.services(), now).await
     }
 
-    /// A gateway with a client of its own, for publishers outside.
+    /// Starts a gateway with other services, for example for a publisher outside.
     pub async fn with_client(
         store: &Arc<ScriptedStore>,
         publisher: &Arc<Publisher>,
@@ -201,7 +201,7 @@ impl Gateway {
         Self { store, publisher, judge, clock, poller, cancel, task }
     }
 
-    /// A gateway whose feed `news` has been polled for the first time.
+    /// Starts a gateway whose feed `news` has been polled once.
     pub async fn with_news(text: &'static str) -> Self {
         let gateway = Self::start(&store_of(&["news"]), &Publisher::new(text)).await;
         gateway.polls("news", 1).await;
@@ -216,7 +216,7 @@ impl Gateway {
         self.poller.status(&name("news")).unwrap()
     }
 
-    /// Waits until so many polls of a feed are over.
+    /// Waits until a feed has had this many polls.
     pub async fn polls(&self, feed: &str, polls: usize) {
         let feed = name(feed);
         eventually(|| self.poller.status(&feed).is_some_and(|s| s.polls.len() >= polls)).await;
@@ -229,7 +229,7 @@ impl Gateway {
     }
 }
 
-/// Waits until something holds, and fails only after a time in which anything would have happened.
+/// Waits until `holds` is true; fails after a generous timeout.
 pub async fn eventually(mut holds: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if holds() {

@@ -1,4 +1,4 @@
-//! Polling that does nothing by itself, and knows of feeds what a test says.
+//! Idle polling: it does nothing by itself, and its feeds have the status that a test sets.
 
 use crate::memory::Memory;
 use crate::poller::PollCommand;
@@ -14,10 +14,10 @@ use tidegate_store::Store;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Where hubs reach it.
+/// The base address of callbacks.
 pub const CALLBACKS: &str = "https://feeds.example.org/websub/callback";
 
-/// Polling before its task runs: what it is asked to do waits until then.
+/// A poller whose task does not run yet; commands wait until then.
 pub struct IdlePolling {
     pub poller: Poller,
     task: Mutex<Option<(PollScheduler, mpsc::Receiver<PollCommand>)>>,
@@ -40,7 +40,7 @@ impl IdlePolling {
         Self { poller, task: Mutex::new(Some((scheduler, inbox))) }
     }
 
-    /// Polls every feed that the store has.
+    /// Starts the task with all feeds of the store.
     pub async fn start(&self) {
         let task = self.task.lock().unwrap().take();
         let Some((mut scheduler, inbox)) = task else { return };
@@ -48,7 +48,7 @@ impl IdlePolling {
         tokio::spawn(scheduler.run(inbox));
     }
 
-    /// Polls what is put from now on, and nothing else.
+    /// Starts the task without feeds; only feeds put later are polled.
     pub fn start_empty(&self) {
         let task = self.task.lock().unwrap().take();
         if let Some((scheduler, inbox)) = task {
@@ -56,12 +56,12 @@ impl IdlePolling {
         }
     }
 
-    /// A feed is not polled here.
+    /// Removes a feed from polling.
     pub fn forget(&self, feed: &FeedName) {
         self.poller.context.table.remove(feed);
     }
 
-    /// A feed is polled, and its polling stands so; where a poll failed, the feed was never read.
+    /// Adds a polled feed with this status; if a poll failed, the feed was never read.
     pub fn tell(&self, record: &FeedRecord, status: PollStatus) {
         let context = &self.poller.context;
         let now = context.clock.now();

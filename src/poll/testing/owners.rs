@@ -1,22 +1,22 @@
-//! Several gateways over one store.
+//! Several gateways on one store.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{GatewayId, Gateways, KnownGateway};
 
-/// What one of them knows of all, which does not end within a test once it was told who lives.
+/// Creates one gateway's view of all; once confirmed, its liveness lasts as long as any test.
 pub fn gateway(id: i64) -> Arc<Gateways> {
     Arc::new(Gateways::new(GatewayId(id), Duration::from_secs(10)))
 }
 
-/// Tells gateways that they live, and no others do.
+/// Confirms to these gateways that they, and no others, are live.
 pub fn live(all: &[&Arc<Gateways>]) {
     for this in all {
         confirm(this, all, Duration::MAX);
     }
 }
 
-/// Tells one gateway who lives, as the database said at a time since the machine was started.
+/// Confirms to one gateway which ones are live, as the database answered at `asked` (time since boot).
 pub fn confirm(this: &Gateways, all: &[&Arc<Gateways>], asked: Duration) {
     let known = all.iter().map(|it| KnownGateway {
         id: it.id(),

@@ -1,4 +1,4 @@
-//! A feed that is left to its publisher's SUP document.
+//! Feeds that rely on their publisher's SUP document.
 
 use super::*;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ const SUP: &str = "http://sup.example/sup.json";
 const LEFT: &str = "its SUP document tells of changes; ";
 const NOT_FOUND: &str = "a change that was told of was not found";
 
-/// What the document lists next, and how often it was asked for.
+/// The next update that the document lists, and the number of requests for it.
 #[derive(Default)]
 struct Script {
     update: Mutex<Option<&'static str>>,
@@ -22,7 +22,7 @@ impl Script {
         *self.update.lock().unwrap() = Some(update);
     }
 
-    /// A document of a minute, one after the other.
+    /// Returns a document with a period of one minute; each continues the one before.
     fn reply(&self) -> Fetched {
         let mut asked = self.asked.lock().unwrap();
         *asked += 1;
@@ -39,7 +39,7 @@ impl Script {
     }
 }
 
-/// A gateway whose feed `news` is left to its document.
+/// Starts a gateway whose feed `news` relies on its SUP document.
 async fn left() -> (Gateway, Arc<Script>) {
     let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));
     let (feeds, documents) = (Arc::clone(&publisher), Arc::clone(&script));
@@ -74,7 +74,7 @@ async fn eventually_left(gateway: &Gateway) {
     panic!("{:?}", gateway.status().next);
 }
 
-/// Waits until something holds, for some of the document's periods.
+/// Waits for several periods of the document until `holds` is true.
 async fn soon(mut holds: impl FnMut() -> bool) {
     for _ in 0..600 {
         if holds() {
@@ -97,7 +97,7 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     assert_eq!(gateway.publisher.requests(), polls);
     assert!(*script.asked.lock().unwrap() >= 10);
 
-    // At once, but for some seconds after the last poll.
+    // The poll comes at once, except for a few seconds' distance from the last one.
     gateway.publisher.says("two", "2");
     script.lists("u-1");
     soon(|| why(&gateway) == "its SUP document lists a change").await;
@@ -110,7 +110,7 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
         2
     );
 
-    // A cache may still have the old answer.
+    // A cache may still return the old document.
     gateway.clock.set(later(1000));
     script.lists("u-2");
     soon(|| why(&gateway) == NOT_FOUND).await;
@@ -120,7 +120,7 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
     gateway.clock.set(later(1300));
     soon(|| gateway.publisher.requests() == polls + 3).await;
     soon(|| why(&gateway).starts_with(LEFT)).await;
-    // What the second poll found was listed: nothing is held against the document.
+    // The change that the second poll found had been listed, so trust is not reduced.
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(why(&gateway).starts_with(LEFT), "{}", why(&gateway));
     gateway.stop().await;
@@ -129,13 +129,13 @@ async fn it_is_polled_when_it_is_listed_and_once_more_where_nothing_was_new() {
 #[tokio::test(start_paused = true)]
 async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
     let (gateway, script) = left().await;
-    // Somebody asked for this poll, as a push might.
+    // A poll on demand stands for a push.
     gateway.publisher.says("two", "2");
     gateway.poll().await;
     let polls = gateway.publisher.requests();
     gateway.clock.set(later(500));
     script.lists("u-1");
-    // It may have changed once more, so it is polled; but no change is missing.
+    // The feed may have changed again, so it is polled; but no change counts as missing.
     soon(|| gateway.publisher.requests() == polls + 1).await;
     soon(|| why(&gateway).starts_with(LEFT)).await;
     gateway.clock.set(later(2000));
@@ -143,7 +143,7 @@ async fn what_was_found_before_it_is_listed_is_not_looked_for_again() {
     assert!(why(&gateway).starts_with(LEFT), "{}", why(&gateway));
     assert_eq!(gateway.publisher.requests(), polls + 1);
 
-    // What is listed next is not what was found then.
+    // The next listed change is not the one found before.
     script.lists("u-2");
     soon(|| why(&gateway) == NOT_FOUND).await;
     gateway.stop().await;
@@ -166,7 +166,7 @@ async fn a_publisher_that_fails_keeps_its_pause() {
     gateway.stop().await;
 }
 
-/// Documents of one publisher that come slowly wait for each other in its host's line, and keep no other from being read.
+/// Slow documents of one publisher wait for each other in its host's line, and delay no other publisher's.
 #[tokio::test(start_paused = true)]
 async fn slow_documents_keep_no_other_from_being_read() {
     let (publisher, script) = (Publisher::new("one"), Arc::new(Script::default()));

@@ -1,4 +1,4 @@
-//! What polling remembers, where the database takes its time to write it.
+//! Checkpoints to a slow database.
 
 use super::*;
 use crate::attempts::Attempts;
@@ -11,7 +11,7 @@ async fn a_while() {
     tokio::time::sleep(Duration::from_secs(30)).await;
 }
 
-/// A gateway over a database that has polled these feeds. What it remembers of them is stored once the semaphore lets it.
+/// Starts a gateway on a database that has polled these feeds. Each permit of the semaphore stores one batch.
 async fn passes_on(feeds: &[&str]) -> (Gateway, Arc<Semaphore>) {
     let store = store_of(feeds);
     let gate = store.hold_notes();
@@ -45,7 +45,7 @@ async fn polling_goes_on_while_what_it_remembers_is_being_stored() {
     gate.add_permits(1);
     eventually(|| etag("a").is_some() && etag("b").is_some()).await;
     assert_eq!(etag("a").as_deref(), Some("1"));
-    // What has changed meanwhile goes with the next.
+    // Changes made meanwhile are in the next batch.
     gate.add_permits(1);
     eventually(|| etag("a").as_deref() == Some("2") && etag("b").as_deref() == Some("2")).await;
     a_while().await;

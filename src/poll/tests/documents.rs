@@ -1,4 +1,4 @@
-//! How many SUP documents are read at once, and whose turn it is.
+//! How many SUP documents are read at the same time, and in which order.
 
 use super::*;
 use crate::politeness::HostRank;
@@ -9,7 +9,7 @@ use tidegate_net::fetch::{Fetch, FetchRequest, Fetched, LeadScope, Services};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// What is asked for, in order, and how much of it at once.
+/// The requests in order, and the current and highest number at the same time.
 #[derive(Default)]
 struct Reads {
     asked: Mutex<Vec<String>>,
@@ -28,7 +28,7 @@ impl Reads {
     }
 }
 
-/// A gateway to which every document takes so long, and then is not there.
+/// Starts a gateway to which every document takes `time` and then answers 404.
 async fn reading(time: Duration) -> (Gateway, Arc<Reads>) {
     let (publisher, reads) = (Publisher::new("one"), Arc::<Reads>::default());
     let seen = Arc::clone(&reads);

@@ -1,4 +1,4 @@
-//! Documents that have nothing in common with the ones before.
+//! Documents without an item in common with the previous one.
 
 use super::*;
 
@@ -14,7 +14,7 @@ async fn a_document_apart_from_the_last_one_is_counted_and_dated_over_a_restart(
     gateway.clock.set(later(700));
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     assert_eq!(gateway.status().gaps, gaps, "the same document again");
-    // A part of a document says nothing of what is not in it.
+    // A partial document tells nothing about missing items.
     gateway.publisher.says("two and a delta", "3");
     gateway.poll().await;
     assert_eq!(gateway.status().gaps, gaps);

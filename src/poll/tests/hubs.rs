@@ -8,7 +8,7 @@ use tidegate_core::model::SubscriptionStanding;
 use tidegate_net::fetch::{Call, CallRequest, Called, LeadScope, Services};
 use tokio::time::sleep;
 
-/// Polling that is to ask a hub after so many seconds, its clock, and within which scopes it has asked.
+/// Starts polling whose hub is due after `seconds`. Returns it with its clock and the scopes of requests to the hub.
 async fn asking_after(seconds: u64) -> (IdlePolling, ManualClock, Arc<Mutex<Vec<LeadScope>>>) {
     let (store, clock) = (store_of(&["a"]), ManualClock::at(NOW));
     let (mut state, _) = ownership::subscribed("a");
@@ -22,7 +22,7 @@ async fn asking_after(seconds: u64) -> (IdlePolling, ManualClock, Arc<Mutex<Vec<
         seen.lock().unwrap().push(request.leads);
         std::future::ready(Ok(Called { status: 202, ..Called::default() }))
     }));
-    // Its poll tells nothing of hubs: it is never over.
+    // The feed's poll never ends, so that it reports nothing about hubs.
     let services = Services { call, ..Publisher::gated("one").services() };
     let known: Arc<dyn Clock> = Arc::new(clock.clone());
     let polling = IdlePolling::new(&store.real(), &known, services);
@@ -30,7 +30,7 @@ async fn asking_after(seconds: u64) -> (IdlePolling, ManualClock, Arc<Mutex<Vec<
     (polling, clock, asked)
 }
 
-/// Who waits for hours is woken when the clock leaps to the time.
+/// A task that sleeps for hours wakes when the clock leaps ahead to its time.
 #[tokio::test(start_paused = true)]
 async fn a_hub_is_asked_soon_after_the_clock_leapt_to_its_time() {
     let (_polling, clock, asked) = asking_after(3 * 3600).await;
@@ -43,7 +43,7 @@ async fn a_hub_is_asked_soon_after_the_clock_leapt_to_its_time() {
     assert_eq!(*asked.lock().unwrap(), [scope]);
 }
 
-/// A lease goes by the wall clock, which may run ahead of a sleep by steps too small for a leap.
+/// A lease follows the wall clock, which may run faster than a sleep in steps too small for a leap.
 #[tokio::test(start_paused = true)]
 async fn a_hub_is_asked_in_time_though_the_clock_runs_fast() {
     let (_polling, clock, asked) = asking_after(3600).await;

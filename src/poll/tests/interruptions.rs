@@ -1,4 +1,4 @@
-//! When a feed did not go on as usual, over restarts and pauses.
+//! Interruptions of feeds, across restarts and pauses.
 
 use super::*;
 use InterruptionKind::{Failed, Held};
@@ -16,7 +16,7 @@ async fn poll_at(gateway: &Gateway, seconds: u64) {
     gateway.poll().await;
 }
 
-/// Of each interruption its kind, and from when to when it lasted, in seconds.
+/// Returns the kind, start and end of each interruption, in seconds.
 fn interruptions(gateway: &Gateway) -> Vec<(InterruptionKind, u64, Option<u64>)> {
     let seconds = |at: Time| at.since(NOW).as_secs();
     let told = |it: &Interruption| (it.kind, seconds(it.since), it.until.map(seconds));
@@ -58,10 +58,10 @@ async fn a_pause_forgets_neither_polls_nor_interruptions() {
     gateway.poller.put(paused.clone()).await.unwrap();
     let status = gateway.status();
     assert_eq!((status.polls.len(), status.next), (2, None));
-    // Nobody knows whether it would have failed while it was not polled.
+    // The failure ends with the pause: its continuation is unknown.
     assert_eq!(interruptions(&gateway), [(Failed, 10, Some(20))]);
 
-    // So it is after a restart, but for the polls, which are not written down.
+    // The same holds after a restart, except that polls are not stored.
     gateway.store.set_record(&paused);
     let (store, publisher) = (Arc::clone(&gateway.store), Arc::clone(&gateway.publisher));
     gateway.stop().await;
@@ -97,7 +97,7 @@ async fn what_was_known_of_another_address_or_of_a_removed_feed_is_forgotten() {
     assert_eq!(gateway.poller.status(&name("news")), None);
 }
 
-/// A client that is handed what a reader was answered, while `is_handed`; otherwise the site refuses it.
+/// Services whose fetches succeed with a reader's answer while `is_handed`, and fail with 403 otherwise.
 fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services {
     let (feeds, is_handed) = (Arc::clone(publisher), Arc::clone(is_handed));
     let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
@@ -111,7 +111,7 @@ fn refusing(publisher: &Arc<Publisher>, is_handed: &Arc<AtomicBool>) -> Services
     Services { fetch, ..publisher.services() }
 }
 
-/// The site would be asked as often as if it answered, and nobody would see that it refuses the gateway.
+/// Otherwise the site would be polled at full pace, and its refusal would stay hidden.
 #[tokio::test]
 async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_are() {
     let (store, publisher) = (store_of(&["news"]), Publisher::new("one"));
@@ -139,7 +139,7 @@ async fn what_a_reader_was_answered_leaves_failures_and_their_backoff_as_they_ar
     let summary = gateway.poller.summary(&name("news")).unwrap();
     assert_eq!((summary.failures, summary.error), (3, before.failure.map(|it| it.error)));
 
-    // The next failure is the fourth, and the first poll of its own that succeeds ends it.
+    // The next failure counts as the fourth; the first successful poll of its own ends the row.
     is_handed.store(false, Ordering::SeqCst);
     poll_at(&gateway, 50).await;
     assert_eq!((gateway.status().failures, gateway.status().reads_answers()), (4, true));

@@ -1,9 +1,9 @@
-//! Polling by a wall clock that leaps.
+//! Polling with a wall clock that leaps.
 
 use super::*;
 use tidegate_core::clock::Clock;
 
-/// A leap ahead polls early; what comes after it, and a clock put right again, go by the same interval.
+/// A leap ahead causes early polls. Later polls, also after the clock is corrected, keep the usual interval.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_leaps_by_years_and_back_changes_no_interval_for_long() {
     let gateway = Gateway::with_news("one").await;
@@ -21,7 +21,7 @@ async fn a_clock_that_leaps_by_years_and_back_changes_no_interval_for_long() {
     };
     let usual = next(gateway.status().next.unwrap().at, 0).await;
     let year = 365 * 86_400;
-    // Years ahead, and right again: no poll is years away.
+    // The clock leaps years ahead and back: no poll is planned years away.
     let ahead = next(gateway.status().next.unwrap().at, 30 * year).await;
     assert!(ahead <= Duration::from_secs(86_400), "{ahead:?}");
     let before = gateway.status().next.unwrap().at;
@@ -35,7 +35,7 @@ async fn a_clock_that_leaps_by_years_and_back_changes_no_interval_for_long() {
     assert!(found <= usual.max(Duration::from_secs(1800)) * 2, "{usual:?} {found:?}");
 }
 
-/// What was written down before the clock was set back stops nothing for longer than it may.
+/// Times stored before the clock was set back must not delay a poll beyond the longest pause.
 #[tokio::test(start_paused = true)]
 async fn a_pause_from_a_time_to_come_is_no_longer_than_any() {
     let gateway = Gateway::with_news("one").await;

@@ -1,4 +1,4 @@
-//! Gateways that each poll the feeds that they own of one store.
+//! Several gateways on one store, each polling the feeds it owns.
 
 use super::*;
 use crate::testing::owners::{gateway, live};
@@ -22,7 +22,7 @@ fn known(gateway: &Gateway) -> Vec<String> {
     gateway.poller.summaries().keys().map(ToString::to_string).collect()
 }
 
-/// Two gateways that live over one store, each with the feeds that it owns.
+/// Two live gateways on one store, each with its own feeds.
 struct Pair {
     store: Arc<ScriptedStore>,
     owners: [Arc<Gateways>; 2],
@@ -53,7 +53,7 @@ impl Pair {
         pair
     }
 
-    /// A feed that the second one owns.
+    /// Returns a feed that the second gateway owns.
     fn of_second(&self) -> String {
         owned(&self.owners[1]).remove(0)
     }
@@ -93,14 +93,14 @@ async fn a_feed_that_is_asked_for_is_polled_by_whoever_is_asked() {
     let report = first.poller.poll_now(&name(&feed)).await.unwrap();
     assert_eq!(report.outcome, PollEnding::Changed);
     assert!(!known(first).contains(&feed), "it is not kept");
-    // The owner finds that it is there already.
+    // The owner finds the same document as already known.
     let report = second.poller.poll_now(&name(&feed)).await.unwrap();
     assert_eq!(report.outcome, PollEnding::Unchanged);
     let missing = first.poller.poll_now(&name("missing")).await;
     assert_eq!(missing, Err(PollError::Unknown));
 }
 
-/// Each is answered with a request that began after it was asked for.
+/// Each caller is answered by a request that began after its call.
 #[tokio::test(start_paused = true)]
 async fn polls_of_a_foreign_feed_that_come_while_one_is_in_flight_share_the_next_one() {
     let publisher = Publisher::gated("one");
@@ -144,7 +144,7 @@ async fn the_owner_finds_feeds_that_other_gateways_add_change_and_remove() {
     assert!(!known(first).contains(&feed));
 }
 
-/// The older document is not judged anew over what the newer one led to.
+/// The older document must not be judged over the state that the newer one led to.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_was_asked_for_earlier_does_not_replace_a_later_one() {
     let pair = Pair::start().await;
@@ -172,7 +172,7 @@ async fn a_gateway_that_is_not_known_to_live_polls_nothing() {
     gateway.polls("a", 1).await;
 }
 
-/// A subscription of a feed at its hub, as it is stored.
+/// Creates the stored state of a feed with a hub subscription; also returns its token.
 pub(super) fn subscribed(feed: &str) -> (PollState, String) {
     let keys = crate::subscribe::mint(&name(feed)).unwrap();
     let token = keys.token.clone();

@@ -1,4 +1,4 @@
-//! Hosts that ask to be left alone, and lines while the configuration changes.
+//! Pauses that hosts ask for, and host lines across changes of the configuration.
 
 use super::*;
 use tidegate_core::model::WalkStanding;
@@ -7,7 +7,7 @@ use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest, Fetche
 
 const HOST: &str = "http://all.example";
 
-/// A store of feeds that are all of one host.
+/// Creates a store whose feeds all have one host.
 fn store(feeds: &[&str]) -> Arc<ScriptedStore> {
     let store = store_of(feeds);
     for feed in feeds {
@@ -45,13 +45,13 @@ async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
     assert_eq!(publisher.requests(), 1, "it answered for all of them");
     let waiting = feeds.iter().filter(|feed| is_put_off(&gateway, feed, 1800)).count();
     assert_eq!(waiting, 3);
-    // A feed that is added there waits as well.
+    // A feed added to that host waits too.
     let added = tidegate_core::model::FeedRecord { url: format!("{HOST}/five"), ..record("five") };
     gateway.poller.put(added).await.unwrap();
     eventually(|| is_put_off(&gateway, "five", 1700)).await;
     assert_eq!(publisher.requests(), 1);
 
-    // A restart knows of the pause.
+    // The pause survives a restart.
     let store = gateway.stop().await;
     let gateway = Gateway::start_later(&store, &publisher, 60).await;
     a_while().await;
@@ -67,7 +67,7 @@ async fn what_stands_in_the_line_of_a_host_waits_for_the_end_of_its_pause() {
     assert_eq!(publisher.requests(), 1 + feeds.len());
 }
 
-/// Of a host that takes one request a minute each feed is read in its turn, and none is refused.
+/// A host accepts one request a minute: all its feeds are read in turn, and none is refused.
 #[tokio::test(start_paused = true)]
 async fn a_slow_host_is_asked_at_the_pace_that_its_answers_tell() {
     const MINUTE: Duration = Duration::from_secs(60);
@@ -95,7 +95,7 @@ async fn a_slow_host_is_asked_at_the_pace_that_its_answers_tell() {
     }
 }
 
-/// One that was refused all the same waits in line again, and not for its interval.
+/// A feed refused all the same (429) soon waits in line again, instead of for its interval.
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_a_slow_host_refused_is_tried_soon() {
     for retry_after in [Some(Duration::from_secs(60)), None] {
@@ -109,7 +109,7 @@ async fn a_feed_that_a_slow_host_refused_is_tried_soon() {
     }
 }
 
-/// What is asked for out of the ordinary speaks for the host too, and waits for it.
+/// Requests of walks also report pauses of their host, and respect them.
 #[tokio::test(start_paused = true)]
 async fn a_walk_speaks_for_its_host_and_waits_for_it() {
     let publisher = Publisher::new("one");
@@ -127,12 +127,12 @@ async fn a_walk_speaks_for_its_host_and_waits_for_it() {
     eventually(|| note().is_some_and(|note| note.contains("asked for a pause"))).await;
     a_while().await;
     assert_eq!(publisher.requests(), 3);
-    // An operator who asks is answered.
+    // A poll on demand ignores the pause.
     gateway.poller.poll_now(&name("more")).await.unwrap();
     assert_eq!(publisher.requests(), 4);
 }
 
-/// However often an operator changes a record, and its next step follows the record as it is then.
+/// The pause stays however often the record changes; the next step uses the current record.
 #[tokio::test(start_paused = true)]
 async fn a_walk_keeps_its_pause_when_the_record_changes() {
     let gateway = Gateway::with_news("one").await;
@@ -151,7 +151,7 @@ async fn a_walk_keeps_its_pause_when_the_record_changes() {
     assert!(gateway.publisher.asked.lock().unwrap()[2].is_secret);
 }
 
-/// A gateway with a walk whose step is being committed, and what lets the commit in.
+/// Starts a gateway whose walk waits for its commit, and returns the gate of commits.
 async fn committing_walk() -> (Gateway, Arc<tokio::sync::Semaphore>) {
     let gateway = Gateway::with_news("one").await;
     let gate = gateway.store.hold_commits();
@@ -190,7 +190,7 @@ async fn a_step_that_is_committed_later_leaves_a_walk_stopped_and_a_feed_removed
     assert!(gateway.stop().await.stored_polls().is_empty());
 }
 
-/// Whoever answered at the end of redirects is left alone, not who was asked.
+/// After redirects, the pause belongs to the host that answered.
 #[tokio::test(start_paused = true)]
 async fn the_host_that_answered_has_the_pause() {
     let publisher = Publisher::new("one");
@@ -212,7 +212,7 @@ async fn the_host_that_answered_has_the_pause() {
     eventually(|| is_put_off(&gateway, "other", 7200)).await;
 }
 
-/// A gateway with a feed that names a hub, and the first request to that.
+/// Starts a gateway with a feed that names a hub, after the first request to the hub.
 async fn with_hub(publisher: &Arc<Publisher>, call: Call) -> Gateway {
     let feeds = Arc::clone(publisher);
     let fetch = Fetch::new(tower::service_fn(move |request: FetchRequest| {
@@ -292,7 +292,7 @@ async fn feeds_that_wait_in_a_line_take_the_pace_of_a_reload() {
     eventually(|| gateway.poller.totals().polls() == 3).await;
 }
 
-/// Documents that tell of changes are asked for out of turn, but not during a pause.
+/// SUP documents skip the line, but wait during a pause.
 #[tokio::test(start_paused = true)]
 async fn a_sup_document_waits_for_its_host() {
     const SUP: &str = "http://all.example/sup.json";
@@ -314,11 +314,11 @@ async fn a_sup_document_waits_for_its_host() {
     let services = Services { fetch, ..publisher.services() };
     let gateway = Gateway::with_client(&store(&["news"]), &publisher, services).await;
     gateway.polls("news", 1).await;
-    // It speaks for its host,
+    // Its answer pauses the host,
     eventually(|| *looks.lock().unwrap() == 1).await;
     gateway.clock.set(next(&gateway, "news").at);
     eventually(|| is_put_off(&gateway, "news", 3600)).await;
-    // and another answer of that host for it.
+    // and another answer of that host delays the document.
     tokio::time::sleep(Duration::from_secs(1800)).await;
     publisher.fails(busy(7200));
     gateway.poll().await;
@@ -328,7 +328,7 @@ async fn a_sup_document_waits_for_its_host() {
     assert_eq!(*looks.lock().unwrap(), 2);
 }
 
-/// Feeds of hosts of their own that are all redirected to one host are polled in the line of that one.
+/// Feeds of different hosts that redirect to one host wait in the line of that one.
 #[tokio::test(start_paused = true)]
 async fn a_poll_that_is_asked_for_counts_at_the_host_that_answered_last() {
     let publisher = Publisher::new("one");
@@ -349,7 +349,7 @@ async fn a_poll_that_is_asked_for_counts_at_the_host_that_answered_last() {
     gateway.polls("two", 1).await;
     let pace = Pace { spacing: Duration::from_secs(3600), parallel: 1 };
     let paces = Arc::new([("all.example".to_owned(), pace)].into());
-    // Whose line each stands in is found anew from here on.
+    // Reconfiguring recomputes the line of each feed.
     let settings = PollSettings { paces, ..PollSettings::default() };
     gateway.poller.reconfigure(settings, services()).await.unwrap();
     gateway.poller.poll_now(&name("one")).await.unwrap();

@@ -1,5 +1,4 @@
-//! Rounds of asking for missing items beside polls: with a store and a judge as in a gateway, and
-//! a publisher that is scripted.
+//! Probes next to polls, with a real store and judge and a scripted publisher.
 
 use super::*;
 use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
@@ -15,13 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What the publisher's pages answer, and what is asked of them.
+/// The answers of the publisher's pages, and the requests for them.
 struct Pages {
     code: Mutex<u16>,
     retry_after: Mutex<Option<Duration>>,
     asked: Mutex<Vec<String>>,
     leads: Mutex<Vec<LeadScope>>,
-    /// One permit lets one answer out, where it is there.
+    /// Each permit releases one answer, if there is a gate.
     gate: Option<Semaphore>,
     at_once: Mutex<(usize, usize)>,
 }
@@ -53,7 +52,7 @@ impl Pages {
             None => tokio::task::yield_now().await,
         }
         self.at_once.lock().unwrap().0 -= 1;
-        // The items with odd numbers are those that stay.
+        // Items with odd numbers still exist.
         let stays = number(&path).is_some_and(|n| !n.is_multiple_of(2));
         Called {
             status: if stays { 200 } else { *self.code.lock().unwrap() },
@@ -62,12 +61,12 @@ impl Pages {
         }
     }
 
-    /// How many missing items were asked about.
+    /// Returns the number of requests for missing items.
     fn items(&self) -> usize {
         self.items_of("")
     }
 
-    /// Those of a feed.
+    /// Returns the number of requests for missing items of a feed.
     fn items_of(&self, feed: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         let of = asked.iter().filter(|path| path.contains(feed));
@@ -75,12 +74,12 @@ impl Pages {
     }
 }
 
-/// The number of the item whose page it is; nothing for a made-up address.
+/// Returns the number of the item whose page it is; `None` for a made-up address.
 fn number(path: &str) -> Option<u32> {
     path.rsplit('-').next()?.parse().ok()
 }
 
-/// The document of a feed: ten items on its host, or those with odd numbers alone.
+/// Returns a feed's document with ten items, or only those with odd numbers.
 fn document(feed: &str, whole: bool) -> String {
     let mut xml = "<rss version=\"2.0\"><channel><title>T</title><link>http://all.example/</link>\
                    <description/>"
@@ -92,7 +91,7 @@ fn document(feed: &str, whole: bool) -> String {
     xml + "</channel></rss>"
 }
 
-struct Stage {
+struct Fixture {
     store: Arc<Store>,
     whole: Arc<Mutex<bool>>,
     fails: Arc<Mutex<Option<FetchError>>>,
@@ -102,8 +101,9 @@ struct Stage {
     task: JoinHandle<()>,
 }
 
-impl Stage {
-    /// Feeds that list everything, polled once, and again without half of their items.
+impl Fixture {
+    /// Starts polling of feeds that are marked as complete. They were polled once; their next document lacks half of
+    /// the items.
     async fn new(feeds: &[&str], pages: &Arc<Pages>) -> Self {
         let clock = ManualClock::at(NOW);
         let endpoint = EndpointId::own("here").unwrap();
@@ -132,13 +132,13 @@ impl Stage {
             cancel: cancel.clone(),
         };
         let (poller, task) = Poller::start(parts).await.unwrap();
-        let stage = Self { store, whole, fails, clock, poller, cancel, task };
+        let fixture = Self { store, whole, fails, clock, poller, cancel, task };
         for feed in feeds {
-            stage.poll(feed).await;
+            fixture.poll(feed).await;
         }
-        *stage.whole.lock().unwrap() = false;
-        stage.clock.set(later(60));
-        stage
+        *fixture.whole.lock().unwrap() = false;
+        fixture.clock.set(later(60));
+        fixture
     }
 
     async fn poll(&self, feed: &str) -> PollResponse {
@@ -181,55 +181,55 @@ fn fetch(whole: &Arc<Mutex<bool>>, fails: &Arc<Mutex<Option<FetchError>>>) -> Fe
 #[tokio::test]
 async fn polls_do_not_wait_for_pages() {
     let pages = Pages::new(Some(Semaphore::new(0)));
-    let stage = Stage::new(&["one"], &pages).await;
-    assert!(!stage.status("one").probing);
-    assert_eq!(stage.poll("one").await.counts.values().sum::<u32>(), 0);
-    assert!(stage.status("one").probing, "nobody waits to ask");
-    // Nobody asks twice at the same time.
-    assert_eq!(stage.poll("one").await.outcome, PollEnding::Unchanged);
+    let fixture = Fixture::new(&["one"], &pages).await;
+    assert!(!fixture.status("one").probing);
+    assert_eq!(fixture.poll("one").await.counts.values().sum::<u32>(), 0);
+    assert!(fixture.status("one").probing, "nobody waits to ask");
+    // There is only one probe of a feed at a time.
+    assert_eq!(fixture.poll("one").await.outcome, PollEnding::Unchanged);
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
-    assert!(stage.status("one").probing);
+    assert!(fixture.status("one").probing);
     pages.gate.as_ref().unwrap().add_permits(100);
-    stage.asked("one").await;
-    let status = stage.status("one");
+    fixture.asked("one").await;
+    let status = fixture.status("one");
     assert_eq!(status.probes.len(), 1);
     assert_eq!(status.probes[0].counts.get(&EventKind::Deleted), Some(&4));
     assert_eq!(status.probes[0].requests, 6);
     let scope = LeadScope::Places(vec!["http://all.example/one/feed".parse().unwrap()]);
     assert_eq!(*pages.leads.lock().unwrap(), vec![scope; 6]);
-    assert_eq!(stage.deleted("one").await, 4);
-    // What was asked is no reason to judge the same document anew.
-    assert_eq!(stage.poll("one").await.outcome, PollEnding::Unchanged);
-    assert_eq!(stage.status("one").probes.len(), 1, "four an hour");
+    assert_eq!(fixture.deleted("one").await, 4);
+    // A probe does not cause the same document to be judged again.
+    assert_eq!(fixture.poll("one").await.outcome, PollEnding::Unchanged);
+    assert_eq!(fixture.status("one").probes.len(), 1, "four an hour");
 }
 
 #[tokio::test]
 async fn a_round_of_asking_that_panics_is_over() {
     let pages = Pages::new(Some(Semaphore::new(0)));
-    let stage = Stage::new(&["one"], &pages).await;
+    let fixture = Fixture::new(&["one"], &pages).await;
     pages.gate.as_ref().unwrap().close();
-    stage.poll("one").await;
+    fixture.poll("one").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
-    stage.asked("one").await;
+    fixture.asked("one").await;
 }
 
 #[tokio::test]
 async fn a_feed_that_leaves_is_not_asked_for_any_more() {
     let pages = Pages::new(Some(Semaphore::new(0)));
-    let stage = Stage::new(&["one", "two"], &pages).await;
-    stage.poll("one").await;
-    // The second waits in the line of the same host.
-    stage.poll("two").await;
+    let fixture = Fixture::new(&["one", "two"], &pages).await;
+    fixture.poll("one").await;
+    // The second feed waits in the line of the same host.
+    fixture.poll("two").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
-    stage.poller.remove(&name("two")).await.unwrap();
-    stage.poller.remove(&name("one")).await.unwrap();
-    assert!(stage.poller.status(&name("one")).is_none());
+    fixture.poller.remove(&name("two")).await.unwrap();
+    fixture.poller.remove(&name("one")).await.unwrap();
+    assert!(fixture.poller.status(&name("one")).is_none());
     pages.gate.as_ref().unwrap().add_permits(100);
-    stage.cancel.cancel();
-    stage.task.await.unwrap();
+    fixture.cancel.cancel();
+    fixture.task.await.unwrap();
     assert_eq!(pages.asked.lock().unwrap().len(), 1);
     for feed in ["one", "two"] {
-        let events = stage.store.events(&name(feed), 100).await.unwrap();
+        let events = fixture.store.events(&name(feed), 100).await.unwrap();
         assert!(events.iter().all(|event| event.kind == EventKind::Created));
     }
 }
@@ -237,12 +237,12 @@ async fn a_feed_that_leaves_is_not_asked_for_any_more() {
 #[tokio::test]
 async fn asking_ends_when_polling_stops() {
     let pages = Pages::new(Some(Semaphore::new(0)));
-    let stage = Stage::new(&["one"], &pages).await;
-    stage.poll("one").await;
+    let fixture = Fixture::new(&["one"], &pages).await;
+    fixture.poll("one").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
-    stage.cancel.cancel();
-    stage.task.await.unwrap();
-    let snapshot = stage.store.snapshot(&name("one")).await.unwrap().unwrap();
+    fixture.cancel.cancel();
+    fixture.task.await.unwrap();
+    let snapshot = fixture.store.snapshot(&name("one")).await.unwrap().unwrap();
     let missing = snapshot.known.iter().filter_map(|known| known.absence.as_ref());
     assert!(missing.clone().all(|absence| absence.probe.is_none()));
     assert_eq!(missing.count(), 5);
@@ -252,77 +252,81 @@ async fn asking_ends_when_polling_stops() {
 async fn a_host_is_asked_so_much_an_hour_by_all_its_feeds() {
     let feeds = ["one", "two", "three", "four"];
     let pages = Pages::new(None);
-    let stage = Stage::new(&feeds, &pages).await;
+    let fixture = Fixture::new(&feeds, &pages).await;
     for feed in feeds {
-        stage.poll(feed).await;
+        fixture.poll(feed).await;
     }
     for feed in feeds {
-        stage.asked(feed).await;
+        fixture.asked(feed).await;
     }
     assert_eq!((pages.items(), pages.items_of("four")), (HOST_ASKS_PER_HOUR, 0));
     assert_eq!(pages.at_once.lock().unwrap().1, 1, "one request at a time");
-    stage.clock.set(later(60 + 3600));
-    stage.poll("four").await;
-    stage.asked("four").await;
+    fixture.clock.set(later(60 + 3600));
+    fixture.poll("four").await;
+    fixture.asked("four").await;
     assert_eq!(pages.items_of("four"), FEED_ASKS_PER_HOUR);
-    // The others may be due as well by then, each for the one that is left of its five.
+    // Others may be due again by then, each for the last of its five items.
     assert!(pages.items() <= HOST_ASKS_PER_HOUR + FEED_ASKS_PER_HOUR + 3);
-    assert_eq!(stage.deleted("four").await, 4);
+    assert_eq!(fixture.deleted("four").await, 4);
 }
 
 #[tokio::test]
 async fn a_site_that_is_busy_is_left_alone_for_an_hour() {
     let pages = Pages::new(None);
-    let stage = Stage::new(&["one", "two"], &pages).await;
+    let fixture = Fixture::new(&["one", "two"], &pages).await;
     *pages.code.lock().unwrap() = 503;
-    stage.poll("one").await;
-    stage.asked("one").await;
-    // What is listed was there; the made-up address was refused.
+    fixture.poll("one").await;
+    fixture.asked("one").await;
+    // The listed item was found; the made-up address was refused.
     assert_eq!(pages.asked.lock().unwrap().len(), 2);
-    stage.poll("one").await;
-    stage.poll("two").await;
-    stage.asked("one").await;
-    stage.asked("two").await;
+    fixture.poll("one").await;
+    fixture.poll("two").await;
+    fixture.asked("one").await;
+    fixture.asked("two").await;
     assert_eq!(pages.asked.lock().unwrap().len(), 2);
     *pages.code.lock().unwrap() = 404;
-    stage.clock.set(later(60 + 3600));
-    stage.poll("two").await;
-    stage.asked("two").await;
-    assert_eq!(stage.deleted("two").await, 4);
+    fixture.clock.set(later(60 + 3600));
+    fixture.poll("two").await;
+    fixture.asked("two").await;
+    assert_eq!(fixture.deleted("two").await, 4);
 }
 
-/// A host that asks to be left alone in answer to one feed is not asked for another.
+/// A pause that a host asks for in a probe of one feed applies to other feeds.
 #[tokio::test]
 async fn a_page_speaks_for_its_host() {
     let pages = Pages::new(None);
     *pages.code.lock().unwrap() = 429;
     *pages.retry_after.lock().unwrap() = Some(Duration::from_secs(1800));
-    let stage = Stage::new(&["one", "two"], &pages).await;
-    stage.poll("one").await;
-    stage.asked("one").await;
+    let fixture = Fixture::new(&["one", "two"], &pages).await;
+    fixture.poll("one").await;
+    fixture.asked("one").await;
     let asked = pages.asked.lock().unwrap().len();
-    assert_eq!(stage.status("one").probes[0].requests, 2, "one that is listed, and a made-up one");
-    stage.poll("two").await;
-    eventually(|| stage.status("two").probes.len() == 1).await;
-    let note = stage.status("two").probes.pop_front().unwrap();
+    assert_eq!(
+        fixture.status("one").probes[0].requests,
+        2,
+        "one that is listed, and a made-up one"
+    );
+    fixture.poll("two").await;
+    eventually(|| fixture.status("two").probes.len() == 1).await;
+    let note = fixture.status("two").probes.pop_front().unwrap();
     assert!(note.said[0].contains("the host asked for a pause (Retry-After)"), "{note:?}");
     assert_eq!((note.requests, pages.asked.lock().unwrap().len()), (0, asked));
-    assert!(!stage.status("two").probing);
+    assert!(!fixture.status("two").probing);
 }
 
-/// A round of asking is more than one request: it is given up when its host asks to be left alone.
+/// A probe makes several requests; it is aborted when its host asks for a pause.
 #[tokio::test]
 async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
     let pages = Pages::new(Some(Semaphore::new(0)));
-    let stage = Stage::new(&["one", "two"], &pages).await;
-    stage.poll("one").await;
+    let fixture = Fixture::new(&["one", "two"], &pages).await;
+    fixture.poll("one").await;
     eventually(|| pages.asked.lock().unwrap().len() == 1).await;
     let retry_after = Some(Duration::from_secs(1800));
     let busy = status_error(429, retry_after);
-    *stage.fails.lock().unwrap() = Some(busy);
-    stage.poller.poll_now(&name("two")).await.unwrap();
-    stage.asked("one").await;
-    let note = stage.status("one").probes.pop_front().unwrap();
+    *fixture.fails.lock().unwrap() = Some(busy);
+    fixture.poller.poll_now(&name("two")).await.unwrap();
+    fixture.asked("one").await;
+    let note = fixture.status("one").probes.pop_front().unwrap();
     assert!(note.said[0].contains("the host asked for a pause (Retry-After)"), "{note:?}");
     assert_eq!(pages.asked.lock().unwrap().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! What polling remembers over a restart, and what it must not.
+//! What polling retains across a restart, and what it must not.
 
 use super::*;
 use crate::attempts::{Attempts, KILLS_BORNE};
@@ -23,8 +23,8 @@ async fn a_restart_goes_on_with_validators_and_keeps_the_pause_that_was_asked_fo
     assert_eq!(publisher.requests(), 0);
 }
 
-/// The validators are written some seconds after the commit. A crash in between leaves those of the
-/// document before it, which must not make that one pass for the last.
+/// Validators are stored some seconds after the commit. After a crash in between, the stored ones belong to the
+/// previous document and must not be taken for the last one's.
 #[tokio::test]
 async fn validators_of_an_earlier_document_are_not_sent_after_a_crash() {
     let gateway = Gateway::with_news("one").await;
@@ -42,7 +42,7 @@ async fn validators_of_an_earlier_document_are_not_sent_after_a_crash() {
     assert_eq!(gateway.poll().await.outcome, PollEnding::Changed);
 }
 
-/// Neither validators nor pauses of an address say anything of another one.
+/// Validators and pauses of one address do not apply to another.
 #[tokio::test]
 async fn an_address_that_changed_over_a_restart_begins_anew() {
     let gateway = Gateway::with_news("one").await;
@@ -57,7 +57,7 @@ async fn an_address_that_changed_over_a_restart_begins_anew() {
     assert_eq!(gateway.status().failures, 0);
 }
 
-/// What the operator has to mend is tried again when it may be mended.
+/// Failures that the operator must resolve are retried when they may have been resolved.
 #[tokio::test]
 async fn a_refused_address_is_tried_again_after_a_reload_and_after_a_restart() {
     let gateway = Gateway::with_news("one").await;
@@ -79,7 +79,7 @@ async fn a_refused_address_is_tried_again_after_a_reload_and_after_a_restart() {
     gateway.polls("news", 1).await;
 }
 
-/// The schedule and what it is made of outlive a restart; so do the pauses after failures.
+/// The schedule, its basis, and pauses after failures survive a restart.
 #[tokio::test]
 async fn a_restart_polls_what_is_due_and_nothing_else() {
     let gateway = Gateway::with_news("one").await;
@@ -89,7 +89,7 @@ async fn a_restart_polls_what_is_due_and_nothing_else() {
     let publisher = Publisher::new("one");
     let gateway = Gateway::start_later(&store, &publisher, 60).await;
     assert_eq!(gateway.status().next, Some(planned));
-    // What the document asks for is known without reading it: an unchanged poll goes on with it.
+    // The document's hints are stored: an unchanged poll uses them.
     assert_eq!(gateway.poll().await.outcome, PollEnding::NotModified);
     let next = gateway.status().next.unwrap();
     assert!(next.at >= later(60 + 1200) && next.reason.contains("ttl"), "{next:?}");
@@ -109,7 +109,7 @@ async fn a_restart_polls_what_is_due_and_nothing_else() {
     gateway.polls("news", 1).await;
 }
 
-/// Polls that find nothing new are written down once an hour. After a crash a feed goes on from the last one that was.
+/// The times of unchanged polls are stored once an hour. After a crash, a feed continues from the last stored poll.
 #[tokio::test(start_paused = true)]
 async fn unchanged_polls_are_written_once_an_hour_and_a_crash_polls_once_more() {
     let gateway = Gateway::with_news("one").await;
@@ -128,7 +128,7 @@ async fn unchanged_polls_are_written_once_an_hour_and_a_crash_polls_once_more() 
     let gateway = Gateway::start_later(&store, &publisher, soon).await;
     assert!(gateway.status().next.unwrap().reason.contains("was due"));
     gateway.polls("news", 1).await;
-    // One that is written is gone on from.
+    // After a stored poll, the plan continues from it.
     gateway.clock.set(later(3 * 3600));
     gateway.polls("news", 2).await;
     eventually(|| store.writes().1 == 2).await;
@@ -157,7 +157,7 @@ async fn a_large_document_bears_a_mark_while_it_is_taken_in() {
     assert_eq!((marks, gateway.store.stored_attempts().len()), (2, 0));
 }
 
-/// A turn is given back before the mark is closed, so that the next one may have begun by then.
+/// The permit is returned before the mark is closed, so the next judgement may have begun by then.
 #[tokio::test]
 async fn who_ends_closes_no_mark_of_another() {
     let store = store_of(&["news"]);
@@ -176,13 +176,13 @@ async fn who_ends_closes_no_mark_of_another() {
 async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_operator() {
     let store = store_of(&["news"]);
     killed_in(&store, 0);
-    // The first start tries again.
+    // After one end of the gateway, polling tries again.
     let gateway = Gateway::start(&store, &Publisher::new(large())).await;
     gateway.polls("news", 1).await;
     gateway.stop().await;
     assert!(store.stored_attempts().is_empty());
 
-    // It was killed again: the second one does not.
+    // After the second, it does not.
     killed_in(&store, KILLS_BORNE - 1);
     for _ in 0..2 {
         let gateway = Gateway::start(&store, &Publisher::new(large())).await;
@@ -199,7 +199,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     gateway.stop().await;
     assert!(store.stored_attempts().is_empty());
 
-    // To put it again is another way.
+    // Putting the feed again also clears the mark.
     killed_in(&store, KILLS_BORNE - 1);
     let gateway = Gateway::start(&store, &Publisher::new("one")).await;
     gateway.poller.put(record("news")).await.unwrap();
@@ -208,7 +208,7 @@ async fn a_feed_in_whose_document_the_gateway_was_killed_twice_waits_for_an_oper
     assert!(store.stored_attempts().is_empty());
 }
 
-/// What is refused leaves the feed as it is: stopped, and known to be.
+/// A refused poll on demand leaves the feed stopped and its mark stored.
 #[tokio::test]
 async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
     let others: Vec<String> = (0..200).map(|n| format!("feed{n}")).collect();
@@ -223,7 +223,7 @@ async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
         let (poller, other) = (gateway.poller.clone(), name(other));
         asked.spawn(async move { poller.poll_now(&other).await });
     }
-    // The publisher answers nobody: who is answered is refused.
+    // The publisher answers nobody, so an answered call was refused.
     asked.join_next().await.unwrap().unwrap().unwrap_err();
     let refused = gateway.poller.poll_now(&name("news")).await;
     assert!(matches!(refused, Err(PollError::TooMany { .. })), "{refused:?}");
@@ -233,7 +233,7 @@ async fn a_feed_that_is_stopped_stays_so_where_too_many_polls_are_asked_for() {
     assert!(gateway.status().next.is_none() && gateway.status().failure.is_some());
 }
 
-/// Whose request made a feed has got nothing where the gateway stopped then.
+/// A reader whose request created a feed got nothing if the gateway stopped then, so such feeds come first.
 #[tokio::test(start_paused = true)]
 async fn feeds_that_requests_made_and_nobody_polled_are_first_after_a_start() {
     let feeds: Vec<String> = (0..300).map(|n| format!("feed{n}")).collect();
@@ -251,7 +251,7 @@ async fn feeds_that_requests_made_and_nobody_polled_are_first_after_a_start() {
     assert!(others < 60, "{others} others in the second of the start");
 }
 
-/// What goes on through older documents is spread like polls.
+/// Walks resumed after a start are spread like polls.
 #[tokio::test(start_paused = true)]
 async fn walks_that_go_on_after_a_start_are_spread() {
     let feeds: Vec<String> = (0..300).map(|n| format!("feed{n}")).collect();

@@ -1,4 +1,4 @@
-//! Polling while the store takes nothing in.
+//! Polling while the store accepts nothing.
 
 use super::*;
 use tidegate_store::StoreStop;
@@ -14,7 +14,7 @@ fn low(store: &ScriptedStore, is_low: bool) {
 }
 
 impl Gateway {
-    /// Lets the polling task look at the clock a few times.
+    /// Lets the polling task check the clock several times.
     async fn pass_time(&self) {
         tokio::time::sleep(Duration::from_secs(5)).await;
     }

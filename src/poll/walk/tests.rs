@@ -1,4 +1,4 @@
-//! Where walks go, and how they end.
+//! How walks continue and end.
 
 use super::*;
 use proptest::prelude::*;
@@ -58,7 +58,7 @@ fn pages_are_numbered_on() {
     }
 }
 
-/// A walk that has read its feed and is led to `next`.
+/// Creates a walk that has read its feed and found `next`.
 fn set(trail: ArchiveLayout, next: &str) -> Backfill {
     let mut walk = Backfill::begin(NOW);
     let older = Some((trail, next.to_owned()));
@@ -169,7 +169,7 @@ fn failures_are_waited_for_and_end_a_walk_when_they_last() {
         assert_eq!(fail(&mut walk, "it failed", (Some(status), retry), NOW), pause, "{status}");
         assert_eq!(walk.is_walking(), pause.is_some());
         assert!(walk.note.as_ref().unwrap().starts_with("it failed"));
-        // A success begins a new count.
+        // After a success, failures are counted anew.
         go_on(&mut walk, to(ArchiveLayout::Archives, "b", 2), Some((0, 0)), NOW);
         assert_eq!((walk.failures, walk.note), (0, None));
     }
@@ -179,7 +179,7 @@ fn failures_are_waited_for_and_end_a_walk_when_they_last() {
 }
 
 proptest! {
-    /// Whatever documents say, a walk ends, and what is kept of it stays small.
+    /// Whatever documents contain, a walk ends and its state stays small.
     #[test]
     fn every_walk_ends(steps in proptest::collection::vec((0..3u8, any::<u16>(), any::<u16>()), 1..300)) {
         let mut walk = set(ArchiveLayout::Pages, "start");

@@ -191,7 +191,7 @@ impl From<&Hold> for HoldAnswer {
             kind: hold.kind.clone(),
             since: hold.since,
             observations: hold.observations,
-            needed: terms.looks,
+            needed: judge::HOLD_LOOKS,
             believed_at: hold.since.plus(terms.least),
             documents: hold.documents,
             kept: hold.kept,

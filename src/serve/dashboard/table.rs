@@ -134,8 +134,10 @@ fn trouble(feed: &IndexedFeed, now: Time) -> Markup {
             span.quiet { (ago(gap, now)) } " "
         }
         @if feed.polling.is_hub_distrusted { a.pill.warn href=(about("#hub")) { "its hub is not believed" } " " }
-        @if let Some(words) = &feed.ungathered {
-            a.pill.warn href=(about("#sources")) { "incomplete" } span.quiet { " " (text(words)) } " "
+        @let ungathered = feed.ungathered();
+        @if !ungathered.is_empty() {
+            a.pill.warn href=(about("#sources")) { "incomplete" }
+            span.quiet { " " (text(&ungathered.join("; "))) } " "
         }
     }
 }

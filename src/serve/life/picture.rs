@@ -331,6 +331,7 @@ mod tests {
             "aria-label=\"Post 1: under another id, ",
             "aria-label=\"Post 3: deleted, ",
             "<rect class=\"band failed\" x=\"431.0\" y=\"0\" width=\"181.0\" height=\"80.0\"><title>failing from ",
+            "<li>failing from 2027-01-15T13:00:00Z to 2027-01-15T18:00:00Z: it answered 503</li>",
             "<rect class=\"band held\" x=\"793.0\" y=\"0\" width=\"207.0\" height=\"80.0\"><title>held since ",
             "<summary>When it was held or failing</summary>",
             "<li>held since 2027-01-15T23:00:00Z: &lt;too few&gt;</li>",

@@ -223,8 +223,9 @@ impl Metrics {
         let takes_in = condition.check_intake().is_ok() && condition.unanswered.is_none();
         let difference = Duration::from_millis(condition.clock_ahead.unsigned_abs()).as_secs_f64();
         let difference = if condition.clock_ahead < 0 { -difference } else { difference };
-        let (free, min_free) = condition.space.map_or((0, 0), |space| (space.free, space.limit));
-        let max_size = condition.taken.map_or(0, |taken| taken.limit);
+        let (free, min_free) =
+            condition.space.free.map_or((0, 0), |space| (space.bytes, space.limit));
+        let max_size = condition.space.taken.map_or(0, |taken| taken.limit);
         let figures = vec![
             gauge(
                 "store_up",
@@ -258,7 +259,7 @@ impl Metrics {
             gauge(
                 "store_size",
                 "Bytes that the files of the data folder take on disk; counted once a minute",
-                condition.used.unwrap_or_default(),
+                condition.space.used.unwrap_or_default(),
             )
             .of(Unit::Bytes),
             gauge(

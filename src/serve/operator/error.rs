@@ -45,7 +45,7 @@ impl OperatorError {
     }
 
     /// It may be done soon: the store is opened again, or its database is away.
-    fn later(said: impl Into<String>) -> Self {
+    pub(super) fn later(said: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
     }
 }

@@ -1,10 +1,12 @@
 //! Aggregates: what their sources have becomes theirs.
 
 use super::Operator;
+use super::notes::NoteBoard;
 use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{FeedName, FeedRecord, Format, Revision, SharingOptions, SyncId, Tick};
 use tidegate_format::render;
-use tidegate_judge::record::{self, AggregateSource, Credit};
+use tidegate_judge::record::{self, AggregateSource, Credit, LeftOut};
+use tidegate_status::GatherNote;
 use tidegate_store::{CommitError, FeedList, Select, StoreError, View};
 
 /// What an aggregate has seen of its sources: since the start of the process, for whatever is
@@ -23,6 +25,43 @@ struct SourceState {
     tick: Option<Tick>,
     render: u64,
     format: Format,
+}
+
+impl NoteBoard<GatherNote> {
+    /// Everything is about to be looked at anew.
+    fn begin(&self, name: &FeedName) {
+        self.change(name, |note| note.left_out.clear());
+    }
+
+    /// Notes what was not taken over of what was offered; says what of it is news.
+    pub(crate) fn took(
+        &self,
+        name: &FeedName,
+        offered: &HashSet<(&FeedName, &SyncId)>,
+        left_out: Vec<LeftOut>,
+    ) -> Vec<LeftOut> {
+        self.change(name, |note| {
+            note.error = None;
+            let before = std::mem::take(&mut note.left_out);
+            let news = left_out.iter().filter(|one| !before.contains(one)).cloned().collect();
+            let is_offered = |one: &LeftOut| offered.contains(&(&one.source, &one.id));
+            note.left_out = before.into_iter().filter(|one| !is_offered(one)).collect();
+            note.left_out.extend(left_out);
+            let excess = note.left_out.len().saturating_sub(GatherNote::LIMIT);
+            note.left_out.drain(..excess);
+            news
+        })
+    }
+
+    /// Notes that there is nothing to take over, and so nothing that failed.
+    fn rests(&self, name: &FeedName) {
+        self.change(name, |note| note.error = None);
+    }
+
+    /// Notes why an aggregate could not be stored. Says whether that is news.
+    pub fn failed(&self, name: &FeedName, error: String) -> bool {
+        self.change(name, |note| note.error.replace(error.clone()) != Some(error))
+    }
 }
 
 impl Operator {
@@ -144,9 +183,58 @@ impl Operator {
                 page: skeleton.link,
             },
             items,
+            ledger: Some(ledger),
             may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
             ..AggregateSource::unchanged(name.clone(), current, state.format)
         };
-        Ok(Some((source.with_ledger(&ledger.known), state)))
+        Ok(Some((source, state)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_again_is_judged_anew() {
+        let name = |text: &str| FeedName::new(text).unwrap();
+        let (all, one, other) = (name("all"), name("one"), name("other"));
+        let ids: Vec<SyncId> = (0..30).map(|n| SyncId::new(&format!("x.{n}")).unwrap()).collect();
+        let left = |source: &FeedName, id: &SyncId| LeftOut {
+            source: source.clone(),
+            id: id.clone(),
+            why: format!("the item {id} is another's"),
+        };
+        let board = NoteBoard::<GatherNote>::default();
+        let shown = || {
+            board
+                .get(&all)
+                .unwrap_or_default()
+                .left_out
+                .into_iter()
+                .map(|left| left.id)
+                .collect::<Vec<_>>()
+        };
+        let both = vec![left(&one, &ids[1]), left(&other, &ids[10])];
+        let offered = HashSet::from([(&one, &ids[1]), (&other, &ids[10])]);
+        assert_eq!(board.took(&all, &offered, both.clone()), both);
+        assert_eq!(shown(), [ids[1].clone(), ids[10].clone()]);
+        assert!(board.took(&all, &offered, both).is_empty(), "it is logged once");
+        assert_eq!(shown().len(), 2);
+        // The one is taken now; nothing is said of the other.
+        assert!(board.took(&all, &HashSet::from([(&one, &ids[1])]), Vec::new()).is_empty());
+        assert_eq!(shown(), [ids[10].clone()]);
+        let many: Vec<LeftOut> = ids.iter().map(|id| left(&one, id)).collect();
+        board.took(&all, &HashSet::new(), many);
+        assert_eq!(shown().len(), GatherNote::LIMIT);
+        assert_eq!(shown().last(), ids.last());
+        board.begin(&all);
+        assert!(shown().is_empty());
+
+        assert!(board.failed(&all, "full".to_owned()));
+        assert!(!board.failed(&all, "full".to_owned()), "it is logged once");
+        assert_eq!(board.get(&all).unwrap().error.as_deref(), Some("full"));
+        board.rests(&all);
+        assert_eq!(board.get(&all), Some(GatherNote::default()));
     }
 }

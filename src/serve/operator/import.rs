@@ -2,11 +2,12 @@
 
 mod plan;
 
-pub use plan::ExistingFeeds;
-pub(super) use plan::{ListRules, plan};
+pub(super) use plan::ListRules;
+pub use plan::{ExistingFeeds, ImportPlan};
 
 use super::{Operator, OperatorError};
 use bytes::Bytes;
+use plan::plan;
 use std::sync::Arc;
 use tidegate_core::model::{FeedName, FeedRecord};
 use tidegate_format::parse::opml::{self, OpmlProblem, OutlineList};
@@ -71,31 +72,13 @@ pub fn read_list(bytes: &[u8], limit: usize) -> Result<ReadList, String> {
 }
 
 /// Decides what becomes of the outlines of a list.
-pub fn decide(
-    (list, problems): &ReadList,
-    before: &ExistingFeeds<'_>,
-) -> (Vec<FeedRecord>, ImportedList) {
-    let plan = plan(list, before);
-    let refused = plan.refused.iter().take(ImportedList::NAMED).map(|refused| {
-        let address = refused.address.as_deref();
-        let address = address.map(|it| format!("{it}: ")).unwrap_or_default();
-        ListLine { line: refused.line, said: format!("{address}{}", refused.why) }
-    });
+pub fn decide((list, problems): &ReadList, before: &ExistingFeeds<'_>) -> ImportPlan {
+    let mut plan = plan(list, before);
     let named = problems.iter().take(ImportedList::NAMED);
     let named = named.map(|problem| ListLine { line: problem.line, said: problem.message.clone() });
-    let done = ImportedList {
-        added: plan.new.iter().map(|record| record.name.clone()).collect(),
-        known: plan.known,
-        placed: plan.placed.len(),
-        again: plan.again,
-        deeper: plan.deeper,
-        deleted: plan.deleted,
-        not_taken: plan.refused.len(),
-        refused: refused.collect(),
-        repaired: problems.len().saturating_add(list.unnamed),
-        problems: named.collect(),
-    };
-    (plan.changed(), done)
+    plan.done.problems = named.collect();
+    plan.done.repaired = problems.len().saturating_add(list.unnamed);
+    plan
 }
 
 impl Operator {
@@ -110,29 +93,28 @@ impl Operator {
         let (_one, feeds) = self.turn().await?;
         self.store.condition().check_intake()?;
         let read = move || read_list(&list, LIST_LIMIT);
-        let planned = self.plan_over(&feeds, (rearrange, None), read, decide).await?;
+        let planned = self.plan_over(&feeds, (rearrange, None), read).await?;
         let wrong = |why| OperatorError::bad_request(format!("the list: {why}"));
-        let (changed, done) = planned.map_err(wrong)?;
-        self.apply(changed, &feeds).await?;
-        Ok(done)
+        let plan = planned.map_err(wrong)?;
+        self.apply(plan.changed(), &feeds).await?;
+        Ok(plan.done)
     }
 
     /// Reads a list and plans over the feeds where that keeps nobody waiting. An error of the list is in its words.
     /// `rearrange` and `rules`: see [`ExistingFeeds`].
-    pub(super) async fn plan_over<P: Send + 'static>(
+    pub(super) async fn plan_over(
         &self,
         feeds: &Arc<FeedList>,
         (rearrange, rules): (bool, Option<ListRules>),
         read: impl FnOnce() -> Result<ReadList, String> + Send + 'static,
-        plan: fn(&ReadList, &ExistingFeeds<'_>) -> P,
-    ) -> Result<Result<P, String>, OperatorError> {
+    ) -> Result<Result<ImportPlan, String>, OperatorError> {
         let (in_force, feeds) = (self.in_force(), Arc::clone(feeds));
         let (endpoint, now) = (self.store.endpoint().clone(), self.clock.now());
         let planning = tokio::task::spawn_blocking(move || {
             let stored: Vec<Arc<FeedRecord>> = feeds.values().cloned().collect();
             let (stored, config, endpoint) = (&*stored, &in_force.config, &endpoint);
             let before = ExistingFeeds { stored, config, endpoint, now, rearrange, rules };
-            read().map(|list| plan(&list, &before))
+            read().map(|list| decide(&list, &before))
         });
         planning.await.map_err(|error| OperatorError::internal(error.to_string()))
     }

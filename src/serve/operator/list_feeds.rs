@@ -1,6 +1,6 @@
 //! The feeds of subscription lists that this gateway polls follow what the lists say.
 
-use super::import::{ListRules, plan, read_list};
+use super::import::{ListRules, read_list};
 use super::notes::NoteBoard;
 use super::{Operator, OperatorError};
 use std::sync::Arc;
@@ -60,14 +60,13 @@ impl Operator {
             read_list(text.as_bytes(), BYTES_LIMIT)
         };
         let rules = Some(now.rules.clone());
-        let planned =
-            self.plan_over(&now.feeds, (false, rules), read, |(list, _), it| plan(list, it));
+        let planned = self.plan_over(&now.feeds, (false, rules), read);
         let broken = |why| OperatorError::internal(format!("the list cannot be read: {why}"));
         let plan = planned.await?.map_err(broken)?;
         self.apply(plan.changed(), &now.feeds).await?;
         let refused = plan.refused.iter().take(ListNote::LIMIT);
         let note = ListNote {
-            known: plan.known,
+            known: plan.done.known,
             not_taken: plan.refused.len(),
             refused: refused
                 .map(|one| RefusedFeed { address: one.address.clone(), why: one.why.clone() })

@@ -29,7 +29,7 @@ impl<N: Clone + Default + PartialEq> NoteBoard<N> {
     }
 
     /// The note of a feed.
-    pub(super) fn get(&self, name: &FeedName) -> Option<N> {
+    pub(crate) fn get(&self, name: &FeedName) -> Option<N> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).all.get(name).cloned()
     }
 

@@ -2,8 +2,7 @@
 
 use super::{Operator, OperatorError};
 use crate::origins::{
-    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, NotMade, PassError,
-    document_or_page,
+    AdmittedSite, FeedThere, FeedTraits, FoundAddress, HeaderRule, document_or_page,
 };
 use crate::{AskedFeeds, Cache};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
@@ -19,7 +18,8 @@ use tidegate_format::parse::discover::{COMMON_PATHS, page_feeds};
 use tidegate_format::parse::{self, Limits};
 use tidegate_net::fetch::{self, FetchError};
 use tidegate_net::origin::{PassAnswer, PassRequest, WholeAnswer, check_for_everybody};
-use tidegate_poll::FirstPoll;
+use tidegate_poll::{FirstPoll, PollError};
+use tidegate_status::PollResponse;
 use tidegate_store::FeedList;
 use tokio::sync::OnceCell;
 use url::{Position, Url};
@@ -33,30 +33,24 @@ const REDIRECTS: usize = 5;
 const DISCOVERY_TIME: Duration = Duration::from_secs(20);
 
 /// Of how many sites it is remembered which feed is where sites usually have it, and for how long.
-const USUAL_FEEDS: u64 = 2_000;
-const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
+pub(super) const USUAL_FEEDS: u64 = 2_000;
+pub(super) const USUAL_FEED_AGE: Duration = Duration::from_secs(60);
 
 /// How long after a warning of a site that does not answer the next one comes, and of how many sites that is known.
 pub(super) const WARNING_PAUSE: Duration = Duration::from_secs(600);
 pub(super) const SILENT_SITES: u64 = 2_000;
 
 /// By site, the feed that is where sites usually have it, with its title.
-pub(super) struct UsualFeeds(Cache<Url, OnceCell<Option<(Url, String)>>>);
-
-impl Default for UsualFeeds {
-    fn default() -> Self {
-        Self(Cache::lasting(USUAL_FEEDS, USUAL_FEED_AGE))
-    }
-}
+pub(super) type UsualFeeds = Cache<Url, OnceCell<Option<(Url, String)>>>;
 
 impl Operator {
     /// Passes a request on to an origin.
-    pub(crate) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, PassError> {
+    pub(crate) async fn pass(&self, request: PassRequest) -> Result<PassAnswer, FetchError> {
         let host = request.url[Position::BeforeHost..Position::AfterPort].to_owned();
         let error = match self.in_force().services.passing.pass.send(request).await {
             Ok(answer) => return Ok(answer),
             // That is no fault of the site's.
-            Err(FetchError::Unsent) => return Err(PassError::Unsent),
+            Err(FetchError::Unsent) => return Err(FetchError::Unsent),
             Err(error) => error,
         };
         match self.silent.get_or_insert(host.clone(), ()) {
@@ -65,13 +59,7 @@ impl Operator {
             }
             _ => tracing::debug!(host, %error, "a request could not be passed on"),
         }
-        Err(match error {
-            FetchError::Timeout { .. } => PassError::TimedOut,
-            FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
-                PassError::Refused
-            }
-            _ => PassError::Unreachable,
-        })
+        Err(error)
     }
 
     /// Makes a feed of an address of an admitted site. `answer`: what its first poll takes; without it the poll
@@ -82,13 +70,10 @@ impl Operator {
         url: &Url,
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
-    ) -> Result<FeedName, NotMade> {
+    ) -> Result<FeedName, OperatorError> {
         let (name, first_poll) = self.new_on_demand(site, url, traits, answer).await?;
         let error = match first_poll {
-            Some(poll) => match poll.finish().await {
-                Ok(response) => response.error,
-                Err(error) => Some(error.to_string()),
-            },
+            Some(poll) => failure(poll.finish().await),
             None => None,
         };
         match self.store.state(&name).await {
@@ -109,11 +94,7 @@ impl Operator {
         let polled = self.poller.poll_now(feed).await;
         // No later poll takes it, which may know a newer one.
         drop(self.services().passing.handover.take(url.as_str()));
-        let error = match polled {
-            Ok(response) => response.error,
-            Err(error) => Some(error.to_string()),
-        };
-        match error {
+        match failure(polled) {
             None => {
                 tracing::info!(%feed, "took the answer to a reader's request, since polls fail")
             }
@@ -141,7 +122,7 @@ impl Operator {
 
     /// The feed that is where sites usually have it, with its title.
     pub(crate) async fn usual_feed(&self, site: &AdmittedSite) -> Option<(Url, String)> {
-        let (known, _) = self.usual_feeds.0.get_or_insert(site.url.clone(), OnceCell::new());
+        let (known, _) = self.usual_feeds.get_or_insert(site.url.clone(), OnceCell::new());
         let looking = tokio::time::timeout(DISCOVERY_TIME, self.find_usual_feed(site));
         // Of many who look, one asks.
         known?.get_or_init(|| async { looking.await.ok().flatten() }).await.clone()
@@ -155,9 +136,14 @@ impl Operator {
     }
 }
 
-fn not_made(error: &impl ToString) -> NotMade {
+/// Why a poll failed, where it did.
+fn failure(polled: Result<PollResponse, PollError>) -> Option<String> {
+    polled.map_or_else(|error| Some(error.to_string()), |response| response.error)
+}
+
+fn not_made(error: &impl ToString) -> OperatorError {
     tracing::debug!(error = error.to_string(), "a request could not make a feed");
-    NotMade::Later
+    OperatorError::later("the feed cannot be taken in just now")
 }
 
 impl Operator {
@@ -298,7 +284,7 @@ impl Operator {
         url: &Url,
         traits: FeedTraits,
         answer: Option<WholeAnswer>,
-    ) -> Result<(FeedName, Option<FirstPoll>), NotMade> {
+    ) -> Result<(FeedName, Option<FirstPoll>), OperatorError> {
         let (_one, feeds) = self.turn().await.map_err(|error| not_made(&error))?;
         let address = url.as_str();
         let is_same = |record: &&Arc<FeedRecord>| !record.private && site.is_at(&record.url, url);
@@ -324,7 +310,8 @@ impl Operator {
         if is_full && goes.is_none() {
             let site = fetch::shown(&site.url);
             tracing::warn!(site, limit, "requests make no more feeds of this site");
-            return Err(NotMade::Full { limit });
+            let said = format!("this site has as many feeds as it may get by requests ({limit})");
+            return Err(OperatorError::conflict(said));
         }
         self.store.condition().check_intake().map_err(|error| not_made(&error))?;
         // Who is told to come again finds no feed then that nobody has polled.

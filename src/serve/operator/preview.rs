@@ -82,20 +82,11 @@ const LIKELY_TRIED: usize = 4;
 /// How long each of them and of the usual addresses of a site's feed may take.
 const USUAL_TIME: Duration = Duration::from_secs(3);
 
-/// What was fetched, and from where.
-struct AtAddress {
-    document: FetchedDocument,
-    url: Url,
-    /// The address to add: where permanent redirects lead, if they do.
-    lasting: String,
-    /// Its `Link` headers, where it says that it is a page.
-    links: Vec<String>,
-}
-
 /// What a document is.
 enum PreviewKind {
     Feed(FeedPreview),
-    Page(PageFeeds),
+    /// A page, with its address.
+    Page(Url, PageFeeds),
 }
 
 impl Operator {
@@ -108,7 +99,8 @@ impl Operator {
         self.in_force().services.clone()
     }
 
-    async fn fetch_once(&self, given: &Url) -> Result<AtAddress, OperatorError> {
+    /// Reads the document at an address, and says what it is.
+    async fn look_at(&self, given: &Url) -> Result<PreviewKind, OperatorError> {
         let request = FetchRequest::whole(given.to_string(), self.clock.now());
         let fetched = self.services().fetch.oneshot(request).await;
         let fetched = fetched.map_err(|error| OperatorError::bad_request(error.to_string()))?;
@@ -119,11 +111,14 @@ impl Operator {
         let wrong =
             |error| OperatorError::internal(format!("an answer's address is none: {error}"));
         let url = Url::parse(&fetched.final_url).map_err(wrong)?;
-        // What was typed goes on to where the same origin leads.
+        // What was typed goes on to where the same origin leads, and is added as permanent redirects lead.
         let moved = fetched.moved_to.and_then(|moved| Url::parse(&moved).ok());
         let lasting = moved.map(|moved| fetch::with_credentials(&moved, given));
         let lasting = lasting.map_or_else(|| given.to_string(), String::from);
-        Ok(AtAddress { document, url, lasting, links: fetched.page_links })
+        let (links, feeds) = (fetched.page_links, self.store.feed_list().await?);
+        let reading = self.read_first(move || kind(&document, url, lasting, &links, &feeds));
+        let broken = |error| OperatorError::internal(format!("the document was not read: {error}"));
+        reading.await.map_err(broken)?
     }
 
     /// Reads what may become a feed where that keeps nobody waiting, a few at a time.
@@ -141,22 +136,13 @@ impl Operator {
         reading.await
     }
 
-    async fn kind_of(&self, found: AtAddress) -> Result<PreviewKind, OperatorError> {
-        let feeds = self.store.feed_list().await?;
-        let kind = self.read_first(move || kind(&found, &feeds)).await;
-        let broken = |error| OperatorError::internal(format!("the document was not read: {error}"));
-        kind.map_err(broken)?
-    }
-
     /// Reads the document at an address and says what it is, without taking anything in: a feed, or a page
     /// with the feeds that it names.
     pub async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
         let given = read_url(url)?;
-        let found = self.fetch_once(&given).await?;
-        let page = found.url.clone();
-        let PageFeeds { named, likely } = match self.kind_of(found).await? {
+        let (page, PageFeeds { named, likely }) = match self.look_at(&given).await? {
             PreviewKind::Feed(feed) => return Ok(AddressPreview::Feed(feed)),
-            PreviewKind::Page(feeds) => feeds,
+            PreviewKind::Page(page, feeds) => (page, feeds),
         };
         let with_credentials = |link: FeedLink| FoundFeed {
             url: fetch::with_credentials(&link.url, &given).into(),
@@ -181,9 +167,8 @@ impl Operator {
         let usual = COMMON_PATHS.iter().filter_map(|path| page.join(path).ok());
         for url in likely.chain(usual) {
             let url = fetch::with_credentials(&url, given);
-            let found = tokio::time::timeout(USUAL_TIME, self.fetch_once(&url)).await;
-            let Ok(Ok(found)) = found else { continue };
-            if let Ok(PreviewKind::Feed(feed)) = self.kind_of(found).await {
+            let found = tokio::time::timeout(USUAL_TIME, self.look_at(&url)).await;
+            if let Ok(Ok(PreviewKind::Feed(feed))) = found {
                 return Some(FoundFeed { url: url.into(), title: feed.title });
             }
         }
@@ -203,24 +188,31 @@ pub(super) fn free_name(url: Url, feeds: &FeedList) -> Result<FeedName, Operator
     name.ok_or_else(|| OperatorError::conflict(none))
 }
 
-fn kind(found: &AtAddress, feeds: &FeedList) -> Result<PreviewKind, OperatorError> {
-    let AtAddress { document, url, lasting, links } = found;
+/// What a document at `url` is, which is added by the address `lasting`; `links`: its `Link` headers, where it says that it
+/// is a page.
+fn kind(
+    document: &FetchedDocument,
+    url: Url,
+    lasting: String,
+    links: &[String],
+    feeds: &FeedList,
+) -> Result<PreviewKind, OperatorError> {
     let limits = Limits::default();
     let wrong = |error: ParseError| OperatorError::bad_request(error.to_string());
     let decoded = parse::decode(&document.bytes, document.content_type.as_deref(), &limits);
     let decoded = decoded.map_err(wrong)?;
-    match parse::document(&decoded.text, Some(url), &limits) {
+    match parse::document(&decoded.text, Some(&url), &limits) {
         Ok(document) => {
-            let name = free_name(read_url(lasting)?, feeds)?;
-            Ok(PreviewKind::Feed(preview(&document, lasting.clone(), name)))
+            let name = free_name(read_url(&lasting)?, feeds)?;
+            Ok(PreviewKind::Feed(preview(&document, lasting, name)))
         }
         Err(ParseError::Html { .. }) => {
-            let mut feeds = page_feeds(&decoded.text, url);
-            let in_headers = header_feeds(links.iter().map(String::as_str), url);
+            let mut feeds = page_feeds(&decoded.text, &url);
+            let in_headers = header_feeds(links.iter().map(String::as_str), &url);
             let is_new = |link: &FeedLink| feeds.named.iter().all(|known| known.url != link.url);
             let in_headers: Vec<FeedLink> = in_headers.into_iter().filter(is_new).collect();
             feeds.named.extend(in_headers);
-            Ok(PreviewKind::Page(feeds))
+            Ok(PreviewKind::Page(url, feeds))
         }
         Err(error) => Err(wrong(error)),
     }

@@ -25,7 +25,6 @@ impl Operator {
             let polled = polling.remove(&record.name).unwrap_or_default();
             all.push(self.standing(FeedRecord::clone(record), feeds, polled).await?);
         }
-        self.tell_of_gathering(&mut all, feeds).await?;
         Ok(all)
     }
 
@@ -38,7 +37,15 @@ impl Operator {
             Some((record.name.clone(), self.poller.status(&record.name)?))
         };
         let mut all: BTreeMap<FeedName, PollStatus> = records.iter().filter_map(own).collect();
-        let elsewhere = self.known_elsewhere(records, |name| all.contains_key(name));
+        if self.store.gateways().is_none() {
+            return Ok(all);
+        }
+        // Of the others another gateway may know it.
+        let elsewhere = records.iter().filter(|record| {
+            let is_kept = record.has_upstream() && record.standing != FeedStanding::Gone;
+            is_kept && !all.contains_key(&record.name)
+        });
+        let elsewhere: Vec<Arc<FeedRecord>> = elsewhere.map(Arc::clone).collect();
         let mut stored = self.stored_states(&elsewhere).await?;
         for record in elsewhere {
             if let Some(state) = stored.remove(&record.name) {
@@ -46,22 +53,6 @@ impl Operator {
             }
         }
         Ok(all)
-    }
-
-    /// Those of these feeds of which another gateway knows how their polling stands, and this one does not.
-    fn known_elsewhere(
-        &self,
-        records: &[Arc<FeedRecord>],
-        is_known_here: impl Fn(&FeedName) -> bool,
-    ) -> Vec<Arc<FeedRecord>> {
-        if self.store.gateways().is_none() {
-            return Vec::new();
-        }
-        let is_elsewhere = |record: &&Arc<FeedRecord>| {
-            let is_kept = record.has_upstream() && record.standing != FeedStanding::Gone;
-            is_kept && !is_known_here(&record.name)
-        };
-        records.iter().filter(is_elsewhere).map(Arc::clone).collect()
     }
 
     /// What is stored of the polling of these feeds, read at once.
@@ -139,16 +130,13 @@ type PendingKey = (FeedName, Revision, FeedOptions);
 type PendingItems = (Vec<LedgerEntry>, usize);
 
 /// What was found in ledgers.
-pub(super) struct AbsentItems(Cache<PendingKey, PendingItems>);
+pub(super) type AbsentItems = Cache<PendingKey, PendingItems>;
 
-impl AbsentItems {
-    /// Nothing yet.
-    pub(super) fn new() -> Self {
-        let weigh = |waiting: &PendingItems| {
-            u32::try_from(waiting.0.len()).unwrap_or(u32::MAX).saturating_add(1)
-        };
-        Self(Cache::weighing(REMEMBERED, weigh))
-    }
+/// Nothing was found yet.
+pub(super) fn no_absent_items() -> AbsentItems {
+    Cache::weighing(REMEMBERED, |waiting: &PendingItems| {
+        u32::try_from(waiting.0.len()).unwrap_or(u32::MAX).saturating_add(1)
+    })
 }
 
 impl Operator {
@@ -175,14 +163,14 @@ impl Operator {
             return Ok((Vec::new(), 0));
         };
         let key = (record.name.clone(), state.revision, record.options.clone());
-        let waiting = match self.absent.0.get(&key) {
+        let waiting = match self.absent.get(&key) {
             Some(waiting) => waiting,
             None => {
                 let snapshot = self.store.snapshot(&record.name).await?;
                 let Some(snapshot) = snapshot else { return Ok((Vec::new(), 0)) };
                 let key = (record.name.clone(), snapshot.state.revision, record.options.clone());
                 let waiting = Arc::new(judge::absent(&snapshot, &record.options, PENDING_SHOWN));
-                self.absent.0.insert(key, Arc::clone(&waiting));
+                self.absent.insert(key, Arc::clone(&waiting));
                 waiting
             }
         };

@@ -1,7 +1,7 @@
 //! The list as it is written.
 
 use super::OpmlQuery;
-use crate::address::followable;
+use crate::followable;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -71,32 +71,6 @@ impl AdmittedSite {
     }
 }
 
-/// Why a request could not be passed on. What is said names no address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PassError {
-    #[error("the site did not answer in time")]
-    TimedOut,
-    /// It cannot be reached, or broke off.
-    #[error("the site cannot be reached")]
-    Unreachable,
-    #[error("the client broke off its request")]
-    Unsent,
-    /// The gateway may not, or cannot, ask it.
-    #[error("the gateway may not ask the site; its log says why")]
-    Refused,
-}
-
-/// Why a document made no feed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotMade {
-    /// The site has as many feeds as it may get by requests.
-    #[error("this site has as many feeds as it may get by requests ({limit})")]
-    Full { limit: u32 },
-    /// It cannot be made just now.
-    #[error("the feed cannot be taken in just now")]
-    Later,
-}
-
 /// What is known of a document that is a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedTraits {

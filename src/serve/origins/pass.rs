@@ -1,6 +1,5 @@
 //! What is passed on to an origin, and what comes back; and what is led to the site instead.
 
-use super::admitted::PassError;
 use super::making::{begin_look, may_be};
 use super::slots::SiteSlots;
 use super::{OriginRequest, pages};
@@ -20,6 +19,7 @@ use http_body_util::BodyExt as _;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use tidegate_net::fetch::FetchError;
 use tidegate_net::origin::{
     BodyError, ForwardedFor, OriginPlace, OriginSite, OwnCookie, PassAnswer, PassRequest,
     PassedBody, PublicName, has_other_coding, may_make_feed, to_client, to_origin,
@@ -197,7 +197,7 @@ pub(super) async fn send(
     }
     let (method, url, target) = (parts.method.clone(), asked.url.clone(), asked.target.clone());
     let answer = room.operator.pass(PassRequest { method, url, target, headers, body }).await;
-    let answer = answer.map_err(problem_of)?;
+    let answer = answer.map_err(|error| problem_of(&error))?;
     if has_other_coding(&answer.headers) {
         let said = "the site's answer has a transfer coding other than chunked";
         return Err(Problem::new(StatusCode::BAD_GATEWAY, said));
@@ -208,13 +208,19 @@ pub(super) async fn send(
     Ok(PassAnswer { body: WatchedBody::new(answer.body, hold).boxed_unsync(), ..answer })
 }
 
-pub(super) fn problem_of(error: PassError) -> Problem {
-    let status = match error {
-        PassError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-        PassError::Unreachable | PassError::Refused => StatusCode::BAD_GATEWAY,
-        PassError::Unsent => StatusCode::BAD_REQUEST,
+/// Why a request could not be passed on. What is said names no address.
+pub(super) fn problem_of(error: &FetchError) -> Problem {
+    let (status, said) = match error {
+        FetchError::Unsent => (StatusCode::BAD_REQUEST, "the client broke off its request"),
+        FetchError::Timeout { .. } => {
+            (StatusCode::GATEWAY_TIMEOUT, "the site did not answer in time")
+        }
+        FetchError::Refused { .. } | FetchError::Client { .. } | FetchError::NoRoots => {
+            (StatusCode::BAD_GATEWAY, "the gateway may not ask the site; its log says why")
+        }
+        _ => (StatusCode::BAD_GATEWAY, "the site cannot be reached"),
     };
-    Problem::new(status, error.to_string())
+    Problem::new(status, said)
 }
 
 /// Whether credentials are for this gateway, which no origin is to see.

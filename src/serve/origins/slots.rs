@@ -4,11 +4,9 @@
 //! A site is asked once the body of an upload has come, or so much of it that it surely flows; until then it takes nothing
 //! of the site's. A few bodies that come slowly go on to it all the same, as they come.
 
-use super::admitted::PassError;
 use super::looks::{LookPermit, LookTurns};
 use super::pass::problem_of;
-use crate::budget::BudgetEnd;
-use crate::{Budget, BudgetShares, Client, Connection, HeldBudget, Problem};
+use crate::{Budget, BudgetEnd, BudgetShares, Client, Connection, HeldBudget, Problem};
 use bytes::{Bytes, BytesMut};
 use http::{Extensions, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -17,6 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tidegate_net::fetch::FetchError;
 use tidegate_net::origin::{BodyError, PassedBody};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -129,7 +128,7 @@ impl Uploads {
         let leave = tokio::select! {
             biased;
             read = timeout(TIME, body.read_ahead()) => {
-                read.map_err(|_| late())?.map_err(|_| problem_of(PassError::Unsent))?;
+                read.map_err(|_| late())?.map_err(|_| problem_of(&FetchError::Unsent))?;
                 None
             }
             leave = async {

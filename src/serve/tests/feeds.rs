@@ -125,24 +125,6 @@ async fn a_since_after_our_until_starts_the_subscriber_again() {
 }
 
 #[tokio::test]
-async fn a_feed_without_a_tick_has_no_bounds() {
-    let site = Site::new();
-    site.store.edit("news", |feed| {
-        (feed.state.tick, feed.state.window_start, feed.state.complete_start) = (None, None, None);
-        feed.items.clear();
-        feed.order.clear();
-    });
-    for view in ["", "/sync", "/complete"] {
-        let said = text(site.get(&format!("/feeds/news{view}")).await).await;
-        has(&said, "since None");
-        has(&said, "until None");
-        has(&said, "deleted ");
-    }
-    let said = text(site.get(&format!("/feeds/news/sync?since={}", tick(0))).await).await;
-    has(&said, &format!("since Some({:?})", tick(1)));
-}
-
-#[tokio::test]
 async fn another_dialect_is_kept_in_links() {
     let answer = Site::new().get("/feeds/news/sync?sx=feedsync").await;
     let links = headers::links(&answer);

@@ -140,7 +140,7 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
     let records = [record("a"), record("b")];
     for (url, records) in [("http://a/", &records[..]), ("http://b/", &[])] {
         let feeds = store.feed_list().await.unwrap();
-        store.apply_feeds(records, &feeds, applied(url)).await.unwrap();
+        store.apply_feeds(records, &feeds, Some(applied(url))).await.unwrap();
         assert_eq!(store.applied().await.unwrap(), applied(url));
     }
     drop(store);

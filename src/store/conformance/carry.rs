@@ -164,7 +164,7 @@ async fn alike(one: &Store, other: &Store, kinds: Kinds) {
 pub(super) async fn full(bench: &impl Bench) {
     let store = bench.store();
     let feeds = store.feed_list().await.unwrap();
-    store.apply_feeds(&[], &feeds, applied("http://a/")).await.unwrap();
+    store.apply_feeds(&[], &feeds, Some(applied("http://a/"))).await.unwrap();
     for name in ["news", "empty"] {
         store.put_feed(&record(name)).await.unwrap();
     }

@@ -264,7 +264,7 @@ async fn a_change_that_contradicts_itself_is_refused(bench: impl Bench) {
             c.latest = vec![(id("x"), markup("X"))];
         }),
         ("a is shown anew since 3 and says since 2", |c| c.known[0].touched -= 1),
-        ("it has newest bytes of y twice", |c| {
+        ("it has two newest bytes of y", |c| {
             c.latest = vec![(id("y"), markup("X")), (id("y"), markup("Y"))];
         }),
         ("the order names x, which is not known", |c| c.order = Some(vec![id("b"), id("x")])),

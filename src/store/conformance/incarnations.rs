@@ -13,6 +13,7 @@ use tidegate_core::model::*;
 on_every_store! {
     a_copy_begins_a_life_of_its_own
     a_copy_of_a_copy_is_a_third
+    a_restored_store_begins_a_life_of_its_own
     a_place_has_one_name_whatever_restarts
 }
 
@@ -100,6 +101,20 @@ async fn a_copy_begins_a_life_of_its_own(bench: impl Bench) {
     let ahead = changes(&bench, 5..30).await;
     is_apart(&copies.0, &before, &ahead).await;
     is_apart(&copies.1, &before, &ahead).await;
+}
+
+/// In its place, and not by way of a file.
+async fn a_restored_store_begins_a_life_of_its_own<B: Bench>(bench: B) {
+    let before = changes(&bench, 1..5).await;
+    let restored = B::new();
+    bring(&restored, pieces(&bench.store()).await).await.unwrap();
+    let restored = restored.reopen().await;
+    let ahead = changes(&bench, 5..30).await;
+    restored.clock().set(time(20));
+    let store = restored.store();
+    assert_eq!(store.reincarnate().await.unwrap(), 1);
+    assert_eq!(state(&store).await.gap, Some(Gap { since: time(4), until: time(20) }));
+    is_apart(&restored, &before, &ahead).await;
 }
 
 /// What was there before the copy is known to it, and nothing that came after.
@@ -195,4 +210,10 @@ async fn an_import_brings_what_sup_ids_are_made_of() {
         assert_eq!((store.endpoint(), store.sup_ids()), (&endpoint(), SupIdBasis::Endpoint));
         store.close().await.unwrap();
     }
+    // Nor does it take the place of another, whatever its name.
+    let other = Some(EndpointId::own("other.example").unwrap());
+    let request = DiskRequest::new(folder.path(), other);
+    let request = DiskRequest { sup_ids: Some(SupIdBasis::Name), ..request };
+    let refused = Store::open_on_disk(request, Arc::new(ManualClock::at(time(0))));
+    assert!(matches!(refused, Err(StoreError::Occupied { .. })));
 }

@@ -39,7 +39,6 @@ fn kept(text: &str) -> HeldEntry {
         author: None,
         published: Some(time(0)),
         updated: None,
-        enclosures: Vec::new(),
         projection: vec![Field { path: "title".into(), value: text.to_owned().into() }].into(),
         sync: None,
     };

@@ -58,13 +58,11 @@ pub(crate) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
     let stamp = Stamp::Both { when: tick.time(), by };
     LedgerEntry {
         id: id(name),
-        native: format!("urn:{name}"),
         native_shown: format!("urn:{name}"),
         published_id: format!("urn:{name}"),
         aliases: Vec::new(),
         title: format!("{name} {}", updates.value()),
         link: None,
-        enclosure: None,
         published: None,
         updated: None,
         updates,

@@ -10,7 +10,7 @@ use super::folder::StoreFolder;
 use super::{FreshStore, StoreOpener};
 use crate::embedded::{OpenRequest, Store};
 use crate::portable::{ExportDigest, ExportRecord, ImportMessage};
-use crate::{CommitError, FreeSpace, StoreError};
+use crate::{CommitError, FreeSpace, StoreError, in_words};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,23 +58,9 @@ pub enum CompactError {
     /// The store cannot be opened, read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The copy could not be written.
-    #[error("the store could not be copied; nothing was changed")]
-    Copy(#[source] CommitError),
-    /// The file system has no room for a second store.
-    #[error(
-        "{needed} bytes must be free for a copy of the store, and {free} are; nothing was changed: free some space"
-    )]
-    NoRoom {
-        needed: u64,
-        /// The bytes that this process may still write.
-        free: u64,
-    },
-    /// What was written is not what was read.
-    #[error(
-        "the copy of the store does not read as the store does; nothing was changed: this is a fault of the program or of the disk"
-    )]
-    Differs,
+    /// The store is as it was.
+    #[error("{0}; nothing was changed")]
+    Unchanged(String),
     /// The copy is whole, but was not put in its place.
     #[error(
         "the copy of the store could not be put in its place; nothing is lost: the next start of the gateway, or the same command, goes on with it"
@@ -126,9 +112,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CompactError> + Send + 'static,
 ) -> Result<T, CompactError> {
     let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|error| {
-        Err(StoreError::Io { doing: "be compacted", source: io::Error::other(error) }.into())
-    })
+    ended.unwrap_or_else(|error| Err(StoreError::failed("be compacted", error).into()))
 }
 
 fn bytes(folder: &StoreFolder) -> Result<u64, StoreError> {
@@ -144,7 +128,13 @@ fn check_room(path: &Path, size: u64, min_free: u64) -> Result<(), CompactError>
     // Where it cannot be told, it is tried.
     let Some(last) = space.status().free else { return Ok(()) };
     let needed = size.saturating_add(last.limit);
-    if last.free < needed { Err(CompactError::NoRoom { needed, free: last.free }) } else { Ok(()) }
+    let free = last.bytes;
+    if free >= needed {
+        return Ok(());
+    }
+    Err(CompactError::Unchanged(format!(
+        "{needed} bytes must be free for a copy of the store, and {free} are: free some space"
+    )))
 }
 
 /// Copies everything, and reads it back; how many items it was.
@@ -166,15 +156,22 @@ async fn copy(
     let new = blocking(move || Ok(fresh.open(request, clock)?)).await?;
     let (to, from) = mpsc::channel(WAITING);
     let (handed, taken) = tokio::join!(read(old, Some(to), &mut progress), new.import(from));
-    let copied = match handed.and_then(|digest| taken.map(|()| digest).map_err(CompactError::Copy))
-    {
+    let uncopied = |error: CommitError| {
+        CompactError::Unchanged(format!("the store could not be copied: {}", in_words(&error)))
+    };
+    let copied = match handed.and_then(|digest| taken.map(|()| digest).map_err(uncopied)) {
         Ok(written) => read(&new, None, &mut progress).await.map(|read| (written, read)),
         Err(error) => Err(error),
     };
     let closed = new.close().await;
     let (written, read) = copied?;
     closed?;
-    if written == read { Ok(written.items()) } else { Err(CompactError::Differs) }
+    if written.value() == read.value() {
+        // Each was counted twice.
+        return Ok(progress.done / 2);
+    }
+    let what = "the copy of the store does not read as the store does, by a fault of the program or of the disk";
+    Err(CompactError::Unchanged(what.to_owned()))
 }
 
 struct ItemCounter<'a> {
@@ -230,7 +227,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(check_room(folder.path(), 1, 0).is_ok());
         let refused = check_room(folder.path(), u64::MAX / 2, 0);
-        assert!(matches!(refused, Err(CompactError::NoRoom { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(CompactError::Unchanged(_))), "{refused:?}");
         assert!(check_room(&folder.path().join("none"), u64::MAX, 0).is_ok());
     }
 }

@@ -46,13 +46,11 @@ impl Shape {
         let name = format!("https://example.org/2026/11/an-entry-{item}");
         LedgerEntry {
             id: id(item),
-            native: name.clone(),
             native_shown: name.clone(),
             published_id: name.clone(),
             aliases: Vec::new(),
             title: format!("What happened on day {item}, and what was said about it"),
             link: Some(name),
-            enclosure: None,
             published: Some(tick(item).time()),
             updated: Some(tick(revision).time()),
             updates,

@@ -12,11 +12,11 @@ use crate::engine::Class;
 use crate::postgres::{Database, MemoryLook, let_go};
 use crate::record::{IdentityRecord, StateRecord};
 use crate::{Epoch, StoreError, in_words};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegate_core::model::FeedRecord;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 /// How often the database is looked at while nobody asks.
@@ -27,20 +27,17 @@ const LOOK_PACE: Duration = Duration::from_millis(5);
 pub const SHOWN_WITHIN: Duration = Duration::from_millis(300);
 /// How long the database may be unseen before nothing is answered.
 pub(super) const UNSEEN_LIMIT: Duration = Duration::from_secs(5);
-/// The pause after a look that failed.
-const LOOK_PAUSE: Duration = Duration::from_millis(100);
-/// The most that wait for a look.
-const LOOK_READERS: usize = 4096;
-
-/// Asks for a look; answers whether there was one.
-pub(super) type LookRequest = oneshot::Sender<bool>;
 
 /// What is known of a database that others write to as well.
 pub(super) struct Following {
-    looks: mpsc::Sender<LookRequest>,
-    /// When the last look that succeeded was begun, in milliseconds of [`since_boot`].
+    /// Asks for a look.
+    pub(super) asked: Notify,
+    /// How many looks were begun.
+    pub(super) begun: AtomicU64,
+    /// The number of the last one that succeeded.
+    pub(super) done: watch::Sender<u64>,
+    /// When that was begun, in milliseconds of [`since_boot`].
     pub(super) seen: AtomicU64,
-    is_failing: AtomicBool,
     /// For how long a look is waited for.
     patience: Duration,
 }
@@ -50,11 +47,10 @@ pub(super) fn millis(time: Duration) -> u64 {
 }
 
 impl Following {
-    /// One that has just seen the database, and the looks that it is asked for.
-    pub(super) fn new(patience: Duration) -> (Arc<Self>, mpsc::Receiver<LookRequest>) {
-        let (looks, requests) = mpsc::channel(LOOK_READERS);
-        let (seen, is_failing) = (millis(since_boot()).into(), AtomicBool::new(false));
-        (Arc::new(Self { looks, seen, is_failing, patience }), requests)
+    /// One that has just seen the database.
+    pub(super) fn new(patience: Duration) -> Arc<Self> {
+        let (asked, begun, done) = (Notify::new(), AtomicU64::new(0), watch::Sender::new(0));
+        Arc::new(Self { asked, begun, done, seen: millis(since_boot()).into(), patience })
     }
 
     /// For how long the database was not seen.
@@ -73,21 +69,6 @@ impl Following {
         let unseen = self.unseen();
         unseen.map_or(Ok(()), |unseen| Err(StoreError::Unseen { seconds: unseen.as_secs() }))
     }
-
-    /// Notes how a look went that was begun at `begun`.
-    fn looked(&self, begun: Duration, done: &Result<(), StoreError>) {
-        if done.is_ok() {
-            self.seen.store(millis(begun), Ordering::Release);
-        }
-        let was_failing = self.is_failing.swap(done.is_err(), Ordering::AcqRel);
-        match done {
-            Err(error) if !was_failing => {
-                tracing::warn!(error = %in_words(error), "the database cannot be followed");
-            }
-            Ok(()) if was_failing => tracing::info!("the database is followed again"),
-            _ => {}
-        }
-    }
 }
 
 impl StoreInner {
@@ -100,24 +81,15 @@ impl StoreInner {
     /// unseen.
     pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
         let Some(following) = &self.following else { return Ok(()) };
-        let begun = Instant::now();
-        loop {
-            self.shared.health()?;
-            drop(self.opened()?);
-            let (reply, answer) = oneshot::channel();
-            let left = following.patience.saturating_sub(begun.elapsed());
-            let looked = async {
-                following.looks.send(reply).await.map_err(|_| StoreError::Closed)?;
-                Ok(answer.await.unwrap_or_default())
-            };
-            match timeout(left, looked).await {
-                Ok(Ok(true)) => return Ok(()),
-                Ok(Err(error)) => return Err(error),
-                Ok(Ok(false)) if begun.elapsed() + LOOK_PAUSE < following.patience => {
-                    sleep(LOOK_PAUSE).await;
-                }
-                _ => return Err(StoreError::Unseen { seconds: following.age().as_secs() }),
-            }
+        self.shared.health()?;
+        drop(self.opened()?);
+        // One that is under way may have missed what was committed since.
+        let last = following.begun.load(Ordering::Acquire);
+        let mut done = following.done.subscribe();
+        following.asked.notify_one();
+        match timeout(following.patience, done.wait_for(|done| *done > last)).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(StoreError::Unseen { seconds: following.age().as_secs() }),
         }
     }
 }
@@ -137,28 +109,20 @@ pub(super) async fn follow(
     within: Weak<StoreInner>,
     database: Weak<Database>,
     following: Arc<Following>,
-    mut requests: mpsc::Receiver<LookRequest>,
     mut position: i64,
 ) {
-    let mut told: Option<Epoch> = None;
+    let (mut told, mut is_failing): (Option<Epoch>, _) = (None, false);
     loop {
-        let mut waiting = Vec::new();
-        let begun = Instant::now();
-        match timeout(LOOK_EVERY, requests.recv()).await {
-            Ok(Some(first)) => waiting.push(first),
-            Ok(None) => return,
-            Err(_) => {}
-        }
-        sleep(LOOK_PACE.saturating_sub(begun.elapsed())).await;
-        while let Ok(next) = requests.try_recv() {
-            waiting.push(next);
-        }
+        let waiting = Instant::now();
+        let is_asked = timeout(LOOK_EVERY, following.asked.notified()).await.is_ok();
+        sleep(LOOK_PACE.saturating_sub(waiting.elapsed())).await;
         let Some(database) = database.upgrade() else { return };
         let shared = within.upgrade().map(|inner| Arc::clone(&inner.shared));
         let Some(shared) = shared else { return let_go(database) };
         let begun = since_boot();
+        let number = following.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let done = match shared.health() {
-            Ok(()) => look(&shared, &database, &mut position, !waiting.is_empty()).await,
+            Ok(()) => look(&shared, &database, &mut position, is_asked).await,
             Err(error) => Err(error),
         };
         if let Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) = &done {
@@ -166,13 +130,21 @@ pub(super) async fn follow(
             // Others poll what was this gateway's.
             database.gateways().set_polls(false);
         }
-        following.looked(begun, &done);
+        match &done {
+            Err(error) if !is_failing => {
+                tracing::warn!(error = %in_words(error), "the database cannot be followed");
+            }
+            Ok(()) if is_failing => tracing::info!("the database is followed again"),
+            _ => {}
+        }
+        is_failing = done.is_err();
         let newest = *shared.sealed.borrow();
         if told.replace(newest) != Some(newest) {
             announce_later(&shared, newest);
         }
-        for reply in waiting {
-            let _ = reply.send(done.is_ok());
+        if !is_failing {
+            following.seen.store(millis(begun), Ordering::Release);
+            following.done.send_replace(number);
         }
         let_go(database);
     }
@@ -209,8 +181,7 @@ async fn look(
         let reading = Arc::clone(database);
         let image = tokio::task::spawn_blocking(move || read_image(&reading)).await;
         let image = image.unwrap_or_else(|error| {
-            let source = std::io::Error::other(error);
-            Err(StoreError::Io { doing: "read what is kept in memory", source })
+            Err(StoreError::failed("read what is kept in memory", error))
         })?;
         let (opened, at) = image;
         shared.replace(opened);

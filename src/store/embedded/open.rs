@@ -91,8 +91,12 @@ pub(crate) fn identify(
         },
     };
     if let Some(wanted) = configured.filter(|wanted| *wanted != identity.endpoint) {
-        if used {
-            return Err(StoreError::Endpoint { stored: identity.endpoint, wanted });
+        let path = records.engine().path().to_owned();
+        match sup_ids {
+            // It was to take the place of another store.
+            Some(_) if used => return Err(StoreError::Occupied { path }),
+            None if used => return Err(StoreError::Endpoint { stored: identity.endpoint, wanted }),
+            _ => {}
         }
         identity.endpoint = wanted;
     }
@@ -104,9 +108,8 @@ pub(crate) fn identify(
     }
     if !goes_on || is_new {
         identity.fence = identity.fence.saturating_add(1);
-        let chance = || std::io::Error::other("the system gives out no random numbers");
-        let mark = endpoint::random_mark().ok_or_else(chance);
-        let mark = mark.map_err(|source| StoreError::Io { doing: "choose a mark", source })?;
+        let none = || StoreError::failed("choose a mark", "the system gives out no random numbers");
+        let mark = endpoint::random_mark().ok_or_else(none)?;
         identity.lineage.open(mark, reached.0);
     }
     let mut writes = Writes::new();
@@ -131,11 +134,7 @@ pub(crate) fn begin(
     let identity = found.identity.take();
     let (identity, writes) = identify(records, identity, (used, false, reached), request)?;
     records.engine().apply(writes)?;
-    let doing = "make its opening durable";
-    records.engine().pass().map_err(|error| match error {
-        StoreError::Io { source, .. } => StoreError::Io { doing, source },
-        other => other,
-    })?;
+    records.engine().pass()?;
     Ok((identity, found))
 }
 

@@ -5,7 +5,6 @@ use super::committer::WriteScope;
 use super::feed::FeedRecords;
 use super::{keys, open, read};
 use crate::engine::Class;
-use crate::free_space::SpaceStatus;
 use crate::{
     AppliedOrigins, ChangedFeeds, ClosedEpoch, CommitError, Epoch, FeedList, Gateways, Holdings,
     KeptVersion, Past, PastSelect, StoreCondition, StoreError, SubscriptionChange, VersionNote,
@@ -44,14 +43,13 @@ impl Store {
     /// What of it does not work, from memory: also while it is closed and opened again.
     pub fn condition(&self) -> StoreCondition {
         let space = self.space.as_ref().map(|space| space.status()).unwrap_or_default();
-        let SpaceStatus { free, used, taken } = space;
         let following = self.inner.following.as_ref();
         let unanswered = following.and_then(|following| following.unseen());
         let stop = self.inner.shared.health.stop();
         let gateways = self.gateways.as_ref();
         let clock_ahead = gateways.map_or(0, |gateways| gateways.clock_ahead());
         let gateways = gateways.map(|gateways| gateways.live()).unwrap_or_default();
-        StoreCondition { stop, space: free, used, taken, unanswered, gateways, clock_ahead }
+        StoreCondition { stop, space, unanswered, gateways, clock_ahead }
     }
 
     /// Whether what is in memory may be answered without [`Store::catch_up`]: nobody else writes, or what others wrote
@@ -98,7 +96,7 @@ impl Store {
         records: &[FeedRecord],
         over: &Arc<FeedList>,
     ) -> Result<(), StoreError> {
-        self.put_all(records, over, None).await
+        self.apply_feeds(records, over, None).await
     }
 
     /// The same, and notes what of a configuration is applied, in the place of what was. Where it fails, none is there
@@ -107,9 +105,20 @@ impl Store {
         &self,
         records: &[FeedRecord],
         over: &Arc<FeedList>,
-        applied: AppliedOrigins,
+        mut applied: Option<AppliedOrigins>,
     ) -> Result<(), StoreError> {
-        self.put_all(records, over, Some(applied)).await
+        let mut left = records;
+        while !left.is_empty() || applied.is_some() {
+            let (some, rest) = left.split_at(left.len().min(FEEDS_AT_ONCE));
+            left = rest;
+            let applied = applied.take_if(|_| rest.is_empty());
+            let (some, over) = (some.to_vec(), Arc::clone(over));
+            let put = self.inner.ask(WriteScope::Feeds, move |committer| {
+                committer.put_feeds(&some, Some(&over), applied.as_ref())
+            });
+            put.await?;
+        }
+        Ok(())
     }
 
     /// How often this gateway updated an item of a feed of this name that was purged, at most; 0 where
@@ -355,27 +364,5 @@ impl Store {
     fn keeps_log(&self) -> bool {
         let live = self.gateways.as_ref().map(|gateways| gateways.live()).unwrap_or_default();
         live.iter().find(|it| it.polls).is_none_or(|first| first.is_this)
-    }
-
-    /// Writes records of feeds that were decided over a list, and with the last of them what of a configuration is
-    /// applied.
-    async fn put_all(
-        &self,
-        records: &[FeedRecord],
-        over: &Arc<FeedList>,
-        mut applied: Option<AppliedOrigins>,
-    ) -> Result<(), StoreError> {
-        let mut left = records;
-        while !left.is_empty() || applied.is_some() {
-            let (some, rest) = left.split_at(left.len().min(FEEDS_AT_ONCE));
-            left = rest;
-            let applied = applied.take_if(|_| rest.is_empty());
-            let (some, over) = (some.to_vec(), Arc::clone(over));
-            let put = self.inner.ask(WriteScope::Feeds, move |committer| {
-                committer.put_feeds(&some, Some(&over), applied.as_ref())
-            });
-            put.await?;
-        }
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 mod archives;
 mod load;
 
-pub(super) use self::load::LoadedRecords;
+pub(super) use self::load::{LoadedRecords, keys_of};
 
 use super::feed_writer::FeedWriter;
 use super::keys;

@@ -1,7 +1,8 @@
 //! A feed that is read at one revision, a portion at a time.
 
 use super::feed::FeedRecords;
-use super::{Store, StoreInner};
+use super::{Store, StoreInner, keys};
+use crate::engine::{Class, RecordKey};
 use crate::record::StateRecord;
 use crate::{Select, StoreError, View};
 use std::collections::HashMap;
@@ -58,12 +59,14 @@ pub struct PinnedFeed {
 }
 
 impl PinnedFeed {
+    /// Reads the feed; `first`: the keys of what is read most likely.
     pub(super) async fn read<T: Send + 'static>(
         &self,
+        first: Vec<RecordKey>,
         read: impl FnOnce(&FeedRecords, &FeedState) -> Result<Option<T>, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
         let head = Arc::clone(&self.head);
-        let found = self.inner.read_feed(&self.feed, move |feed, now| {
+        let found = self.inner.read_feed(&self.feed, first, move |feed, now| {
             let is_same = (now.state.revision, now.write) == (head.state.revision, head.write);
             if is_same { read(feed, &head.state) } else { Err(StoreError::Outdated) }
         });
@@ -73,6 +76,12 @@ impl PinnedFeed {
             self.inner.catch_up().await?;
         }
         Ok(found?.flatten())
+    }
+
+    /// The keys of the order, and of the items that are not settled.
+    fn keys_of_order(&self) -> Vec<RecordKey> {
+        let keys = [keys::feed(&self.feed), keys::unsettled(&self.feed)];
+        keys.map(|key| (Class::Frames, key)).to_vec()
     }
 
     /// The feed's state.
@@ -85,7 +94,8 @@ impl PinnedFeed {
         &self,
         select: Select,
     ) -> Result<Option<(View, RemainingItems)>, StoreError> {
-        self.read(move |feed, state| feed.begin_view(state, select)).await
+        let order = vec![(Class::Frames, keys::feed(&self.feed))];
+        self.read(order, move |feed, state| feed.begin_view(state, select)).await
     }
 
     /// The next items of a view, and which follow.
@@ -93,7 +103,7 @@ impl PinnedFeed {
         &self,
         remaining: RemainingItems,
     ) -> Result<Option<(Vec<Item>, RemainingItems)>, StoreError> {
-        self.read(move |feed, _| feed.next_items(remaining).map(Some)).await
+        self.read(Vec::new(), move |feed, _| feed.next_items(remaining).map(Some)).await
     }
 
     /// All items with their bytes, and the skeleton.
@@ -120,19 +130,19 @@ impl PinnedFeed {
 
     /// The ledger and the order.
     pub async fn snapshot(&self) -> Result<Option<Snapshot>, StoreError> {
-        self.read(FeedRecords::snapshot).await
+        self.read(self.keys_of_order(), FeedRecords::snapshot).await
     }
 
     /// Whether the ledger has an index, so that it need not be read whole.
     pub async fn has_index(&self) -> Result<bool, StoreError> {
-        let found = self.read(|feed, _| feed.has_index().map(Some));
+        let found = self.read(Vec::new(), |feed, _| feed.has_index().map(Some));
         Ok(found.await?.unwrap_or_default())
     }
 
     /// The order, and of the ledger what is not settled ([`Snapshot::settled`]); the whole ledger where it has
     /// no index. `cutoff`: what changed at an earlier tick has left the sync view's window.
     pub async fn unsettled(&self, cutoff: Tick) -> Result<Option<Snapshot>, StoreError> {
-        self.read(move |feed, state| feed.unsettled(state, cutoff)).await
+        self.read(self.keys_of_order(), move |feed, state| feed.unsettled(state, cutoff)).await
     }
 
     /// A snapshot of this feed with the items that a query asks for; `None` where it has them already,
@@ -147,8 +157,10 @@ impl PinnedFeed {
         }
         let whole = if query.whole { self.snapshot().await? } else { None };
         let whole = whole.map(|whole| whole.with_evicted(snapshot));
-        let found =
-            self.read(move |feed, _| feed.find(&query).map(Some)).await?.unwrap_or_default();
+        let found = self
+            .read(Vec::new(), move |feed, _| feed.find(&query).map(Some))
+            .await?
+            .unwrap_or_default();
         Ok(whole.as_ref().unwrap_or(snapshot).with_found(found).or(whole))
     }
 }

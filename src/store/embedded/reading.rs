@@ -4,7 +4,7 @@ use super::feed::FeedRecords;
 use super::shared::StoreShared;
 use super::{Records, StoreInner, keys};
 use crate::StoreError;
-use crate::engine::Class;
+use crate::engine::{Class, RecordKey};
 use crate::error::AWAY;
 use crate::record::StateRecord;
 use std::io;
@@ -57,16 +57,14 @@ impl StoreInner {
             drop(turn);
             answer
         });
-        reading.await.unwrap_or_else(|error| {
-            let source = io::Error::other(error);
-            Err(StoreError::Io { doing: "read", source }.into())
-        })
+        reading.await.unwrap_or_else(|error| Err(StoreError::failed("read", error).into()))
     }
 
-    /// Reads a feed as of one moment; `None` where nothing was committed to it.
+    /// Reads a feed as of one moment; `None` where nothing was committed to it. `first`: what is read most likely.
     pub(super) async fn read_feed<T: Send + 'static>(
         &self,
         feed: &FeedName,
+        mut first: Vec<RecordKey>,
         read: impl FnOnce(&FeedRecords, &StateRecord) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
         // A database that others write to as well has one moment for each reader.
@@ -77,7 +75,8 @@ impl StoreInner {
         let feed = feed.clone();
         self.read(move |records, shared| {
             let key = keys::feed(&feed);
-            let (records, head) = match records.snapshot(Some((Class::States, key.clone())))? {
+            first.push((Class::States, key.clone()));
+            let (records, head) = match records.snapshot(first)? {
                 Some(records) => {
                     let head = records.record(Class::States, &key)?;
                     (records, head)
@@ -97,7 +96,8 @@ impl StoreInner {
         feed: &FeedName,
         read: impl FnOnce(&FeedRecords, &FeedState) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let found = self.read_feed(feed, move |feed, head| read(feed, &head.state));
+        let read = move |feed: &FeedRecords, head: &StateRecord| read(feed, &head.state);
+        let found = self.read_feed(feed, Vec::new(), read);
         Ok(found.await?.unwrap_or_default())
     }
 
@@ -107,7 +107,7 @@ impl StoreInner {
         read: impl FnOnce(&Records) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.read(move |records, shared| {
-            shared.listing(|| read(records.snapshot(None)?.as_ref().unwrap_or(records)))
+            shared.listing(|| read(records.snapshot(Vec::new())?.as_ref().unwrap_or(records)))
         })
         .await
     }

@@ -10,13 +10,15 @@ use crate::record::{
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::iter;
 use std::ops::{Bound, Deref};
 use std::sync::{Arc, Weak};
-use std::{io, iter};
 use tidegate_core::model::Time;
 
 /// The entries that are read at once at first, and at most.
 const PORTIONS: (usize, usize) = (8, 512);
+/// The same at first, where each read is a round trip.
+const FIRST_OF_SHARED: usize = 64;
 
 /// How records are written and read, and where they are, for what is said of them.
 #[derive(Clone)]
@@ -48,9 +50,9 @@ impl Records {
         Self { engine, codec }
     }
 
-    /// The same as of one moment, where other processes write to the database; the record at `key` comes with it.
-    pub(crate) fn snapshot(&self, key: Option<RecordKey>) -> Result<Option<Self>, StoreError> {
-        Ok(self.engine.snapshot(key)?.map(Self::of))
+    /// The same as of one moment, where other processes write to the database; the records at these keys come with it.
+    pub(super) fn snapshot(&self, first: Vec<RecordKey>) -> Result<Option<Self>, StoreError> {
+        Ok(self.engine.snapshot(first)?.map(Self::of))
     }
 
     /// The database.
@@ -129,7 +131,8 @@ impl Records {
 
     /// The entries of a range.
     pub(super) fn range(&self, class: Class, range: KeyRange, order: KeyOrder) -> RangeReader<'_> {
-        let (limit, is_over) = (PORTIONS.0, engine::is_empty(&range));
+        let is_over = engine::is_empty(&range);
+        let limit = if self.engine.is_shared() { FIRST_OF_SHARED } else { PORTIONS.0 };
         let read = VecDeque::new();
         RangeReader { records: self, class, range, order, limit, read, is_over }
     }
@@ -391,7 +394,7 @@ fn place(class: Class, key: &[u8]) -> String {
 fn unwritable(what: String, error: RecordError) -> StoreError {
     match error {
         RecordError::TooLarge { size, limit } => StoreError::TooLarge { what, size, limit },
-        other => StoreError::Io { doing: "encode a record", source: io::Error::other(other) },
+        other => StoreError::failed("encode a record", other),
     }
 }
 

@@ -4,8 +4,7 @@
 //! applied in portions, here or by the next opening of the store, while readers of the feed wait. The commit takes the
 //! mark out.
 
-use super::committer::Committer;
-use super::committer::WriteScope;
+use super::committer::{Committer, WriteScope};
 use super::plan::PlannedCommit;
 use super::records::Records;
 use super::{Found, StoreInner, committer, keys};

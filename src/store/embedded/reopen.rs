@@ -5,14 +5,14 @@
 //! until readers have, and opens the folder again, which this process holds all the while. What was
 //! acknowledged must be found there. Meanwhile states are answered from memory.
 
-use super::committer::CommitRequest;
-use super::committer::Committer;
+use super::committer::{CommitRequest, Committer};
 use super::open::{Found, Opened};
 use super::shared::{StoreShared, broken};
 use super::{OpenRequest, OpenState, OpenStore, REQUESTS, Records, StoreInner, Writer};
 use crate::StoreError;
 use crate::disk::{OpenFolder, StoreOpener};
 use crate::engine::Engine;
+use crate::record::IdentityRecord;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -69,16 +69,10 @@ pub(crate) struct Reopened {
 /// The first thing in words that was acknowledged and is missing from what was found. What was never acknowledged may be
 /// there or not: a change, or a purge.
 fn missing(shared: &StoreShared, found: &Found) -> Option<String> {
-    let known = shared.identity();
-    match &found.identity {
-        None => return Some("whose store it is".to_owned()),
-        Some(identity) if identity.endpoint != known.endpoint => {
-            return Some(format!("it is the store of {} now", identity.endpoint));
-        }
-        Some(identity) if identity.fence < known.fence => {
-            return Some(format!("it was opened {} times", known.fence));
-        }
-        Some(_) => {}
+    let IdentityRecord { endpoint, fence, .. } = shared.identity();
+    let is_same = |found: &IdentityRecord| found.endpoint == endpoint && found.fence >= fence;
+    if !found.identity.as_ref().is_some_and(is_same) {
+        return Some(format!("it is not the store of {endpoint} that was opened {fence} times"));
     }
     let lost = shared.list_writes.load(Ordering::Acquire).saturating_sub(found.list_writes);
     if lost > 0 {
@@ -153,8 +147,7 @@ pub(super) fn try_until_open(
             if let Some(engine) = engine.upgrade() {
                 // A reader may wait for a write that failed.
                 engine.wake();
-                let source = std::io::Error::other("somebody still reads from it");
-                return Err(StoreError::Io { doing: LET_GO, source });
+                return Err(StoreError::failed(LET_GO, "somebody still reads from it"));
             }
             let found = opener.find()?;
             if let Some(missing) = missing(shared, &found.1) {

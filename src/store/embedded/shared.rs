@@ -8,7 +8,6 @@ use crate::limits::VALUE_LIMIT;
 use crate::record::{IdentityRecord, StateRecord, decode, encode_plain};
 use crate::{ChangedFeeds, Epoch, FeedList, StoreError};
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -43,10 +42,8 @@ impl Published {
 
     /// The feed's state.
     pub(super) fn head(&self) -> Result<StateRecord, StoreError> {
-        decode(&self.head).map_err(|error| {
-            let source = std::io::Error::other(error);
-            StoreError::Io { doing: "read the state of a feed in memory", source }
-        })
+        decode(&self.head)
+            .map_err(|error| StoreError::failed("read the state of a feed in memory", error))
     }
 }
 
@@ -268,8 +265,7 @@ fn published(heads: HashMap<FeedName, StateRecord>) -> PublishedFeeds {
 
 /// The committer broke off while the gate was shut.
 pub(super) fn broken() -> StoreError {
-    let source = io::Error::other("the thread that writes broke off");
-    StoreError::Io { doing: "write", source }
+    StoreError::failed("write", "the thread that writes broke off")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub use self::script::StoreFault;
 
 use self::script::StoreScript;
 use super::feed_writer::FeedWriter;
-use super::follow::{self, LookRequest};
+use super::follow;
 use super::open::{self, inspect};
 use super::*;
 use crate::engine::{Class, Engine, EngineCall, WatchedEngine, Writes};
@@ -91,7 +91,7 @@ impl ScriptedStore {
         let shared = Arc::new(StoreShared::new((identity, found), clock));
         let committer = Committer::new(records.clone(), None, &shared, (0, sealed));
         let (sender, requests) = mpsc::channel(REQUESTS);
-        let (following, looks) = Following::new(Duration::from_millis(50));
+        let following = Following::new(Duration::from_millis(50));
         following.seen.store(u64::MAX, Ordering::SeqCst);
         let following = is_followed.then_some(following);
         let open = OpenStore { records, writer: Writer::Thread(sender), folder: None };
@@ -108,7 +108,7 @@ impl ScriptedStore {
             tokio::spawn(write(committer, requests, Arc::clone(&this.script)));
             if is_followed {
                 let (store, script) = (Arc::downgrade(&this.store), Arc::clone(&this.script));
-                tokio::spawn(look(store, script, Arc::clone(&this.engine), looks));
+                tokio::spawn(look(store, script, Arc::clone(&this.engine)));
             }
         }
         this.script.reads.lock().unwrap().clear();
@@ -447,13 +447,11 @@ fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript
 }
 
 /// Looks at what other gateways write, as the test says.
-async fn look(
-    store: std::sync::Weak<Store>,
-    script: Arc<StoreScript>,
-    engine: Arc<MemoryEngine>,
-    mut looks: mpsc::Receiver<LookRequest>,
-) {
-    while let Some(reply) = looks.recv().await {
+async fn look(store: std::sync::Weak<Store>, script: Arc<StoreScript>, engine: Arc<MemoryEngine>) {
+    let Some(following) = store.upgrade().and_then(|it| it.inner.following.clone()) else { return };
+    loop {
+        following.asked.notified().await;
+        let number = following.begun.fetch_add(1, Ordering::SeqCst) + 1;
         script.looks.fetch_add(1, Ordering::SeqCst);
         let found = script.at_look.lock().unwrap().take();
         let Some(store) = store.upgrade() else { return };
@@ -464,6 +462,8 @@ async fn look(
                 script: Arc::clone(&script),
             });
         }
-        let _ = reply.send(!script.is_unseen.load(Ordering::SeqCst));
+        if !script.is_unseen.load(Ordering::SeqCst) {
+            following.done.send_replace(number);
+        }
     }
 }

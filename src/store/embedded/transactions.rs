@@ -2,15 +2,13 @@
 //! gateways have in memory is noted in it, and shown, here as everywhere, once the database has numbered the note
 //! ([`super::follow`]).
 
-use super::committer::Committer;
-use super::committer::WriteScope;
+use super::committer::{Committer, WriteScope};
 use super::shared::StoreShared;
 use super::{Records, StoreInner, Writer, keys, open};
-use crate::engine::Engine;
+use crate::engine::{Class, Engine, RecordKey};
 use crate::postgres::{Database, MemoryNotes};
 use crate::{CommitError, StoreError};
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::model::Time;
@@ -31,15 +29,16 @@ impl StoreInner {
         if ahead < 0 { time.plus(apart) } else { time.minus(apart) }
     }
 
-    /// Does `work` as one transaction, and answers once this gateway shows what it changed.
+    /// Does `work` as one transaction, and answers once this gateway shows what it changed. `first`: the keys of what it
+    /// reads most likely.
     pub(super) async fn transact<T: Send + 'static>(
         &self,
         scope: WriteScope,
+        first: Vec<RecordKey>,
         work: impl FnOnce(&mut Committer) -> Result<T, CommitError> + Send + 'static,
     ) -> Result<T, CommitError> {
         let Writer::Transactions(database) = self.opened()?.writer else {
-            let source = io::Error::other("its database has no transactions");
-            return Err(StoreError::Io { doing: "write", source }.into());
+            return Err(StoreError::failed("write", "its database has no transactions").into());
         };
         if !self.is_current() {
             // A gateway that stood still knows first what has happened meanwhile.
@@ -48,13 +47,12 @@ impl StoreInner {
         let turn = self.read_turn().await?;
         let shared = Arc::clone(&self.shared);
         let working = tokio::task::spawn_blocking(move || {
-            let done = transact(&database, &scope, &shared, work);
+            let done = transact(&database, (scope, first), &shared, work);
             drop((database, turn));
             done
         });
         let done = working.await.unwrap_or_else(|error| {
-            let source = io::Error::other(error);
-            Err(CommitError::Ambiguous(StoreError::Io { doing: "write", source }))
+            Err(CommitError::Ambiguous(StoreError::failed("write", error)))
         });
         let (done, is_noted) = done?;
         // It is durable, whether it is shown here or not.
@@ -68,11 +66,14 @@ impl StoreInner {
 /// Does `work` as one transaction; whether it changes what gateways have in memory. Blocks.
 fn transact<T>(
     database: &Arc<Database>,
-    scope: &WriteScope,
+    (scope, mut first): (WriteScope, Vec<RecordKey>),
     shared: &Arc<StoreShared>,
     work: impl FnOnce(&mut Committer) -> Result<T, CommitError>,
 ) -> Result<(T, bool), CommitError> {
-    let transaction = Arc::new(database.begin(scope)?);
+    if let WriteScope::Feed(feed) = &scope {
+        first.push((Class::States, keys::feed(feed)));
+    }
+    let transaction = Arc::new(database.begin(Some(scope), first)?);
     let records = Records::of(Arc::clone(&transaction) as Arc<dyn Engine>);
     let sealed = (*shared.sealed.borrow(), Time::MIN);
     let mut committer = Committer::new(records, None, shared, (0, sealed));

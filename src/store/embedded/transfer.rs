@@ -39,7 +39,7 @@ impl Store {
         // Known before any feed is read, so that the log is never ahead of one.
         let newest = *self.inner.shared.sealed.borrow();
         let begun = self.inner.read(move |records, _| {
-            let snapshot = records.snapshot(None)?;
+            let snapshot = records.snapshot(Vec::new())?;
             begin_export(snapshot.as_ref().unwrap_or(records), newest)
         });
         let (mut pieces, names) = begun.await?;
@@ -72,7 +72,7 @@ impl Store {
         to: &mpsc::Sender<ExportRecord>,
     ) -> Result<bool, StoreError> {
         let (taker, blocks) = (to.clone(), self.inner.blocks);
-        let handed = self.inner.read_feed(name, move |feed, head| {
+        let handed = self.inner.read_feed(name, Vec::new(), move |feed, head| {
             let (mut waiting, mut bytes) = (Vec::new(), 0_usize);
             let handed = feed.export(head, &mut |piece: ExportRecord| {
                 // Changes of the feed wait for whoever takes it only where it is large. Nobody blocks the thread of
@@ -135,9 +135,6 @@ impl Store {
                 return Err(StoreError::PartlyImported { path }.into());
             }
             if is_last {
-                if let Some(database) = self.inner.database() {
-                    database.analyze();
-                }
                 return Ok(());
             }
         }

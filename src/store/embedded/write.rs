@@ -3,7 +3,7 @@
 
 use super::committer::{Committer, WriteScope};
 use super::feed::FeedRecords;
-use super::plan::{LoadedRecords, plan};
+use super::plan::{LoadedRecords, keys_of, plan};
 use super::{Store, StoreInner, Writer, prune};
 use crate::engine::Writes;
 use crate::record::StateRecord;
@@ -19,6 +19,9 @@ use tokio::time::{sleep, timeout};
 const SETTLE_TIME: Duration = Duration::from_secs(30);
 /// The first pause between two questions; each is twice the last.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// The most records that are read as a transaction begins.
+const FIRST_READ: usize = 1024;
 
 /// The entries of the largest change that is written in one transaction, and the bytes of its values.
 const WHOLE: (usize, usize) = (if cfg!(test) { 20 } else { 4096 }, 8 * 1024 * 1024);
@@ -104,6 +107,9 @@ impl StoreInner {
         let making = Arc::clone(&made);
         // By the database's clock, which all gateways have.
         change.asked_at = change.asked_at.map(|asked| self.by_database(asked));
+        // Most often it is planned over the state that is shown here.
+        let shown = self.shared.head(&feed)?;
+        let first = keys_of(&change, shown.as_ref()).into_iter().take(FIRST_READ).collect();
         let commit = move |committer: &mut Committer| {
             let before = committer.head(&change.feed)?;
             let loaded = LoadedRecords::load(&committer.records, &change, before.as_ref())?;
@@ -112,7 +118,7 @@ impl StoreInner {
             let _ = making.set(planned.head.clone());
             committer.commit(planned)
         };
-        let done = self.ask(WriteScope::Feed(feed.clone()), commit).await;
+        let done = self.transact(WriteScope::Feed(feed.clone()), first, commit).await;
         match (done, made.get()) {
             (Err(CommitError::Ambiguous(error)), Some(made)) => {
                 self.settle(feed, base, made.clone(), error).await
@@ -134,7 +140,7 @@ impl StoreInner {
             let mut pause = SETTLE_PAUSE;
             loop {
                 let (scope, name) = (WriteScope::Feed(feed.clone()), feed.clone());
-                let asked = self.transact(scope, move |committer| Ok(committer.head(&name)?)).await;
+                let asked = self.transact(scope, Vec::new(), move |it| Ok(it.head(&name)?)).await;
                 match asked.map_err(StoreError::from) {
                     Err(error) if error.is_passing() => sleep(pause).await,
                     found => return found,
@@ -171,7 +177,7 @@ impl StoreInner {
             let (writes, pruned) = prune::prune(feed, &retention, now)?;
             Ok((writes, pruned, head.clone()))
         };
-        let Some((writes, pruned, head)) = self.read_feed(&feed, prune).await? else {
+        let Some((writes, pruned, head)) = self.read_feed(&feed, Vec::new(), prune).await? else {
             return Ok(Pruned::default());
         };
         // What is kept as it should be costs no write.

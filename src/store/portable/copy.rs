@@ -4,7 +4,7 @@ use super::{ExportRecord, StoreOrigin};
 use crate::record::StateRecord;
 use crate::{ClosedEpoch, Epoch, LoggedChange, endpoint};
 use std::time::Duration;
-use tidegate_core::model::{Gap, Lineage, Tick, Time};
+use tidegate_core::model::{FeedName, FeedState, Gap, Lineage, Tick, Time};
 
 /// How many feeds one epoch announces that begin anew.
 const ANNOUNCED: usize = 256;
@@ -42,13 +42,7 @@ impl Copying {
             }
             ExportRecord::State(feed, head) => {
                 let head = restarted(*head, self.known, self.now);
-                let state = &head.state;
-                self.begun.extend(state.tick.map(|tick| LoggedChange {
-                    feed: feed.clone(),
-                    tick,
-                    revision: state.revision,
-                    versions: 0,
-                }));
+                self.begun.extend(announcement(&feed, &head.state));
                 ExportRecord::State(feed, Box::new(head))
             }
             other => other,
@@ -63,6 +57,12 @@ impl Copying {
             ExportRecord::Log(ClosedEpoch { epoch: Epoch(number), at, changes })
         })
     }
+}
+
+/// What the log says of a feed that begins anew, where it ever said anything of it.
+pub(crate) fn announcement(feed: &FeedName, state: &FeedState) -> Option<LoggedChange> {
+    let (feed, revision) = (feed.clone(), state.revision);
+    state.tick.map(|tick| LoggedChange { feed, tick, revision, versions: 0 })
 }
 
 /// The state of a feed that goes on from a copy, at the time `now`. `known`: the last moment that the

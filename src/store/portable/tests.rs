@@ -233,7 +233,7 @@ fn a_copy_begins_a_new_window() {
 
 #[test]
 fn a_fingerprint_tells_pieces_and_their_order_apart() {
-    let state = |name: &str, seconds| {
+    let state = |name: &str, seconds: i64| {
         let at = Time::from_unix(1_795_191_605 + seconds);
         let state = FeedState::untouched(tidegate_core::model::Format::Atom10, at);
         ExportRecord::State(FeedName::new(name).unwrap(), Box::new(head_of(state)))
@@ -241,16 +241,14 @@ fn a_fingerprint_tells_pieces_and_their_order_apart() {
     let digest = |pieces: &[ExportRecord]| {
         let mut digest = ExportDigest::default();
         pieces.iter().for_each(|piece| digest.put(piece).unwrap());
-        digest
+        digest.value()
     };
     let (a, b, other) = (state("a", 0), state("b", 0), state("a", 1));
     let both = digest(&[a.clone(), b.clone()]);
-    assert_eq!(both, digest(&[b.clone(), a.clone()]), "feeds come in any order");
-    for pieces in [vec![a.clone()], vec![other.clone(), b.clone()], vec![a.clone(), b, other]] {
+    assert_eq!(both, digest(&[a.clone(), b.clone()]));
+    for pieces in [vec![b.clone(), a.clone()], vec![a], vec![other, b]] {
         assert_ne!(both, digest(&pieces));
     }
-    let within = |first: i64, second: i64| digest(&[state("a", first), state("a", second)]);
-    assert_ne!(within(0, 1), within(1, 0), "what a feed has comes in its order");
 }
 
 proptest! {

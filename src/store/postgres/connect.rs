@@ -45,14 +45,10 @@ pub(super) struct DatabaseAddress {
 impl DatabaseAddress {
     /// Reads an address. What is wrong with it is said without it: it may have a password.
     pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
-        let parsed = Config::from_str(text).map_err(|error| {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, error.to_string());
-            StoreError::Io { doing: "read store.url", source }
-        });
-        let mut config = parsed?;
+        let unread = |why: String| StoreError::failed("read store.url", why);
+        let mut config = Config::from_str(text).map_err(|error| unread(error.to_string()))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "it names no host");
-            return Err(StoreError::Io { doing: "read store.url", source });
+            return Err(unread("it names no host".to_owned()));
         }
         if config.get_target_session_attrs() == TargetSessionAttrs::Any {
             // Of several hosts, the one that takes writes.
@@ -122,7 +118,7 @@ fn shown_hosts(address: &Config) -> String {
 
 /// Why there can be no connections.
 fn unprepared(error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-    StoreError::Io { doing: "prepare its connections", source: io::Error::other(error) }
+    StoreError::failed("prepare its connections", error)
 }
 
 /// Sets up a new connection: time-outs, and commits that wait for the disk where the database's own would not.

@@ -6,17 +6,16 @@ use super::connect::{
 };
 use super::engine::PostgresEngine;
 use super::statements::{
-    ANALYZE, BEAT, BEGIN, COMMIT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_VERSIONS, KEPT_POSITIONS,
-    LEAVE, LOCK, LOOK, NUMBER, POSITION, TABLES, VERSION,
+    ANALYZE, BEAT, FORGET_GATEWAYS, FORMAT, GATEWAYS, HAS_TABLES, KEPT_POSITIONS, LEAVE, LOOK,
+    NUMBER, POSITION, TABLES, VERSION,
 };
-use super::transaction::{OpenTransaction, TransactionRequest};
+use super::transaction::OpenTransaction;
 use crate::embedded::WriteScope;
 use crate::engine::RecordKey;
 use crate::gateways::{GatewayId, Gateways, KnownGateway};
 use crate::{StoreError, since_boot};
 use bytes::Bytes;
 use deadpool_postgres::{Object, Pool};
-use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tidegate_core::clock::unix_nanos;
@@ -71,8 +70,8 @@ impl Database {
     pub(super) fn open(url: &str) -> Result<Arc<Self>, StoreError> {
         let address = DatabaseAddress::parse(url)?;
         let (pool, look_pool) = (address.pool(CONNECTIONS)?, address.pool(LOOK_CONNECTIONS)?);
-        let chance = getrandom::u64().map_err(io::Error::other);
-        let chance = chance.map_err(|source| StoreError::Io { doing: "choose a name", source })?;
+        let chance =
+            getrandom::u64().map_err(|error| StoreError::failed("choose a name", error))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("store-postgres")
@@ -95,15 +94,21 @@ impl Database {
         let (shown, id) = (database.shown.clone(), gateways.id().0 & ID_SHOWN);
         let name = format!("process {} (gateway {id:06x})", std::process::id());
         let first = (pool.clone(), Arc::clone(&gateways), name.clone());
+        let write_pool = database.pool.clone();
         let joining = async move { beat(&first.0, &first.1, &first.2).await };
         database.run("join the gateways", joining)?;
         database.spawn(async move {
             loop {
                 sleep(BEAT_EVERY).await;
-                if let Err(error) = beat(&pool, &gateways, &name).await {
-                    let error = error.of_store("say that this gateway lives", &shown);
-                    tracing::warn!(error = %crate::in_words(&error), "the database does not know that this gateway lives");
-                    close_idle(&pool);
+                match beat(&pool, &gateways, &name).await {
+                    // A beat does not wait for it.
+                    Ok(true) => drop(tokio::spawn(gather_statistics(write_pool.clone()))),
+                    Ok(false) => {}
+                    Err(error) => {
+                        let error = error.of_store("say that this gateway lives", &shown);
+                        tracing::warn!(error = %crate::in_words(&error), "the database does not know that this gateway lives");
+                        close_idle(&pool);
+                    }
                 }
             }
         });
@@ -145,41 +150,27 @@ impl Database {
         PostgresEngine::new(Arc::clone(self), None)
     }
 
-    /// Begins a transaction that writes, once no other one has the same to itself. Blocks.
+    /// Begins a transaction that writes in this scope, or reads as of one moment; what is at these keys comes with it.
+    /// Blocks.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        scope: &WriteScope,
-    ) -> Result<PostgresEngine, StoreError> {
-        self.begin_transaction("begin a write", TransactionRequest::write(scope))
-    }
-
-    /// The entries as of one moment; what is at `key` comes with it. Blocks.
-    pub(super) fn snapshot(
-        self: &Arc<Self>,
-        key: Option<RecordKey>,
-    ) -> Result<PostgresEngine, StoreError> {
-        self.begin_transaction("read", TransactionRequest::read(key))
-    }
-
-    fn begin_transaction(
-        self: &Arc<Self>,
-        doing: &'static str,
-        request: TransactionRequest,
+        scope: Option<WriteScope>,
+        first: Vec<RecordKey>,
     ) -> Result<PostgresEngine, StoreError> {
         let runtime = self.runtime.as_ref().ok_or(StoreError::Closed)?;
         let (pool, handle) = (self.pool.clone(), runtime.handle().clone());
-        let begun = self.run(doing, async move {
+        let begun = self.run("begin a transaction", async move {
             let client = connection(&pool).await?;
-            in_time(OpenTransaction::begin(client, handle, request)).await
+            in_time(OpenTransaction::begin(client, handle, scope, first)).await
         })?;
         Ok(PostgresEngine::new(Arc::clone(self), Some(Arc::new(begun))))
     }
 
-    /// The same, with up to where notes are numbered. Blocks.
+    /// One that reads, with up to where notes are numbered. Blocks.
     pub(crate) fn snapshot_with_position(
         self: &Arc<Self>,
     ) -> Result<(PostgresEngine, i64), StoreError> {
-        let engine = self.snapshot(None)?;
+        let engine = self.begin(None, Vec::new())?;
         let position = engine.ask("read", |client| async move {
             let rows = query(&client, POSITION, &[]).await?;
             get(only(&rows)?, 0)
@@ -191,16 +182,17 @@ impl Database {
     pub(crate) async fn look(&self, after: i64, numbers: bool) -> Result<MemoryLook, StoreError> {
         let looking = async |client: &Object| {
             let looking = client.prepare_cached(LOOK).await?;
-            let numbering = async {
+            let numbering = client.prepare_cached(NUMBER).await?;
+            let number = async {
                 match numbers {
-                    true => client.batch_execute(NUMBER).await,
+                    true => client.execute(&numbering, &[]).await.map(drop),
                     false => Ok(()),
                 }
             };
             // In this order, one behind the other on one connection.
             let (numbered, rows) = tokio::join!(
                 biased;
-                numbering,
+                number,
                 async { client.query(&looking, &[&after]).await },
             );
             numbered?;
@@ -218,17 +210,6 @@ impl Database {
         };
         let looked = on_connection(&self.look_pool, LOOK_TIME, looking).await;
         looked.map_err(|error| error.of_store("look at what was written", &self.shown))
-    }
-
-    /// Has statistics gathered, after much was written. Nobody waits for that.
-    pub(crate) fn analyze(&self) {
-        let pool = self.pool.clone();
-        self.spawn(async move {
-            let analyzing = async |client: &Object| Ok(client.batch_execute(ANALYZE).await?);
-            if let Err(error) = on_connection(&pool, ANSWER_TIME, analyzing).await {
-                tracing::warn!(?error, "the database's statistics were not gathered");
-            }
-        });
     }
 }
 
@@ -250,16 +231,9 @@ fn noted(row: &Row) -> Result<Option<NotedEntry>, SqlError> {
 
 /// Makes the tables where there are none; their format.
 async fn make_tables(client: &Object) -> Result<i32, SqlError> {
-    let has_tables = async || get::<bool>(only(&query(client, HAS_VERSIONS, &[]).await?)?, 0);
-    if !has_tables().await? {
-        // One gateway after the other.
-        client.batch_execute(BEGIN).await?;
-        query(client, LOCK, &[&"tables"]).await?;
-        if !has_tables().await? {
-            client.batch_execute(TABLES).await?;
-            tracing::info!("the tables of the store were made");
-        }
-        client.batch_execute(COMMIT).await?;
+    if !get::<bool>(only(&query(client, HAS_TABLES, &[]).await?)?, 0)? {
+        client.batch_execute(TABLES).await?;
+        tracing::info!("the tables of the store were made");
     }
     get(only(&query(client, VERSION, &[]).await?)?, 0)
 }
@@ -268,8 +242,17 @@ fn unix_millis() -> i64 {
     i64::try_from(unix_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Says once that this gateway lives, and learns which ones do.
-async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<(), SqlError> {
+/// Gathers what the database needs to plan statements.
+async fn gather_statistics(pool: Pool) {
+    let gathering = async |client: &Object| Ok(client.batch_execute(ANALYZE).await?);
+    if let Err(error) = on_connection(&pool, ANSWER_TIME, gathering).await {
+        tracing::warn!(?error, "the database's statistics were not gathered");
+    }
+}
+
+/// Says once that this gateway lives, and learns which ones do; whether so much was written that statistics are to be
+/// gathered.
+async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<bool, SqlError> {
     let (began, asked, id) = (since_boot(), unix_millis(), gateways.id());
     let (polls, settings) = (gateways.polls(), gateways.published_settings());
     let beating = async |client: &Object| {
@@ -295,7 +278,7 @@ async fn beat(pool: &Pool, gateways: &Gateways, name: &str) -> Result<(), SqlErr
     }
     live.sort_by_key(|gateway| gateway.id);
     gateways.confirm(began, live.into());
-    Ok(())
+    get(only(&rows)?, 6)
 }
 
 impl Drop for Database {
@@ -327,12 +310,13 @@ mod tests {
         let pool = DatabaseAddress::parse(&schema.url).unwrap().pool(3).unwrap();
         let connect = async || connection(&pool).await.unwrap();
         let (one, two, other) = (connect().await, connect().await, connect().await);
-        other.batch_execute(BEGIN).await.unwrap();
-        query(&other, LOCK, &[&"tables"]).await.unwrap();
+        let lock =
+            "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' tables', 0))";
+        other.batch_execute(&format!("BEGIN; {lock}")).await.unwrap();
         // Both have seen no tables by then, and wait for the lock.
         let release = async {
             sleep(Duration::from_millis(500)).await;
-            other.batch_execute(COMMIT).await.unwrap();
+            other.batch_execute("COMMIT").await.unwrap();
         };
         let (one, two, ()) = tokio::join!(make_tables(&one), make_tables(&two), release);
         assert_eq!((one.unwrap(), two.unwrap()), (FORMAT, FORMAT));

@@ -11,9 +11,9 @@ use crate::engine::{
 };
 use bytes::Bytes;
 use deadpool_postgres::Object;
-use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
+use tokio_postgres::Row;
 
 /// The entries of a database.
 pub(crate) struct PostgresEngine {
@@ -46,7 +46,17 @@ fn bounds((begin, end): &KeyRange) -> (Vec<u8>, Vec<u8>) {
     (from, to)
 }
 
-fn limited(limit: usize) -> i64 {
+/// Keys as statements take them: by class, and by key.
+pub(super) fn columns(keys: &[RecordKey]) -> (Vec<i16>, Vec<Vec<u8>>) {
+    keys.iter().map(|(class, key)| (number(*class), key.clone())).unzip()
+}
+
+/// What a row has of an entry.
+pub(super) fn value(row: &Row) -> Result<Option<Bytes>, SqlError> {
+    Ok(get::<Option<&[u8]>>(row, 0)?.map(Bytes::copy_from_slice))
+}
+
+pub(super) fn limited(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
@@ -64,9 +74,14 @@ impl PostgresEngine {
         self.database.run("write", async move { in_time(commit(&open, notes, gateway)).await })
     }
 
+    /// What is known of an entry since the transaction began.
+    fn known(&self, key: &RecordKey) -> Option<Option<Bytes>> {
+        self.transaction.as_ref()?.first.get(key).cloned()
+    }
+
     fn opened(&self) -> Result<&Arc<OpenTransaction>, StoreError> {
-        let source = || io::Error::other("there is no transaction");
-        self.transaction.as_ref().ok_or_else(|| StoreError::Io { doing: "write", source: source() })
+        let none = || StoreError::failed("write", "there is no transaction");
+        self.transaction.as_ref().ok_or_else(none)
     }
 
     /// Asks on the transaction's connection, or on any. Blocks.
@@ -105,33 +120,32 @@ impl Engine for PostgresEngine {
         true
     }
 
-    fn snapshot(&self, key: Option<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
-        Ok(Some(Arc::new(self.database.snapshot(key)?)))
+    fn snapshot(&self, first: Vec<RecordKey>) -> Result<Option<Arc<dyn Engine>>, StoreError> {
+        Ok(Some(Arc::new(self.database.begin(None, first)?)))
     }
 
     fn get(&self, class: Class, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let known = self.transaction.as_ref().and_then(|open| open.known(class, key));
-        if let Some(known) = known {
+        let key = (class, key.to_vec());
+        if let Some(known) = self.known(&key) {
             return Ok(known);
         }
-        let (class, key) = (number(class), key.to_vec());
+        let (class, key) = (number(class), key.1);
         self.ask("read", move |client| async move {
             let rows = query(&client, GET, &[&class, &key]).await?;
-            rows.first().map(|row| get::<&[u8]>(row, 0).map(Bytes::copy_from_slice)).transpose()
+            Ok(rows.first().map(value).transpose()?.flatten())
         })
     }
 
     fn get_many(&self, keys: &[RecordKey]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let (classes, keys): (Vec<i16>, Vec<Vec<u8>>) =
-            keys.iter().map(|(class, key)| (number(*class), key.clone())).unzip();
-        if keys.is_empty() {
-            return Ok(Vec::new());
+        let known: Vec<_> = keys.iter().map_while(|key| self.known(key)).collect();
+        if !known.is_empty() || keys.is_empty() {
+            return Ok(known);
         }
+        let (classes, keys) = columns(keys);
         self.ask("read", move |client| async move {
             let rows = query(&client, GET_MANY, &[&classes, &keys, &limited(MANY_BYTES)]).await?;
             // Some of what is wanted is answered in any case.
             only(&rows)?;
-            let value = |row| Ok(get::<Option<&[u8]>>(row, 0)?.map(Bytes::copy_from_slice));
             rows.iter().map(value).collect()
         })
     }

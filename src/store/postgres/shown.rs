@@ -64,6 +64,8 @@ pub(super) fn of_entry(
                 "failures": one.active.as_ref().map(|active| active.failures),
             })
         }
+        // Behind the time at which its epoch was closed.
+        Class::Log => return of_change(value.get(size_of::<i64>()..)?),
         _ => return None,
     };
     Some(text(shown))

@@ -26,8 +26,8 @@ pub(super) const WAITS_FOR_STANDBY: &str = "SELECT current_setting('synchronous_
      AND current_setting('synchronous_commit') <> 'local'";
 /// For a connection whose database does not wait: commits have to.
 pub(super) const WAIT_FOR_DISK: &str = "SET synchronous_commit TO 'on'";
-/// Whether there is a table of versions. `to_regclass` would go on answering what it answered before a wait for a lock.
-pub(super) const HAS_VERSIONS: &str = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
+/// Whether there are tables.
+pub(super) const HAS_TABLES: &str = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE c.relname = 'tidegate_schema' AND n.nspname = ANY (current_schemas(false)))";
 /// The version of the tables.
@@ -37,10 +37,16 @@ pub(super) const VERSION: &str = "SELECT coalesce(max(version), 0) FROM tidegate
 pub(super) const BEAT: &str = "INSERT INTO tidegate_gateway (id, name, beat_at, polls, settings) \
     VALUES ($1, $2, clock_timestamp(), $3, $4) ON CONFLICT (id) DO UPDATE \
     SET beat_at = EXCLUDED.beat_at, polls = EXCLUDED.polls, settings = EXCLUDED.settings";
-/// The gateways: how long ago each lived last; and the time, in milliseconds.
+/// The gateways: how long ago each lived last; the time, in milliseconds; and whether the entries take four times the pages
+/// that the statistics know of.
 pub(super) const GATEWAYS: &str = "SELECT id, name, polls, settings, \
     (extract(epoch FROM clock_timestamp() - beat_at) * 1000)::bigint, \
-    (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM tidegate_gateway";
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+    (SELECT pg_relation_size(oid) > 4 * greatest(relpages, 16) * current_setting('block_size')::bigint \
+        FROM pg_class WHERE oid = 'tidegate_entry'::regclass) FROM tidegate_gateway";
+/// Gathers the statistics that the planner needs, unless another gateway does. A plan that was made while there were few
+/// entries reads all of them, and is kept until then.
+pub(super) const ANALYZE: &str = "ANALYZE (SKIP_LOCKED) tidegate_entry (class, key)";
 /// Forgets those that have not lived for long.
 pub(super) const FORGET_GATEWAYS: &str =
     "DELETE FROM tidegate_gateway WHERE beat_at < clock_timestamp() - interval '1 hour'";
@@ -54,50 +60,32 @@ pub(super) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ 
     SET LOCAL idle_in_transaction_session_timeout TO '600s'";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
-/// Waits until no other transaction has the same to itself.
-pub(super) const LOCK: &str =
-    "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || $1, 0))";
-/// Sets entries.
-pub(super) const PUT: &str = "INSERT INTO tidegate_entry (class, key, value, shown) \
-    SELECT class, key, value, shown::jsonb \
-    FROM unnest($1::smallint[], $2::bytea[], $3::bytea[], $4::text[]) AS new (class, key, value, shown) \
-    ON CONFLICT (class, key) DO UPDATE SET value = EXCLUDED.value, shown = EXCLUDED.shown";
-/// Removes entries.
-pub(super) const REMOVE: &str = "DELETE FROM tidegate_entry e \
+/// Waits until no other transaction has the same to itself, and then as [`GET_MANY`].
+pub(super) const LOCK_AND_GET: &str = "SELECT tidegate_lock_and_get($1, $2, $3, $4)";
+/// Removes entries, sets others, and notes what a transaction did to what gateways have in memory, and what the change log
+/// is to say of it.
+pub(super) const WRITE: &str = "WITH removed AS (DELETE FROM tidegate_entry e \
     USING unnest($1::smallint[], $2::bytea[]) AS gone (class, key) \
-    WHERE e.class = gone.class AND e.key = gone.key";
+    WHERE e.class = gone.class AND e.key = gone.key), \
+    noted AS (INSERT INTO tidegate_change (at, key, logged, shown) \
+    SELECT $3, key, logged, shown::jsonb \
+    FROM unnest($4::bytea[], $5::bytea[], $6::text[]) AS new (key, logged, shown)) \
+    INSERT INTO tidegate_entry (class, key, value, shown) \
+    SELECT class, key, value, shown::jsonb \
+    FROM unnest($7::smallint[], $8::bytea[], $9::bytea[], $10::text[]) AS new (class, key, value, shown) \
+    ON CONFLICT (class, key) DO UPDATE SET value = EXCLUDED.value, shown = EXCLUDED.shown";
 /// Removes a range.
 pub(super) const REMOVE_RANGE: &str =
     "DELETE FROM tidegate_entry WHERE class = $1 AND key >= $2 AND key < $3";
-/// Notes what a transaction did to what gateways have in memory, and what the change log is to say of it.
-pub(super) const NOTE: &str = "INSERT INTO tidegate_change (at, key, logged, shown) \
-    SELECT $1, key, logged, shown::jsonb \
-    FROM unnest($2::bytea[], $3::bytea[], $4::text[]) AS new (key, logged, shown)";
 /// Takes over the last epoch of another store.
 pub(super) const REACH: &str = "UPDATE tidegate_counter SET epoch = greatest(epoch, $1), \
     closed_at = greatest(closed_at, $2)";
 
 /// Numbers the notes that are committed, and logs the changes among them as the next epoch. Whoever has the counter's row
 /// does it, and whoever waits for the row sees then what was committed meanwhile: so nothing is ever added to a number
-/// or an epoch that was given out. It is sent as one message, so that a gateway that stands still does not keep the row.
-pub(super) const NUMBER: &str = "BEGIN; \
-    SELECT position FROM tidegate_counter FOR UPDATE; \
-    UPDATE tidegate_change SET position = (SELECT position + 1 FROM tidegate_counter) \
-        WHERE position IS NULL; \
-    INSERT INTO tidegate_entry (class, key, value, shown) SELECT 4, int8send(c.epoch + 1) || \
-        int4send((row_number() OVER (ORDER BY n.number) - 1)::integer), \
-        int8send(greatest(c.closed_at, least(max(n.at) OVER (), extract(epoch FROM now())::bigint + 1))) || n.logged, n.shown \
-        FROM tidegate_counter c JOIN tidegate_change n ON n.position = c.position + 1 \
-        WHERE n.logged IS NOT NULL; \
-    UPDATE tidegate_counter c SET position = c.position + 1, epoch = c.epoch + sign(of.logged)::bigint, \
-        closed_at = CASE WHEN of.logged > 0 THEN greatest(c.closed_at, of.at) ELSE c.closed_at END \
-        FROM (SELECT count(n.logged) AS logged, \
-            least(max(n.at) FILTER (WHERE n.logged IS NOT NULL), extract(epoch FROM now())::bigint + 1) AS at, \
-            count(*) AS notes FROM tidegate_change n \
-            WHERE n.position = (SELECT position + 1 FROM tidegate_counter)) AS of WHERE of.notes > 0; \
-    DELETE FROM tidegate_change WHERE position <= (SELECT position - 16384 FROM tidegate_counter); \
-    COMMIT";
-/// Notes behind a position are kept for so many positions, as [`NUMBER`] has it.
+/// or an epoch that was given out. It is one statement, so that a gateway that stands still does not keep the row.
+pub(super) const NUMBER: &str = "SELECT tidegate_number()";
+/// Notes behind a position are kept for so many positions, as `tidegate_number` has it.
 pub(super) const KEPT_POSITIONS: i64 = 16_384;
 /// How far the notes are numbered, whether there are others, and what those behind a position are of: all of one moment.
 pub(super) const LOOK: &str = "SELECT c.position, c.epoch, \
@@ -109,18 +97,10 @@ pub(super) const LOOK: &str = "SELECT c.position, c.epoch, \
     LEFT JOIN tidegate_entry i ON i.class = 1 AND i.key = n.key";
 /// How far the notes are numbered.
 pub(super) const POSITION: &str = "SELECT position FROM tidegate_counter";
-/// Statistics for the planner, after much was written.
-pub(super) const ANALYZE: &str = "ANALYZE tidegate_entry";
-
 /// A value.
 pub(super) const GET: &str = "SELECT value FROM tidegate_entry WHERE class = $1 AND key = $2";
 /// The first of many values, up to a number of bytes, in the order in which they are asked for.
-pub(super) const GET_MANY: &str = "SELECT value FROM (SELECT wanted.place, e.value, \
-    coalesce(sum(octet_length(e.value)) OVER (ORDER BY wanted.place), 0) \
-    - coalesce(octet_length(e.value), 0) AS before \
-    FROM unnest($1::smallint[], $2::bytea[]) WITH ORDINALITY AS wanted (class, key, place) \
-    LEFT JOIN tidegate_entry e ON e.class = wanted.class AND e.key = wanted.key) AS found \
-    WHERE before < $3 ORDER BY place";
+pub(super) const GET_MANY: &str = "SELECT * FROM tidegate_get($1, $2, $3)";
 /// The first entries of a range.
 pub(super) const FIRST: &str = portion!("ASC");
 /// The last entries of a range.
@@ -136,37 +116,68 @@ pub(super) const SIZES: &str = "SELECT wanted.place - 1, e.key, octet_length(e.v
 /// The format of the tables.
 pub(super) const FORMAT: i32 = 1;
 
-/// Makes the tables. Of each class of entries that people ask for, a view has what a person reads.
-pub(super) const TABLES: &str = "\
-    CREATE TABLE tidegate_schema (version integer PRIMARY KEY); \
-    INSERT INTO tidegate_schema VALUES (1); \
-    CREATE TABLE tidegate_entry (class smallint NOT NULL, key bytea NOT NULL, value bytea NOT NULL, \
+/// Makes the tables, one gateway after the other, and what is done in them with more than one statement: each of a function
+/// sees what was committed when it began. Of each class of entries that people ask for, a view has what a person reads.
+pub(super) const TABLES: &str = "BEGIN; \
+    SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' tables', 0)); \
+    CREATE TABLE IF NOT EXISTS tidegate_schema (version integer PRIMARY KEY); \
+    INSERT INTO tidegate_schema VALUES (1) ON CONFLICT DO NOTHING; \
+    CREATE TABLE IF NOT EXISTS tidegate_entry (class smallint NOT NULL, key bytea NOT NULL, value bytea NOT NULL, \
         shown jsonb, PRIMARY KEY (class, key)); \
     ALTER TABLE tidegate_entry ALTER COLUMN value SET STORAGE EXTERNAL; \
-    CREATE TABLE tidegate_counter (position bigint NOT NULL, epoch bigint NOT NULL, \
+    CREATE TABLE IF NOT EXISTS tidegate_counter (position bigint NOT NULL, epoch bigint NOT NULL, \
         closed_at bigint NOT NULL) WITH (fillfactor = 50); \
-    INSERT INTO tidegate_counter VALUES (0, 0, 0); \
-    CREATE TABLE tidegate_change (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
+    INSERT INTO tidegate_counter SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM tidegate_counter); \
+    CREATE TABLE IF NOT EXISTS tidegate_change (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
         position bigint, at bigint NOT NULL, key bytea NOT NULL, logged bytea, shown jsonb); \
-    CREATE INDEX tidegate_change_position ON tidegate_change (position); \
-    CREATE TABLE tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
+    CREATE INDEX IF NOT EXISTS tidegate_change_position ON tidegate_change (position); \
+    CREATE TABLE IF NOT EXISTS tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
         beat_at timestamptz NOT NULL, polls boolean NOT NULL, settings text NOT NULL); \
-    CREATE VIEW tidegate_feed AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
+    CREATE OR REPLACE FUNCTION tidegate_get(classes smallint[], keys bytea[], most bigint) \
+        RETURNS SETOF bytea LANGUAGE sql STABLE AS $$ \
+        SELECT value FROM (SELECT wanted.place, e.value, \
+        coalesce(sum(octet_length(e.value)) OVER (ORDER BY wanted.place), 0) \
+        - coalesce(octet_length(e.value), 0) AS before \
+        FROM unnest(classes, keys) WITH ORDINALITY AS wanted (class, key, place) \
+        LEFT JOIN tidegate_entry e ON e.class = wanted.class AND e.key = wanted.key) AS found \
+        WHERE before < most ORDER BY place $$; \
+    CREATE OR REPLACE FUNCTION tidegate_lock_and_get(classes smallint[], keys bytea[], most bigint, what text) \
+        RETURNS SETOF bytea LANGUAGE plpgsql AS $$ BEGIN \
+        PERFORM pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || what, 0)); \
+        RETURN QUERY SELECT * FROM tidegate_get(classes, keys, most); \
+        END $$; \
+    CREATE OR REPLACE FUNCTION tidegate_number() RETURNS void LANGUAGE plpgsql AS $$ \
+        DECLARE last record; changes bigint; closed bigint; BEGIN \
+        SELECT position, epoch, closed_at INTO last FROM tidegate_counter FOR UPDATE; \
+        UPDATE tidegate_change SET position = last.position + 1 WHERE position IS NULL; \
+        IF NOT FOUND THEN RETURN; END IF; \
+        SELECT count(*), greatest(last.closed_at, least(max(at), extract(epoch FROM now())::bigint + 1)) \
+            INTO changes, closed FROM tidegate_change \
+            WHERE position = last.position + 1 AND logged IS NOT NULL; \
+        INSERT INTO tidegate_entry (class, key, value, shown) SELECT 4, int8send(last.epoch + 1) || \
+            int4send((row_number() OVER (ORDER BY number) - 1)::integer), int8send(closed) || logged, shown \
+            FROM tidegate_change WHERE position = last.position + 1 AND logged IS NOT NULL; \
+        UPDATE tidegate_counter SET position = last.position + 1, epoch = last.epoch + sign(changes)::bigint, \
+            closed_at = CASE WHEN changes > 0 THEN closed ELSE last.closed_at END; \
+        DELETE FROM tidegate_change WHERE position <= last.position + 1 - 16384; \
+        END $$; \
+    CREATE OR REPLACE VIEW tidegate_feed AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
         shown->>'standing' AS standing FROM tidegate_entry WHERE class = 2; \
-    CREATE VIEW tidegate_state AS SELECT shown->>'feed' AS feed, \
+    CREATE OR REPLACE VIEW tidegate_state AS SELECT shown->>'feed' AS feed, \
         (shown->>'revision')::bigint AS revision, (shown->>'until')::timestamptz AS until, \
         (shown->>'updated')::timestamptz AS updated, (shown->>'items')::bigint AS items, \
         (shown->>'held')::boolean AS held FROM tidegate_entry WHERE class = 7; \
-    CREATE VIEW tidegate_log AS SELECT \
+    CREATE OR REPLACE VIEW tidegate_log AS SELECT \
         ('x' || encode(substring(key FROM 1 FOR 8), 'hex'))::bit(64)::bigint AS epoch, \
         to_timestamp(('x' || encode(substring(value FROM 1 FOR 8), 'hex'))::bit(64)::bigint) AS closed_at, \
         shown->>'feed' AS feed, (shown->>'until')::timestamptz AS until, \
         (shown->>'revision')::bigint AS revision, (shown->>'versions')::bigint AS versions \
         FROM tidegate_entry WHERE class = 4; \
-    CREATE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
+    CREATE OR REPLACE VIEW tidegate_poll AS SELECT shown->>'feed' AS feed, shown->>'url' AS url, \
         (shown->>'polled')::timestamptz AS polled, (shown->>'due')::timestamptz AS due, \
         (shown->>'failures')::bigint AS failures, shown->>'error' AS error, \
         (shown->>'gateway')::bigint AS gateway FROM tidegate_entry WHERE class = 3; \
-    CREATE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
+    CREATE OR REPLACE VIEW tidegate_subscription AS SELECT shown->>'feed' AS feed, \
         shown->>'subscriber' AS subscriber, (shown->>'until')::timestamptz AS until, \
-        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 5";
+        (shown->>'failures')::bigint AS failures FROM tidegate_entry WHERE class = 5; \
+    COMMIT";

@@ -2,8 +2,10 @@
 //! need one (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
 use super::{Database, PostgresRequest, let_go};
+use crate::conformance::carry::pieces;
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
 use crate::conformance::subscriptions::subscription;
+use crate::portable::ImportMessage;
 use crate::testing::{TestSchema, sql};
 use crate::{
     ClosedEpoch, CommitError, Epoch, LoggedChange, Select, Store, StoreError, SubscriptionChange,
@@ -16,6 +18,7 @@ use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{Change, EndpointId, FeedRecord, FeedStanding};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -430,6 +433,15 @@ async fn people_read_the_tables() {
     ] {
         assert_eq!(sql(&schema.url, &format!("SELECT 1 FROM {rows}")), count, "{rows}");
     }
+    // What comes from another store they read as well.
+    let Some(other) = TestSchema::new() else { return };
+    let (sender, receiver) = mpsc::channel(100);
+    for piece in pieces(&store).await {
+        sender.send(ImportMessage::Record(piece)).await.unwrap();
+    }
+    sender.send(ImportMessage::End).await.unwrap();
+    open(&other).import(receiver).await.unwrap();
+    assert_eq!(sql(&other.url, "SELECT 1 FROM tidegate_log WHERE feed = 'news'"), 1);
 }
 
 /// A database that is away for longer than readers may be left with what they had.
@@ -447,4 +459,21 @@ async fn a_database_that_went_back_is_not_followed() {
     timeout(Duration::from_secs(5), stopped).await.expect("it goes on");
     let said = store.catch_up().await.unwrap_err();
     assert!(matches!(said, StoreError::Damaged { .. }), "{said}");
+}
+
+/// A first fill: nobody waits for autovacuum, whose plans of few entries are good for no other table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statistics_are_gathered_as_the_entries_grow() {
+    let Some(schema) = TestSchema::new() else { return };
+    let _store = open(&schema);
+    let filling = "INSERT INTO tidegate_entry SELECT 1, int4send(n), repeat('x', 500)::bytea FROM generate_series(1, 2000) n";
+    schema.sql(&format!("ALTER TABLE tidegate_entry SET (autovacuum_enabled = off); {filling}"));
+    let known =
+        "SELECT 1 FROM pg_class WHERE oid = 'tidegate_entry'::regclass AND reltuples > 1000";
+    let gathered = async {
+        while sql(&schema.url, known) == 0 {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), gathered).await.expect("nobody gathers them");
 }

@@ -1,25 +1,27 @@
 //! Transactions: those that read as of one moment, and those that write. What is written is sent together with the
 //! commit.
 
-use super::connect::{SqlError, execute, get};
-use super::engine::number;
+use super::connect::{Parameters, SqlError, execute};
+use super::engine::{columns, limited, number, value};
 use super::shown;
-use super::statements::{BEGIN, BEGIN_READ, COMMIT, GET, LOCK, NOTE, PUT, REACH, REMOVE, ROLLBACK};
+use super::statements::{
+    BEGIN, BEGIN_READ, COMMIT, GET_MANY, LOCK_AND_GET, REACH, ROLLBACK, WRITE,
+};
 use crate::embedded::WriteScope;
-use crate::engine::{Class, RecordKey, Writes};
+use crate::engine::{MANY_BYTES, RecordKey, Writes};
 use crate::{Epoch, GatewayId};
 use bytes::Bytes;
 use deadpool_postgres::Object;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegate_core::model::{FeedName, Time};
+use tidegate_core::model::Time;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// The bytes that one statement sets, about.
-const PUT_BYTES: usize = 16 << 20;
+const BATCH_BYTES: usize = 16 << 20;
 /// How long giving up a transaction may take before its connection is closed.
 const ROLLBACK_TIME: Duration = Duration::from_secs(5);
 
@@ -41,96 +43,58 @@ pub(super) struct OpenTransaction {
     handle: Handle,
     /// What is to be written.
     writes: Mutex<Writes>,
-    /// An entry that was read when it began.
-    first: Option<(RecordKey, Option<Bytes>)>,
+    /// Entries that were read as it began.
+    pub(super) first: HashMap<RecordKey, Option<Bytes>>,
     is_over: AtomicBool,
 }
 
-/// A transaction that is to be begun.
-pub(super) struct TransactionRequest {
-    /// How it begins.
-    begin: &'static str,
-    /// What it has to itself.
-    lock: Option<String>,
-    /// An entry that is read at once.
-    first: Option<RecordKey>,
-}
-
-impl TransactionRequest {
-    /// One that reads as of one moment.
-    pub(super) const fn read(first: Option<RecordKey>) -> Self {
-        Self { begin: BEGIN_READ, lock: None, first }
-    }
-
-    /// One that writes. What it reads later was committed when it had the lock.
-    pub(super) fn write(scope: &WriteScope) -> Self {
-        let (lock, first) = match scope {
-            WriteScope::Notes => (None, None),
-            WriteScope::Feed(feed) => (Some(format!("feed {feed}")), Some(state_key(feed))),
-            WriteScope::Identity => (Some("identity".to_owned()), None),
-            WriteScope::Feeds => (Some("feeds".to_owned()), None),
-            WriteScope::Subscriptions => (Some("subscriptions".to_owned()), None),
-        };
-        Self { begin: BEGIN, lock, first }
-    }
-}
-
 impl OpenTransaction {
-    /// Begins one.
+    /// Begins one that writes what is in this scope, once no other one has that to itself; what it reads was committed
+    /// then. Without a scope, it reads as of one moment. `first`: what it reads at once.
     pub(super) async fn begin(
         client: Object,
         handle: Handle,
-        request: TransactionRequest,
+        scope: Option<WriteScope>,
+        first: Vec<RecordKey>,
     ) -> Result<Self, SqlError> {
-        let TransactionRequest { begin, lock, first } = request;
+        let begin = if scope.is_some() { BEGIN } else { BEGIN_READ };
+        let lock = scope.and_then(|scope| match scope {
+            WriteScope::Notes => None,
+            WriteScope::Feed(feed) => Some(format!("feed {feed}")),
+            WriteScope::Identity => Some("identity".to_owned()),
+            WriteScope::Feeds => Some("feeds".to_owned()),
+            WriteScope::Subscriptions => Some("subscriptions".to_owned()),
+        });
         let (client, writes, is_over) = (Arc::new(client), Mutex::default(), false.into());
         // It is rolled back also where nobody waits for its beginning any more.
-        let mut open = Self { client, handle, writes, first: None, is_over };
+        let mut open = Self { client, handle, writes, first: HashMap::new(), is_over };
         let client = &open.client;
-        let locking = client.prepare_cached(LOCK).await?;
-        let getting = client.prepare_cached(GET).await?;
-        // In this order, each behind the other on one connection.
-        let (begun, locked, found) = tokio::join!(
+        let (classes, keys) = columns(&first);
+        let statement = if lock.is_some() { LOCK_AND_GET } else { GET_MANY };
+        let statement = client.prepare_cached(statement).await?;
+        // In this order, one behind the other on one connection.
+        let (begun, found) = tokio::join!(
             biased;
             client.batch_execute(begin),
             async {
+                let bytes = limited(MANY_BYTES);
                 match &lock {
-                    Some(name) => client.query(&locking, &[name]).await.map(drop),
-                    None => Ok(()),
-                }
-            },
-            async {
-                match &first {
-                    Some((class, key)) => client.query(&getting, &[&number(*class), key]).await,
-                    None => Ok(Vec::new()),
+                    Some(name) => client.query(&statement, &[&classes, &keys, &bytes, name]).await,
+                    None if first.is_empty() => Ok(Vec::new()),
+                    None => client.query(&statement, &[&classes, &keys, &bytes]).await,
                 }
             },
         );
         begun?;
-        locked?;
-        let found = value(&found?)?;
-        open.first = first.map(|key| (key, found));
+        let found = found?.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        open.first = first.into_iter().zip(found).collect();
         Ok(open)
-    }
-
-    /// What is known of an entry since it began.
-    pub(super) fn known(&self, class: Class, key: &[u8]) -> Option<Option<Bytes>> {
-        let (of, found) = self.first.as_ref()?;
-        (of.0 == class && of.1 == key).then(|| found.clone())
     }
 
     /// Adds to what is to be written.
     pub(super) fn write(&self, writes: Writes) {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner).extend(writes);
     }
-}
-
-fn state_key(feed: &FeedName) -> RecordKey {
-    (Class::States, [feed.as_str().as_bytes(), &[0]].concat())
-}
-
-fn value(rows: &[tokio_postgres::Row]) -> Result<Option<Bytes>, SqlError> {
-    rows.first().map(|row| get::<&[u8]>(row, 0).map(Bytes::copy_from_slice)).transpose()
 }
 
 impl Drop for OpenTransaction {
@@ -148,13 +112,35 @@ impl Drop for OpenTransaction {
     }
 }
 
-/// Entries that one statement sets, and what people read of each.
+/// What one statement writes: entries that it removes, notes, and entries that it sets with what people read of each.
 #[derive(Default)]
-struct Puts {
-    classes: Vec<i16>,
-    keys: Vec<Vec<u8>>,
+struct WriteBatch {
+    gone: (Vec<i16>, Vec<Vec<u8>>),
+    at: i64,
+    notes: (Vec<Vec<u8>>, Vec<Option<Vec<u8>>>),
+    notes_shown: Vec<Option<String>>,
+    puts: (Vec<i16>, Vec<Vec<u8>>),
     values: Vec<Vec<u8>>,
     shown: Vec<Option<String>>,
+}
+
+impl WriteBatch {
+    async fn send(self, client: &Object) -> Result<(), SqlError> {
+        let Self { gone, at, notes, notes_shown, puts, values, shown } = self;
+        let parameters: Parameters<'_> = &[
+            &gone.0,
+            &gone.1,
+            &at,
+            &notes.0,
+            &notes.1,
+            &notes_shown,
+            &puts.0,
+            &puts.1,
+            &values,
+            &shown,
+        ];
+        execute(client, WRITE, parameters).await.map(drop)
+    }
 }
 
 /// Sends everything that a gateway writes, the last of it together with the commit.
@@ -165,21 +151,20 @@ pub(super) async fn commit(
 ) -> Result<(), SqlError> {
     let writes = std::mem::take(&mut *open.writes.lock().unwrap_or_else(PoisonError::into_inner));
     let client = &open.client;
-    let (mut classes, mut gone, mut puts, mut bytes) = (Vec::new(), Vec::new(), Puts::default(), 0);
+    let (mut batch, mut bytes) = (WriteBatch::default(), 0);
     for ((class, key), value) in writes {
         let Some(value) = value else {
-            classes.push(number(class));
-            gone.push(key);
+            batch.gone.0.push(number(class));
+            batch.gone.1.push(key);
             continue;
         };
         bytes += value.len();
-        puts.classes.push(number(class));
-        puts.shown.push(shown::of_entry(class, &key, &value, gateway));
-        puts.keys.push(key);
-        puts.values.push(value);
-        if bytes >= PUT_BYTES {
-            let Puts { classes, keys, values, shown } = std::mem::take(&mut puts);
-            execute(client, PUT, &[&classes, &keys, &values, &shown]).await?;
+        batch.shown.push(shown::of_entry(class, &key, &value, gateway));
+        batch.puts.0.push(number(class));
+        batch.puts.1.push(key);
+        batch.values.push(value);
+        if bytes >= BATCH_BYTES {
+            std::mem::take(&mut batch).send(client).await?;
             bytes = 0;
         }
     }
@@ -187,26 +172,15 @@ pub(super) async fn commit(
         let epoch = i64::try_from(epoch.0).unwrap_or(i64::MAX);
         execute(client, REACH, &[&epoch, &closed.unix()]).await?;
     }
-    // What sets and removes nothing costs no wait.
-    let remove = client.prepare_cached(REMOVE).await?;
-    let put = client.prepare_cached(PUT).await?;
-    let note = client.prepare_cached(NOTE).await?;
-    let Puts { classes: of, keys, values, shown } = puts;
-    let (noted, logged): (Vec<_>, Vec<_>) = notes.keys.into_iter().unzip();
-    let logged_shown: Vec<Option<String>> =
-        logged.iter().map(|value: &Option<Vec<u8>>| shown::of_change(value.as_ref()?)).collect();
-    let at = notes.at.unix();
-    // In this order, each behind the other on one connection.
-    let (removed, set, noted, committed) = tokio::join!(
-        biased;
-        async { client.execute(&remove, &[&classes, &gone]).await },
-        async { client.execute(&put, &[&of, &keys, &values, &shown]).await },
-        async { client.execute(&note, &[&at, &noted, &logged, &logged_shown]).await },
-        client.batch_execute(COMMIT),
-    );
-    removed?;
-    set?;
-    noted?;
+    batch.at = notes.at.unix();
+    batch.notes = notes.keys.into_iter().unzip();
+    let shown = |logged: &Option<Vec<u8>>| shown::of_change(logged.as_ref()?);
+    batch.notes_shown = batch.notes.1.iter().map(shown).collect();
+    // Prepared first, so that both go out together; in this order, one behind the other on one connection.
+    client.prepare_cached(WRITE).await?;
+    let (written, committed) =
+        tokio::join!(biased; batch.send(client), client.batch_execute(COMMIT));
+    written?;
     committed?;
     open.is_over.store(true, Ordering::Release);
     Ok(())

@@ -122,8 +122,8 @@ fn any_probe() -> impl Strategy<Value = Probe> {
 
 pub(crate) fn any_known() -> impl Strategy<Value = LedgerEntry> {
     use Evidence::*;
-    let names = (sync_id(), text(), text(), text(), vec(text(), 0..3), text());
-    let more = (of(text()), of(text()), of(time()), of(time()));
+    let names = (sync_id(), text(), text(), vec(text(), 0..3), text());
+    let more = (of(text()), of(time()), of(time()));
     let versions = (count(), vec(update(), 1..4), tick(), time(), time());
     let standing = prop_oneof![
         Just(ItemStatus::Current),
@@ -155,21 +155,19 @@ pub(crate) fn any_known() -> impl Strategy<Value = LedgerEntry> {
     let shared = (of(any::<bool>()), any::<u32>(), origin, of(any::<bool>()));
     (names, more, versions, standing, of(absence), (prints, shared)).prop_map(
         |(
-            (id, native, native_shown, published_id, aliases, title),
-            (link, enclosure, published, updated),
+            (id, native_shown, published_id, aliases, title),
+            (link, published, updated),
             (updates, history, tick, first_seen, came),
             standing,
             absence,
             ((prints, bytes, noise, touched), (noconflicts, conflicts, origin, sse091)),
         )| LedgerEntry {
             id,
-            native,
             native_shown,
             published_id,
             aliases,
             title,
             link,
-            enclosure,
             published,
             updated,
             updates,
@@ -216,9 +214,9 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
             }
         },
     );
-    let counts = (any::<[u32; 4]>(), any::<u64>());
+    let counts = any::<[u32; 4]>();
     let seen = (seen, any::<u64>());
-    let learned = (any::<[u32; 12]>(), noise::any_feed_noise());
+    let learned = any::<[u32; 12]>();
     let ids = "[a-z0-9]{1,24}".prop_map(|id| ArchiveId::new(&id).unwrap());
     let chain = (of(tick()), any::<u32>(), of(ids), any::<[u64; 4]>()).prop_map(
         |(sealed, unsealed, newest, [first, next, free, bytes])| Chain {
@@ -239,10 +237,10 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
         |(
             (revision, tick, window_start, complete_start, render, shown),
             ((format, says_complete, wire, body, head, site), source),
-            (learned, noise),
+            learned,
             hold,
             ripens,
-            ([current, living, tombstones, contested], minted),
+            [current, living, tombstones, contested],
             ((deltas_from, (upstream_until, updates_before, gap, source_since), lineage), archives),
         )| {
             let [documents, largest, kept_order, reordered, rest @ ..] = learned;
@@ -277,14 +275,12 @@ pub(crate) fn any_state() -> impl Strategy<Value = FeedState> {
                     came_sliding,
                     came_swapping,
                 },
-                noise,
                 hold,
                 next_decision_at: ripens,
                 current,
                 living,
                 tombstones,
                 contested,
-                sync_ids_issued: minted,
                 archives,
                 deltas_from,
                 upstream_until,
@@ -439,9 +435,9 @@ pub(crate) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
     let own = |text: Option<String>| text.map(std::borrow::Cow::Owned);
     let slots = (any::<usize>(), of(any::<usize>()), of(range()), of(range()));
     let names = (of(text()), any::<bool>(), of(text()), of(text()), of(text()));
-    let lists = (vec(text(), 0..3), vec((text(), text()), 0..4));
-    let kept = (".{0,200}", context(), slots, names, (of(time()), of(time())), lists).prop_map(
-        move |(markup, context, slots, names, (published, updated), (enclosures, fields))| {
+    let fields = vec((text(), text()), 0..4);
+    let kept = (".{0,200}", context(), slots, names, (of(time()), of(time())), fields).prop_map(
+        move |(markup, context, slots, names, (published, updated), fields)| {
             let (attributes, inner, id, id_element) = slots;
             let (native_id, id_is_permalink, link, title, author) = names;
             let field =
@@ -458,7 +454,6 @@ pub(crate) fn any_kept() -> impl Strategy<Value = Vec<HeldEntry>> {
                 author: own(author),
                 published,
                 updated,
-                enclosures: enclosures.into_iter().map(Into::into).collect(),
                 projection: fields.into_iter().map(field).collect::<Vec<_>>().into(),
                 sync: None,
             }

@@ -16,6 +16,13 @@ pub struct StateRecord {
     pub(crate) asked_at: Option<Time>,
 }
 
+impl StateRecord {
+    /// The last moment that it tells of.
+    pub(crate) fn latest(&self) -> Time {
+        self.state.tick.map_or(self.state.updated_at, |tick| tick.time().max(self.state.updated_at))
+    }
+}
+
 /// A [`PurgeMark`], and whether the purged feed's data is still being removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FloorRecord {

@@ -36,20 +36,6 @@ pub struct Item {
 /// By sync id.
 pub type Items = BTreeMap<String, Item>;
 
-/// What a wrong endpoint does otherwise; each must be noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    None,
-    /// Keeps no losers.
-    DropsConflicts,
-    /// Asks for the later `when` before the greater `updates`.
-    LaterWins,
-    /// Keeps versions that the other side knows.
-    KeepsSubsumed,
-    /// Takes no tombstones in.
-    KeepsTheDeleted,
-}
-
 /// What a document says: its bounds and its items.
 pub struct Read {
     pub until: Option<String>,
@@ -111,11 +97,8 @@ pub fn knows(item: &Item, update: &Update) -> bool {
 }
 
 /// Winner Picking (section 3.3, note 3): whether X wins over Y.
-fn wins(x: &Version, y: &Version, fault: Fault) -> bool {
+fn wins(x: &Version, y: &Version) -> bool {
     let (hx, hy) = (&x.history[0], &y.history[0]);
-    if fault == Fault::LaterWins && hx.when != hy.when {
-        return hx.when > hy.when;
-    }
     if x.updates != y.updates {
         return x.updates > y.updates;
     }
@@ -134,10 +117,7 @@ fn wins(x: &Version, y: &Version, fault: Fault) -> bool {
 }
 
 /// Merge Behavior (section 3.3, steps 2 to 11).
-fn merge(local: Item, incoming: Item, fault: Fault) -> Item {
-    if fault == Fault::KeepsTheDeleted && incoming.winner.deleted {
-        return local;
-    }
+fn merge(local: Item, incoming: Item) -> Item {
     let list = |item: Item| {
         let mut list = item.conflicts;
         list.push(item.winner);
@@ -145,35 +125,28 @@ fn merge(local: Item, incoming: Item, fault: Fault) -> Item {
     };
     let (mut l, mut i) = (list(local), list(incoming));
     let (mut m, mut w) = (Vec::new(), None);
-    pass(&mut l, &i, &mut m, &mut w, fault);
-    pass(&mut i, &l, &mut m, &mut w, fault);
+    pass(&mut l, &i, &mut m, &mut w);
+    pass(&mut i, &l, &mut m, &mut w);
     let w = w.expect("READINGS 1, row 3");
     let winner: Version = m.remove(w);
-    if winner.noconflicts == Some(true) || fault == Fault::DropsConflicts {
+    if winner.noconflicts == Some(true) {
         m.clear();
     }
     Item { winner, conflicts: m }
 }
 
 /// Step 7. `w` is the place of the winner in `m`.
-fn pass(
-    outer: &mut Vec<Version>,
-    inner: &[Version],
-    m: &mut Vec<Version>,
-    w: &mut Option<usize>,
-    fault: Fault,
-) {
+fn pass(outer: &mut Vec<Version>, inner: &[Version], m: &mut Vec<Version>, w: &mut Option<usize>) {
     let mut left = Vec::new();
     for x in outer.drain(..) {
-        let known = inner.iter().any(|y| subsumed(&x, y));
-        if known && (fault != Fault::KeepsSubsumed || inner.contains(&x)) {
+        if inner.iter().any(|y| subsumed(&x, y)) {
             continue;
         }
         m.push(x.clone());
         let last = m.len() - 1;
         match *w {
             None => *w = Some(last),
-            Some(best) if wins(&x, &m[best], fault) => *w = Some(last),
+            Some(best) if wins(&x, &m[best]) => *w = Some(last),
             Some(_) => {}
         }
         left.push(x);
@@ -202,13 +175,12 @@ pub struct Endpoint {
     /// Of each item the value of `until` when it was incorporated (section 4.2.3).
     stored: BTreeMap<String, u64>,
     until: u64,
-    pub fault: Fault,
 }
 
 impl Endpoint {
-    pub fn new(name: &str, fault: Fault) -> Self {
+    pub fn new(name: &str) -> Self {
         let (items, stored) = (Items::new(), BTreeMap::new());
-        Self { name: name.to_owned(), items, stored, until: 0, fault }
+        Self { name: name.to_owned(), items, stored, until: 0 }
     }
 
     fn incorporated(&mut self, id: &str) {
@@ -221,7 +193,7 @@ impl Endpoint {
         let mut any = false;
         for (id, incoming) in &read.items {
             let merged = match self.items.get(id) {
-                Some(local) => merge(local.clone(), incoming.clone(), self.fault),
+                Some(local) => merge(local.clone(), incoming.clone()),
                 None => incoming.clone(),
             };
             let is_news = self.items.get(id).map(normal) != Some(normal(&merged));

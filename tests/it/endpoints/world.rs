@@ -2,11 +2,11 @@
 
 use super::form::{FORMS, Form};
 use super::gate::{self, Gate};
-use super::plain::{self, Endpoint, Fault, Item, Items, Update, normal};
+use super::plain::{self, Endpoint, Item, Items, Update, normal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidegate_core::model::Time;
-use tidegate_judge::record::local::{Act, Resolution};
+use tidegate_judge::record::local::{Act, ItemChange, Resolution};
 
 /// How many of them are Tidegate; the others come behind them.
 const GATES: usize = 3;
@@ -117,18 +117,16 @@ pub struct World {
 }
 
 impl World {
-    /// The first of the independent endpoints has the fault.
-    pub async fn new(fault: Fault) -> Self {
+    pub async fn new() -> Self {
         let mut gates = Vec::new();
         for (number, hours) in (0..GATES).zip([0, 5, -3]) {
             let now = Time::from_unix(START + hours * 3600);
             gates.push(Gate::new(&format!("gate-{number}.example"), now).await);
         }
-        let faults = [fault, Fault::None];
-        let plain = (GATES..ENDPOINTS).zip(faults);
+        let plain = (GATES..ENDPOINTS).map(|at| Endpoint::new(&format!("plain:{at}")));
         Self {
             gates,
-            plain: plain.map(|(at, fault)| Endpoint::new(&format!("plain:{at}"), fault)).collect(),
+            plain: plain.collect(),
             created: Vec::new(),
             made: Vec::new(),
             until: BTreeMap::new(),
@@ -175,7 +173,7 @@ impl World {
                     self.change(
                         step,
                         &id,
-                        Act::Delete { id: gate::id(&id), expected: None },
+                        Act::Change { id: gate::id(&id), how: ItemChange::Delete, expected: None },
                         |version| {
                             version.deleted = true;
                         },
@@ -188,7 +186,11 @@ impl World {
                 match (item.winner.deleted, anew) {
                     (true, true) => self.write(step, &id, true).await,
                     (true, false) => {
-                        let act = Act::Restore { id: gate::id(&id), entry: None, expected: None };
+                        let act = Act::Change {
+                            id: gate::id(&id),
+                            how: ItemChange::Restore(None),
+                            expected: None,
+                        };
                         self.change(step, &id, act, |version| version.deleted = false).await;
                     }
                     _ => {}
@@ -235,9 +237,9 @@ impl World {
         let said = format!("{} of {}", self.step, step.at);
         let (entry, sync_id) = (gate::written(&said), gate::id(id));
         let act = if deleted {
-            Act::Restore { id: sync_id, entry: Some(entry), expected: None }
+            Act::Change { id: sync_id, how: ItemChange::Restore(Some(entry)), expected: None }
         } else {
-            Act::Update { id: sync_id, entry, expected: None }
+            Act::Change { id: sync_id, how: ItemChange::Update(entry), expected: None }
         };
         self.change(step, id, act, |version| {
             version.deleted = false;
@@ -419,10 +421,10 @@ impl World {
 }
 
 /// Plays the steps, lets everybody read everybody, and says what is wrong then.
-pub fn play(steps: &[Step], fault: Fault) -> Result<(), String> {
+pub fn play(steps: &[Step]) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let mut world = World::new(fault).await;
+        let mut world = World::new().await;
         for step in steps {
             world.go(step).await;
         }

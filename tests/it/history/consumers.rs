@@ -83,20 +83,53 @@ impl Historian {
     }
 }
 
+/// How a subscriber asks for the sync view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// For all of its window.
+    Window,
+    /// For what came after the `until` that it cached.
+    Since,
+    /// For a delta (RFC 3229).
+    Delta,
+}
+
 /// Follows SSE 1.0 section 4.1. It publishes nothing itself, and there is one endpoint only, so
 /// that the greater number of updates wins every merge.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Subscriber {
+    way: Way,
     until: Option<String>,
+    tag: Option<String>,
     /// Its local store, by sync id.
     pub entries: BTreeMap<String, Entry>,
     /// How often it found itself out of sync.
     pub resets: u32,
+    /// How often it got a delta.
+    pub deltas: u32,
 }
 
 impl Subscriber {
+    pub fn new(way: Way) -> Self {
+        Self { way, until: None, tag: None, entries: BTreeMap::new(), resets: 0, deltas: 0 }
+    }
+
+    /// The document that it is answered; `None` where it has all of it.
+    async fn read(&mut self, site: &Site) -> Option<Document> {
+        let address = match (self.way, &self.until) {
+            (Way::Since, Some(until)) => format!("{SYNC}?since={until}"),
+            _ => SYNC.to_owned(),
+        };
+        if self.way != Way::Delta {
+            return Some(Document::read(&site.text(&address).await));
+        }
+        let (is_delta, text) = site.delta(&address, &mut self.tag).await?;
+        self.deltas += u32::from(is_delta);
+        Some(Document::read(&text))
+    }
+
     pub async fn consume(&mut self, site: &Site) {
-        let partial = Document::read(&site.text(SYNC).await);
+        let Some(partial) = self.read(site).await else { return };
         let (since, until) = (partial.since.clone().unwrap(), partial.until.clone().unwrap());
         match &self.until {
             // Section 4.1.2: compared by code points.
@@ -122,5 +155,38 @@ impl Subscriber {
                 self.entries.insert(entry.sync_id.clone(), entry.clone());
             }
         }
+    }
+}
+
+/// Two feed readers that visit together, one of them with deltas. What they read they keep by `atom:id` or `guid`.
+#[derive(Debug, Default)]
+pub struct Readers {
+    tag: Option<String>,
+    /// What the one with deltas takes for the current entries.
+    pub by_deltas: BTreeMap<String, Entry>,
+    /// The current entries of the other one.
+    pub whole: BTreeMap<String, Entry>,
+    /// How often the first one got a delta.
+    pub deltas: u32,
+}
+
+impl Readers {
+    pub async fn visit(&mut self, site: &Site) {
+        let (_, headers, text) = site.ask(READER).await;
+        let by_id = |document: &Document| {
+            let entries = document.entries.iter().map(|entry| (entry.id.clone(), entry.clone()));
+            entries.collect::<BTreeMap<_, _>>()
+        };
+        self.whole = by_id(&Document::read(&text));
+        if let Some((is_delta, text)) = site.delta(READER, &mut self.tag).await {
+            let document = Document::read(&text);
+            if !is_delta {
+                self.by_deltas.clear();
+            }
+            self.deltas += u32::from(is_delta);
+            self.by_deltas.retain(|id, _| !document.deletions.contains(id));
+            self.by_deltas.extend(by_id(&document));
+        }
+        assert_eq!(self.tag.as_deref(), headers["etag"].to_str().ok(), "both have one state now");
     }
 }

@@ -20,6 +20,8 @@ pub enum Act {
     Restore,
     /// Bytes change that nobody sees.
     Noise(u8),
+    /// The next document is empty, or cut in its middle.
+    Glitch(bool),
 }
 
 /// The publisher.
@@ -34,12 +36,15 @@ pub struct Publisher {
     turns: u32,
     /// How many posts stood in older documents that were read.
     older: u32,
+    /// What is wrong with the next document: it is empty, or else cut.
+    glitch: Option<bool>,
 }
 
 impl Publisher {
     pub fn new(window: usize, rss: bool) -> Self {
         let (posts, gone, said_gone) = (Vec::new(), Vec::new(), Vec::new());
-        let mut new = Self { posts, gone, said_gone, window, rss, days: 0, turns: 0, older: 0 };
+        let (days, turns, older, glitch) = (0, 0, 0, None);
+        let mut new = Self { posts, gone, said_gone, window, rss, days, turns, older, glitch };
         new.act(&Act::Publish(4));
         new
     }
@@ -89,6 +94,7 @@ impl Publisher {
                     post.extra = format!("<!-- {turn} -->");
                 }
             }
+            Act::Glitch(is_empty) => self.glitch = Some(*is_empty),
         }
     }
 
@@ -109,12 +115,23 @@ impl Publisher {
         text
     }
 
-    pub fn document(&self) -> String {
-        let shown: Vec<Post> = self.posts.iter().take(self.window).cloned().collect();
+    pub fn document(&mut self) -> String {
+        let shown: Vec<Post> = match self.glitch.take() {
+            None => self.posts.iter().take(self.window).cloned().collect(),
+            Some(true) => Vec::new(),
+            Some(false) => {
+                let whole = self.document();
+                return whole[..whole.len() * 2 / 3].to_owned();
+            }
+        };
+        self.write(&shown)
+    }
+
+    fn write(&self, shown: &[Post]) -> String {
         if self.rss {
-            return rss(&shown);
+            return rss(shown);
         }
-        let text = crate::support::atom(SITE, &shown);
+        let text = crate::support::atom(SITE, shown);
         let said = self.said_gone.iter().map(|id| {
             format!(
                 "<at:deleted-entry xmlns:at=\"http://purl.org/atompub/tombstones/1.0\" \

@@ -58,13 +58,44 @@ impl Site {
 
     /// What the gateway answers: the status, the headers, the body.
     pub async fn ask(&self, address: &str) -> (u16, HeaderMap, String) {
+        self.ask_with(address, &[]).await
+    }
+
+    /// The same of a request with headers.
+    pub async fn ask_with(
+        &self,
+        address: &str,
+        headers: &[(&str, &str)],
+    ) -> (u16, HeaderMap, String) {
         self.clock.set(self.gate.now);
         let path = address.strip_prefix(PUBLIC).unwrap_or_else(|| panic!("{address} is foreign"));
-        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let request = Request::builder().uri(path);
+        let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
+        let answer = self.router.clone().oneshot(request.body(Body::empty()).unwrap());
+        let answer = answer.await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         (status, headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// What a client of deltas is answered that has the document of a tag, and whether it is a delta; `None` where it
+    /// has all. The tag is that of the answer then.
+    pub async fn delta(&self, address: &str, tag: &mut Option<String>) -> Option<(bool, String)> {
+        let mut asked = vec![("a-im", "feed")];
+        asked.extend(tag.as_deref().map(|tag| ("if-none-match", tag)));
+        let (status, headers, text) = self.ask_with(address, &asked).await;
+        let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        let is_delta = match status {
+            304 => return None,
+            226 => true,
+            _ => false,
+        };
+        assert!(is_delta || status == 200, "{address}: {status} {text}");
+        assert_eq!(header("im").as_deref(), is_delta.then_some("feed"));
+        assert!(!is_delta || header("delta-base") == *tag, "the delta begins elsewhere");
+        assert_ne!(header("etag"), *tag, "it is told though it was the same");
+        *tag = header("etag");
+        Some((is_delta, text))
     }
 
     /// A document that must be there.

@@ -68,9 +68,10 @@ async fn a_retirement_says_what_objected_to_a_deletion() {
     let mut without = days(1..=12);
     without.retain(|p| p.day % 3 != 1);
     gate.later(1).posts(&without).await;
-    let (pending, all) = tidegate_judge::pending(&gate.snapshot().await, &gate.options, 0, 2);
-    assert_eq!((pending.len(), all), (2, 3));
-    let words = pending[0].describe();
+    let (absent, all) = tidegate_judge::absent(&gate.snapshot().await, &gate.options, 2);
+    assert_eq!((absent.len(), all), (2, 3));
+    let pending = tidegate_judge::PendingAbsence::new(&absent[0], &gate.options, 0).unwrap();
+    let words = pending.describe();
     for said in ["it went with 2 others at once", "it is retired, not deleted"] {
         assert!(words.contains(said), "{words}");
     }

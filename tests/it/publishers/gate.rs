@@ -152,6 +152,6 @@ impl Gate {
         let (now, same) = (self.inner.now, self.same);
         let state = ready(self.inner.store.state(&self.inner.feed)).unwrap()?;
         let ripe = state.next_decision_at.is_some_and(|at| at <= now);
-        ripe.then(|| self.decide(None, |round| record::look_again(round, same).unwrap()))
+        ripe.then(|| self.decide(None, |round| record::look_again(round, same)))
     }
 }

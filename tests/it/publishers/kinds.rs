@@ -39,8 +39,6 @@ pub enum Kind {
     HistoryBroken,
     /// The state counts other items than there are.
     Miscounted,
-    /// An item that was really taken away lives on.
-    Missed(Around),
 }
 
 /// Why the item of a false tombstone was missing.
@@ -66,29 +64,11 @@ pub enum Cause {
     Glitch,
 }
 
-/// What else happened with and after a real deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Around {
-    /// Nothing that could hide it.
-    Nothing,
-    /// An older item came back at the end.
-    Backfill,
-    /// Others left the window in the same document.
-    Scroll,
-    /// New items came in the same document.
-    News,
-    /// An item of this feed had been lost by accident before.
-    AfterAccident,
-    /// The feed was held when it went, or a glitch, an accident, a rename or another deletion came
-    /// before it was confirmed.
-    Disturbed,
-}
-
 /// What could have failed, so that a run can show that it looked at all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// A real deletion came out in time.
-    Found(Around),
+    /// A real deletion came out.
+    Found,
     /// An item went on after its post had moved.
     Moved,
     /// An item that lives was retired.

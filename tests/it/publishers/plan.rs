@@ -33,27 +33,6 @@ pub struct Site {
     pub poll_minutes: u16,
 }
 
-/// Polls are at most so far apart where that is asked.
-const OFTEN: u16 = 60;
-
-impl Site {
-    /// A window of one source in the order of true dates.
-    pub fn is_plain(&self) -> bool {
-        self.order == Order::NewestFirst
-            && self.dates == Dates::True
-            && self.pinned == Pinned::No
-            && self.poll_minutes <= OFTEN
-            && matches!(
-                self.window,
-                Window::Count(_)
-                    | Window::Span(_)
-                    | Window::SpanAtLeast(..)
-                    | Window::Complete
-                    | Window::Growing
-            )
-    }
-}
-
 /// Which posts a document shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {

@@ -62,11 +62,6 @@ pub fn mix(a: u64, b: u64) -> u64 {
 }
 
 impl Publisher {
-    /// Whether a post is older than another by its date.
-    pub fn is_older(&self, number: u32, than: u32) -> bool {
-        self.get(number).when < self.get(than).when
-    }
-
     pub fn new(site: &Site, posts: u8) -> Self {
         let now = START + 400 * DAY;
         let mut publisher = Self {

@@ -3,7 +3,7 @@
 
 use crate::publishers::gate::{Gate, Seen};
 use crate::publishers::kinds::Check;
-use crate::publishers::plan::{Action, Glitch, PathStyle, Plan, Rename, Window};
+use crate::publishers::plan::{Action, Glitch, PathStyle, Plan, Window};
 use crate::publishers::publisher::{HOUR, Publisher};
 use crate::publishers::truth::{Failure, InForce, Truth};
 use crate::publishers::write;
@@ -94,9 +94,6 @@ impl Story {
             }
             Action::Lose(at, twice) => return self.lose(*at, *twice, &words, stays),
             Action::Rename(rename) => {
-                if !matches!(rename, Rename::Retitle(_) | Rename::Redate(_)) {
-                    self.truth.disturbed(false);
-                }
                 self.publisher.rename(rename);
             }
             Action::Glitch(glitch) => return self.glitch(glitch, &words, stays),
@@ -124,7 +121,6 @@ impl Story {
                     let mut shown = self.publisher.shown();
                     shown.push(number);
                     self.truth.listed_twice(number);
-                    self.truth.disturbed(true);
                     let text = write::document(&self.publisher, &shown);
                     return self.stand(&words, &text, &shown, false, stays);
                 }
@@ -135,19 +131,14 @@ impl Story {
 
     fn delete(&mut self, at: u16, new: usize) -> Option<u32> {
         let number = self.publisher.pick(at)?;
-        let before = self.publisher.shown();
         self.publisher.get_mut(number).alive = false;
         if new > 0 {
             self.publisher.post(new);
         }
-        let shown = self.publisher.shown();
-        let came: Vec<u32> = shown.iter().copied().filter(|n| !before.contains(n)).collect();
-        self.truth.really_deleted(number, &self.publisher, &came);
         Some(number)
     }
 
     fn lose(&mut self, at: u16, twice: bool, words: &str, stays: i64) {
-        self.truth.disturbed(true);
         let Some(number) = self.publisher.pick(at) else { return };
         self.publisher.get_mut(number).lost = true;
         self.show(words, stays.min(ACCIDENT_HOURS * HOUR));
@@ -160,7 +151,6 @@ impl Story {
     }
 
     fn glitch(&mut self, glitch: &Glitch, words: &str, stays: i64) {
-        self.truth.disturbed(false);
         let text = write::glitch(&self.publisher, glitch);
         // One that says that it lists everything, and is empty for days, means it.
         let complete = self.publisher.site.window == Window::Complete;
@@ -178,7 +168,6 @@ impl Story {
     fn show(&mut self, words: &str, stays: i64) {
         let shown = self.publisher.shown();
         let text = write::document(&self.publisher, &shown);
-        self.truth.next_document(&self.publisher);
         self.stand(words, &text, &shown, false, stays);
     }
 
@@ -198,7 +187,6 @@ impl Story {
                 let force = InForce { publisher: &self.publisher, shown, glitch };
                 self.truth.seen(&seen, &force, &self.gate.reader());
             }
-            self.truth.time(now);
             now += apart;
         }
         self.publisher.advance(stays);

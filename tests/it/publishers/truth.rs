@@ -1,8 +1,8 @@
 //! What must hold of a gateway in front of a publisher whose truth is known.
 
 use crate::publishers::gate::Seen;
-use crate::publishers::kinds::{Around, Cause, Check, Kind};
-use crate::publishers::publisher::{HOUR, Publisher};
+use crate::publishers::kinds::{Cause, Check, Kind};
+use crate::publishers::publisher::Publisher;
 use crate::publishers::write::number_of;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tidegate_core::model::{
@@ -14,17 +14,6 @@ use tidegate_core::model::{
 pub struct Failure {
     pub kind: Kind,
     pub words: String,
-}
-
-/// How long a real deletion may take to come out.
-const FOUND_WITHIN: i64 = 72 * HOUR;
-/// A share of fewer entries than this says nothing.
-const TELLING_ENTRIES: usize = 5;
-
-/// A real deletion that must come out.
-struct Watch {
-    since: i64,
-    around: Around,
 }
 
 /// What the test knows of the gateway's items.
@@ -43,14 +32,10 @@ pub struct Truth {
     told: u64,
     /// The newest revision of each post that the gateway has taken in.
     taken: HashMap<u32, u32>,
-    watched: BTreeMap<u32, Watch>,
     deleted: HashSet<SyncId>,
     twice: HashSet<u32>,
     /// Posts that got a version from a document that was broken.
     broken: HashSet<u32>,
-    accidents: bool,
-    /// Whether the last document is held.
-    held: bool,
     /// What the last document showed that was taken in whole.
     pub last_shown: Vec<u32>,
     /// Posts that readers are not shown: they were older than all that was known when they came in.
@@ -84,8 +69,7 @@ impl Truth {
 
     /// Takes in what came of a poll.
     pub fn seen(&mut self, seen: &Seen, force: &InForce<'_>, reader: &[Item]) {
-        self.held = seen.held.is_some();
-        if self.held {
+        if seen.held.is_some() {
             self.check(Check::Held);
         } else if seen.taken.is_some() && seen.change.as_ref().is_some_and(|c| c.tick.is_none()) {
             self.check(Check::Quiet);
@@ -221,10 +205,9 @@ impl Truth {
             match event.kind {
                 EventKind::Deleted => {
                     self.deleted.insert(event.id.clone());
-                    if let Some(watch) = self.watched.remove(&number) {
-                        self.check(Check::Found(watch.around));
-                    }
-                    if post.alive {
+                    if !post.alive {
+                        self.check(Check::Found);
+                    } else {
                         let cause = self.cause(number, force);
                         let words =
                             format!("post {number} ({}): {}", event.native_id, event.reason);
@@ -342,78 +325,6 @@ impl Truth {
             }
             (Some(Completeness::Full), None) => self.last_shown = numbers,
             _ => {}
-        }
-    }
-
-    /// A post was really taken away. `entries`: what the document shows now; `came`: what it
-    /// shows that the last did not.
-    pub fn really_deleted(&mut self, number: u32, publisher: &Publisher, came: &[u32]) {
-        for watch in self.watched.values_mut() {
-            watch.around = Around::Disturbed;
-        }
-        let site = &publisher.site;
-        let last = &self.last_shown;
-        let shown = publisher.shown();
-        let older_stays = shown.iter().any(|n| last.contains(n) && publisher.is_older(*n, number));
-        let clear = site.is_plain()
-            && !self.twice.contains(&number)
-            && last.contains(&number)
-            && last.len() >= TELLING_ENTRIES
-            && older_stays;
-        if !clear {
-            return;
-        }
-        let others_left = last.iter().any(|n| *n != number && !shown.contains(n));
-        let around = if self.held {
-            Around::Disturbed
-        } else if self.accidents {
-            Around::AfterAccident
-        } else if came.iter().any(|n| !publisher.is_older(*n, number)) {
-            Around::News
-        } else if others_left {
-            Around::Scroll
-        } else if !came.is_empty() {
-            Around::Backfill
-        } else {
-            Around::Nothing
-        };
-        self.watched.insert(number, Watch { since: publisher.now, around });
-    }
-
-    /// Something happened that may hide a deletion for a while.
-    pub fn disturbed(&mut self, accident: bool) {
-        self.accidents |= accident;
-        for watch in self.watched.values_mut() {
-            watch.around = Around::Disturbed;
-        }
-    }
-
-    /// What is watched is watched no longer where nothing older is there to tell by, or where the
-    /// post is there again.
-    pub fn next_document(&mut self, publisher: &Publisher) {
-        let shown = publisher.shown();
-        self.watched.retain(|number, _| {
-            !publisher.get(*number).alive
-                && shown.iter().any(|n| {
-                    publisher.is_older(*n, *number) && publisher.get(*n).when < publisher.now
-                })
-        });
-    }
-
-    /// Time goes by.
-    pub fn time(&mut self, now: i64) {
-        let late: Vec<u32> = self
-            .watched
-            .iter()
-            .filter(|(_, watch)| now - watch.since >= FOUND_WITHIN)
-            .map(|(number, _)| *number)
-            .collect();
-        for number in late {
-            let Some(watch) = self.watched.remove(&number) else { continue };
-            self.fail(
-                Kind::Missed(watch.around),
-                format!("post {number} was deleted 72 hours ago"),
-            );
         }
     }
 

@@ -1,5 +1,6 @@
 //! Gateways in this process, each in front of a publisher or of the next.
 
+use super::described::check_answer;
 use super::process::TOKEN;
 use super::publisher::{Answer, Publisher};
 use http::HeaderMap;
@@ -116,6 +117,18 @@ impl Running {
         self.clock.as_ref().unwrap().set(self.now);
     }
 
+    /// Sets the wall clock ahead, while no time passes.
+    pub fn leap(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        self.clock.as_ref().unwrap().leap(self.now);
+    }
+
+    /// Turns the clock back.
+    pub fn turn_back(&mut self, time: Duration) {
+        self.now = self.now.minus(time);
+        self.clock.as_ref().unwrap().set(self.now);
+    }
+
     pub fn client(&self) -> &reqwest::Client {
         &self.client
     }
@@ -138,16 +151,22 @@ impl Running {
         text
     }
 
-    /// A call of the administration with a body, unless that is null: the status, and what is answered.
+    /// A call of the administration with a body, unless that is null: the status, and what is answered, which must be
+    /// as it is described.
     pub async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
-        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        let mut call = self.client.request(method, self.url(&format!("/api/v1{path}")));
+        let path = format!("/api/v1{path}");
+        let verb = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut call = self.client.request(verb, self.url(&path));
         if !body.is_null() {
             call = call.header("content-type", "application/json").body(body.to_string());
         }
         let answer = call.bearer_auth(TOKEN).send().await.unwrap();
         let status = answer.status().as_u16();
-        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+        let kind =
+            answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
+        let value = serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default();
+        check_answer(method, &path, (status, &kind.unwrap_or_default()), &value);
+        (status, value)
     }
 
     /// Polls a feed now, without an error.

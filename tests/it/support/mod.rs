@@ -1,5 +1,6 @@
 //! A feed and its publisher in a test: documents go in, verdicts come out, time is set by hand.
 
+mod described;
 pub mod document;
 pub mod gateways;
 pub mod nodes;
@@ -23,7 +24,7 @@ use tidegate_format::parse::{self, Limits};
 use tidegate_format::render::{Addresses, Container, Dialect, HistoryPlace, Page, ViewKind};
 use tidegate_judge::probe::Replies;
 use tidegate_judge::record::{self, Backfilled, DeletionError, Observation, Redaction, Verdict};
-use tidegate_store::portable::{self, ExportRecord, ImportMessage};
+use tidegate_store::portable::ImportMessage;
 use tidegate_store::{Select, Store, View};
 use tokio::sync::mpsc;
 
@@ -195,7 +196,7 @@ impl Gate {
     pub async fn same(&mut self) -> Verdict {
         self.same += 1;
         let snapshot = self.store.snapshot(&self.feed).await.unwrap();
-        let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same).unwrap();
+        let verdict = record::look_again(&self.round(snapshot.as_ref()), self.same);
         self.commit(&verdict).await;
         verdict
     }
@@ -286,7 +287,7 @@ impl Gate {
                     known.prints.iter_mut().for_each(|print| print.1 ^= 1);
                     for field in &mut known.noise.restless {
                         field.value ^= 1;
-                        field.spans.iter_mut().for_each(|span| span.before ^= 1);
+                        field.spans.iter_mut().for_each(|span| span.value ^= 1);
                     }
                 }
                 change.state.told.scheme = 0;
@@ -354,25 +355,18 @@ impl Gate {
         let (sender, mut carried) = mpsc::channel(100_000);
         self.store.export(sender).await.unwrap();
         let (sender, pieces) = mpsc::channel(100_000);
-        let mut all = Vec::new();
         while let Some(piece) = carried.recv().await {
-            all.push(piece);
-        }
-        let known = all.iter().filter_map(ExportRecord::latest).max().unwrap_or(self.now);
-        for piece in all {
-            let piece = match piece {
-                ExportRecord::State(feed, state) if restored => ExportRecord::State(
-                    feed,
-                    Box::new(portable::restarted(*state, known, self.now)),
-                ),
-                other => other,
-            };
             sender.send(ImportMessage::Record(piece)).await.unwrap();
         }
         sender.send(ImportMessage::End).await.unwrap();
-        let clock = Arc::new(ManualClock::at(Time::from_unix(START)));
-        self.store =
-            Arc::new(Store::in_memory(Some(self.store.endpoint().clone()), clock).unwrap());
+        let clock = ManualClock::at(Time::from_unix(START));
+        self.store = Arc::new(
+            Store::in_memory(Some(self.store.endpoint().clone()), Arc::new(clock.clone())).unwrap(),
+        );
         self.store.import(pieces).await.unwrap();
+        if restored {
+            clock.set(self.now);
+            self.store.reincarnate().await.unwrap();
+        }
     }
 }

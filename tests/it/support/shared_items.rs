@@ -1,7 +1,6 @@
 //! The items that a document shares, as the gateway reads them.
 
 use tidegate_core::model::{Entry, FeedDocument, Markup, Shared, Version};
-use tidegate_core::sync::{Canonical, merge};
 use tidegate_format::parse::{self, Limits};
 
 /// The items of a document of any container; an error where it is broken or an item does not share.
@@ -41,14 +40,6 @@ pub fn with<D>(items: Vec<Shared<Markup>>, data: impl Fn(&Markup) -> D) -> Vec<S
     items.into_iter().map(one).collect()
 }
 
-/// The title of an entry, and all that it says.
-pub fn said(markup: &Markup) -> String {
-    let fields = parse::again(markup).unwrap();
-    let fields: String =
-        fields.iter().map(|field| format!("\n{}={}", field.path, field.value)).collect();
-    markup.card.title.clone() + &fields
-}
-
 /// The text of an entry.
 pub fn text(markup: &Markup) -> Option<String> {
     let fields = parse::again(markup).unwrap();
@@ -56,22 +47,4 @@ pub fn text(markup: &Markup) -> Option<String> {
     let found =
         ["content:encoded", "content", "description", "summary"].into_iter().find_map(value);
     found.map(|field| field.value.to_string())
-}
-
-/// Merges an incoming set of items with the local one (SSE 1.0 section 3.3): the local items keep their
-/// order, and new ones follow.
-pub fn merge_sets<D: Canonical>(
-    mut items: Vec<Shared<D>>,
-    incoming: impl IntoIterator<Item = Shared<D>>,
-) -> Vec<Shared<D>> {
-    for item in incoming {
-        match items.iter().position(|known| known.winner.id == item.winner.id) {
-            None => items.push(item),
-            Some(at) => {
-                let known = items.remove(at);
-                items.insert(at, merge(known, item).unwrap());
-            }
-        }
-    }
-    items
 }

@@ -1,8 +1,6 @@
 //! One series through the core, and its views against the publisher's last good document.
 
-pub mod containers;
 pub mod expat;
-pub mod links;
 
 use super::support;
 use serde_json::Value;
@@ -42,10 +40,6 @@ pub struct Compared {
     pub in_sync: usize,
     /// Tombstones in the sync view.
     pub tombstones: usize,
-    /// Containers and dialects that were read back.
-    pub round_trips: usize,
-    /// Where links lead.
-    pub links: links::Links,
 }
 
 /// Takes a series in up to its last good document and compares the views; writes them into the
@@ -72,7 +66,6 @@ struct Wanted {
     /// Of each entry its native id, where it has one, and its title.
     entries: Vec<(Option<String>, String)>,
     by_feed_rs: bool,
-    links: links::Document,
 }
 
 impl Wanted {
@@ -111,8 +104,7 @@ impl Wanted {
         let mut seen = HashSet::new();
         let mut markups = document.entries.iter().map(|entry| &entry.markup);
         entries.retain(|_| markups.next().is_some_and(|markup| seen.insert(markup)));
-        let links = links::Document::read(&decoded.text);
-        Some(Self { format: document.format, entries, by_feed_rs, links })
+        Some(Self { format: document.format, entries, by_feed_rs })
     }
 
     /// The entries of a view: (id, title), read as the publisher's document was. feed-rs cannot
@@ -195,7 +187,7 @@ fn former_ids(lines: &[DocumentReport]) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The addresses that documents name here.
-pub fn page_addresses() -> Addresses {
+fn page_addresses() -> Addresses {
     Addresses {
         upstream: "https://publisher.example/feed".into(),
         via: Some("https://publisher.example/feed".into()),
@@ -203,8 +195,8 @@ pub fn page_addresses() -> Addresses {
     }
 }
 
-fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion], upstream: &str) -> String {
-    let addresses = Addresses { upstream: upstream.to_owned(), ..page_addresses() };
+fn rendered(view: &View, kind: ViewKind, deleted: &[Deletion]) -> String {
+    let addresses = page_addresses();
     let sync = kind == ViewKind::Sync;
     render::document(&Page {
         kind,
@@ -231,9 +223,8 @@ fn compare(
     let gone = window.items.iter().filter(|item| item.shared.winner.deleted);
     let gone: Vec<Deletion> = gone.map(Deletion::from).collect();
 
-    let address = wanted.links.address();
-    let reader = rendered(&current, ViewKind::Reader, &gone, &address);
-    let sync = rendered(&window, ViewKind::Sync, &[], &address);
+    let reader = rendered(&current, ViewKind::Reader, &gone);
+    let sync = rendered(&window, ViewKind::Sync, &[]);
     std::fs::write(out.with_extension("reader.out"), &reader).unwrap();
     std::fs::write(out.with_extension("sync.out"), &sync).unwrap();
 
@@ -242,12 +233,6 @@ fn compare(
         items: current.items.len(),
         in_sync: window.items.len(),
         tombstones: gone.len(),
-        links: links::compare(
-            &wanted.links,
-            &address,
-            &links::Document::read(&reader),
-            &page_addresses().reader,
-        ),
         ..Compared::default()
     };
     for (name, text) in [("reader", &reader), ("sync", &sync)] {
@@ -255,7 +240,6 @@ fn compare(
             all.differences.push(format!("the {name} view is not well-formed: {flaw}"));
         }
     }
-    containers::compare(&window, &mut all);
     let (Some(reader), Some(sync)) = (wanted.view(&reader), wanted.view(&sync)) else {
         all.differences.push("a view cannot be read".to_owned());
         return all;

@@ -1,5 +1,4 @@
-//! The rules of the protocol's validator, on our documents and on what our consumer takes; and
-//! discovery.
+//! The rules of the protocol's validator, for our documents and our consumer; and discovery.
 
 use super::super::*;
 use crate::model::{SupId, Tick, Time};
@@ -25,7 +24,7 @@ fn listed(windows: &Windows, period: u32) -> Vec<String> {
     windows.window(period).updates().map(|(id, _)| id.to_string()).collect()
 }
 
-/// The rules that a validator of SUP documents goes by, one after the other, without our reader.
+/// Checks the rules of a validator for SUP documents, independently of our parser.
 fn validate(text: &str) -> Result<(), String> {
     let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let object = value.as_object().ok_or("no object")?;
@@ -107,7 +106,7 @@ fn an_update_is_listed_for_its_period_and_the_slack() {
     windows.add_epoch(closed(1, 0, &["a"]));
     windows.finish(at(0), at(0));
     assert_eq!(listed(&windows, 60), ["a"]);
-    // 60 s, 16 s of slack, and the second that `updated_time` lies behind.
+    // 60 s of period, 16 s of slack, and the second by which `updated_time` lags behind.
     windows.finish(at(76), at(76));
     assert_eq!(listed(&windows, 60), ["a"]);
     windows.finish(at(77), at(77));
@@ -129,7 +128,7 @@ fn epochs_of_before_a_restart_bear_the_closing_of_the_next() {
     assert_eq!(windows.epoch(), 7);
     assert_eq!(listed(&windows, 60), ["c", "b", "a"]);
     windows.finish(at(178), at(178));
-    // Of c it is not known how late it could be read; of a and b it is.
+    // For `c` it is unknown how late it became readable; for `a` and `b` it is known.
     assert_eq!(listed(&windows, 60), ["c"]);
 }
 
@@ -157,7 +156,7 @@ fn what_the_validator_takes_is_read() {
     assert_eq!(document.updates, [UpdateMember { id: id("a-1"), update: "u".into() }]);
     let digits = GOOD.replace(":60,", ":\"60\",");
     assert_eq!(read(digits.as_bytes()).unwrap(), document);
-    // The validator wants two periods of a publisher; a consumer takes what is offered.
+    // The validator requires two periods of publishers; a consumer accepts fewer.
     let one = read(GOOD.replace("\"60\":\"http://a.example/1\",", "").as_bytes()).unwrap();
     assert_eq!(one.available.keys().collect::<Vec<_>>(), [&300]);
     let marked = format!("\u{feff}{GOOD}");
@@ -279,7 +278,7 @@ fn a_follower_that_was_away_asks_for_the_period_that_reaches_back() {
     let news = follower.apply_document(&document(60, 374, 450, &[("a", "1")]));
     assert_eq!(told(&news), ["a"]);
     assert_eq!(news.standing, FollowerStatus::Ask { period: 600, address: address(600) });
-    // The longer document may be a little older than the short one.
+    // The longer document may be slightly older than the short one.
     let news = follower.apply_document(&document(600, -230, 440, &[("a", "1"), ("b", "1")]));
     assert_eq!((told(&news), &news.standing), (vec!["b"], &FollowerStatus::Complete));
     assert_eq!(follower.known(), Some(at(450)));
@@ -295,7 +294,7 @@ fn a_follower_that_no_document_reaches_back_to_has_missed_something() {
     let news = follower.apply_document(&document(86_400, 2 * day, 3 * day + 70, &[]));
     assert_eq!(news.standing, FollowerStatus::Missed { known: at(0) });
     assert_eq!(follower.known(), Some(at(3 * day + 76)));
-    // And so has one whose publisher went back in time.
+    // The same holds if the publisher went back in time.
     let news = follower.apply_document(&document(60, 24, 100, &[]));
     assert_eq!(news.standing, FollowerStatus::Missed { known: at(3 * day + 76) });
     assert_eq!(follower.known(), Some(at(100)));

@@ -1,16 +1,16 @@
-//! Consumers that ask now one gateway and now another over the same log.
+//! Consumers that alternate between gateways on the same log.
 
 use super::super::*;
 use super::model::{Dice, time};
 use crate::model::{SupId, Tick};
 use std::collections::HashSet;
 
-/// The feed that changes in an epoch.
+/// Returns the feed that changes in an epoch.
 fn feed(epoch: u64) -> SupId {
     SupId::new(&format!("feed-{epoch}")).unwrap()
 }
 
-/// An epoch in which one feed changed, and when it was closed.
+/// Creates an epoch in which one feed changed, closed at `seconds`.
 fn closed(epoch: u64, seconds: i64) -> Closed {
     let changes = vec![(feed(epoch), Tick::at(time(seconds)))];
     Closed { epoch, at: time(seconds), changes }
@@ -34,8 +34,8 @@ fn told(follower: &mut Follower, windows: &Windows) -> (Vec<SupId>, FollowerStat
     (updates.into_iter().map(|update| update.id).collect(), standing)
 }
 
-/// A consumer asks a gateway whose clock is right. Then two epochs are closed by a clock that is two seconds behind, and
-/// another gateway finds them when the consumer comes there.
+/// A consumer asks a gateway whose clock is right. Then a clock that is two seconds behind closes two epochs. Another
+/// gateway finds them when the consumer asks it.
 #[test]
 fn an_update_is_listed_for_who_asked_another_gateway_before_it() {
     for (others, news) in [(true, vec![feed(1), feed(2)]), (false, vec![feed(2)])] {
@@ -52,8 +52,8 @@ fn an_update_is_listed_for_who_asked_another_gateway_before_it() {
     }
 }
 
-/// What a slow reading finds at its end could be read after its beginning only, and so could what follows by a clock that
-/// is behind.
+/// An epoch found by a slow reading may have become readable only after its beginning; so may a later one closed by a
+/// slow clock.
 #[test]
 fn an_update_bears_the_time_by_which_it_was_found() {
     let mut windows = windows(false);
@@ -85,14 +85,14 @@ fn what_is_listed_for_other_gateways_is_kept_as_much_longer() {
     }
 }
 
-/// A gateway: by how much its clock is ahead, and what it has read.
+/// A gateway: the lead of its clock, and what it has read.
 struct GatewayClock {
     ahead: i64,
     windows: Windows,
     read: usize,
 }
 
-/// A consumer, and how many epochs it has to have been told of.
+/// A consumer, and the number of epochs it must have been told of.
 struct Roamer {
     next: i64,
     follower: Follower,
@@ -100,8 +100,8 @@ struct Roamer {
     checked: usize,
 }
 
-/// How many updates twenty consumers miss that ask three gateways by chance, whose clocks are two seconds behind (that of
-/// the one that writes), two ahead and right. The one that writes is now and then told late that an epoch is closed.
+/// Counts the updates missed by twenty consumers who ask three gateways at random. The clock of the writing one is two
+/// seconds behind; the others' are two ahead and right. The writer sometimes learns late that an epoch is closed.
 fn missed(others: bool) -> usize {
     let mut dice = Dice(0x5_EED0_F5A7);
     let gateway = |ahead| GatewayClock { ahead, windows: windows(others), read: 0 };
@@ -114,7 +114,7 @@ fn missed(others: bool) -> usize {
             checked: 0,
         })
         .collect();
-    // Each epoch, and from when on it could be read: at all gateways but the one that writes, and there.
+    // The epochs, each with the time when it became readable at the other gateways, and at the writer.
     let mut log: Vec<(Closed, i64, i64)> = Vec::new();
     let (mut missed, mut together) = (0, 0);
     for now in 0..40_000 {
@@ -140,7 +140,7 @@ fn missed(others: bool) -> usize {
             let (news, standing) = told(&mut roamer.follower, windows);
             roamer.told.extend(news);
             if standing != FollowerStatus::Complete {
-                // It reads every feed anew, and so knows what could be read there.
+                // It reads every feed, and so learns what was readable there.
                 roamer.follower = Follower::new();
                 told(&mut roamer.follower, windows);
                 roamer.told.extend(log.iter().take(*read).map(|(closed, ..)| feed(closed.epoch)));

@@ -1,5 +1,5 @@
-//! A publisher of 2,000 feeds with its log, its crashes and its slow disk, and consumers of every
-//! kind, in compressed time: who follows the draft misses nothing.
+//! A model of a publisher with 2,000 feeds, with its log, crashes and slow disk, and of various consumers, in
+//! compressed time: a consumer that follows the draft misses nothing.
 
 use super::super::*;
 use crate::model::{SupId, Tick, Time};
@@ -9,7 +9,7 @@ const FEEDS: u64 = 2_000;
 const UPDATES: usize = 100_000;
 const BEGIN: i64 = 1_800_000_000;
 
-/// Chance that is the same every time (xorshift64*).
+/// A deterministic random source (xorshift64*).
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -25,12 +25,12 @@ pub(super) fn time(seconds: i64) -> Time {
     Time::from_unix(BEGIN + seconds)
 }
 
-/// The gateway: its log, and what it answers.
+/// The gateway: its log and its answers.
 struct Gateway {
     log: Vec<Closed>,
-    /// When each epoch could be read.
+    /// When each epoch became readable.
     readable: Vec<i64>,
-    /// An epoch that passes its barrier, and when it will have.
+    /// An epoch on its way through the barrier, and when it will have passed.
     passing: Option<(Closed, i64)>,
     windows: Windows,
     read: usize,
@@ -68,7 +68,7 @@ impl Gateway {
             return;
         }
         if dice.below(500) == 0 {
-            // Killed: what passes the barrier has come through, or has not.
+            // The process is killed: the epoch in the barrier has passed, or is lost.
             let down = i64::try_from(dice.below(90)).unwrap();
             self.down_until = now + 1 + down;
             if let Some((closed, _)) = self.passing.take() {
@@ -87,7 +87,7 @@ impl Gateway {
             let mut changes = Vec::new();
             for _ in 0..=dice.below(40) {
                 let feed = SupId::new(&format!("{:016x}", dice.below(FEEDS))).unwrap();
-                // Some feeds are taken in seconds before their epoch is closed.
+                // Some changes get their tick seconds before their epoch is closed.
                 let taken = time(now - i64::try_from(dice.below(4)).unwrap());
                 let tick = Tick::next(taken, self.ticks.get(&feed).copied());
                 self.ticks.insert(feed.clone(), tick);
@@ -107,7 +107,7 @@ impl Gateway {
         }
     }
 
-    /// What is answered to a request; `None` while the gateway is down.
+    /// Answers a request; `None` while the gateway is down.
     fn answer(&mut self, period: u32, now: i64) -> Option<SupDocument> {
         if now < self.down_until {
             return None;
@@ -135,16 +135,16 @@ impl Gateway {
     }
 }
 
-/// A consumer, and what it was told of each feed.
+/// A consumer, and the updates it was told per feed.
 struct Consumer {
     period: u32,
-    /// How often it polls, in tenths of its period.
+    /// Its polling interval in tenths of its period.
     tenths: i64,
     pauses: bool,
     next: i64,
     follower: Follower,
     told: HashMap<SupId, String>,
-    /// The epochs whose updates it has to have been told.
+    /// The number of epochs whose updates it must have been told.
     checked: usize,
     missed: usize,
     seen: usize,
@@ -189,7 +189,7 @@ impl Consumer {
                     document = gateway.answer(period, now).unwrap();
                 }
                 FollowerStatus::Missed { .. } => {
-                    // It reads every feed anew, and so knows what was readable by now.
+                    // It reads every feed, and so learns everything readable by now.
                     self.anew += 1;
                     for closed in &gateway.log {
                         for (feed, tick) in &closed.changes {
@@ -207,7 +207,7 @@ impl Consumer {
         }
     }
 
-    /// Whatever could be read up to what it believes to know, it was told.
+    /// Checks that it was told everything readable up to its `known` time.
     fn check(&mut self, gateway: &Gateway) {
         let known = self.follower.known().unwrap();
         while let Some(closed) = gateway.log.get(self.checked) {
@@ -247,7 +247,7 @@ fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
         }
         now += 1;
         if gateway.made >= UPDATES && gateway.passing.is_none() && end.is_none() {
-            // Long enough for everybody to come back once more.
+            // Long enough for each consumer to poll once more.
             end = Some(now + 6_500);
         }
     }
@@ -262,7 +262,7 @@ fn of_a_hundred_thousand_updates_who_follows_the_draft_misses_none() {
         );
     }
     let [on_time, early, late, pausing, ..] = &consumers[..] else { panic!() };
-    // Only a gateway that was down makes one who polls in time fall back.
+    // A consumer that polls in time only falls back after the gateway was down.
     assert!(on_time.fell_back <= 20 && early.fell_back <= 20, "{}", on_time.fell_back);
     assert!(late.fell_back > 50 && pausing.fell_back > 2);
     assert!(pausing.anew > 0, "nobody was away for longer than the longest period");

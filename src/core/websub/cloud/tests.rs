@@ -1,4 +1,4 @@
-//! Registrations as readers write them.
+//! Registrations as readers send them.
 
 use super::*;
 

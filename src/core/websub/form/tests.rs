@@ -1,4 +1,4 @@
-//! Forms as the recommendation writes them, and as nobody should.
+//! Forms as the recommendation shows them, and malformed ones.
 
 use super::*;
 use proptest::prelude::*;

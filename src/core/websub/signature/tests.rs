@@ -1,4 +1,4 @@
-//! Signatures by the vectors of RFC 2202 and RFC 4231, and the ways to be wrong.
+//! The test vectors of RFC 2202 and RFC 4231, and invalid signatures.
 
 use super::*;
 

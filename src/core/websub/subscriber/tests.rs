@@ -1,4 +1,4 @@
-//! The transitions of a subscription, one by one and at random.
+//! The transitions of a subscription, single and random ones.
 
 use super::*;
 use crate::model::DISTRUST_TIME;
@@ -41,7 +41,7 @@ fn confirmed() -> Option<String> {
     Some("c".to_owned())
 }
 
-/// A subscription whose hub delivers for nine hundred seconds from the beginning.
+/// Creates a subscription with a lease of 900 seconds from time 0.
 fn held() -> Subscription {
     let mut subscription = new(&["https://a.example/"]);
     assert!(due(&mut subscription, at(0)));
@@ -85,7 +85,7 @@ fn only_what_was_asked_is_confirmed() {
 #[test]
 fn what_was_confirmed_is_confirmed_again_while_it_stands() {
     let mut it = held();
-    // Our first answer was lost; the lease that it gives now is the one that counts.
+    // Our first answer was lost; the lease of the repeated verification counts.
     assert_eq!(called(&mut it, &subscribe(1200), at(3)), confirmed());
     let lease = it.lease.unwrap();
     assert_eq!((it.state(at(3)), lease.since, lease.until), ("subscribed", at(0), at(1203)));
@@ -131,7 +131,7 @@ fn hubs_are_tried_in_their_order_and_then_ever_more_seldom() {
     assert!(asked.iter().skip(1).step_by(2).all(|(hub, _)| hub == "https://b.example/"));
     assert_eq!(it.note.as_deref(), Some("it answered 500"));
 
-    // A hub that says when is left alone for so long, but not for ever.
+    // The pause that a hub asks for is respected, up to a limit.
     let mut it = new(&["https://a.example/"]);
     for (wait, pause) in [(7000, 7000), (10_000_000, 86_400)] {
         now = it.next;
@@ -150,7 +150,7 @@ fn a_hub_that_never_asks_back_has_failed_and_may_still_do_so() {
     assert!(it.note.as_deref().unwrap().contains("did not ask back within 10 minutes"));
     assert_eq!(called(&mut it, &subscribe(900), at(700)), confirmed());
     assert_eq!(it.state(at(701)), "subscribed");
-    // A request that fails after the hub has asked back has not failed.
+    // After the hub has verified the request, its failure does not count.
     let mut it = held();
     failed(&mut it, "it answered 500", None, at(1));
     assert_eq!(it.state(at(1)), "subscribed");
@@ -164,7 +164,7 @@ fn a_renewal_that_fails_is_tried_again_while_the_hub_delivers() {
     failed(&mut it, "it answered 500", None, at(600));
     assert_eq!((it.address(), it.state(at(601))), ("https://a.example/", "subscribed"));
     assert_eq!(it.next, at(1200));
-    // The lease is over meanwhile.
+    // The lease has ended meanwhile.
     assert!(due(&mut it, at(1200)));
     assert_eq!((it.lease, it.state(at(1200))), (None, "asked"));
     failed(&mut it, "it answered 500", None, at(1200));
@@ -181,7 +181,7 @@ fn a_hub_that_says_no_is_left_alone_for_a_week() {
     assert_eq!(called(&mut it, &subscribe(900), at(6)), None);
     assert!(describe(&it, at(6)).starts_with("the hub does not deliver: it said no: you are too"));
 
-    // Where there is another one, that is tried.
+    // If the feed names another hub, that is tried.
     let mut it = new(&["https://a.example/", "https://b.example/"]);
     assert!(due(&mut it, at(0)));
     assert_eq!(called(&mut it, &denied(TOPIC), at(1)), Some(String::new()));
@@ -211,7 +211,7 @@ fn requests_have_a_pause_whatever_is_discovered_and_however_short_leases_are() {
     assert!(asked <= 2 * 24, "{asked}");
 }
 
-/// The publisher has a hub of its own, which knows the callback and says no to what is asked of the other.
+/// The publisher runs a malicious hub that knows the callback and denies requests made to the other hub.
 #[test]
 fn a_hub_that_says_no_again_and_again_does_not_drive_us_to_another_one() {
     let (mut it, mut asked) = (new(&["https://a.example/", "https://b.example/"]), 0);
@@ -300,8 +300,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// Whatever happens: something is always to come, requests are bounded, and who is relied on
-    /// delivers.
+    /// Invariants: there is always a next step, requests are bounded, and a hub is only trusted while it delivers.
     #[test]
     fn whatever_happens(acts in proptest::collection::vec((act(), prop_oneof![0u64..20, 0u64..200_000]), 1..200)) {
         let mut it = new(&["https://a.example/", "https://b.example/"]);
@@ -337,7 +336,7 @@ proptest! {
     }
 }
 
-/// What waits for the hub's host to be asked again was not asked yet.
+/// A request that waits for the hub's host was not sent yet.
 #[test]
 fn a_request_that_is_put_off_has_not_failed() {
     let mut it = new(&["https://a.example/"]);
@@ -348,7 +347,7 @@ fn a_request_that_is_put_off_has_not_failed() {
     assert!(!due(&mut it, at(3599)) && due(&mut it, at(3600)));
 }
 
-/// A lease is as long as the clock ran, whatever that was set to before a restart.
+/// A lease lasts as long as the clock ran, whatever it was set to before a restart.
 #[test]
 fn a_clock_that_was_set_back_ends_no_lease_and_makes_none_longer() {
     let year = Duration::from_secs(365 * 86_400);
@@ -364,23 +363,23 @@ fn a_clock_that_was_set_back_ends_no_lease_and_makes_none_longer() {
         ahead(&mut it, by);
         it
     };
-    // The clock was a year ahead, and it is known.
+    // The clock was a year ahead, and the difference is known.
     let mut it = set_right(year);
     resume(&mut it, year, at(10));
     assert_eq!(it, held());
-    // It is not known: the hub is asked again at once.
+    // The difference is unknown: the hub is asked again at once.
     let mut it = set_right(year);
     resume(&mut it, Duration::ZERO, at(10));
     assert!(it.lease.is_none() && due(&mut it, at(10)));
-    // A pause as well is no longer than any.
+    // No pause exceeds the longest one either.
     let mut it = Subscription { lease: None, ..set_right(year) };
     resume(&mut it, Duration::ZERO, at(10));
     assert!(due(&mut it, at(10)));
-    // Nothing happened.
+    // The clock was not changed.
     let mut it = held();
     resume(&mut it, Duration::ZERO, at(10));
     assert_eq!(it, held());
-    // It was behind, and goes right ahead: the lease is over as far as one knows, and it is asked again.
+    // The clock was behind and is corrected: the lease seems to have ended, and the hub is asked again.
     resume(&mut it, Duration::ZERO, at(0).plus(year));
     assert!(!it.is_held(at(0).plus(year)) && due(&mut it, at(0).plus(year)));
 }

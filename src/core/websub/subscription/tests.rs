@@ -1,4 +1,4 @@
-//! A subscription through its life, by the clock.
+//! The life of a subscription over time.
 
 use super::*;
 use crate::websub::Leases;
@@ -83,7 +83,7 @@ fn a_verification_is_tried_a_few_times_with_growing_pauses() {
     subscription.heard(trouble(None), at(0));
     assert_eq!(subscription.next(None, at(0)).unwrap().0, at(30));
     subscription.heard(trouble(Some(Duration::from_secs(500))), at(30));
-    // Nothing is known of who asks for a pause yet.
+    // An unverified callback's longer pause is not granted.
     assert_eq!(subscription.next(None, at(30)).unwrap().0, at(330));
     let pending = subscription.pending.as_ref().unwrap();
     assert_eq!(pending.trouble.as_ref().map(String::len), Some(256));
@@ -117,7 +117,7 @@ fn a_verified_renewal_takes_over_lease_and_secret_and_misses_nothing() {
     let renewed = subscription.active.as_ref().unwrap();
     assert_eq!((renewed.until, &renewed.secret), (at(81), &secret));
     assert_eq!((renewed.since, renewed.told), (at(1), tick(0)), "the change of 10 is not lost");
-    // Whoever answers is there: what failed is tried at once.
+    // The callback answered, so a failed delivery is retried at once.
     assert_eq!(subscription.next(tick(10), at(21)), Some((at(1), Duty::Deliver)));
 }
 
@@ -181,12 +181,12 @@ fn deliveries_are_tried_with_growing_pauses_and_given_up() {
         now = due;
     }
     assert_eq!(pauses, [30, 60, 120, 240]);
-    // A longer lease would see the pauses grow to their limit; then the change is given up.
+    // With a longer lease, pauses grow to their limit; then the change is given up.
     let active = subscription.active.as_mut().unwrap();
     (active.failures, active.until) = (DELIVERIES - 1, at(999_999));
     subscription.pushed(failed(None), tick(9), now);
     assert_eq!(subscription.next(tick(9), now).unwrap().1, Duty::Expire);
-    // A newer change is tried, once.
+    // A newer change is tried once.
     assert_eq!(subscription.next(tick(11), now).unwrap().1, Duty::Deliver);
     subscription.pushed(failed(None), tick(11), now);
     assert_eq!(subscription.next(tick(11), now).unwrap().1, Duty::Expire);
@@ -240,10 +240,10 @@ fn gone_twice_is_the_end() {
     };
     gone(&mut subscription, 10);
     assert_eq!(subscription.next(tick(9), at(10)), Some((at(310), Duty::Deliver)));
-    // An answer to a call that began before the pause is the same news, and the pause is not longer.
+    // A call that began before the pause does not count as a second 410 and does not extend the pause.
     gone(&mut subscription, 12);
     assert_eq!(subscription.next(tick(9), at(12)), Some((at(310), Duty::Deliver)));
-    // What fails in between changes nothing of that; what arrives does.
+    // A failure in between does not change that; a success does.
     subscription.pushed(failed(None), tick(9), at(200));
     let mut well = subscription.clone();
     gone(&mut subscription, 310);
@@ -252,7 +252,7 @@ fn gone_twice_is_the_end() {
     assert_eq!(well.active.as_ref().unwrap().gone, None);
     subscription = active();
     gone(&mut subscription, 320);
-    // The clock was set back meanwhile: the pause begins anew.
+    // The clock was set back meanwhile, so the pause begins anew.
     subscription.turned_back(at(100));
     gone(&mut subscription, 100);
     assert_eq!(subscription.next(tick(9), at(100)), Some((at(400), Duty::Deliver)));
@@ -305,8 +305,8 @@ fn topic_and_callback_are_the_key() {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: what is in force ends at its lease, what was told never
-    /// goes back, and there is always something to do or nothing left.
+    /// Invariants for any order of events: a subscription ends with its lease, its settled change never goes back, and
+    /// it has a next duty unless it is over.
     #[test]
     fn no_order_of_events_breaks_it(events in proptest::collection::vec((0..9_u8, 0..400_i64), 0..60)) {
         let mut subscription = fresh();

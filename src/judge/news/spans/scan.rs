@@ -145,7 +145,7 @@ impl Iterator for Spans<'_> {
                     false
                 }
                 // Digits of other scripts; a text that is not ASCII has them nowhere else.
-                0xc2.. => self.rest(at).chars().next().is_some_and(char::is_numeric),
+                0xc2.. => self.rest(at).chars().next().is_some_and(is_foreign_digit),
                 _ => false,
             };
             if is_digit {
@@ -164,7 +164,15 @@ impl Iterator for Spans<'_> {
 
 /// What a token is made of.
 fn is_run(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && c.is_numeric())
+    c.is_ascii_alphanumeric() || c == '_' || is_foreign_digit(c)
+}
+
+/// Whether a character is a digit of another script than ASCII. The many ideographs and syllables of CJK and Hangul are
+/// none, and are not looked up.
+fn is_foreign_digit(c: char) -> bool {
+    !c.is_ascii()
+        && !matches!(c, '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
+        && c.is_numeric()
 }
 
 /// How long the run at the start of a text is.

@@ -20,52 +20,48 @@ use tidegate_core::sync::{self, Canonical, Choice, SyncError};
 /// How often an endpoint resolves by itself in what is kept of an item's history.
 pub const TURNS: usize = 4;
 
-/// What came of a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyResult {
-    /// Nothing: there is no conflict, or the policy is to keep it.
-    Not,
-    /// The losers went, and the winner is as it was.
-    Dropped,
-    /// An update resolved it (section 3.4); what was kept is the winner's.
-    KeptWinner,
-    /// An update resolved it; what was kept is the preferred endpoint's.
-    KeptPreferred,
-}
+/// What is said of losers that went, while the winner is as it was.
+pub(super) const DROPPED: &str = "what was in conflict goes, as the operator wants";
+/// What is said of an update that resolved a conflict (section 3.4).
+pub(super) const KEPT_WINNER: &str = "resolved as the operator wants: the winner is kept";
+/// The same of one by which a loser became the winner.
+pub(super) const KEPT_PREFERRED: &str =
+    "resolved as the operator wants: the preferred endpoint's version is kept";
 
 /// Resolves what is in conflict as the operator said, right after a merge. `stamp` is that of an
-/// update that this makes, by this endpoint.
+/// update that this makes, by this endpoint. Answers what came of it, in words; nothing where there is no conflict, or
+/// the policy is to keep it.
 pub fn settle_by_policy<D: Canonical>(
     item: &mut Shared<D>,
     policy: &ConflictPolicy,
     stamp: Stamp,
-) -> Result<PolicyResult, SyncError> {
+) -> Result<Option<&'static str>, SyncError> {
     if item.conflicts.is_empty() || *policy == ConflictPolicy::Keep {
-        return Ok(PolicyResult::Not);
+        return Ok(None);
     }
     // Rule 1.
     item.conflicts.retain(|loser| !says_the_same(loser, &item.winner));
     let turns = stamp.by().map_or(TURNS, |own| turns(&item.winner.history, own));
     if item.conflicts.is_empty() || turns >= TURNS {
         item.conflicts.clear();
-        return Ok(PolicyResult::Dropped);
+        return Ok(Some(DROPPED));
     }
     // Rule 2.
     if let ConflictPolicy::Prefer(endpoint) = policy
         && let Some(number) = preferred(item, endpoint)
     {
         sync::resolve(item, Choice::Conflict(number), &all(item), stamp)?;
-        return Ok(PolicyResult::KeptPreferred);
+        return Ok(Some(KEPT_PREFERRED));
     }
     // Rule 3.
     let own = stamp.by();
     let lost = item.conflicts.iter().any(|loser| is_by(loser, own));
     if lost {
         item.conflicts.clear();
-        return Ok(PolicyResult::Dropped);
+        return Ok(Some(DROPPED));
     }
     sync::resolve_all(item, Choice::Winner, stamp)?;
-    Ok(PolicyResult::KeptWinner)
+    Ok(Some(KEPT_WINNER))
 }
 
 fn all<D>(item: &Shared<D>) -> Vec<usize> {

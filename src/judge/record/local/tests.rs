@@ -16,6 +16,11 @@ use tidegate_store::{Select, Store, View};
 
 const NOW: i64 = 1_795_191_605;
 
+/// A change of an item, however often it was updated.
+fn change(id: &SyncId, how: ItemChange) -> Act {
+    Act::Change { id: id.clone(), how, expected: None }
+}
+
 /// A store with one feed, and the acts that are done to it, a minute apart.
 struct Bench {
     store: Store,
@@ -137,7 +142,7 @@ impl Bench {
             self.merge(fork).await;
         }
         let entry = written("ours");
-        let update = Act::Update { id: id.clone(), entry, expected: None };
+        let update = change(&id, ItemChange::Update(entry));
         // The third: it knows of `two`, which had won, and not of `one`.
         self.act(update).await.unwrap();
         let mut fork = start;

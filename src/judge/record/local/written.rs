@@ -69,14 +69,13 @@ pub struct CheckedEntry(EntrySource);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum EntrySource {
-    /// An Atom entry.
+    /// An Atom entry as `parse` read it, in the document around it.
     Atom {
-        /// The entry, as `parse` read it.
-        xml: String,
-        /// Directly behind its start tag.
-        inner: usize,
-        /// Whether it has an `updated`.
-        is_dated: bool,
+        /// Up to its start tag.
+        start: String,
+        /// The prefix of its elements, where none of them dates it.
+        undated: Option<String>,
+        rest: String,
     },
     /// A version that is there, in whatever format, with something else to say.
     Amended(Box<Markup>, Amendment),
@@ -128,11 +127,11 @@ impl CheckedEntry {
             return Err(EntryError::whole("nothing but one Atom entry stands in the body"));
         }
         let broken = "its XML is not well-formed; close each element, innermost first";
-        let is_dated = checked.map_err(|_| EntryError::whole(broken))?;
-        Self::checked(entry, is_dated)
+        let undated = checked.map_err(|_| EntryError::whole(broken))?;
+        Self::checked(entry, undated)
     }
 
-    fn checked(entry: &Entry<'_>, is_dated: bool) -> Result<Self, EntryError> {
+    fn checked(entry: &Entry<'_>, undated: Option<String>) -> Result<Self, EntryError> {
         if entry.sync.is_some() {
             return Err(EntryError::whole(checked::unsynced()));
         }
@@ -147,8 +146,9 @@ impl CheckedEntry {
             return Err(EntryError::whole(message));
         }
         let inner = entry.slots.inner.ok_or_else(|| EntryError::whole("it is empty"))?;
-        let xml = entry.markup.clone().into_owned();
-        Ok(Self(EntrySource::Atom { xml, inner, is_dated }))
+        let (start, rest) = entry.markup.split_at_checked(inner).unwrap_or((&entry.markup, ""));
+        let (start, rest) = ([BEFORE, start].concat(), [rest, BEHIND].concat());
+        Ok(Self(EntrySource::Atom { start, undated, rest }))
     }
 
     /// A version that is there with another title, text, summary or link; what is not amended stays,
@@ -176,36 +176,31 @@ impl CheckedEntry {
         let texts = std::iter::once(&fields.title).chain(optional).chain(&fields.categories);
         check_characters(texts.map(String::as_str))?;
         let mut xml = String::from("<entry>");
-        let mut element = |name: &str, attributes: &str, text: &str| {
-            let _ = write!(xml, "<{name}{attributes}>");
-            push_text(&mut xml, text);
-            let _ = write!(xml, "</{name}>");
-        };
-        element("title", "", &fields.title);
-        for (name, text) in [("id", &fields.id), ("summary", &fields.summary)] {
+        if content.is_some() && content_html.is_some() {
+            return Err(EntryError::whole("it has content or content_html, and not both"));
+        }
+        let date = |time: Option<Time>| time.map(|time| time.to_string());
+        for (name, attributes, text) in [
+            ("title", "", &Some(fields.title.clone())),
+            ("id", "", id),
+            ("summary", "", summary),
+            ("published", "", &date(fields.published)),
+            ("updated", "", &date(fields.updated)),
+            ("content", " type=\"text\"", content),
+            ("content", " type=\"html\"", content_html),
+        ] {
             if let Some(text) = text {
-                element(name, "", text);
+                let _ = write!(xml, "<{name}{attributes}>");
+                push_text(&mut xml, text);
+                let _ = write!(xml, "</{name}>");
             }
         }
-        for (name, time) in [("published", fields.published), ("updated", fields.updated)] {
-            if let Some(time) = time {
-                element(name, "", &time.to_string());
-            }
-        }
-        match (&fields.content, &fields.content_html) {
-            (Some(_), Some(_)) => {
-                return Err(EntryError::whole("it has content or content_html, and not both"));
-            }
-            (Some(text), None) => element("content", " type=\"text\"", text),
-            (None, Some(html)) => element("content", " type=\"html\"", html),
-            (None, None) => {}
-        }
-        if let Some(author) = &fields.author {
+        if let Some(author) = author {
             xml.push_str("<author><name>");
             push_text(&mut xml, author);
             xml.push_str("</name></author>");
         }
-        if let Some(link) = &fields.link {
+        if let Some(link) = link {
             if !checked::is_page(link) {
                 return Err(EntryError::whole("its link is no http or https address"));
             }
@@ -229,33 +224,22 @@ impl CheckedEntry {
         now: Time,
         take: impl FnOnce(Format, &Entry<'_>) -> T,
     ) -> Result<T, EntryError> {
-        let gone = "it cannot be read any more";
-        let (xml, inner, is_dated) = match &self.0 {
-            EntrySource::Atom { xml, inner, is_dated } => (xml, *inner, *is_dated),
+        let gone = || EntryError::whole("it cannot be read any more");
+        let text = match &self.0 {
+            EntrySource::Atom { start, undated, rest } => {
+                let date = |prefix| format!("<{prefix}updated>{now}</{prefix}updated>");
+                [start, &undated.as_ref().map(date).unwrap_or_default(), rest]
+                    .map(String::as_str)
+                    .concat()
+            }
             EntrySource::Amended(before, amendment) => {
                 let amendment = Amendment { updated: Some(now), ..amendment.clone() };
-                let taken = parse::amended(before, &amendment, take);
-                return taken.ok_or_else(|| EntryError::whole(gone));
+                return parse::amended(before, &amendment, take).ok_or_else(gone);
             }
         };
-        let (start, rest) = xml.split_at_checked(inner).unwrap_or((xml, ""));
-        let mut text = String::with_capacity(BEFORE.len() + xml.len() + 128);
-        text.push_str(BEFORE);
-        text.push_str(start);
-        if !is_dated {
-            // The prefix of the entry is bound to Atom where its children stand.
-            let name = start.get(1..).unwrap_or_default();
-            let end = name.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/'));
-            let prefix = name.get(..end.unwrap_or(0)).and_then(|name| name.split_once(':'));
-            let prefix = prefix.map(|(prefix, _)| format!("{prefix}:")).unwrap_or_default();
-            let _ = write!(text, "<{prefix}updated>{now}</{prefix}updated>");
-        }
-        text.push_str(rest);
-        text.push_str(BEHIND);
         let document = parse::document(&text, None, &Limits::default())
             .map_err(|error| EntryError::whole(describe_error(&error)))?;
-        let entry = document.entries.first();
-        let entry = entry.ok_or_else(|| EntryError::whole(gone))?;
+        let entry = document.entries.first().ok_or_else(gone)?;
         Ok(take(document.format, entry))
     }
 }

@@ -11,7 +11,7 @@ use super::Peers;
 use super::gap::is_id_of;
 use crate::document::Braked;
 use crate::same_item;
-use std::collections::HashSet;
+use foldhash::HashSet;
 use tidegate_core::model::{
     Completeness, EndpointId, Entry, EventKind, FeedDocument, ItemStatus, LedgerEntry, Origin,
     Snapshot, SyncId,
@@ -19,15 +19,6 @@ use tidegate_core::model::{
 
 /// Of fewer items than this, what a complete feed does not list is no share worth holding it for.
 const LEAST_BEFORE_DISCARD: usize = 3;
-
-/// What is to be discarded.
-#[derive(Debug, Default)]
-pub(in crate::record) struct Discard {
-    /// Where the items stand in the ledger.
-    gone: Vec<usize>,
-    /// Why the complete feed is to be held first.
-    pub(in crate::record) braked: Option<Braked>,
-}
 
 /// Up to where the publisher is known, where a document says that its subscriber is out of sync
 /// (section 4.1.2, step 2.a). The values are compared by their characters (section 2.1.4), which are in
@@ -38,24 +29,29 @@ fn missed<'s>(snapshot: &'s Snapshot, document: &FeedDocument<'_>) -> Option<&'s
     (since.as_str() > known).then_some(known)
 }
 
-/// What is to be discarded after a complete feed was merged.
+/// Why what a complete feed does not list is discarded.
+pub(in crate::record) const UNLISTED: &str =
+    "its publisher's complete feed, which was read because changes were missed, does not list it";
+
+/// Where the items stand that are to be discarded after a complete feed was merged, and why that feed is to be held
+/// first.
 pub(in crate::record) fn discarded(
     draft: &ChangeDraft<'_>,
     document: &FeedDocument<'_>,
     peers: &Peers<'_>,
-) -> Discard {
+) -> (Vec<usize>, Option<Braked>) {
     let round = draft.round;
     let (Some(snapshot), Some(complete)) = (round.snapshot, peers.complete) else {
-        return Discard::default();
+        return Default::default();
     };
-    let Some(known) = missed(snapshot, document) else { return Discard::default() };
+    let Some(known) = missed(snapshot, document) else { return Default::default() };
     let is_whole =
         complete.completeness == Completeness::Full && document.completeness == Completeness::Full;
     let until = complete.sharing.as_ref().and_then(|sharing| sharing.bounds.as_ref());
     let is_current = until.is_some_and(|(_, until)| until.as_str() >= known);
     // What another address said up to then says nothing of this one.
     if !is_whole || !is_current || crate::record::has_moved(&snapshot.state, round.url) {
-        return Discard::default();
+        return Default::default();
     }
     let entries = || document.entries.iter().chain(&complete.entries);
     let ids: HashSet<&SyncId> = entries().filter_map(Entry::shared).map(|said| said.id()).collect();
@@ -72,7 +68,7 @@ pub(in crate::record) fn discarded(
     let gone: Vec<usize> =
         all.iter().copied().filter(|at| draft.item(*at).is_some_and(is_gone)).collect();
     let braked = braked(draft, gone.len(), all.len(), complete.entries.is_empty());
-    Discard { gone, braked }
+    (gone, braked)
 }
 
 /// Why a complete feed is held first, where it lists nothing or little of what its publisher had.
@@ -98,20 +94,6 @@ fn is_made_by(known: &LedgerEntry, own: &EndpointId) -> bool {
     let first = updates.last().or(topmost);
     let is_own = |update: &tidegate_core::model::Update| update.stamp.by() == Some(own);
     topmost.is_some_and(is_own) || first.is_some_and(is_own) || is_id_of(&known.id, own)
-}
-
-impl Discard {
-    /// Whether there is nothing to discard.
-    pub(in crate::record) const fn is_nothing(&self) -> bool {
-        self.gone.is_empty()
-    }
-
-    /// Discards it.
-    pub(in crate::record) fn apply(&self, draft: &mut ChangeDraft<'_>) {
-        let reason = "its publisher's complete feed, which was read because changes were missed, does \
-                      not list it";
-        discard(draft, &self.gone, reason);
-    }
 }
 
 /// Discards items, and begins the feed's own window anew.

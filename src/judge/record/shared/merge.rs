@@ -9,13 +9,13 @@ use super::order::{is_first_of_changes, newest};
 use super::{Issued, LEAP_LIMIT, Peers, SharedSplit};
 use crate::record::ITEMS_LIMIT;
 use crate::record::doubt::DocumentDoubt;
-use crate::record::local::{self, PolicyResult};
+use crate::record::local;
 use crate::record::redacted_filter::KeptOut;
 use crate::same_item;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 use tidegate_core::model::{
     ConflictPolicy, Conflicting, Count, EndpointId, Entry, EventKind, FeedDocument, Incoming,
-    ItemStatus, LedgerEntry, Markup, Origin, Shared, Snapshot, SyncId, Update, Version,
+    ItemStatus, LedgerEntry, Markup, Origin, Shared, SyncId, Update, Version,
 };
 use tidegate_core::sync;
 
@@ -62,7 +62,7 @@ pub(in crate::record) fn merge(
     if let Some(complete) = peers.complete.filter(|_| is_first_of_changes(parts, document)) {
         listed.extend(newest(complete, &listed));
     }
-    let mut merging = Merging::new(draft, &parts.whole, &parts.shared);
+    let mut merging = Merging::new(draft, &parts.shared);
     merging.issued = peers.issued;
     merging.replaced = Some(&parts.replaced);
     // The complete feed first (section 4.1), each from its last entry to its first, so that what
@@ -83,7 +83,6 @@ pub(in crate::record) fn merge(
 /// A merge that is being made.
 pub(in crate::record) struct Merging<'m, 'd> {
     draft: &'m mut ChangeDraft<'d>,
-    whole: &'m Snapshot,
     /// Where the items of the snapshot stand that can be merged.
     places: &'m HashMap<SyncId, usize>,
     /// What other feeds know of items that bear this gateway's name.
@@ -92,8 +91,6 @@ pub(in crate::record) struct Merging<'m, 'd> {
     kept_out: KeptOut,
     /// Items that were compared until now and are shared from now on, by native id.
     replaced: Option<&'m HashMap<String, usize>>,
-    /// Whether items are made here as well: then all that live are shown.
-    is_local: bool,
     /// Whether histories that bear this gateway's name are its own: they come from another feed of
     /// it.
     pub(in crate::record) is_ours: bool,
@@ -104,26 +101,28 @@ pub(in crate::record) struct Merging<'m, 'd> {
 }
 
 impl<'m, 'd> Merging<'m, 'd> {
-    /// A merge into a draft over `whole`, in which the items stand at `places`.
+    /// A merge into a draft over a ledger in which the items stand at `places`.
     pub(in crate::record) fn new(
         draft: &'m mut ChangeDraft<'d>,
-        whole: &'m Snapshot,
         places: &'m HashMap<SyncId, usize>,
     ) -> Self {
-        let is_local = draft.round.options.sharing.local;
+        let whole = draft.snapshot;
         Self {
             draft,
-            whole,
             places,
             issued: None,
             kept_out: KeptOut::new(whole.known.iter(), LedgerEntry::is_redacted),
             replaced: None,
-            is_local,
             is_ours: false,
             losing: whole.conflicts.values().flatten().map(|c| c.data.xml.len()).sum(),
             fresh: HashMap::new(),
             merged: MergeReport::default(),
         }
+    }
+
+    /// Whether items are made here as well: then all that live are shown.
+    const fn is_local(&self) -> bool {
+        self.draft.round.options.sharing.local
     }
 
     /// The item as it stands in the draft.
@@ -218,7 +217,7 @@ impl<'m, 'd> Merging<'m, 'd> {
             return true;
         }
         // A list of our own comes back from those who share it.
-        if self.is_local && known.is_none() {
+        if self.is_local() && known.is_none() {
             return true;
         }
         self.merged.note(format!(
@@ -232,7 +231,7 @@ impl<'m, 'd> Merging<'m, 'd> {
 
     /// The greatest sequence of this gateway's own updates of an item.
     fn issued_here(&self, known: &LedgerEntry, own: &EndpointId) -> Option<Count> {
-        let conflicts = self.whole.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
+        let conflicts = self.draft.snapshot.conflicts.get(&known.id).map_or(&[][..], Vec::as_slice);
         let histories = conflicts.iter().map(|c| &c.history).chain([&known.history]);
         Update::greatest_by(own, histories.flat_map(|history| history.iter()))
     }
@@ -254,14 +253,13 @@ impl<'m, 'd> Merging<'m, 'd> {
         let replaced = self.replaced.and_then(|replaced| replaced.get(&native)).copied();
         let replaced = replaced.filter(|at| self.draft.item(*at).is_some_and(|k| !k.is_deleted()));
         let now = self.draft.round.now;
-        let key = format!("{native}##{id}");
-        let mut known = newcomer(&entry, &native, &key, id.clone(), |_| false, self.draft);
+        let mut known = newcomer(&entry, &native, id.clone(), |_| false, self.draft);
         let old = replaced.and_then(|at| self.draft.item(at));
         if let Some(published) = old.map(|old| old.published_id.as_str()).or(offer.published_id) {
             published.clone_into(&mut known.published_id);
         }
         if let Some((_, old)) = &back {
-            (known.native, known.published_id) = (old.native.clone(), old.published_id.clone());
+            known.published_id.clone_from(&old.published_id);
             known.first_seen = old.first_seen;
         }
         known.origin = offer.origin.clone();
@@ -324,22 +322,9 @@ impl<'m, 'd> Merging<'m, 'd> {
         kept
     }
 
-    /// Resolves what is in conflict, where the operator said how; what came of it, in words.
-    fn resolve_by_policy(&self, item: &mut Shared<Datum<'_>>) -> &'static str {
-        let policy = &self.draft.round.options.sharing.conflicts;
-        match local::settle_by_policy(item, policy, self.draft.stamp()) {
-            Ok(PolicyResult::Dropped) => "; what was in conflict goes, as the operator wants",
-            Ok(PolicyResult::KeptWinner) => "; resolved as the operator wants: the winner is kept",
-            Ok(PolicyResult::KeptPreferred) => {
-                "; resolved as the operator wants: the preferred endpoint's version is kept"
-            }
-            Ok(PolicyResult::Not) | Err(_) => "",
-        }
-    }
-
     fn standing(&self, deleted: bool, is_listed: bool) -> ItemStatus {
         let since = self.draft.round.now;
-        match (deleted, is_listed || self.is_local) {
+        match (deleted, is_listed || self.is_local()) {
             (true, _) => ItemStatus::Deleted { since },
             (false, true) => ItemStatus::Current,
             (false, false) => ItemStatus::Retired { since },
@@ -362,8 +347,10 @@ impl<'m, 'd> Merging<'m, 'd> {
         let (before, own) = (bare(&local), self.draft.round.endpoint);
         let found = merged(own, known, local, said, incoming);
         let Ok((mut merged, sse091)) = found else { return };
-        let settled = self.resolve_by_policy(&mut merged);
-        let sse091 = sse091.map(|mark| mark && settled.is_empty());
+        let policy = &self.draft.round.options.sharing.conflicts;
+        let settled = local::settle_by_policy(&mut merged, policy, self.draft.stamp());
+        let settled = settled.ok().flatten();
+        let sse091 = sse091.map(|mark| mark && settled.is_none());
         let has_mark = |sse091: Option<bool>| sse091 == Some(true);
         let is_same = sse091.is_none() || has_mark(sse091) == has_mark(known.sse091);
         if is_same && sync::same_item(&bare(&merged), &before) {
@@ -418,7 +405,8 @@ impl<'m, 'd> Merging<'m, 'd> {
             (true, false) => EventKind::Undeleted,
             _ => EventKind::Updated,
         };
-        let reason = format!("{}{settled}", reason(known, &before, &merged));
+        let reasons = [Some(&*reason(known, &before, &merged)), settled];
+        let reason = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let conflicts = merged.conflicts.iter().map(|c| c.with(data(c.data))).collect();
         let conflicts = self.bounded(&known.id, conflicts);
         let details = EventDetails::new(kind, reason);

@@ -2,8 +2,8 @@
 
 use super::super::draft::ChangeDraft;
 use super::{EntryOwner, SharedSplit};
+use foldhash::{HashMap, HashSet, HashSetExt as _};
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 use tidegate_core::model::{
     Entry, FeedDocument, ItemStatus, LedgerEntry, Origin, SyncId, Tick, Time,
 };

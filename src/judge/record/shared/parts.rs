@@ -1,7 +1,7 @@
 //! The shared and the plain part of a document and of what is known.
 
 use crate::same_item;
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet, HashSetExt as _};
 use tidegate_core::model::{
     EntrySync, FeedDocument, LedgerEntry, Snapshot, SyncId, SyncMarkupError,
 };

@@ -1,4 +1,4 @@
-//! Against publishers in this process, each on a port and so an origin of its own.
+//! Tests against publishers in this process, each with its own port and so its own origin.
 
 use super::super::{
     AllowPrivate, FetchAnswer, FetchBlame, FetchRequest, FetchSettings, Fetched, Validators,
@@ -66,7 +66,7 @@ async fn credentials_go_to_the_feeds_own_origin_alone() {
     );
     let moved = ask(request(&publisher.url("/other"), &everything())).await.unwrap();
     assert_eq!(moved.moved_to, Some(other.url("/feed")));
-    // Where the redirect is remembered, the other origin is asked first.
+    // With a remembered redirect, the other origin is asked first.
     let mut remembered = request(&publisher.url("/other"), &everything());
     remembered.start = moved.moved_to;
     ask(remembered).await.unwrap();
@@ -122,7 +122,7 @@ async fn validators_are_for_whom_they_were_given_to() {
         (again.answer, again.validators.given_to),
         (FetchAnswer::NotModified, first.given_to)
     );
-    // The file has another token now, and then the feed has none at all.
+    // First the file has another token, then the feed has no credentials.
     std::fs::write(&path, "two\n").unwrap();
     let second = ask(with(&first, &access)).await.unwrap();
     assert!(matches!(second.answer, FetchAnswer::Document(_)));
@@ -180,7 +180,7 @@ fn a_password_may_be_empty_and_nothing_is_shown() {
     assert!(!format!("{asked:?} {:?}", asked.access).contains("hush"));
 }
 
-/// An address, and its scheme, host and port.
+/// An address with its scheme, host and port.
 fn address() -> impl Strategy<Value = (String, (&'static str, String, u16))> {
     let scheme = select(vec![("http", 80), ("https", 443)]);
     let host = select(vec!["a.example", "A.Example", "b.a.example", "127.0.0.1", "[::1]"]);
@@ -194,7 +194,7 @@ fn address() -> impl Strategy<Value = (String, (&'static str, String, u16))> {
 }
 
 proptest! {
-    /// An address gets credentials exactly where its scheme, host and port are those of the feed.
+    /// An address gets credentials if and only if scheme, host and port are those of the feed.
     #[test]
     fn no_other_origin_gets_credentials(feed in address(), asked in address()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

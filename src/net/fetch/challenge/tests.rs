@@ -2,7 +2,7 @@ use super::*;
 use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
-/// Headers of an answer.
+/// Builds the headers of an answer.
 type Pairs = &'static [(&'static str, &'static str)];
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -68,7 +68,7 @@ fn a_page_in_the_place_of_a_document_is_told_from_a_feed_that_speaks_of_one() {
 }
 
 proptest! {
-    /// Whatever a publisher sends, looking at it answers, and what is no HTML is never a challenge.
+    /// The check works on any input, and only HTML can be a challenge.
     #[test]
     fn any_bytes_are_answered(code: u16, body in proptest::collection::vec(any::<u8>(), 0..300)) {
         let none = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! Against a publisher in this process, on a port of its own.
+//! Tests against a publisher in this process.
 
 use super::*;
 use crate::fetch::Fetch;
@@ -119,7 +119,7 @@ async fn validators_go_back_verbatim_and_only_to_whom_they_belong() {
     assert_eq!(document(&fetched).bytes, "<rss/>");
 }
 
-/// A feed that a reader's request made is public, so that what its site closes is not taken; what an operator asks for is.
+/// On-demand feeds are public, so an answer that its site restricts is refused; an operator's feed may have it.
 #[tokio::test]
 async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
     let publisher = Publisher::start(|head| {
@@ -157,7 +157,7 @@ async fn what_is_not_for_everybody_is_not_taken_for_everybody() {
 
 #[tokio::test]
 async fn the_same_bytes_over_the_wire_are_not_decompressed() {
-    // The body is no gzip at all, so that reading it would fail.
+    // The body is not valid gzip, so decoding it would fail.
     let broken = |_: &str| response("200 OK", "content-encoding: gzip\r\n", b"no gzip");
     let publisher = Publisher::start(broken).await;
     let mut asked = request(&publisher.url("/"));
@@ -166,7 +166,7 @@ async fn the_same_bytes_over_the_wire_are_not_decompressed() {
     assert_eq!((fetched.answer, fetched.wire_bytes), (FetchAnswer::Same, 7));
 }
 
-/// Each with who is to blame.
+/// Each error also names who is to blame.
 #[tokio::test]
 async fn an_answer_that_is_of_no_use_says_why() {
     let ok = |headers: &str, body: &[u8]| response("200 OK", headers, body);
@@ -263,7 +263,7 @@ async fn cookies_live_within_one_fetch() {
     }
     let with_cookie = |head: &String| head.contains("seen=2");
     assert_eq!(publisher.heads().iter().filter(|head| with_cookie(head)).count(), 2);
-    // What everybody gets needs none.
+    // An answer for everybody must not need a cookie.
     let asked = FetchRequest { for_everybody: true, ..asked };
     let refused = fetch.oneshot(asked).await;
     assert!(refused.unwrap_err().to_string().ends_with("sets a cookie on the way"));
@@ -348,7 +348,7 @@ async fn the_guard_stands_before_every_hop_and_behind_every_name() {
         assert!(matches!(error, FetchError::Refused { hop: 0, .. }), "{url}: {error:?}");
     }
     assert_eq!(inside.heads().len(), 0);
-    // The same name passes where it is meant.
+    // An allowed name passes.
     let listed = AllowPrivate::only([format!("localhost:{}", inside.port).as_str()]).unwrap();
     let url = format!("http://localhost:{}/", inside.port);
     assert!(fetch(listed).oneshot(request(&url)).await.is_ok());
@@ -369,7 +369,7 @@ async fn statuses_carry_what_the_publisher_asks() {
             FetchError::Status { code, retry_after, redirected_to: None, says: None }
         );
     }
-    // Who answers is not always who was asked.
+    // After a redirect, the pause belongs to the host that answered.
     let elsewhere = publisher.url("/503");
     let redirect = format!("location: {elsewhere}\r\n");
     let before = Publisher::start(move |_| response("302 Found", &redirect, b"")).await;
@@ -377,7 +377,7 @@ async fn statuses_carry_what_the_publisher_asks() {
     assert_eq!(pause.map(|pause| pause.address), Some(elsewhere));
 }
 
-/// RFC 3229: a delta is asked for from a document, and must begin with that one.
+/// RFC 3229: a delta is requested against a known document and must apply to it.
 #[tokio::test]
 async fn a_delta_that_is_asked_for_begins_with_what_is_known() {
     let publisher = Publisher::start(|head| {

@@ -1,4 +1,5 @@
-//! By which client a request goes, once its address passed the guard, and where the own sites are.
+//! Chooses the client of a request after its address has passed the guard, and maps our public addresses to the sites
+//! behind.
 
 use super::Core;
 use crate::fetch::FetchLimits;
@@ -18,26 +19,26 @@ use tidegate_core::model::ProxyRoute;
 use url::{Host, Position, Url};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How a request goes out.
+/// How a request is sent.
 #[derive(Clone, Copy)]
 pub(in crate::fetch) struct RequestWay<'r> {
-    /// Its route, where it is not that of every request.
+    /// Its own route; `None`: that of the gateway.
     pub(in crate::fetch) route: Option<&'r ProxyRoute>,
-    /// The versions that it may have.
+    /// The allowed versions of HTTP.
     pub(in crate::fetch) versions: HttpVersions,
-    /// Whether it goes to public addresses alone.
+    /// Whether only public addresses may be connected to.
     pub(in crate::fetch) is_public: bool,
 }
 
-/// A client for one request, and the proxy that it goes by.
+/// The client for a request, with its proxy.
 pub(in crate::fetch) struct ClientForRequest {
     pub(in crate::fetch) client: Client,
-    /// As messages name it.
+    /// The proxy's address for messages.
     proxy: Option<String>,
 }
 
 impl Core {
-    /// Passes the guard, and answers the clients that pass requests on; `None` where they go by a proxy.
+    /// Checks an address and returns the clients that pass requests on; `None` if these must use the proxy.
     pub(in crate::fetch) fn passers(
         &self,
         url: &Url,
@@ -53,7 +54,7 @@ impl Core {
         Ok(Some(place.get_or_init(|| self.maker.passers(openness, versions))))
     }
 
-    /// Passes the guard. `is_public`: at public addresses alone.
+    /// Checks an address with the guard. `is_public`: refuses all that is not public.
     fn admit(&self, url: &Url, hop: usize, is_public: bool) -> Result<Openness, FetchError> {
         let allow = if is_public { &AllowPrivate::No } else { &self.allow };
         let openness =
@@ -64,7 +65,7 @@ impl Core {
         Ok(openness)
     }
 
-    /// Passes the guard, and says which client may ask. `soon`: the host is asked again within
+    /// Checks an address and returns the client to use. `soon`: the host is asked again within
     /// [`KEPT_IDLE`](crate::fetch::KEPT_IDLE).
     pub(in crate::fetch) async fn client_for(
         &self,
@@ -78,7 +79,7 @@ impl Core {
         let proxy = match route {
             Some(ProxyRoute::Direct) => None,
             Some(ProxyRoute::Proxy(proxy)) => Some(ReadyProxy::read_soon(proxy).await?),
-            // The operator's own hosts are not behind it.
+            // The operator's own hosts are reached directly.
             None => self.proxy.clone().filter(|_| !self.allow.is_own_host(url)),
         };
         if let Some(proxy) = &proxy {
@@ -90,8 +91,8 @@ impl Core {
         Ok(ClientForRequest { client, proxy: proxy.map(|proxy| proxy.shown()) })
     }
 
-    /// Finds out whether an address may be private that is named within a scope. `from`: who led there, where that is not
-    /// who named the first address. `is_secret`: whether messages name no address but its origin.
+    /// Determines whether `to` may be private, given the scope in which it was named. `from`: the address that led
+    /// there, unless it is the first hop. `is_secret`: messages show only origins.
     pub(in crate::fetch) async fn lead(
         &self,
         (scope, is_secret): (LeadScope, bool),
@@ -101,7 +102,7 @@ impl Core {
         let from = from.or_else(|| scope.named_by(to).cloned());
         let (is_within, unknown) = match self.is_within(&scope, to).await {
             Ok(is_within) => (is_within, None),
-            // Of a list that cannot be looked up nobody knows now whether it is private.
+            // If the address of a list cannot be resolved, it is unknown whether the list is private.
             Err(unknown) => {
                 let is_listed = matches!(&scope, LeadScope::Places(places) if places.len() > 1);
                 (false, Some(unknown).filter(|_| is_listed))
@@ -122,8 +123,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Whether an address is at a host of the operator's own. Where all private addresses are allowed, a name says
-    /// that by what it leads to.
+    /// Whether an address is at a host of the operator's own. If all private addresses are allowed, a name is so if it
+    /// resolves to private ones only.
     async fn is_own(&self, url: &Url) -> Result<bool, FetchError> {
         if self.allow.is_own_host(url) {
             return Ok(true);
@@ -144,8 +145,7 @@ impl Core {
         }
     }
 
-    /// Looks up here what a proxy is about to be asked for by its name, and refuses what leads to no
-    /// address that the guard admits.
+    /// Resolves a name before a proxy is asked to connect to it, and refuses it unless the guard admits an address.
     async fn check_name(
         &self,
         url: &Url,
@@ -164,15 +164,15 @@ impl Core {
             Ok(found) if !found.is_empty() => Ok(()),
             Err(LookupError::Refused(refusal)) => Err(FetchError::Refused { hop, refusal }),
             _ if self.proxy_resolves && !proxy.resolves_here() => Ok(()),
-            Err(LookupError::Unresolved(why)) => Err(unchecked(name, &why)),
-            Ok(_) => Err(unchecked(name, "it has none")),
+            Err(LookupError::Unresolved(why)) => Err(unresolved_name(name, &why)),
+            Ok(_) => Err(unresolved_name(name, "it has none")),
         }
     }
 }
 
-/// What the sites that the gateway stands in front of are told of their public names, and what they say by them.
+/// Public names of the sites in front of which the gateway stands.
 impl Core {
-    /// Has the site of an address learn its public name.
+    /// Tells the site of an address its public name, by headers.
     pub(in crate::fetch) fn say_name(&self, url: &Url, headers: &mut HeaderMap) {
         let site = site_of(&self.sites, url);
         if let Some(name) = site.and_then(|site| site.public_name()) {
@@ -180,20 +180,20 @@ impl Core {
         }
     }
 
-    /// The address at a site of one of ours that is the site's, so that the gateway never asks itself.
+    /// Maps one of our public addresses to the site behind, so that the gateway never asks itself.
     pub(super) fn behind_our_address(&self, url: &Url) -> Option<Url> {
         let mut named = self.sites.iter().filter(|site| site.public_name().is_some());
         named.find_map(|site| site.upstream_of(url))
     }
 
-    /// Where the site of an address of ours has moved it, as remembered; `None` where that is no more at the site.
+    /// Returns the remembered new address within the site behind `ours`; `None` if it is outside by now.
     pub(super) fn moved_within_site(&self, ours: &str, to: &Url) -> Option<Url> {
         let at = self.behind_our_address(&read_url(ours).ok()?)?;
         site_of(&self.sites, &at)?.there(to)
     }
 
-    /// Where a redirect of a site leads at the site, also where the site says it by its public name; `None` where it
-    /// leads elsewhere, or `from` is of no site.
+    /// Returns where a redirect leads within the site of `from`, also if the site used its public name; `None` if it
+    /// leads elsewhere or `from` belongs to no site.
     pub(in crate::fetch) fn within_site(
         &self,
         led: Option<&HeaderValue>,
@@ -205,7 +205,7 @@ impl Core {
 }
 
 impl ClientForRequest {
-    /// Why no response came.
+    /// Explains why no response came.
     pub(in crate::fetch) fn unreached(
         &self,
         error: reqwest::Error,
@@ -224,8 +224,8 @@ impl ClientForRequest {
     }
 }
 
-/// A name that a proxy would be asked for cannot be looked up here.
-fn unchecked(host: &str, why: &str) -> FetchError {
+/// Refuses a name that cannot be resolved here before a proxy is asked for it.
+fn unresolved_name(host: &str, why: &str) -> FetchError {
     FetchError::operator(format!(
         "the name {host} leads to no address here ({why}), so that nobody knows whether the proxy would \
          find a private one; say polling.proxy_resolves = true if only the proxy knows names"

@@ -1,4 +1,4 @@
-//! Proxies and certificates, with a proxy and a publisher with TLS in this process.
+//! Tests of proxies and certificates, with a proxy and a TLS publisher in this process.
 
 use super::super::access::RequestAccess;
 use super::super::{
@@ -52,8 +52,7 @@ fn body(fetched: &Fetched) -> &[u8] {
     }
 }
 
-/// A publisher with TLS, which answers every request with a feed. Its certificate is of the tests' own
-/// authority.
+/// Starts a TLS publisher that answers every request with a feed; its certificate is from the tests' own authority.
 fn tls_publisher() -> u16 {
     let config = tls(&[]);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -75,8 +74,8 @@ fn tls_publisher() -> u16 {
     port
 }
 
-/// A proxy that opens tunnels to a port of this machine, whatever host is asked for. Answers the heads
-/// of its requests.
+/// Starts a proxy that opens tunnels to a local port, whatever host is requested. Returns its address and the heads of
+/// its requests.
 async fn tunnels_to(port: u16, refuses: bool) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -115,7 +114,7 @@ async fn a_tunnel_leads_to_a_publisher_with_tls() {
     let (address, heads) = tunnels_to(tls_publisher(), false).await;
     let route = Some(ProxyRoute::Proxy(with_login(&address)));
     let settings = FetchSettings { ca_file: Some(our_ca()), ..all_private() };
-    // The proxy leads to the publisher whatever the port is.
+    // The proxy leads to the publisher regardless of the port.
     let fetched = fetch("https://localhost:4433/feed", route, settings).await.unwrap();
     assert_eq!(body(&fetched), b"<feed/>");
     let head = heads.lock().unwrap().remove(0).to_lowercase();
@@ -160,7 +159,7 @@ async fn the_proxy_of_all_is_for_all_but_the_operators_own_hosts_and_feeds_with_
     assert_eq!(body(&fetch(&own, by.clone(), all_private()).await.unwrap()), b"by proxy");
     let straight = fetch(known_by_proxy, Some(ProxyRoute::Direct), settings.clone()).await;
     assert!(matches!(straight, Err(FetchError::Name { .. })), "{straight:?}");
-    // So it is for pages.
+    // The same applies to pages.
     let services = services(settings).unwrap();
     let (url, leads, now) = (Url::parse(&own).unwrap(), LeadScope::default(), Time::from_unix(0));
     let page = CallRequest::page(url, leads, now);
@@ -197,7 +196,7 @@ async fn the_guard_stands_before_proxies_as_well() {
                 assert!(is_refused, "{scheme} {url}: {refused:?}");
             }
         }
-        // What cannot be looked up here is left to the proxy only where the operator says so.
+        // An unresolvable name is left to the proxy only if the operator allows it.
         let strict = FetchSettings { proxy_resolves: false, ..settings };
         let error = fetch("http://news.invalid/feed", None, strict).await.unwrap_err();
         assert!(matches!(error, FetchError::Unusable { .. }), "{error}");

@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(decode(chained.into(), &chain, LIMIT).unwrap(), data);
     }
 
-    /// A cut body is an error in every coding, wherever it was cut.
+    /// A truncated body is an error in every coding, wherever it ends.
     #[test]
     fn a_cut_body_is_never_a_document(
         data in proptest::collection::vec(any::<u8>(), 1..2000),
@@ -161,7 +161,7 @@ proptest! {
             let whole = encode(&data, coding);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let at = ((whole.len() as f64) * cut) as usize;
-            // Brotli may end its data before its last byte; the data is whole then.
+            // Brotli data may be complete before its last byte.
             if let Ok(decoded) = decode(Bytes::copy_from_slice(&whole[..at]), &[coding], LIMIT) {
                 prop_assert_eq!(coding, Coding::Brotli);
                 prop_assert_eq!(&decoded, &data);

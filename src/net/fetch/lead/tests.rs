@@ -31,7 +31,7 @@ fn a_private_host_leads_to_another_one_and_a_public_host_to_none() {
         ("http://127.0.0.1:9000/blog/2", &only, true, false, true),
         ("https://elsewhere.example/2", &only, true, true, true),
         ("http://news.example/2", &only, true, true, true),
-        // Of a name alone it is not known here what it leads to.
+        // It is unknown here what a name resolves to.
         ("http://10.0.0.1/2", &AllowPrivate::All, false, false, false),
         ("http://127.0.0.1:9000/blog/2", &AllowPrivate::All, false, false, true),
     ] {
@@ -44,7 +44,7 @@ fn a_private_host_leads_to_another_one_and_a_public_host_to_none() {
     }
     let plain = feed("http://127.0.0.1:8000/feed");
     assert!(LeadScope::of_feed(&plain).admits(&url("http://10.0.0.1/2"), &AllowPrivate::All));
-    // Who asks for an address of his own needs nobody's leave.
+    // A requester who names the address personally needs no permission.
     assert!(LeadScope::default().admits(&url("http://wiki.intranet.example/"), &only));
 }
 
@@ -52,7 +52,7 @@ fn a_private_host_leads_to_another_one_and_a_public_host_to_none() {
 fn no_way_leads_from_a_public_host_back_to_a_private_one() {
     let mut scope = LeadScope::of_feed(&feed("http://intranet.example/feed"));
     let is_own = |at: &Url| at.host_str() == Some("intranet.example");
-    // It stays where it is, whoever that is; a port is another place.
+    // An address may lead to its own place; another port is another place.
     assert!(scope.contains(&url("http://intranet.example/new"), |_| false));
     assert!(!scope.contains(&url("https://intranet.example/new"), |_| false));
     for (to, is_within) in [
@@ -75,7 +75,7 @@ fn a_secret_address_is_told_by_its_host_alone() {
     let scope = LeadScope::of_feed(&secret);
     assert_eq!(scope, LeadScope::Places(vec![url("https://news.example")]));
     assert!(scope.contains(&url("https://news.example/sup.json"), |_| false));
-    // Also once it was asked for.
+    // The same holds after the request.
     let (to, before) = (url(&secret.url), scope.clone());
     let lead =
         LedRequest { scope, from: None, to, is_secret: true, is_within: true, unknown: None };
@@ -95,7 +95,7 @@ async fn a_refused_redirect_of_a_secret_address_names_hosts_alone() {
     assert!(refused.contains(&format!("{site} {led}")) && !refused.contains("hidden"), "{refused}");
 }
 
-/// Fetches what a feed is asked for.
+/// Fetches `url` in the scope of `feed`.
 async fn asked(
     feed: &FeedRecord,
     url: &str,
@@ -106,7 +106,7 @@ async fn asked(
     services(settings).unwrap().fetch.oneshot(request).await
 }
 
-/// A publisher that redirects each path but `/feed` and those in it to the address that stands behind `/to/`.
+/// Starts a publisher that redirects paths containing `/to/` to the address after it; other paths return a feed.
 async fn redirecting() -> Publisher {
     Publisher::start(|head| match head.split(' ').nth(1) {
         Some(path) if path.contains("/to/") => {
@@ -142,7 +142,7 @@ async fn a_feed_that_a_request_made_leads_to_its_site_and_not_behind_the_walls()
                      configuration"
                 )
             );
-            // The same of the operator's own making.
+            // The same for a feed that the operator created.
             asked(&feed(&trap), &trap, allow.clone()).await.unwrap();
         }
         // An older document that the feed names.
@@ -178,7 +178,7 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
                     private.url("/2")
                 )
             );
-            // Where a lasting redirect of it led before.
+            // The address to which an earlier permanent redirect led.
             let moved = FetchRequest {
                 start: Some(private.url("/3")),
                 ..FetchRequest::whole(public.url.clone(), Time::from_unix(0))
@@ -187,7 +187,7 @@ async fn what_a_public_feed_names_is_asked_for_at_public_addresses_alone() {
             let settings = FetchSettings { allow_private, ..FetchSettings::default() };
             let refused = services(settings).unwrap().fetch.oneshot(moved.for_feed(&public)).await;
             assert!(matches!(refused, Err(FetchError::Refused { .. })), "{refused:?}");
-            // A name is refused by what it leads to.
+            // A name is refused because of what it resolves to.
             let by_name = format!("http://localhost:{}/2", private.port);
             let refused = asked(&public, &by_name, allow.clone()).await.unwrap_err();
             assert_eq!(refused.blame(), FetchBlame::Upstream);
@@ -211,18 +211,18 @@ async fn whoever_led_to_a_private_address_had_to_be_private() {
         |asked: &Result<Fetched, FetchError>| matches!(asked, Err(FetchError::Refused { .. }));
     let (member, public) = (feed(&private.url("/feed")), feed("http://198.51.101.1/feed"));
     let inside = feed("http://127.0.0.1:1/list");
-    // The feed itself, and what it names at its own place.
+    // The feed's own address, and another one that it names at its own host.
     for path in ["/feed", "/2"] {
         let by = |list: &FeedRecord| LeadScope::of_feed(&member).added_by(list);
         let asked = asked_by(by(&public), path).await;
         assert!(is_refused(&asked), "{path}: {asked:?}");
         asked_by(by(&inside), path).await.unwrap();
     }
-    // Of a list that cannot be looked up nobody knows whether it is private.
+    // If the list's name cannot be resolved, it is unknown whether the list is private.
     let lost = LeadScope::of_feed(&member).added_by(&feed("http://lists.invalid/list"));
     let asked = asked_by(lost, "/feed").await;
     assert!(matches!(asked, Err(FetchError::Name { .. })), "{asked:?}");
-    // A public feed gains nothing by a private list.
+    // A private list does not extend the scope of a public feed.
     let asked = asked_by(LeadScope::of_feed(&public).added_by(&inside), "/2").await;
     assert!(is_refused(&asked), "{asked:?}");
     assert_eq!(private.heads().len(), 2);

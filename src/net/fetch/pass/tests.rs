@@ -75,7 +75,7 @@ async fn it_is_said_why_an_origin_cannot_be_reached() {
     assert!(matches!(&error, FetchError::Connect { why, .. } if is_refused(why)), "{error:?}");
     let error = pass(request("http://nowhere.invalid/")).await.unwrap_err();
     assert!(matches!(&error, FetchError::Name { .. }), "{error:?}");
-    // The guard checks every address, and what names lead to.
+    // The guard checks addresses, and what names resolve to.
     let publisher = Publisher::start(|_| response("200 OK", "", b"")).await;
     for url in [publisher.url("/"), publisher.url("/").replace("127.0.0.1", "localhost")] {
         let refused = all(AllowPrivate::No).passing.pass.send(request(&url)).await;
@@ -102,7 +102,7 @@ async fn an_origin_that_never_shakes_hands_is_given_up_with_the_connection() {
     let settings = FetchSettings { allow_private: AllowPrivate::All, limits, ..Default::default() };
     let pass = services(settings).unwrap().passing.pass;
     let error = match pass.send(request(&url)).await {
-        // A machine without root certificates asks nobody.
+        // A machine without root certificates makes no request.
         Err(FetchError::NoRoots) => return,
         answered => answered.unwrap_err(),
     };
@@ -181,13 +181,13 @@ async fn a_poll_of_a_feed_that_a_request_made_takes_what_was_handed_over() {
     assert_eq!(text(&first.answer), "<handed/>");
     assert_eq!(first.validators.etag.as_deref(), Some("\"7\""));
     assert_eq!(text(&fetch(made.clone()).await.unwrap().answer), "<asked/>");
-    // Also one that knows an earlier document.
+    // A poll that knows an earlier document takes the answer too.
     services.passing.handover.give(&url, answer);
     let known = FetchRequest { known_wire: Some(1), ..made };
     assert_eq!(text(&fetch(known).await.unwrap().answer), "<handed/>");
 }
 
-/// Answers the first request of each connection, and closes it where a second one comes. It counts those.
+/// Starts a server that answers the first request of each connection and closes it on a second one. Counts the latter.
 async fn closing() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (place, closed) = (listener.local_addr().unwrap(), Arc::default());
@@ -215,7 +215,7 @@ async fn a_get_survives_kept_connections_that_end() {
     let passing = all(AllowPrivate::All).passing.pass;
     let whole = |answer: PassAnswer| async { answer.body.collect().await.unwrap().to_bytes() };
     let get = || passing.send(request(&format!("http://{place}/")));
-    // Side by side, so that several are kept.
+    // Two requests in parallel, so that two connections are kept.
     let (one, other) = tokio::join!(get(), get());
     let (one, other) = tokio::join!(whole(one.unwrap()), whole(other.unwrap()));
     assert_eq!((&one[..], &other[..]), (&b"words"[..], &b"words"[..]));

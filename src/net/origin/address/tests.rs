@@ -60,7 +60,7 @@ fn the_host_is_ready_where_requests_have_one() {
     let at = OriginPlace::At("/blog/".to_owned());
     let usual = site("http://Blog.example:80/", at, "https://gw.example/");
     assert_eq!(host(usual).as_deref(), Some("blog.example"));
-    // It may be HTTP/2 that is spoken there.
+    // Over TLS, HTTP/2 may be used, which has no `Host`.
     assert_eq!(host(below()), None);
 }
 
@@ -105,15 +105,15 @@ fn all_spellings_of_an_address_are_one_and_what_the_client_wrote_is_passed_on() 
         let own = below().target(rest, Some(query)).unwrap().to_string();
         assert!(own.ends_with(&format!("/{rest}?{query}")), "{own}");
     }
-    // What is no escape stays, and makes none of what stands behind it.
+    // An invalid escape stays, and does not combine with what follows.
     for other in ["a%2fb", "a%%34%31", "a%", "a%4", "a%+1", "%25%41"] {
         let url = Url::parse(&format!("https://blog.example/{other}")).unwrap();
         let base = Url::parse("https://blog.example/").unwrap();
-        let once = normalized(url, &base);
-        assert_eq!(normalized(once.clone(), &base), once, "{other}");
+        let once = normalize(url, &base);
+        assert_eq!(normalize(once.clone(), &base), once, "{other}");
         assert!(once.as_str().contains('%'), "{once}");
     }
-    // The operator's own part is as he wrote it.
+    // The operator's own part keeps its spelling.
     let at = OriginPlace::At("/blog/".to_owned());
     let user = site("https://blog.example/%7euser/", at, "https://gw.example");
     assert_eq!(user.upstream("%61", None).unwrap().path(), "/%7euser/a");
@@ -132,7 +132,7 @@ fn an_address_with_a_key_is_known_by_what_is_shown_of_it() {
     for key in ["premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml", "feed.xml?token=hunter2"] {
         assert!(plain.shows_key(&url(&format!("https://blog.example/{key}"))), "{key}");
     }
-    // What the operator keeps to himself is in no address here.
+    // The secret part of the operator's address does not appear in public addresses.
     let secret = site("https://blog.example/a8f3c1d94be27760/");
     assert!(!secret.shows_key(&url("https://blog.example/a8f3c1d94be27760/atom.xml")));
 }
@@ -202,7 +202,7 @@ fn the_configuration_says_under_which_name_a_site_is_reached() {
     let host = || OriginPlace::Host("blog.example".to_owned());
     let site = site_of_config("http://127.0.0.1:9000/", host(), "https://gw.example/", true);
     assert_eq!(told(&site).2.as_deref(), Some("blog.example"));
-    // A site to which requests are redirected is somebody else's.
+    // A site to which readers are redirected has its own names.
     let config = OriginConfig { passes: PassMode::Redirect, ..site.config.clone() };
     let site = OriginSite::new(config, &Url::parse("https://gw.example/").unwrap());
     assert!(site.public_name().is_none());
@@ -231,7 +231,7 @@ fn a_site_that_is_told_our_host_redirects_to_it_by_its_own_port() {
         let there = site.there(&asked.join(own).unwrap()).unwrap();
         assert_eq!(&there[..Position::AfterQuery], "http://127.0.0.1:9000/dir/?a", "{own}");
     }
-    // Our own address is right as it is, and leads a poll to the site.
+    // Our own address stays unchanged, and leads a poll to the site.
     let ours = "https://blog.example/dir/";
     assert_eq!(site.redirected(ours, &asked), None);
     assert_eq!(site.there(&url(ours)).unwrap().as_str(), "http://127.0.0.1:9000/dir/");
@@ -242,7 +242,7 @@ fn a_site_that_is_told_our_host_redirects_to_it_by_its_own_port() {
     let site = of(true, "https://gw.example:8443/");
     let by_port = site.redirected("http://blog.example:8443/dir/", &asked);
     assert_eq!(by_port.as_deref(), Some("/dir/"));
-    // A site that is not told it means somebody else.
+    // If the site is not told our host, that host is somebody else's.
     let site = of(false, "https://gw.example/");
     assert_eq!(site.redirected("http://blog.example/dir/", &asked), None);
 }
@@ -290,7 +290,7 @@ fn what_no_address_has_is_not_passed_on_as_it_is() {
     let base = below().config.url.to_string();
     assert_eq!(target("a;b//c", Some("d='e'")), Some(format!("{base}a;b//c?d='e'")));
     assert_eq!(target("", Some("")), Some(format!("{base}?")));
-    // What else the client wrote stays.
+    // The rest of the client's spelling stays.
     assert_eq!(target("%7ea\"", Some("ü%41")), Some(format!("{base}%7ea%22?%C3%BC%41")));
     assert_eq!(target("%7e a", Some("{x}%c3")), Some(format!("{base}%7e%20a?{{x}}%c3")));
 }

@@ -110,7 +110,7 @@ fn nobody_else_says_for_whom_a_request_is() {
         ("proxy", "http://evil.example/"),
     ];
     assert_eq!(sent(&spoofed, false), ADDED);
-    // What a trusted proxy says of who asks goes before. Of the name it may say what the client said.
+    // A trusted proxy's addresses come first; its name may be the client's and is dropped.
     let told = [
         "forwarded: for=198.51.100.7, for=192.0.2.1;host=gw.example;proto=https",
         "via: 1.1 tidegate-gw",

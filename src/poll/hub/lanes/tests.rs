@@ -2,7 +2,7 @@ use super::*;
 use tidegate_core::websub::Manner;
 use url::Url;
 
-/// One of a subscriber of this host, whose share it takes unless a client asked for it.
+/// Creates a turn at this host; its owner is the client, or the host if there is none.
 fn turn(client: Option<&str>, host: &str, number: usize, standing: Standing) -> LaneTurn {
     let url = Url::parse(&format!("http://a/{number}")).unwrap();
     let host: Arc<str> = host.into();
@@ -11,7 +11,7 @@ fn turn(client: Option<&str>, host: &str, number: usize, standing: Standing) -> 
     LaneTurn { key, id: SubscriptionId::new(Manner::WebSub, "t", &url) }
 }
 
-/// A request of a client with a callback at this host.
+/// Creates a client's request for a first verification at this host.
 fn asked(client: &str, host: &str, number: usize) -> LaneTurn {
     turn(Some(client), host, number, Standing::Unverified)
 }
@@ -88,7 +88,7 @@ fn what_is_asked_leaves_calls_to_those_who_have_agreed_and_turns_to_what_is_new(
         lanes.push(asked("stranger", "reader", number));
     }
     assert_eq!(drain(&mut lanes).len(), AT_ONCE_IN_DOUBT_PER_HOST, "none of these ends");
-    // Also where nothing was delivered to them yet.
+    // Even if nothing has been delivered to them yet.
     for standing in [Standing::Proven, Standing::Agreed] {
         let delivery = turn(None, "reader", 200, standing);
         lanes.push(delivery.clone());
@@ -96,7 +96,7 @@ fn what_is_asked_leaves_calls_to_those_who_have_agreed_and_turns_to_what_is_new(
         lanes.done(&delivery.key);
     }
     assert!(drain(&mut lanes).is_empty());
-    // Nor does a delivery wait behind all that is asked about renewals.
+    // A delivery does not wait behind verifications of renewals.
     for number in 300..400 {
         let mut renewal = turn(None, "reader", number, Standing::Proven);
         renewal.key.is_delivery = false;
@@ -122,7 +122,7 @@ fn who_asks_for_many_leaves_room_for_the_requests_of_others() {
         lanes.push(honest.clone());
         assert_eq!(drain(&mut lanes), [honest], "{clients}");
     }
-    // Where a proxy hides who asks, all are one client.
+    // Behind a proxy all clients look like one.
     let mut lanes = Lanes::default();
     (0..200).for_each(|number| lanes.push(asked("proxy", "silent", number)));
     let honest = asked("proxy", "reader", 200);
@@ -130,7 +130,7 @@ fn who_asks_for_many_leaves_room_for_the_requests_of_others() {
     assert!(drain(&mut lanes).contains(&honest));
 }
 
-/// Strangers may ask for any number of verifications at a host where a subscriber is in trouble.
+/// Strangers may request any number of verifications at the host of a subscriber whose calls fail.
 #[test]
 fn what_strangers_ask_keeps_no_subscriber_in_trouble_from_being_called_again() {
     let mut lanes = Lanes::default();

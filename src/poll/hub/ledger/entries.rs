@@ -1,4 +1,4 @@
-//! The subscriptions of the ledger one by one: their indices, their changes and their queue.
+//! Single subscriptions of the ledger: indices, changes and the queue.
 
 use super::super::lanes::{LaneKey, LaneTurn, Standing};
 use super::{AskError, Ledger};
@@ -12,49 +12,49 @@ use tidegate_core::websub::{Duty, Manner, Subscription, SubscriptionId};
 use tidegate_store::SubscriptionChange;
 use url::Url;
 
-/// The most requests of one host that wait for their first verification.
+/// The most requests per host that await their first verification.
 pub(super) const UNVERIFIED_PER_HOST: usize = 400;
-/// How long a registration with the cloud waits for the answer about another one of its callback. It
-/// is asked about by itself then.
+/// How long an rssCloud registration waits for the answer about another one of its callback, before it is verified
+/// itself.
 pub(super) const FOLLOWS: Duration = Duration::from_secs(3600);
-/// The most requests that do, all hosts together.
+/// The most requests that await their first verification, over all hosts.
 pub(super) const UNVERIFIED: usize = 5000;
-/// How long a call is put off that could not be made here: the reason may last.
+/// The pause after a call that this gateway could not make; the cause may last.
 const PUT_OFF: GrowingPause =
     GrowingPause::doubling(Duration::from_secs(30), Duration::from_secs(15 * 60));
 
 pub(super) struct SubscriptionEntry {
     pub(super) subscription: Subscription,
     pub(super) host: Arc<str>,
-    /// Who asked for it, where that was since the start.
+    /// The client that requested it; `None` if that was before the start.
     client: Option<Arc<str>>,
-    /// How often in a row a call could not be made.
+    /// Consecutive calls that could not be made.
     pub(super) put_offs: u32,
     pub(super) due: Option<Time>,
-    /// It waits for its turn, or is being called.
+    /// It waits in a lane, or its callback is being called.
     pub(super) busy: bool,
 }
 
 impl SubscriptionEntry {
-    /// Whether its callback is being asked about it, or will be without waiting for what is answered about another one.
+    /// Whether its callback is being verified, or will be without waiting for another registration's answer.
     pub(super) fn is_asking(&self) -> bool {
         let pending = self.subscription.pending.as_ref();
         self.busy || pending.is_some_and(|it| it.not_before.is_none() || it.attempts > 0)
     }
 
-    /// What waits for its turn now.
+    /// Returns the entry for the lanes.
     pub(super) fn turn(&self, id: SubscriptionId, duty: Duty) -> LaneTurn {
-        let of = &self.subscription;
-        let standing = if of.is_in_trouble() {
+        let subscription = &self.subscription;
+        let standing = if subscription.is_in_trouble() {
             Standing::Troubled
-        } else if of.is_proven() {
+        } else if subscription.is_proven() {
             Standing::Proven
-        } else if of.is_unverified() {
+        } else if subscription.is_unverified() {
             Standing::Unverified
         } else {
             Standing::Agreed
         };
-        let client = self.client.as_ref().filter(|_| !of.is_proven());
+        let client = self.client.as_ref().filter(|_| !subscription.is_proven());
         let (owner, host) = (Arc::clone(client.unwrap_or(&self.host)), Arc::clone(&self.host));
         let key = LaneKey { owner, host, standing, is_delivery: duty == Duty::Deliver };
         LaneTurn { key, id }
@@ -65,12 +65,12 @@ impl SubscriptionEntry {
 pub(super) struct FeedEntry {
     pub(super) ids: HashSet<SubscriptionId>,
     tick: Option<Tick>,
-    /// The topics whose calls could not be made the last time.
+    /// The topics whose last call could not be made.
     pub(super) put_off: HashSet<String>,
 }
 
 impl Ledger {
-    /// Whether there is room for another subscription of this host and this client.
+    /// Checks whether the limits allow another subscription of this host and client.
     fn check_room(&self, host: &Arc<str>, client: Option<&Arc<str>>) -> Result<(), AskError> {
         let full = |what, limit| Err(AskError::Full { what, limit });
         let (most, per_host) = (self.settings.subscriptions, self.settings.per_host);
@@ -88,7 +88,7 @@ impl Ledger {
             there += usize::from(is_there);
             own_there += usize::from(is_own && is_there);
         }
-        // Nobody has more than is still free, so that others find room.
+        // A client may use at most as much as is still free, so that others find space.
         if own_there >= UNVERIFIED_PER_HOST.saturating_sub(there) {
             let what = "too many requests with callbacks there are not verified yet";
             return full(what, UNVERIFIED_PER_HOST);
@@ -99,7 +99,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes in a new subscription, within the limits.
+    /// Adds a new subscription, within the limits.
     pub(super) fn add(
         &mut self,
         new: Subscription,
@@ -111,16 +111,18 @@ impl Ledger {
         Ok(())
     }
 
-    /// The registrations with the cloud of one callback that are asked for.
+    /// Returns the requested rssCloud registrations of `callback`.
     pub(super) fn of_cloud(&self, callback: &Url) -> Vec<SubscriptionId> {
         let is_one = |entry: &SubscriptionEntry| {
-            let of = &entry.subscription;
-            of.manner == Manner::RssCloud && of.callback == *callback && of.is_asked_for()
+            let subscription = &entry.subscription;
+            subscription.manner == Manner::RssCloud
+                && subscription.callback == *callback
+                && subscription.is_asked_for()
         };
         self.entries.iter().filter(|(_, entry)| is_one(entry)).map(|(id, _)| *id).collect()
     }
 
-    /// Takes note of the time; where the clock was set back, what is due is reckoned anew.
+    /// Records the time; if the clock was set back, corrects all due times.
     pub(super) fn follow_clock(&mut self, now: Time) {
         if self.looked.replace(now).is_none_or(|before| before <= now) {
             return;
@@ -147,7 +149,7 @@ impl Ledger {
         self.schedule(id, now);
     }
 
-    /// Notes whether a subscription is one that is not verified.
+    /// Updates the index of unverified requests.
     fn note_unverified(&mut self, id: SubscriptionId) {
         match self.entries.get(&id).is_some_and(|entry| entry.subscription.is_unverified()) {
             true => self.unverified.insert(id),
@@ -155,7 +157,7 @@ impl Ledger {
         };
     }
 
-    /// Changes a subscription. One of which nothing is left goes.
+    /// Changes a subscription with `edit`; removes it if nothing is left of it.
     pub(super) fn change(
         &mut self,
         id: SubscriptionId,
@@ -178,8 +180,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in a subscription as the store has it. What is to be written here, or is being called, stays as it is, but
-    /// for a later request.
+    /// Adopts a stored subscription. One with unwritten changes or a call in flight only adopts a newer request.
     pub(super) fn take_in_one(&mut self, id: SubscriptionId, stored: Subscription, now: Time) {
         let is_own = self.is_own(id);
         let Some(known) = self.entries.get(&id).map(|entry| &entry.subscription) else {
@@ -191,19 +192,19 @@ impl Ledger {
         let asked = |it: &Subscription| it.pending.as_ref().map(|pending| pending.asked);
         if !is_own {
             self.change(id, now, |entry| entry.subscription = stored);
-            // It is the store's.
+            // It equals the stored one: nothing to write.
             self.dirty.remove(&id);
         } else if asked(&stored) > asked(known) {
             self.change(id, now, |entry| entry.subscription.pending = stored.pending);
         }
     }
 
-    /// Whether a subscription is to be written here, or is being called.
+    /// Whether a subscription has unwritten changes or a call in flight.
     pub(super) fn is_own(&self, id: SubscriptionId) -> bool {
         self.dirty.contains_key(&id) || self.entries.get(&id).is_some_and(|entry| entry.busy)
     }
 
-    /// Forgets a subscription.
+    /// Removes a subscription from all indices.
     pub(super) fn remove(&mut self, id: SubscriptionId) {
         let Some(entry) = self.entries.remove(&id) else { return };
         self.unverified.remove(&id);
@@ -219,8 +220,8 @@ impl Ledger {
         }
     }
 
-    /// Puts off a call that could not be made here, `why`. Nothing is to be written for that. Says whether it is the
-    /// first of its topic: the reason holds for all.
+    /// Postpones a call that could not be made here; nothing needs to be written. Returns whether it is the first of
+    /// its topic, since the reason `why` holds for all.
     pub(in super::super) fn put_off(
         &mut self,
         id: SubscriptionId,
@@ -237,7 +238,7 @@ impl Ledger {
         is_first
     }
 
-    /// A subscription is not being called any more, and does not wait for its turn.
+    /// Marks a subscription as neither waiting in a lane nor being called.
     pub(in super::super) fn release(&mut self, id: SubscriptionId, now: Time) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.busy = false;
@@ -245,13 +246,13 @@ impl Ledger {
         self.schedule(id, now);
     }
 
-    /// What is to be done next about a subscription, and when.
+    /// Returns the next call of a subscription and its time.
     pub(super) fn next_duty(&self, id: SubscriptionId, now: Time) -> Option<(Time, Duty)> {
-        let of = &self.entries.get(&id)?.subscription;
-        of.next(self.feeds.get(&of.feed).and_then(|feed| feed.tick), now)
+        let subscription = &self.entries.get(&id)?.subscription;
+        subscription.next(self.feeds.get(&subscription.feed).and_then(|feed| feed.tick), now)
     }
 
-    /// Puts a subscription into the queue by what is due next.
+    /// Queues a subscription by its next due time.
     pub(super) fn schedule(&mut self, id: SubscriptionId, now: Time) {
         let next = self.next_duty(id, now);
         let Some(entry) = self.entries.get_mut(&id) else { return };
@@ -262,9 +263,11 @@ impl Ledger {
         self.queue.extend(entry.due.map(|due| (due, id)));
     }
 
-    /// Takes note of a feed's newest tick.
+    /// Records a feed's newest tick.
     pub(in super::super) fn saw(&mut self, feed: &FeedName, tick: Option<Tick>, now: Time) {
-        let Some(of_feed) = self.feeds.get_mut(feed).filter(|of| of.tick < tick) else { return };
+        let Some(of_feed) = self.feeds.get_mut(feed).filter(|entry| entry.tick < tick) else {
+            return;
+        };
         of_feed.tick = tick;
         let ids: Vec<SubscriptionId> = of_feed.ids.iter().copied().collect();
         ids.into_iter().for_each(|id| self.schedule(id, now));

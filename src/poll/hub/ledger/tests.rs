@@ -1,4 +1,4 @@
-//! The ledger: its limits, what is due, and what is written when the store does not work.
+//! The ledger: limits, due calls, and unwritten changes while the store fails.
 
 use super::entries::{UNVERIFIED, UNVERIFIED_PER_HOST};
 use super::*;
@@ -22,11 +22,11 @@ fn request(intent: Intent, callback: &str, lease: Option<u64>) -> HubRequest {
     HubRequest { intent, topic, callback, lease, secret: None }
 }
 
-struct Bench {
+struct Fixture {
     ledger: Ledger,
 }
 
-impl Bench {
+impl Fixture {
     fn new(settings: HubSettings) -> Self {
         Self { ledger: Ledger::new(settings, Vec::new(), at(0)) }
     }
@@ -41,7 +41,7 @@ impl Bench {
         self.ledger.ask(&news(), Manner::WebSub, request, client, tick(0), at(now))
     }
 
-    /// Whom to call now, and what for.
+    /// Begins the due calls.
     fn begun(&mut self, now: i64) -> Vec<(SubscriptionId, Task)> {
         let due = self.ledger.due(at(now), |_| true);
         due.into_iter()
@@ -66,15 +66,15 @@ impl Bench {
 
 #[test]
 fn what_is_settled_comes_back() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://reader.example/a", 0).unwrap();
-    bench.agree(1);
-    assert!(bench.ledger.is_dirty());
-    let changes = bench.ledger.unwritten(9);
-    bench.ledger.note_written(changes.clone());
-    assert!(!bench.ledger.is_dirty());
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://reader.example/a", 0).unwrap();
+    fixture.agree(1);
+    assert!(fixture.ledger.is_dirty());
+    let changes = fixture.ledger.unwritten(9);
+    fixture.ledger.note_written(changes.clone());
+    assert!(!fixture.ledger.is_dirty());
     let kept: Vec<_> = changes.into_iter().map(|change| change.after).collect();
-    assert_eq!(kept, bench.ledger.list(None, 9));
+    assert_eq!(kept, fixture.ledger.list(None, 9));
     let mut again = Ledger::new(HubSettings::default(), kept, at(2));
     assert_eq!((again.count().active, again.feeds()), (1, vec![news()]));
     again.saw(&news(), tick(5), at(5));
@@ -84,89 +84,89 @@ fn what_is_settled_comes_back() {
 
 #[test]
 fn what_changed_while_it_was_written_is_written_again() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://reader.example/a", 0).unwrap();
-    // One that fails is the same next time.
-    assert_eq!(bench.ledger.unwritten(9), bench.ledger.unwritten(9));
-    let written = bench.ledger.unwritten(9);
-    bench.agree(1);
-    bench.ledger.note_written(written.clone());
-    let [change] = bench.ledger.unwritten(9).try_into().unwrap();
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://reader.example/a", 0).unwrap();
+    // Changes stay unwritten until a write succeeds.
+    assert_eq!(fixture.ledger.unwritten(9), fixture.ledger.unwritten(9));
+    let written = fixture.ledger.unwritten(9);
+    fixture.agree(1);
+    fixture.ledger.note_written(written.clone());
+    let [change] = fixture.ledger.unwritten(9).try_into().unwrap();
     assert_eq!(change.before.as_ref(), Some(&written[0].after));
     assert!(change.after.active.is_some() && written[0].after.active.is_none());
 }
 
 #[test]
 fn requests_that_nobody_verifies_have_a_limit_for_each_domain() {
-    let mut bench = Bench::new(HubSettings::default());
+    let mut fixture = Fixture::new(HubSettings::default());
     for number in 0..UNVERIFIED_PER_HOST {
-        bench.ask(&format!("https://n{number}.reader.example/"), 0).unwrap();
+        fixture.ask(&format!("https://n{number}.reader.example/"), 0).unwrap();
     }
-    let full = bench.ask("https://one-more.reader.example/", 0).unwrap_err();
+    let full = fixture.ask("https://one-more.reader.example/", 0).unwrap_err();
     assert!(matches!(full, AskError::Full { limit: UNVERIFIED_PER_HOST, .. }), "{full}");
-    bench.ask("https://other.example/", 0).unwrap();
-    // Verified, they make room; refused, too.
-    bench.agree(1);
-    bench.ask("https://one-more.reader.example/", 2).unwrap();
-    assert_eq!(bench.ledger.count().active, UNVERIFIED_PER_HOST + 1);
+    fixture.ask("https://other.example/", 0).unwrap();
+    // Verified requests make room, and so do refused ones.
+    fixture.agree(1);
+    fixture.ask("https://one-more.reader.example/", 2).unwrap();
+    assert_eq!(fixture.ledger.count().active, UNVERIFIED_PER_HOST + 1);
 }
 
 #[test]
 fn settings_limit_all_and_those_of_one_domain() {
     let settings = HubSettings { subscriptions: 3, per_host: 2, ..HubSettings::default() };
-    let mut bench = Bench::new(settings);
-    bench.ask("https://a.reader.example/1", 0).unwrap();
-    bench.ask("https://b.reader.example/2", 0).unwrap();
-    assert!(bench.ask("https://c.reader.example/3", 0).is_err());
-    bench.ask("https://other.example/", 0).unwrap();
-    assert!(bench.ask("https://third.example/", 0).is_err());
-    bench.ask("https://a.reader.example/1", 1).unwrap();
-    for (_, task) in bench.begun(2) {
-        bench.ledger.verified(&task, CallbackAnswer::Refused("no".into()), at(2));
+    let mut fixture = Fixture::new(settings);
+    fixture.ask("https://a.reader.example/1", 0).unwrap();
+    fixture.ask("https://b.reader.example/2", 0).unwrap();
+    assert!(fixture.ask("https://c.reader.example/3", 0).is_err());
+    fixture.ask("https://other.example/", 0).unwrap();
+    assert!(fixture.ask("https://third.example/", 0).is_err());
+    fixture.ask("https://a.reader.example/1", 1).unwrap();
+    for (_, task) in fixture.begun(2) {
+        fixture.ledger.verified(&task, CallbackAnswer::Refused("no".into()), at(2));
     }
-    assert_eq!(bench.ledger.count(), SubscriptionCount::default());
-    assert!(bench.ledger.unverified.is_empty() && bench.ledger.feeds.is_empty());
-    bench.ask("https://c.reader.example/3", 3).unwrap();
+    assert_eq!(fixture.ledger.count(), SubscriptionCount::default());
+    assert!(fixture.ledger.unverified.is_empty() && fixture.ledger.feeds.is_empty());
+    fixture.ask("https://c.reader.example/3", 3).unwrap();
 }
 
 #[test]
 fn an_answer_to_an_earlier_request_says_nothing_of_a_later_one() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://reader.example/a", 0).unwrap();
-    let (_, task) = bench.begun(1).remove(0);
-    // Meanwhile the subscriber changes its mind.
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://reader.example/a", 0).unwrap();
+    let (_, task) = fixture.begun(1).remove(0);
+    // Meanwhile the subscriber sends another request.
     let request = request(Intent::Subscribe, "https://reader.example/a", Some(600));
-    bench.ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(2)).unwrap();
-    assert!(bench.begun(2).is_empty(), "one call at a time");
-    bench.ledger.verified(&task, CallbackAnswer::Taken, at(3));
-    assert_eq!(bench.ledger.count().active, 0);
-    assert_eq!(bench.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
+    fixture.ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(2)).unwrap();
+    assert!(fixture.begun(2).is_empty(), "one call at a time");
+    fixture.ledger.verified(&task, CallbackAnswer::Taken, at(3));
+    assert_eq!(fixture.ledger.count().active, 0);
+    assert_eq!(fixture.begun(3)[0].1.duty, Duty::Verify(Intent::Subscribe));
 }
 
 #[test]
 fn an_end_that_nobody_verifies_does_not_displace_what_is_asked_for() {
-    let mut bench = Bench::new(HubSettings::default());
-    let end = |bench: &mut Bench, now| {
+    let mut fixture = Fixture::new(HubSettings::default());
+    let end = |fixture: &mut Fixture, now| {
         let request = request(Intent::Unsubscribe, "https://reader.example/a", None);
-        bench.ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(now))
+        fixture.ledger.ask(&news(), Manner::WebSub, request, None, tick(0), at(now))
     };
-    bench.ask("https://reader.example/a", 0).unwrap();
-    assert!(matches!(end(&mut bench, 0), Err(AskError::Pending)));
-    bench.agree(1);
-    assert_eq!(bench.ledger.count().active, 1);
-    end(&mut bench, 2).unwrap();
-    assert_eq!(bench.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
+    fixture.ask("https://reader.example/a", 0).unwrap();
+    assert!(matches!(end(&mut fixture, 0), Err(AskError::Pending)));
+    fixture.agree(1);
+    assert_eq!(fixture.ledger.count().active, 1);
+    end(&mut fixture, 2).unwrap();
+    assert_eq!(fixture.begun(2)[0].1.duty, Duty::Verify(Intent::Unsubscribe));
 }
 
-/// With one callback after the other that never answers.
+/// The client names one silent callback after the other.
 #[test]
 fn a_client_leaves_room_for_the_requests_of_others() {
-    let mut bench = Bench::new(HubSettings::default());
+    let mut fixture = Fixture::new(HubSettings::default());
     let mut taken = 0;
     let full = loop {
-        // Of one network, each time at another address of it.
+        // The client uses another address of its network each time.
         let client = format!("2001:db8:1:{taken:x}::1");
-        match bench.ask_as(Some(&client), &format!("https://silent{taken}.example/"), 0) {
+        match fixture.ask_as(Some(&client), &format!("https://silent{taken}.example/"), 0) {
             Ok(()) => taken += 1,
             Err(full) => break full,
         }
@@ -175,126 +175,127 @@ fn a_client_leaves_room_for_the_requests_of_others() {
     assert!(matches!(full, AskError::Full { limit: UNVERIFIED, .. }), "{full}");
     let mut others =
         (0..100).map(|n| (format!("192.0.2.{n}"), format!("https://reader{n}.example/")));
-    assert!(others.all(|(client, callback)| bench.ask_as(Some(&client), &callback, 1).is_ok()));
-    // Only what is not verified counts.
-    bench.agree(2);
+    assert!(others.all(|(client, callback)| fixture.ask_as(Some(&client), &callback, 1).is_ok()));
+    // Only unverified requests count.
+    fixture.agree(2);
     let (client, callback) = (Some("2001:db8:1::1"), "https://silent.example/");
-    bench.ask_as(client, callback, 3).unwrap();
-    // Nor is a host one client's.
-    let mut bench = Bench::new(HubSettings::default());
-    let mut of = |client, n| bench.ask_as(Some(client), &format!("https://reader.example/{n}"), 0);
+    fixture.ask_as(client, callback, 3).unwrap();
+    // One client cannot use up a host either.
+    let mut fixture = Fixture::new(HubSettings::default());
+    let mut of =
+        |client, n| fixture.ask_as(Some(client), &format!("https://reader.example/{n}"), 0);
     assert_eq!((0..1000).filter(|n| of("192.0.2.1", *n).is_ok()).count(), UNVERIFIED_PER_HOST / 2);
     assert!((1000..1100).all(|n| of("192.0.2.2", n).is_ok()));
 }
 
-/// What the operator allows to feeds and webhooks is for no stranger to use.
+/// Private addresses allowed for feeds and webhooks are not open to strangers.
 #[test]
 fn strangers_name_private_addresses_only_where_the_operator_says_so() {
     let allowed = AllowPrivate::only(["10.0.0.1:81"]).unwrap();
     let settings = HubSettings { private_callbacks: allowed, ..HubSettings::default() };
-    let mut bench = Bench::new(settings);
-    bench.ask("http://10.0.0.1:81/a", 0).unwrap();
+    let mut fixture = Fixture::new(settings);
+    fixture.ask("http://10.0.0.1:81/a", 0).unwrap();
     for callback in ["http://10.0.0.1/a", "http://10.0.0.2:81/", "http://[::ffff:7f00:1]:81/"] {
-        let refused = bench.ask(callback, 0).unwrap_err();
+        let refused = fixture.ask(callback, 0).unwrap_err();
         assert!(refused.to_string().contains("websub.private_callbacks"), "{refused}");
         let request = request(Intent::Subscribe, callback, None);
-        let refused = bench.ledger.ask(&news(), Manner::RssCloud, request, None, tick(0), at(0));
+        let refused = fixture.ledger.ask(&news(), Manner::RssCloud, request, None, tick(0), at(0));
         assert!(matches!(refused, Err(AskError::Callback(_))), "{refused:?}");
     }
     let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
     let hook = Some((Url::parse("http://10.0.0.2:81/").unwrap(), secret));
-    let mut set = |allow| bench.ledger.set_webhook(&news(), hook.clone(), &allow, None, at(0));
+    let mut set = |allow| fixture.ledger.set_webhook(&news(), hook.clone(), &allow, None, at(0));
     assert!(set(AllowPrivate::No).is_err() && set(AllowPrivate::All).is_ok());
 }
 
-/// A document that cannot be had, for hours.
+/// The document is unavailable for hours.
 #[test]
 fn what_cannot_be_delivered_for_long_is_tried_seldom_said_once_and_not_written() {
-    let mut bench = Bench::new(HubSettings::default());
+    let mut fixture = Fixture::new(HubSettings::default());
     for host in ["a", "b"] {
-        bench.ask(&format!("https://{host}.example/"), 0).unwrap();
+        fixture.ask(&format!("https://{host}.example/"), 0).unwrap();
     }
-    bench.agree(1);
-    bench.ledger.saw(&news(), tick(2), at(2));
-    bench.write();
+    fixture.agree(1);
+    fixture.ledger.saw(&news(), tick(2), at(2));
+    fixture.write();
     let (mut tried, mut said) = (0, 0);
     for now in 2..36_002 {
-        for (id, task) in bench.begun(now) {
-            let first = bench.ledger.put_off(id, task.duty, "it is not there", at(now));
+        for (id, task) in fixture.begun(now) {
+            let first = fixture.ledger.put_off(id, task.duty, "it is not there", at(now));
             (tried, said) = (tried + 1, said + usize::from(first));
         }
     }
-    assert_eq!((tried, said, bench.ledger.is_dirty()), (2 * 44, 1, false));
-    let troubles = bench.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
+    assert_eq!((tried, said, fixture.ledger.is_dirty()), (2 * 44, 1, false));
+    let troubles = fixture.ledger.list(None, 9).into_iter().map(|of| of.active.unwrap().trouble);
     assert!(troubles.into_iter().all(|trouble| trouble.as_deref() == Some("it is not there")));
-    // Once it is there, it is said anew that it is not.
-    let (id, task) = bench.begun(37_000).remove(0);
-    bench.ledger.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
-    assert!(bench.ledger.put_off(id, task.duty, "gone again", at(38_000)));
+    // After a delivery, the next failure is reported anew.
+    let (id, task) = fixture.begun(37_000).remove(0);
+    fixture.ledger.delivered(id, CallbackAnswer::Taken, tick(1), at(37_100));
+    assert!(fixture.ledger.put_off(id, task.duty, "gone again", at(38_000)));
 }
 
 #[test]
 fn a_denial_is_no_unverified_request() {
-    let mut bench = Bench::new(HubSettings::default());
+    let mut fixture = Fixture::new(HubSettings::default());
     for number in 0..UNVERIFIED_PER_HOST {
-        bench.ask(&format!("https://reader.example/{number}"), 0).unwrap();
+        fixture.ask(&format!("https://reader.example/{number}"), 0).unwrap();
     }
-    bench.agree(1);
-    bench.ledger.deny(at(2), |_| Some("gone"));
-    assert_eq!(bench.ledger.count().pending, UNVERIFIED_PER_HOST);
-    bench.ask("https://reader.example/one-more", 3).unwrap();
+    fixture.agree(1);
+    fixture.ledger.deny(at(2), |_| Some("gone"));
+    assert_eq!(fixture.ledger.count().pending, UNVERIFIED_PER_HOST);
+    fixture.ask("https://reader.example/one-more", 3).unwrap();
 }
 
 #[test]
 fn a_change_is_due_once_for_each_and_expired_ones_go() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://a.example/", 0).unwrap();
-    bench.ask("https://b.example/", 0).unwrap();
-    bench.agree(1);
-    assert!(bench.begun(2).is_empty(), "what they know is not delivered");
-    bench.ledger.saw(&news(), tick(3), at(3));
-    bench.ledger.saw(&news(), tick(2), at(3));
-    let begun = bench.begun(3);
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://a.example/", 0).unwrap();
+    fixture.ask("https://b.example/", 0).unwrap();
+    fixture.agree(1);
+    assert!(fixture.begun(2).is_empty(), "what they know is not delivered");
+    fixture.ledger.saw(&news(), tick(3), at(3));
+    fixture.ledger.saw(&news(), tick(2), at(3));
+    let begun = fixture.begun(3);
     assert_eq!(begun.len(), 2);
     assert!(begun.iter().all(|(_, task)| task.duty == Duty::Deliver));
     for (id, _) in &begun {
-        bench.ledger.delivered(*id, CallbackAnswer::Taken, tick(3), at(4));
+        fixture.ledger.delivered(*id, CallbackAnswer::Taken, tick(3), at(4));
     }
-    assert!(bench.begun(5).is_empty());
-    assert_eq!(bench.ledger.count().delivered, 2);
-    let end = bench.ledger.next().unwrap();
+    assert!(fixture.begun(5).is_empty());
+    assert_eq!(fixture.ledger.count().delivered, 2);
+    let end = fixture.ledger.next().unwrap();
     assert_eq!(end, at(1).plus(HubSettings::default().leases.usual));
-    assert!(bench.ledger.due(end, |_| true).is_empty());
+    assert!(fixture.ledger.due(end, |_| true).is_empty());
     assert_eq!(
-        (bench.ledger.count(), bench.ledger.next()),
+        (fixture.ledger.count(), fixture.ledger.next()),
         (SubscriptionCount { delivered: 2, ..SubscriptionCount::default() }, None)
     );
 }
 
 #[test]
 fn a_lease_that_ends_while_its_delivery_waits_is_not_delivered() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://a.example/", 0).unwrap();
-    bench.agree(1);
-    bench.ledger.saw(&news(), tick(3), at(3));
-    let id = bench.ledger.due(at(3), |_| true).remove(0).id;
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://a.example/", 0).unwrap();
+    fixture.agree(1);
+    fixture.ledger.saw(&news(), tick(3), at(3));
+    let id = fixture.ledger.due(at(3), |_| true).remove(0).id;
     let end = at(1).plus(HubSettings::default().leases.usual);
-    assert!(bench.ledger.begin(id, end, |_| true).is_none());
-    assert_eq!(bench.ledger.count().active, 0);
+    assert!(fixture.ledger.begin(id, end, |_| true).is_none());
+    assert_eq!(fixture.ledger.count().active, 0);
 }
 
 #[test]
 fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
-    let mut one = Bench::new(HubSettings::default());
-    let mut other = Bench::new(HubSettings::default());
+    let mut one = Fixture::new(HubSettings::default());
+    let mut other = Fixture::new(HubSettings::default());
     one.ask("https://a.example/", 0).unwrap();
-    let stored = |one: &Bench| one.ledger.list(None, 9);
+    let stored = |one: &Fixture| one.ledger.list(None, 9);
     assert!(other.ledger.take_in(stored(&one), at(1)));
     assert!(!other.ledger.take_in(stored(&one), at(1)), "nothing is new");
     assert!(other.ledger.due(at(1), |_| false).is_empty(), "another gateway owns the feed");
     other.ledger.schedule_all(at(1));
     assert_eq!(other.ledger.due(at(1), |_| true).len(), 1);
-    // What is being called stays as it is, but for a later request.
+    // A subscription with a call in flight only adopts a newer request.
     one.agree(2);
     assert!(!other.ledger.take_in(stored(&one), at(2)));
     assert_eq!(other.ledger.count().active, 0);
@@ -302,8 +303,8 @@ fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
     other.ledger.take_in(stored(&one), at(5));
     let asked = other.ledger.list(None, 9)[0].pending.as_ref().unwrap().asked;
     assert_eq!(asked, at(5));
-    // What is gone from the store goes, once nothing of it is under way.
-    let mut third = Bench::new(HubSettings::default());
+    // A subscription deleted from the store is removed, unless it has a call in flight or unwritten changes.
+    let mut third = Fixture::new(HubSettings::default());
     third.ledger.take_in(stored(&one), at(6));
     third.ledger.take_in(Vec::new(), at(7));
     assert_eq!(third.ledger.count(), SubscriptionCount::default());
@@ -311,89 +312,89 @@ fn what_another_gateway_took_or_called_is_taken_in_and_the_owner_alone_calls() {
 
 #[test]
 fn what_is_to_be_written_here_is_not_taken_back() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://a.example/", 0).unwrap();
-    let read = bench.ledger.list(None, 9);
-    bench.agree(1);
-    bench.ledger.take_in(read.clone(), at(1));
-    assert_eq!(bench.ledger.count().active, 1);
-    // One that ended is not brought back.
-    assert_eq!(bench.ledger.deny(at(3), |_| Some("gone")), 1);
-    for (_, task) in bench.begun(3) {
-        bench.ledger.verified(&task, CallbackAnswer::Taken, at(3));
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://a.example/", 0).unwrap();
+    let read = fixture.ledger.list(None, 9);
+    fixture.agree(1);
+    fixture.ledger.take_in(read.clone(), at(1));
+    assert_eq!(fixture.ledger.count().active, 1);
+    // An ended subscription is not restored.
+    assert_eq!(fixture.ledger.deny(at(3), |_| Some("gone")), 1);
+    for (_, task) in fixture.begun(3) {
+        fixture.ledger.verified(&task, CallbackAnswer::Taken, at(3));
     }
-    bench.ledger.take_in(read.clone(), at(4));
-    assert_eq!(bench.ledger.count(), SubscriptionCount::default());
-    bench.write();
-    // What others have written since is.
-    assert!(bench.ledger.take_in(read, at(5)));
+    fixture.ledger.take_in(read.clone(), at(4));
+    assert_eq!(fixture.ledger.count(), SubscriptionCount::default());
+    fixture.write();
+    // Once written, what others stored later is adopted.
+    assert!(fixture.ledger.take_in(read, at(5)));
 }
 
-/// A delivery that waits for its turn is made by the owner that the feed has then.
+/// A delivery that waits in a lane is made by the feed's owner at that time.
 #[test]
 fn who_lost_a_feed_meanwhile_calls_nobody() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://a.example/", 0).unwrap();
-    let id = bench.ledger.due(at(0), |_| true).remove(0).id;
-    assert!(bench.ledger.begin(id, at(1), |_| false).is_none());
-    assert_eq!(bench.ledger.due(at(1), |_| true).len(), 1);
-    bench.ledger.release(id, at(2));
-    assert_eq!(bench.ledger.due(at(2), |_| true).len(), 1);
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://a.example/", 0).unwrap();
+    let id = fixture.ledger.due(at(0), |_| true).remove(0).id;
+    assert!(fixture.ledger.begin(id, at(1), |_| false).is_none());
+    assert_eq!(fixture.ledger.due(at(1), |_| true).len(), 1);
+    fixture.ledger.release(id, at(2));
+    assert_eq!(fixture.ledger.due(at(2), |_| true).len(), 1);
 }
 
 #[test]
 fn a_clock_that_is_set_back_delays_nobody() {
-    let mut bench = Bench::new(HubSettings::default());
-    bench.ask("https://reader.example/a", 9000).unwrap();
-    assert!(bench.ledger.due(at(8999), |_| true).is_empty());
-    assert_eq!(bench.begun(20).len(), 1, "an hour and more was taken back");
+    let mut fixture = Fixture::new(HubSettings::default());
+    fixture.ask("https://reader.example/a", 9000).unwrap();
+    assert!(fixture.ledger.due(at(8999), |_| true).is_empty());
+    assert_eq!(fixture.begun(20).len(), 1, "an hour and more was taken back");
 }
 
-/// A registration with the cloud may name ten feeds, and is one question to one reader.
+/// An rssCloud registration may name ten feeds, but asks its reader once.
 #[test]
 fn a_registration_with_the_cloud_is_one_question() {
-    let mut bench = Bench::new(HubSettings::default());
-    let register = |bench: &mut Bench, now| {
+    let mut fixture = Fixture::new(HubSettings::default());
+    let register = |fixture: &mut Fixture, now| {
         for n in 0..10 {
             let of_one = request(Intent::Subscribe, "https://reader.example/told", None);
             let of_one = HubRequest { topic: format!("{TOPIC}{n}"), ..of_one };
-            let (ledger, manner) = (&mut bench.ledger, Manner::RssCloud);
+            let (ledger, manner) = (&mut fixture.ledger, Manner::RssCloud);
             ledger.ask(&news(), manner, of_one, None, tick(0), at(now)).unwrap();
         }
     };
-    register(&mut bench, 0);
-    let begun = bench.begun(1);
+    register(&mut fixture, 0);
+    let begun = fixture.begun(1);
     assert_eq!(begun.len(), 1, "one challenge");
-    register(&mut bench, 1);
-    assert_eq!(bench.begun(2).len(), 0, "nor another while it is asked");
-    bench.ledger.verified(&begun[0].1, CallbackAnswer::Taken, at(2));
-    assert_eq!(bench.ledger.count().active, 10);
-    // A registration that is renewed is one question as well, and a no counts for all of it.
-    register(&mut bench, 100);
-    let begun = bench.begun(101);
+    register(&mut fixture, 1);
+    assert_eq!(fixture.begun(2).len(), 0, "nor another while it is asked");
+    fixture.ledger.verified(&begun[0].1, CallbackAnswer::Taken, at(2));
+    assert_eq!(fixture.ledger.count().active, 10);
+    // A renewal asks once too, and a refusal counts for all its feeds.
+    register(&mut fixture, 100);
+    let begun = fixture.begun(101);
     assert_eq!(begun.len(), 1);
-    bench.ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
-    assert_eq!(bench.begun(50_000).len(), 0);
-    // One that cannot be asked is given up as a whole; asked for twice it is asked about as soon.
-    let mut bench = Bench::new(HubSettings::default());
-    register(&mut bench, 0);
-    register(&mut bench, 0);
-    assert_eq!(bench.ledger.next(), Some(at(0)));
+    fixture.ledger.verified(&begun[0].1, CallbackAnswer::Refused("no".to_owned()), at(102));
+    assert_eq!(fixture.begun(50_000).len(), 0);
+    // If the callback fails, the whole registration is dropped; repeating a request does not delay it.
+    let mut fixture = Fixture::new(HubSettings::default());
+    register(&mut fixture, 0);
+    register(&mut fixture, 0);
+    assert_eq!(fixture.ledger.next(), Some(at(0)));
     let mut calls = 0;
     for now in (0..20_000).step_by(10) {
-        for (_, task) in bench.begun(now) {
+        for (_, task) in fixture.begun(now) {
             calls += 1;
             let failed = CallbackAnswer::Failed { why: "down".to_owned(), after: None };
-            bench.ledger.verified(&task, failed, at(now));
+            fixture.ledger.verified(&task, failed, at(now));
         }
     }
-    assert_eq!((calls, bench.ledger.count().pending), (3, 0));
-    // Nobody waits for the answer about one that waits itself.
-    let mut bench = Bench::new(HubSettings::default());
-    register(&mut bench, 0);
-    let (id, task) = bench.begun(1).remove(0);
-    bench.ledger.put_off(id, task.duty, "later", at(1));
+    assert_eq!((calls, fixture.ledger.count().pending), (3, 0));
+    // A registration does not wait for the answer of one that waits itself.
+    let mut fixture = Fixture::new(HubSettings::default());
+    register(&mut fixture, 0);
+    let (id, task) = fixture.begun(1).remove(0);
+    fixture.ledger.put_off(id, task.duty, "later", at(1));
     let late = request(Intent::Subscribe, "https://reader.example/told", None);
-    bench.ledger.ask(&news(), Manner::RssCloud, late, None, tick(0), at(2)).unwrap();
-    assert_eq!(bench.begun(2).len(), 1);
+    fixture.ledger.ask(&news(), Manner::RssCloud, late, None, tick(0), at(2)).unwrap();
+    assert_eq!(fixture.begun(2).len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Who is called, where many want to be.
+//! Which callbacks are called when many wait.
 
 use super::super::{Calling, Hub, HubConfig, HubDocument, HubSettings};
 use super::*;
@@ -17,7 +17,7 @@ const NOW: Time = Time::from_unix(1_795_191_605);
 const TOPIC: &str = "https://gate.example/feeds/news";
 const KNOWN: &str = "https://reader.example/known";
 
-/// Documents that all say the same.
+/// Serves the same document for every topic.
 fn news() -> Topics {
     Arc::new(|_| {
         let body = Bytes::from_static(b"news");
@@ -25,10 +25,10 @@ fn news() -> Topics {
     })
 }
 
-/// How often the known callback was delivered to, and how often others were asked.
+/// Deliveries to the known callback, and requests to all others.
 type Seen = Arc<Mutex<(usize, usize)>>;
 
-/// A reader who wanted one callback, and lets who asks about others wait for ever or refuses.
+/// A reader that accepts the known callback; requests about others hang or are refused.
 fn reader(seen: &Seen, answers_strangers: bool) -> Call {
     let seen = Arc::clone(seen);
     Call::new(tower::service_fn(move |request: CallRequest| {
@@ -49,21 +49,21 @@ fn reader(seen: &Seen, answers_strangers: bool) -> Call {
     }))
 }
 
-fn subscribes(callback: &str) -> HubRequest {
+fn subscription_request(callback: &str) -> HubRequest {
     let (topic, callback) = (TOPIC.to_owned(), Url::parse(callback).unwrap());
     HubRequest { intent: Intent::Subscribe, topic, callback, lease: None, secret: None }
 }
 
-async fn asks_as(hub: &Hub, client: Option<&str>, callback: &str) {
+async fn subscribe_as(hub: &Hub, client: Option<&str>, callback: &str) {
     let (news, client) = (FeedName::new("news").unwrap(), client.map(|it| it.parse().unwrap()));
-    hub.ask(&news, Manner::WebSub, subscribes(callback), client).await.unwrap();
+    hub.ask(&news, Manner::WebSub, subscription_request(callback), client).await.unwrap();
 }
 
-async fn asks(hub: &Hub, callback: &str) {
-    asks_as(hub, None, callback).await;
+async fn subscribe(hub: &Hub, callback: &str) {
+    subscribe_as(hub, None, callback).await;
 }
 
-/// Over this store, calling so.
+/// Opens a hub on this store that makes calls by `call`.
 async fn open(store: Store, clock: Arc<ManualClock>, call: Call) -> Hub {
     let parts = HubConfig {
         store: Arc::new(store),
@@ -89,8 +89,8 @@ async fn eventually(mut holds: impl FnMut() -> bool) {
     panic!("it never came about");
 }
 
-/// Strangers name the host of somebody who has subscribed: what is due there still comes, and no more is asked there
-/// than a host is called.
+/// Strangers name a subscriber's host: its deliveries still arrive, and the host gets no more calls than its limits
+/// allow.
 #[tokio::test(start_paused = true)]
 async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
     for (answers_strangers, asked) in [(true, 1..=25), (false, 1..=4)] {
@@ -99,10 +99,10 @@ async fn strangers_do_not_use_up_the_calls_of_a_callbacks_host() {
         let hub = open(memory(&clock), clock, reader(&seen, answers_strangers)).await;
         let cancel = CancellationToken::new();
         let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
-        asks(&hub, KNOWN).await;
+        subscribe(&hub, KNOWN).await;
         eventually(|| hub.count().active == 1).await;
         for number in 0..190 {
-            asks(&hub, &format!("https://n{number}.reader.example/")).await;
+            subscribe(&hub, &format!("https://n{number}.reader.example/")).await;
         }
         sleep(Duration::from_secs(4)).await;
         let feed = FeedName::new("news").unwrap();
@@ -123,19 +123,20 @@ fn memory(clock: &Arc<ManualClock>) -> Store {
     Store::in_memory(Some(own), Arc::clone(clock) as Arc<_>).unwrap()
 }
 
-/// Callbacks of one client, each at another host, that never answer.
+/// One client's callbacks, each at another host, never answer.
 #[tokio::test(start_paused = true)]
 async fn silent_callbacks_delay_no_other() {
-    // Who asks from the same address waits until they have had their time once.
+    // Requests from the same address wait until each of these has timed out once.
     for (client, within) in [("192.0.2.2", 1), ("192.0.2.1", 6)] {
         let clock = Arc::new(ManualClock::at(NOW));
         let hub = open(memory(&clock), clock, reader(&Seen::default(), false)).await;
         let cancel = CancellationToken::new();
         let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
         for number in 0..100 {
-            asks_as(&hub, Some("192.0.2.1"), &format!("https://silent{number}.example/")).await;
+            subscribe_as(&hub, Some("192.0.2.1"), &format!("https://silent{number}.example/"))
+                .await;
         }
-        asks_as(&hub, Some(client), KNOWN).await;
+        subscribe_as(&hub, Some(client), KNOWN).await;
         let begun = Instant::now();
         eventually(|| hub.count().active == 1).await;
         let took = begun.elapsed();
@@ -145,7 +146,7 @@ async fn silent_callbacks_delay_no_other() {
     }
 }
 
-/// A document that grew beyond what is delivered, with many who want it.
+/// The document has grown beyond the limit of deliveries, and has many subscribers.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     let made = Arc::new(Mutex::new(0));
@@ -179,10 +180,10 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     let cancel = CancellationToken::new();
     let task = tokio::spawn(hub.clone().run(topics, cancel.clone()));
     for number in 0..200 {
-        asks(&hub, &format!("https://reader{number}.example/")).await;
+        subscribe(&hub, &format!("https://reader{number}.example/")).await;
     }
     let feed = FeedName::new("news").unwrap();
-    let cloud = subscribes("https://cloud.example/");
+    let cloud = subscription_request("https://cloud.example/");
     hub.ask(&feed, Manner::RssCloud, cloud, None).await.unwrap();
     eventually(|| hub.count().active == 201).await;
     asked.lock().unwrap().clear();
@@ -194,7 +195,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     };
     eventually(|| asked.lock().unwrap().iter().filter(is_denied).count() == 200).await;
     sleep(Duration::from_secs(600)).await;
-    // All were told once; the cloud only says that something has changed, and goes on.
+    // Each was told once. rssCloud only announces the change, and continues.
     let posts = asked.lock().unwrap().iter().filter(|(is_sent, _)| *is_sent).count();
     assert!(posts > 0 && asked.lock().unwrap().len() - posts == 200);
     let count = hub.count();
@@ -204,7 +205,7 @@ async fn a_document_that_is_too_large_ends_its_subscriptions_with_the_reason() {
     task.await.unwrap();
 }
 
-/// Nothing is called by a gateway that is not known to live, and nothing that is due is lost.
+/// A gateway not known to live makes no call, and due calls are not lost.
 #[tokio::test(start_paused = true)]
 async fn nobody_is_called_until_this_gateway_is_known_to_live() {
     let (clock, seen) = (Arc::new(ManualClock::at(NOW)), Seen::default());
@@ -214,7 +215,7 @@ async fn nobody_is_called_until_this_gateway_is_known_to_live() {
     shared.gateways = Some(Arc::clone(&this));
     let (hub, cancel) = (Hub(Arc::new(shared)), CancellationToken::new());
     let task = tokio::spawn(hub.clone().run(news(), cancel.clone()));
-    asks(&hub, KNOWN).await;
+    subscribe(&hub, KNOWN).await;
     sleep(Duration::from_secs(5)).await;
     assert_eq!(*seen.lock().unwrap(), (0, 0));
     live(&[&this]);

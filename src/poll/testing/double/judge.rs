@@ -1,4 +1,4 @@
-//! A judge that decides by a few words.
+//! A judge controlled by keywords in the document.
 
 use super::{event, state};
 use crate::judge::Wants;
@@ -11,53 +11,53 @@ use tidegate_core::model::{
 use tidegate_judge::record::{Issued, Observation, Verdict};
 use tidegate_net::fetch::FetchedDocument;
 
-/// Takes every document for a change with one new item, but for a few words.
+/// Judges every document as a change with one new item, except for keywords.
 #[derive(Default)]
 pub struct JudgeDouble {
-    /// The counts of equal observations that it was told.
+    /// The counts of unchanged observations passed to `look_again`.
     pub looked: Mutex<Vec<u32>>,
-    /// What it was told last that other feeds know.
+    /// The knowledge of other feeds passed in the last judgement.
     pub issued: Mutex<Option<Issued>>,
-    /// What happens while each of the next documents is judged.
+    /// Actions to run while each of the next documents is judged.
     pub meanwhile: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
 
 impl DocumentJudge for JudgeDouble {
     fn take_in(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
-        beside: &SharingContext,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
+        sharing: &SharingContext,
         _ledger: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
         let meanwhile = self.meanwhile.lock().unwrap().pop();
         if let Some(meanwhile) = meanwhile {
             meanwhile();
         }
-        let text = String::from_utf8_lossy(&seen.bytes).into_owned();
+        let text = String::from_utf8_lossy(&fetched.bytes).into_owned();
         assert!(!text.contains("panic"), "as the document says");
         if text.contains("login") {
             return Err(JudgeError::Unreadable("the publisher sent a web page".into()));
         }
-        if let Some(wants) = wants(&text, seen, beside) {
+        if let Some(wants) = wants(&text, fetched, sharing) {
             return Ok(Judged { wants: Some(wants), ..Judged::default() });
         }
-        self.issued.lock().unwrap().clone_from(&beside.issued);
-        let mut change = change(round, seen.prints, EventKind::Created);
+        self.issued.lock().unwrap().clone_from(&sharing.issued);
+        let mut change = change(observation, fetched.prints, EventKind::Created);
         if text.contains("missing") {
-            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
+            change.state.next_decision_at = Some(observation.now.plus(Duration::from_secs(600)));
             change.events.clear();
             change.state.render_revision -= 1;
         }
         if text.contains("empty") {
-            change.state.next_decision_at = Some(round.now.plus(Duration::from_secs(600)));
+            change.state.next_decision_at = Some(observation.now.plus(Duration::from_secs(600)));
             change.events.clear();
             change.state.render_revision -= 1;
             change.state.hold = Some(Hold {
                 reason: "it is empty".into(),
                 kind: "empty".into(),
-                since: round.now,
-                row_since: round.now,
+                since: observation.now,
+                row_since: observation.now,
                 observations: 1,
                 documents: 1,
                 body: 0,
@@ -91,25 +91,25 @@ impl DocumentJudge for JudgeDouble {
         })
     }
 
-    fn look_again(&self, round: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
+    fn look_again(&self, observation: &Observation<'_>, same: u32) -> Result<Verdict, JudgeError> {
         self.looked.lock().unwrap().push(same);
-        let known = &round.snapshot.unwrap().state;
+        let known = &observation.snapshot.unwrap().state;
         let prints = BodyPrints { wire: known.wire, body: known.body };
-        let change = change(round, prints, EventKind::Deleted);
+        let change = change(observation, prints, EventKind::Deleted);
         Ok(Verdict { change: Some(change), ..Verdict::default() })
     }
 
     fn backfill(
         &self,
-        round: &Observation<'_>,
-        seen: &FetchedDocument,
+        observation: &Observation<'_>,
+        fetched: &FetchedDocument,
         _: &Backfill,
         _: &LedgerReader,
     ) -> Result<Judged, JudgeError> {
-        if !seen.bytes.starts_with(b"older") {
+        if !fetched.bytes.starts_with(b"older") {
             return Err(JudgeError::Unreadable("nobody walks here".to_owned()));
         }
-        let change = Some(change(round, seen.prints, EventKind::Created));
+        let change = Some(change(observation, fetched.prints, EventKind::Created));
         Ok(Judged { verdict: Verdict { change, ..Verdict::default() }, ..Judged::default() })
     }
 
@@ -123,20 +123,24 @@ impl DocumentJudge for JudgeDouble {
     }
 }
 
-/// What a judgement waits for: the complete feed where the document leads to one, and what other feeds know of a hundred
-/// items where it says that they are ours.
-fn wants(text: &str, seen: &FetchedDocument, beside: &SharingContext) -> Option<Wants> {
-    if text.contains("leads") && beside.complete.is_none() {
-        return Some(Wants::Complete(format!("{}/complete", seen.url)));
+/// Returns the further input that a judgement needs: the complete feed for the keyword `leads`, and other feeds'
+/// knowledge of 100 items for `ours`.
+fn wants(text: &str, fetched: &FetchedDocument, sharing: &SharingContext) -> Option<Wants> {
+    if text.contains("leads") && sharing.complete.is_none() {
+        return Some(Wants::Complete(format!("{}/complete", fetched.url)));
     }
-    let is_asked = text.contains("ours") && beside.issued.is_none();
+    let is_asked = text.contains("ours") && sharing.issued.is_none();
     let ids = (0..100).map(|number| SyncId::new(&format!("here.{number}")).unwrap());
     is_asked.then(|| Wants::Issued(ids.collect()))
 }
 
-fn change(round: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {
-    let state = state(round.snapshot, prints, round.now);
-    let base = round.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
+fn change(observation: &Observation<'_>, prints: BodyPrints, kind: EventKind) -> Change {
+    let state = state(observation.snapshot, prints, observation.now);
+    let base = observation.snapshot.map_or(Revision(0), |snapshot| snapshot.state.revision);
     let (tick, events) = (state.tick, vec![event(kind, state.tick)]);
-    Change { tick, events, ..Change::of_state(round.feed.clone(), base, round.now, state) }
+    Change {
+        tick,
+        events,
+        ..Change::of_state(observation.feed.clone(), base, observation.now, state)
+    }
 }

@@ -4,6 +4,7 @@ mod known;
 mod layout;
 mod members;
 
+use super::{ImportedList, ListLine};
 use known::TakenNames;
 use layout::{FolderPath, Layout, Positions, own_path, positions};
 pub use members::ListRules;
@@ -32,6 +33,13 @@ pub struct RefusedOutline {
     pub why: String,
 }
 
+impl RefusedOutline {
+    fn as_line(&self) -> ListLine {
+        let address = self.address.as_ref().map(|it| format!("{it}: ")).unwrap_or_default();
+        ListLine { line: self.line, said: format!("{address}{}", self.why) }
+    }
+}
+
 /// What a list comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportPlan {
@@ -42,16 +50,10 @@ pub struct ImportPlan {
     /// Feeds that are paused or polled again, as the list that added them does not have them any more or
     /// has them again.
     pub switched: Vec<FeedRecord>,
-    /// How many of its addresses are polled already, those apart that follow the list.
-    pub known: usize,
-    /// How many feeds stand in a further folder.
-    pub again: usize,
-    /// How many stand deeper than folders are kept.
-    pub deeper: usize,
-    /// Outlines that were deleted, by their sharing markup.
-    pub deleted: usize,
     /// What could not be taken, in the order of the list.
     pub refused: Vec<RefusedOutline>,
+    /// The same for who imports the list; `known` are not those that follow it.
+    pub done: ImportedList,
 }
 
 impl ImportPlan {
@@ -175,7 +177,7 @@ impl Planner<'_> {
     /// The address of the feed that an outline is, if it is one that can be taken.
     fn address<'o>(&mut self, number: usize, outline: &'o Outline) -> Option<&'o str> {
         if outline.is_deleted() {
-            self.plan.deleted += 1;
+            self.plan.done.deleted += 1;
             return None;
         }
         let is_torn = self.list.is_torn && number + 1 == self.list.outlines.len();
@@ -221,16 +223,16 @@ impl Planner<'_> {
         draft.seen.insert(around, outline.line);
         let is_apart = self.rules.is_none() || draft.keeps;
         if !draft.is_new && !is_again && is_apart {
-            self.plan.known += 1;
+            self.plan.done.known += 1;
         }
         if draft.keeps {
             return own_path(&parent, &draft.record.enrolment.places);
         }
         if is_again {
-            self.plan.again += 1;
+            self.plan.done.again += 1;
         }
         if self.list.folder(outline).len() > ListPlace::DEPTH {
-            self.plan.deeper += 1;
+            self.plan.done.deeper += 1;
         }
         let site = outline.site().and_then(ListPlace::site);
         let (place, within) = self.layout.place(&parent, label.clone(), site);
@@ -331,6 +333,11 @@ impl Planner<'_> {
                 (false, false) => plan.placed.push(record),
             }
         }
+        let done = &mut plan.done;
+        done.added = plan.new.iter().map(|record| record.name.clone()).collect();
+        (done.placed, done.not_taken) = (plan.placed.len(), plan.refused.len());
+        let refused = plan.refused.iter().take(ImportedList::NAMED);
+        done.refused = refused.map(RefusedOutline::as_line).collect();
         plan
     }
 }

@@ -46,7 +46,6 @@ pub(in crate::tests) fn state(format: Format) -> FeedState {
         current: 2,
         living: 3,
         tombstones: 1,
-        sync_ids_issued: 4,
         next_decision_at: Some(at(23 * 3600)),
         lineage: Lineage::new([Stretch { mark: 0xcafe, after: 0 }]),
         ..FeedState::untouched(format, at(-5))

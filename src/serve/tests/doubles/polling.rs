@@ -1,21 +1,17 @@
 //! What polling says of feeds, and what publishers answer.
 
 use super::*;
-use bytes::Bytes;
-use tidegate_core::model::{BodyPrints, Interruption, InterruptionKind};
-use tidegate_net::fetch::{Call, CallRequest, Fetch, FetchError, FetchRequest, Passing, Services};
-use tidegate_poll::testing::gateway::{fetched, status_error, whole_document};
+use tidegate_core::model::{Interruption, InterruptionKind};
+use tidegate_net::fetch::Services;
 use tidegate_poll::testing::idle::IdlePolling;
+use tokio::sync::Semaphore;
+use url::Url;
 
 /// A page with a feed, for an address with `site` in it, and 503 for that of a feed of [`TestStore::with_news`]; a feed
 /// of twelve entries for any other one.
 pub(in crate::tests) fn services() -> Services {
-    let fetch = async |request: FetchRequest| -> Result<_, FetchError> {
-        let url = &request.url;
-        if url.contains("upstream.example") {
-            return Err(status_error(503, None));
-        }
-        let text = match url.contains("site") {
+    let answer = |url: &Url| {
+        SiteAnswer::Text(match url.as_str().contains("site") {
             true => "<html><head><link rel='alternate' type='application/atom+xml' title='&lt;i>Posts&lt;/i>' \
                      href='https://site.example/%3Cb%3E/feed'></head></html>"
                 .to_owned(),
@@ -24,16 +20,9 @@ pub(in crate::tests) fn services() -> Services {
                 let entries = entries.collect::<String>();
                 format!("<rss version='2.0'><channel><title>&lt;u>News&lt;/u></title>{entries}</channel></rss>")
             }
-        };
-        let prints = BodyPrints { wire: 1, body: 1 };
-        Ok(fetched(url, whole_document(Bytes::from(text), prints)))
+        })
     };
-    let call = async |request: CallRequest| panic!("nobody is to call {}", request.url);
-    Services {
-        fetch: Fetch::new(tower::service_fn(fetch)),
-        call: Call::new(tower::service_fn(call)),
-        passing: Passing::default(),
-    }
+    ScriptedSite::new(Semaphore::MAX_PERMITS, answer).services()
 }
 
 /// `news` is polled and fails; of the others nothing is known yet.

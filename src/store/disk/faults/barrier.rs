@@ -50,7 +50,7 @@ async fn an_opening_that_is_not_durable_fails() {
     let wrap = failing(&Arc::new(AtomicUsize::new(1)));
     let opened = open_with(folder.path(), ReopenPauses::default(), wrap);
     let StoreError::Io { doing, .. } = refused(opened) else { panic!("another error") };
-    assert_eq!(doing, "make its opening durable");
+    assert_eq!(doing, "make a write durable");
     open(folder.path()).unwrap();
 }
 
@@ -153,8 +153,7 @@ pub(super) async fn wide(store: &Store, items: usize, text: &str) -> Change {
     }
     wide.order = Some(wide.known.iter().map(|known| known.id.clone()).collect());
     let items = u32::try_from(items).unwrap();
-    wide.state =
-        FeedState { current: items, living: items, sync_ids_issued: items.into(), ..wide.state };
+    wide.state = FeedState { current: items, living: items, ..wide.state };
     wide
 }
 

@@ -10,7 +10,6 @@ use crate::record::{ArchiveRecord, FrameRecord, ItemRecord, Record, StateRecord,
 use crate::{StoreError, assemble};
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::io;
 use std::ops::RangeInclusive;
 use tidegate_core::model::{
     Change, Conflicting, FeedName, Item, LedgerEntry, Markup, NewVersion, SyncId,
@@ -54,8 +53,11 @@ pub(super) fn dropped(change: &Change, before: Option<&StateRecord>) -> std::ops
     chain.map_or(0..0, |chain| chain.first..change.state.archives.first.min(chain.next))
 }
 
-/// What a change names.
-fn keys_of(change: &Change, before: Option<&StateRecord>) -> BTreeSet<RecordKey> {
+/// The keys of what a change names, to a feed that stands as `before` says.
+pub(in crate::embedded) fn keys_of(
+    change: &Change,
+    before: Option<&StateRecord>,
+) -> BTreeSet<RecordKey> {
     let feed = &change.feed;
     let mut keys = BTreeSet::from([
         (Class::Marks, keys::of_kind(keys::PURGED, feed)),
@@ -201,8 +203,7 @@ impl LoadedRecords {
     pub(super) fn get(&self, class: Class, key: &[u8]) -> Result<Option<&Bytes>, StoreError> {
         let key = (class, key.to_vec());
         let unread = || {
-            let source = io::Error::other(format!("{} was not read", key.1.escape_ascii()));
-            StoreError::Io { doing: "plan a change", source }
+            StoreError::failed("plan a change", format!("{} was not read", key.1.escape_ascii()))
         };
         self.records.get(&key).map(Option::as_ref).ok_or_else(unread)
     }

@@ -8,21 +8,16 @@ use proptest::sample::select;
 use tidegate_core::model::*;
 
 fn restless() -> impl Strategy<Value = Restless> {
-    let span = any::<([u32; 3], u8, bool)>().prop_map(|([before, after, value], changes, told)| {
-        Span { before, after, value, changes, told }
-    });
+    let span = any::<(u32, u8)>().prop_map(|(value, changes)| Span { value, changes });
     let field = (text(), any::<u32>(), any::<u8>(), vec(span, 0..3));
-    (field, time(), any::<u32>(), of(time())).prop_map(
-        |((path, value, changes, spans), last, pace, masked)| Restless {
-            path,
-            value,
-            changes,
-            spans,
-            last,
-            pace,
-            masked,
-        },
-    )
+    (field, time(), of(time())).prop_map(|((path, value, changes, spans), last, masked)| Restless {
+        path,
+        value,
+        changes,
+        spans,
+        last,
+        masked,
+    })
 }
 
 pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
@@ -46,12 +41,4 @@ pub(super) fn any_noise() -> impl Strategy<Value = Noise> {
             scheme,
         },
     )
-}
-
-pub(super) fn any_feed_noise() -> impl Strategy<Value = FeedNoise> {
-    let place = (text(), of(text()), of(text()), any::<u32>());
-    let span = (place, time(), time()).prop_map(|((path, before, after, items), since, last)| {
-        SharedSpan { path, before, after, items, since, last }
-    });
-    vec(span, 0..3).prop_map(|spans| FeedNoise { spans })
 }

@@ -84,7 +84,7 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
     let bench = Bench::new().await;
     let id = bench.create("first").await;
     for title in ["second", "third"] {
-        let update = Act::Update { id: id.clone(), entry: written(title), expected: None };
+        let update = change(&id, ItemChange::Update(written(title)));
         bench.act(update).await.unwrap();
     }
     bench.store.purge_feed(&bench.feed).await.unwrap();
@@ -100,8 +100,12 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
     let lost = 2 * VERSIONS_PER_DAY;
     let round = bench.round(Some(&snapshot));
     for act in [
-        Act::Update { id: id.clone(), entry: written("second"), expected: Some(made.updates) },
-        Act::Delete { id: id.clone(), expected: None },
+        Act::Change {
+            id: id.clone(),
+            how: ItemChange::Update(written("second")),
+            expected: Some(made.updates),
+        },
+        change(&id, ItemChange::Delete),
     ] {
         let (verdict, acted) = super::act(&round, &act).unwrap();
         assert_eq!(acted.updates.value(), 4 + lost + 1);
@@ -118,7 +122,11 @@ async fn each_change_is_one_update_with_its_reason() {
     let id = bench.create("first").await;
     bench.create("other").await;
     let published = bench.item(&id).await.published_id;
-    let update = |expected| Act::Update { id: id.clone(), entry: written("changed"), expected };
+    let update = |expected| Act::Change {
+        id: id.clone(),
+        how: ItemChange::Update(written("changed")),
+        expected,
+    };
     let done = bench.act(update(Some(Count::ONE))).await.unwrap();
     assert_eq!(done.updates.value(), 2);
     assert_eq!(bench.titles().await, ["other", "changed"]);
@@ -127,20 +135,20 @@ async fn each_change_is_one_update_with_its_reason() {
     let stale = bench.act(update(Some(Count::ONE))).await;
     assert!(matches!(stale, Err(ActError::Stale { .. })), "{stale:?}");
 
-    let gone = bench.act(Act::Delete { id: id.clone(), expected: None }).await.unwrap();
+    let gone = bench.act(change(&id, ItemChange::Delete)).await.unwrap();
     assert_eq!((gone.updates.value(), gone.deleted), (3, true));
     assert_eq!(bench.titles().await, ["other"]);
     assert!(bench.known(&id).await.is_deleted());
-    let again = bench.act(Act::Delete { id: id.clone(), expected: None }).await;
+    let again = bench.act(change(&id, ItemChange::Delete)).await;
     assert_eq!(again, Err(ActError::Deleted));
     assert_eq!(bench.act(update(None)).await, Err(ActError::Deleted));
 
-    let restore = |entry| Act::Restore { id: id.clone(), entry, expected: None };
+    let restore = |entry| change(&id, ItemChange::Restore(entry));
     let back = bench.act(restore(None)).await.unwrap();
     assert_eq!((back.updates.value(), back.deleted), (4, false));
     assert_eq!(bench.titles().await, ["changed", "other"], "it comes back on top, as it was");
     assert_eq!(bench.act(restore(None)).await, Err(ActError::Lives));
-    bench.act(Act::Delete { id: id.clone(), expected: None }).await.unwrap();
+    bench.act(change(&id, ItemChange::Delete)).await.unwrap();
     bench.act(restore(Some(written("anew")))).await.unwrap();
     assert_eq!(bench.titles().await, ["anew", "other"]);
 
@@ -162,22 +170,22 @@ async fn what_others_write_cannot_be_changed_here() {
     let entry = written("x");
     let refused = bench.act(Act::Create { entry, noconflicts: None }).await;
     assert!(matches!(refused, Err(ActError::NotLocal(_))));
-    bench.act(Act::Delete { id: id.clone(), expected: None }).await.unwrap();
+    bench.act(change(&id, ItemChange::Delete)).await.unwrap();
     let mut snapshot = bench.snapshot().await.unwrap();
     snapshot.known[0].origin = Origin::Observed;
     for act in [
-        Act::Delete { id: id.clone(), expected: None },
-        Act::Restore { id: id.clone(), entry: None, expected: None },
-        Act::Update { id: id.clone(), entry: written("x"), expected: None },
+        change(&id, ItemChange::Delete),
+        change(&id, ItemChange::Restore(None)),
+        change(&id, ItemChange::Update(written("x"))),
     ] {
         let refused = super::super::act(&bench.round(Some(&snapshot)), &act);
         assert!(matches!(refused, Err(ActError::NotLocal(_))), "{act:?}");
     }
     snapshot.known[0].standing = ItemStatus::Redacted { since: Time::from_unix(NOW) };
-    let act = Act::Restore { id, entry: None, expected: None };
+    let act = change(&id, ItemChange::Restore(None));
     let refused = super::super::act(&bench.round(Some(&snapshot)), &act).map(|_| ());
     assert_eq!(refused, Err(ActError::Redacted));
-    let nobody = Act::Delete { id: SyncId::new("x").unwrap(), expected: None };
+    let nobody = change(&SyncId::new("x").unwrap(), ItemChange::Delete);
     assert!(matches!(bench.act(nobody).await, Err(ActError::Unknown(_))));
 }
 
@@ -216,10 +224,10 @@ proptest! {
                 let id = |at: usize| model.get(at).map(|item| item.winner.id.clone());
                 let act = match step {
                     Step::Create => Some(Act::Create { entry, noconflicts: None }),
-                    Step::Update(at) => id(at).map(|id| Act::Update { id, entry, expected: None }),
-                    Step::Delete(at) => id(at).map(|id| Act::Delete { id, expected: None }),
+                    Step::Update(at) => id(at).map(|id| change(&id, ItemChange::Update(entry))),
+                    Step::Delete(at) => id(at).map(|id| change(&id, ItemChange::Delete)),
                     Step::Restore(at, new) => id(at).map(|id| {
-                        Act::Restore { id, entry: new.then_some(entry), expected: None }
+                        change(&id, ItemChange::Restore(new.then_some(entry)))
                     }),
                 };
                 let Some(act) = act else { continue };

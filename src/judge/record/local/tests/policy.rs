@@ -1,6 +1,6 @@
 //! Endpoints that all resolve by themselves come to rest, and agree.
 
-use super::super::policy::{PolicyResult, TURNS, settle_by_policy};
+use super::super::policy::{DROPPED, KEPT_PREFERRED, KEPT_WINNER, TURNS, settle_by_policy};
 use super::{EndpointId, Shared, Stamp, SyncId, Time};
 use proptest::prelude::*;
 use tidegate_core::model::{ConflictPolicy, History, Update};
@@ -33,7 +33,7 @@ fn exchange(
     from: &Replica,
     policy: &ConflictPolicy,
     now: i64,
-) -> (Replica, PolicyResult) {
+) -> (Replica, Option<&'static str>) {
     let mut merged = sync::merge(own.clone(), from.clone()).unwrap();
     let settled = settle_by_policy(&mut merged, policy, stamp(at, now)).unwrap();
     (merged, settled)
@@ -50,7 +50,7 @@ fn settled(
     versions: [Replica; 2],
     policy: &ConflictPolicy,
     at: usize,
-) -> (PolicyResult, Replica, Replica) {
+) -> (Option<&'static str>, Replica, Replica) {
     let [one, other] = versions;
     let merged = sync::merge(one, other).unwrap();
     let mut item = merged.clone();
@@ -63,34 +63,34 @@ fn what_each_policy_keeps() {
         |one: &str, other: &str| [edited(&first(), 0, one, 5), edited(&first(), 1, other, 6)];
     let prefer = |at| ConflictPolicy::Prefer(by(at));
     for (policy, at, expected, kept) in [
-        (ConflictPolicy::Winner, 2, PolicyResult::KeptWinner, "b"),
-        (prefer(0), 2, PolicyResult::KeptPreferred, "a"),
+        (ConflictPolicy::Winner, 2, Some(KEPT_WINNER), "b"),
+        (prefer(0), 2, Some(KEPT_PREFERRED), "a"),
         // Where none is its own, the winner is kept.
-        (prefer(4), 2, PolicyResult::KeptWinner, "b"),
+        (prefer(4), 2, Some(KEPT_WINNER), "b"),
         // Of two whose versions meet, the winner answers.
-        (ConflictPolicy::Winner, 0, PolicyResult::Dropped, "b"),
-        (ConflictPolicy::Winner, 1, PolicyResult::KeptWinner, "b"),
+        (ConflictPolicy::Winner, 0, Some(DROPPED), "b"),
+        (ConflictPolicy::Winner, 1, Some(KEPT_WINNER), "b"),
     ] {
         let (settled, item, _) = settled(pair("a", "b"), &policy, at);
         assert_eq!((settled, versions(&item)), (expected, (kept.to_owned(), 0)), "{policy:?} {at}");
-        let is_made = settled != PolicyResult::Dropped;
+        let is_made = settled != Some(DROPPED);
         assert_eq!(item.winner.updates.value(), if is_made { 3 } else { 2 });
         for version in pair("a", "b").into_iter().filter(|_| is_made) {
             assert_eq!(sync::merge(item.clone(), version).unwrap(), item, "nobody is asked twice");
         }
     }
     let (result, item, merged) = settled(pair("a", "b"), &ConflictPolicy::Keep, 2);
-    assert_eq!((result, item), (PolicyResult::Not, merged));
+    assert_eq!((result, item), (None, merged));
     let (result, item, _) = settled([first(), first()], &ConflictPolicy::Winner, 2);
-    assert_eq!((result, item), (PolicyResult::Not, first()));
+    assert_eq!((result, item), (None, first()));
     // Versions that say the same are no conflict.
     let (result, item, _) = settled(pair("same", "same"), &ConflictPolicy::Winner, 2);
-    assert_eq!((result, &item), (PolicyResult::Dropped, &pair("same", "same")[1]));
+    assert_eq!((result, &item), (Some(DROPPED), &pair("same", "same")[1]));
     // A deletion is preferred like anything else.
     let mut gone = first();
     sync::delete(&mut gone, stamp(0, 5)).unwrap();
     let (result, item, _) = settled([gone, edited(&first(), 1, "b", 6)], &prefer(0), 2);
-    assert!(result == PolicyResult::KeptPreferred && item.winner.deleted);
+    assert!(result == Some(KEPT_PREFERRED) && item.winner.deleted);
 }
 
 /// Two endpoints that each prefer the other, and always see what the other was a step before: the
@@ -106,10 +106,7 @@ fn answers_to_answers_end() {
         sent = last.clone();
         for at in 0..2 {
             let (item, settled) = exchange(at, &last[at], &seen[1 - at], &policies[at], 10 + round);
-            made += usize::from(matches!(
-                settled,
-                PolicyResult::KeptWinner | PolicyResult::KeptPreferred
-            ));
+            made += usize::from(matches!(settled, Some(KEPT_WINNER | KEPT_PREFERRED)));
             last[at] = item;
         }
     }
@@ -194,7 +191,7 @@ proptest! {
             for (at, from, late) in &orders {
                 let seen = if *late == 1 { sent[*from].clone() } else { last[*from].clone() };
                 let (item, settled) = exchange(*at, &last[*at], &seen, &policies[*at], now);
-                made += u32::from(matches!(settled, PolicyResult::KeptWinner | PolicyResult::KeptPreferred));
+                made += u32::from(matches!(settled, Some(KEPT_WINNER | KEPT_PREFERRED)));
                 last[*at] = item;
             }
             for at in 0..NAMES.len() {
@@ -230,7 +227,7 @@ proptest! {
         let settled = settle_by_policy(&mut item, &policy, stamp(4, 9)).unwrap();
         prop_assert!(item.conflicts.is_empty());
         prop_assert!(item.winner.updates >= before.winner.updates);
-        let makes = matches!(settled, PolicyResult::KeptWinner | PolicyResult::KeptPreferred);
+        let makes = matches!(settled, Some(KEPT_WINNER | KEPT_PREFERRED));
         prop_assert_eq!(item.winner.updates > before.winner.updates, makes);
         if makes {
             for version in std::iter::once(&before.winner).chain(&before.conflicts) {
@@ -258,7 +255,7 @@ fn turns_are_told_from_the_history() {
     item.winner.history = History::from_newest_first(updates).unwrap();
     let mut tired = item.clone();
     let settled = settle_by_policy(&mut tired, &ConflictPolicy::Winner, stamp(0, 9));
-    assert_eq!(settled, Ok(PolicyResult::Dropped));
+    assert_eq!(settled, Ok(Some(DROPPED)));
     let settled = settle_by_policy(&mut item, &ConflictPolicy::Winner, stamp(2, 9));
-    assert_eq!(settled, Ok(PolicyResult::KeptWinner));
+    assert_eq!(settled, Ok(Some(KEPT_WINNER)));
 }

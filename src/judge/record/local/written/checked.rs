@@ -5,6 +5,7 @@ use tidegate_core::model::Time;
 use tidegate_core::xml::doc::{Doc, DocElement, WalkStep};
 use tidegate_core::xml::ns::{ATOM, Ns};
 use tidegate_core::xml::split_name;
+use tidegate_core::xml::tag::prefix_of;
 use url::{ParseError, Url};
 
 /// Elements that an entry has once at most.
@@ -22,12 +23,13 @@ pub(super) struct EntryFault {
     pub(super) message: String,
 }
 
-/// Checks the one entry in the element around it, whose content is `inner`; says whether it has an `updated`.
+/// Checks the one entry in the element around it, whose content is `inner`; answers the prefix of its elements where it
+/// has no `updated`.
 /// `Err(None)`: its XML cannot be walked, which whoever reads it as a document can say better.
 pub(super) fn entry(
     around: &str,
     inner: std::ops::Range<usize>,
-) -> Result<bool, Option<EntryFault>> {
+) -> Result<Option<String>, Option<EntryFault>> {
     let body = around.get(inner.clone()).unwrap_or_default();
     if !body.trim_start().starts_with('<') {
         let found = if body.trim().is_empty() { "the body is empty" } else { "the body is no XML" };
@@ -62,7 +64,8 @@ pub(super) fn entry(
             check_child(child).map_err(fault)?;
         }
     }
-    Ok(once.contains(&"updated"))
+    let is_dated = once.contains(&"updated");
+    Ok((!is_dated).then(|| prefix_of(entry.name()).to_owned()))
 }
 
 /// Checks that the root is an entry of Atom, its namespace spelled as it must be.

@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 use url::Url;
 
-/// A site that is `https://blog.example/` here.
+/// Creates a site whose public address is `https://blog.example/`.
 fn site(url: &str, sends_host: bool) -> OriginSite {
     let host = OriginPlace::Host("blog.example".to_owned());
     site_of_config(url, host, "https://gw.example/", sends_host)
@@ -36,7 +36,7 @@ fn page(url: &str) -> CallRequest {
     CallRequest::page(url, leads, now)
 }
 
-/// A request that the gateway sends of its own to find a feed.
+/// Builds a passed request with the site's public name, as the gateway's own search for a feed sends.
 fn passed(site: &OriginSite, url: &str) -> PassRequest {
     let mut headers = HeaderMap::new();
     site.public_name().unwrap().write(&mut headers);
@@ -59,7 +59,7 @@ async fn polls_and_looks_tell_a_site_the_name_that_passed_requests_do() {
     services.fetch.clone().oneshot(poll(&url)).await.unwrap();
     services.call.clone().oneshot(page(&url)).await.unwrap();
     services.passing.pass.send(passed(&site, &url)).await.unwrap();
-    // What is of no site is told nothing.
+    // Other hosts are told no public name.
     services.fetch.clone().oneshot(poll(&publisher.url("/feed"))).await.unwrap();
     let mut heads = publisher.heads();
     let outside = heads.pop().unwrap();
@@ -95,7 +95,7 @@ async fn redirects_to_the_public_name_of_a_site_stay_at_the_site() {
     assert_eq!(fetched.final_url, publisher.url("/2"));
 }
 
-/// Also where a list at a public address says it, which may lead to no other private address.
+/// Also for a list at a public address, which may lead to no other private address.
 #[tokio::test]
 async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
     let other = Publisher::start(|_| response("200 OK", "", b"<feed/>")).await;
@@ -122,7 +122,7 @@ async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
     for (url, start) in [
         ("https://blog.example/out", None),
         ("https://blog.example/feed", Some(other.url("/"))),
-        // Nothing but its public address is what everybody gets.
+        // Only its public address gives what everybody gets.
         (there.as_str(), None),
     ] {
         let refused = fetch(url, start).await;
@@ -131,7 +131,7 @@ async fn who_may_lead_to_a_site_is_led_on_within_it_and_no_further() {
     assert!(other.heads().is_empty());
 }
 
-/// A site with TLS that speaks HTTP/2 to who can; its port, and what its requests begin with.
+/// Starts a TLS site that prefers HTTP/2; returns its port and the first bytes of each request.
 async fn tls_site() -> (u16, Arc<Mutex<Vec<String>>>) {
     let acceptor = TlsAcceptor::from(tls(&[b"h2", b"http/1.1"]));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -172,7 +172,7 @@ async fn a_host_of_its_own_goes_over_http_1_to_a_server_proved_by_its_address() 
         assert!(head.starts_with("get /feed http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nhost: blog.example\r\n"), "{head}");
     }
-    // Without it the site would have chosen HTTP/2.
+    // Otherwise the site would have chosen HTTP/2.
     let plain = in_front_of(&self::site(&base, false));
     let _ = plain.fetch.clone().oneshot(poll(&url)).await;
     let head = heads.lock().unwrap().first().cloned().unwrap();

@@ -1,4 +1,4 @@
-//! An origin that speaks HTTP/2: what it gets, what comes back, and streams that it resets.
+//! An HTTP/2 origin: requests it receives, answers, and streams it resets.
 
 use super::super::super::Pass;
 use super::*;
@@ -15,11 +15,11 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
-/// Larger than all windows of a stream and of a connection, in pieces.
+/// Larger than the windows of a stream and of a connection.
 const PIECE: usize = 1 << 20;
 const PIECES: usize = 5;
 
-/// A request as it arrived.
+/// A received request.
 struct Arrived {
     version: Version,
     uri: Uri,
@@ -38,10 +38,10 @@ impl Arrived {
     }
 }
 
-/// What an origin answers; an error resets the stream.
+/// An origin's answer; an error resets the stream.
 type Answer = io::Result<Response<UnsyncBoxBody<Bytes, io::Error>>>;
 
-/// An origin that speaks HTTP/2 alone, over TLS, and what arrived there.
+/// An origin that speaks only HTTP/2 over TLS, and the requests it received.
 struct Http2Origin {
     port: u16,
     arrived: Arc<Mutex<Vec<Arrived>>>,
@@ -70,7 +70,7 @@ impl Http2Origin {
                     });
                     let serving = http2::Builder::new(TokioExecutor::new())
                         .serve_connection(TokioIo::new(stream), service);
-                    // It ends where the client closes the connection.
+                    // Ends when the client closes the connection.
                     let _ = serving.await;
                 });
             }
@@ -83,20 +83,20 @@ impl Http2Origin {
         PassRequest { method, ..request }
     }
 
-    /// What arrived since this was asked last.
+    /// Returns the requests received since the last call.
     fn arrived(&self) -> Vec<Arrived> {
         std::mem::take(&mut *self.arrived.lock().unwrap())
     }
 }
 
-/// Passes requests on to who the tests' own authority vouches for.
+/// Creates the service that passes requests on and trusts the tests' own authority.
 fn passing() -> Pass {
     let allow_private = AllowPrivate::All;
     let settings = FetchSettings { allow_private, ca_file: Some(our_ca()), ..Default::default() };
     services(settings).unwrap().passing.pass
 }
 
-/// A body of these pieces.
+/// Builds a body of these pieces.
 fn streamed<E: Send + 'static>(pieces: Vec<Result<Frame<Bytes>, E>>) -> UnsyncBoxBody<Bytes, E> {
     StreamBody::new(stream::iter(pieces)).boxed_unsync()
 }

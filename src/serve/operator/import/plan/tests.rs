@@ -65,7 +65,7 @@ fn feeds_are_named_and_everything_else_is_said() {
     assert_eq!(plan.new[3].access.as_ref().unwrap().describe(), "a user and a password");
     assert_eq!(plan.new[0].enrolment.title.as_deref(), Some("The A"));
     assert_eq!(plan.new[0].enrolment.history.len(), 1);
-    assert_eq!(plan.deleted, 1);
+    assert_eq!(plan.done.deleted, 1);
     let said = refused(&plan);
     for (line, part) in [
         (4, "it stands in line 2 already"),
@@ -114,7 +114,7 @@ fn what_this_gateway_publishes_stands_for_its_upstream() {
              <outline xmlUrl='{base}/feeds/all'/>"
         );
         let plan = rearranged(&list, &stored, &config);
-        assert_eq!((plan.known, plan.new.len()), (1, 0), "{server}");
+        assert_eq!((plan.done.known, plan.new.len()), (1, 0), "{server}");
         let place = &plan.placed[0].enrolment.places[0];
         assert_eq!(place.folders.len(), 1);
         assert_eq!(place.label.text.as_deref(), Some("Mine"));
@@ -131,7 +131,7 @@ fn what_the_gateway_has_is_left() {
     let again = "<outline xmlUrl='https://a.example/'/><outline xmlUrl='https://other.example/'/>\
         <outline xmlUrl='https://b.example/'/><outline xmlUrl='https://gate.example/feeds/x'/>";
     let plan = planned(again, &stored, &config);
-    assert_eq!(plan.known, 2);
+    assert_eq!(plan.done.known, 2);
     assert_eq!(plan.new.len(), 1);
     assert_eq!(plan.new[0].name.as_str(), "b-example-luo5tbey", "the configuration has that name");
     assert!(refused(&plan)[0].contains("this gateway itself"));
@@ -281,7 +281,7 @@ fn feeds_that_are_there_take_a_place_if_they_have_none() {
     let list = "<outline text='F'><outline text='A' xmlUrl='https://a.example/'/>\
         <outline text='M' xmlUrl='https://mine.example/'/></outline>";
     let plan = planned(list, &stored, &config);
-    assert_eq!((plan.known, plan.new.len()), (2, 0));
+    assert_eq!((plan.done.known, plan.new.len()), (2, 0));
     let listed: Vec<_> = plan.placed.iter().map(|r| (r.name.as_str(), r.source)).collect();
     assert_eq!(listed, [("a-example", FeedSource::Api), ("mine", FeedSource::File)]);
     assert_eq!(plan.placed[0].enrolment.version.value(), 2, "the list says something else of it");
@@ -307,11 +307,14 @@ fn what_is_too_deep_or_too_often_there_is_said() {
         "</outline>".repeat(depth)
     );
     let plan = planned(&list, &[], &Config::default());
-    assert_eq!((plan.new[0].enrolment.places[0].folders.len(), plan.deeper), (ListPlace::DEPTH, 1));
+    assert_eq!(
+        (plan.new[0].enrolment.places[0].folders.len(), plan.done.deeper),
+        (ListPlace::DEPTH, 1)
+    );
     let folder = "<outline text='F'><outline text='A' xmlUrl='https://a.example/'/></outline>";
     let plan = planned(&folder.repeat(ListPlace::MOST + 1), &[], &Config::default());
     assert_eq!(plan.new[0].enrolment.places.len(), ListPlace::MOST);
-    assert_eq!(plan.again, ListPlace::MOST - 1);
+    assert_eq!(plan.done.again, ListPlace::MOST - 1);
     assert!(refused(&plan)[0].contains("which is the limit"), "{plan:?}");
     // A feed may have feeds in it.
     let list = "<outline text='A' xmlUrl='https://a.example/'>\

@@ -128,7 +128,7 @@ fn what_was_done_by_hand_stays() {
     feeds.carry_out(A, false, None);
     feeds.follow("ours", &format!("{A}{B}{C}"));
     assert_eq!(feeds.feed("a-example").list, None, "it was here before");
-    assert_eq!(feeds.follow("ours", &format!("{A}{B}{C}")).known, 1);
+    assert_eq!(feeds.follow("ours", &format!("{A}{B}{C}")).done.known, 1);
 
     // One that was removed is not added again, and one that was paused stays so.
     feeds.feed("b-example").standing = FeedStanding::Gone;
@@ -252,7 +252,10 @@ fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
     for own in ["a-example", "other"] {
         let list = A.replace("https://a.example/", &format!("https://gate.example/feeds/{own}"));
         let done = feeds.follow("ours", &list);
-        assert!(is_idle(&done) && done.known == 1 && done.refused.is_empty(), "{own}: {done:?}");
+        assert!(
+            is_idle(&done) && done.done.known == 1 && done.refused.is_empty(),
+            "{own}: {done:?}"
+        );
     }
 }
 

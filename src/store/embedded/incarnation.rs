@@ -1,0 +1,90 @@
+//! A store that was restored from a copy becomes a new incarnation, in its place.
+
+use super::committer::{Committer, WriteScope};
+use super::plan::PlannedCommit;
+use super::records::Records;
+use super::{Store, open};
+use crate::engine::{Class, Writes};
+use crate::portable::{announcement, restarted};
+use crate::record::StateRecord;
+use crate::{CommitError, StoreError};
+use tidegate_core::model::{FeedName, PollState, Time};
+
+/// How many feeds are restarted in one transaction, and announced in one epoch.
+const RESTARTED_AT_ONCE: usize = 256;
+
+impl Store {
+    /// Makes a store that was restored from a copy a new incarnation: each feed begins a new window, and the log announces
+    /// it ([`restarted`]). Nothing else may use the store meanwhile. Where it fails or is killed it is to be repeated
+    /// before anybody reads the store. Answers how many feeds it restarted. Durable on return.
+    pub async fn reincarnate(&self) -> Result<usize, CommitError> {
+        let (feeds, known) = self.inner.of_all(feeds_of_copy).await?;
+        for feeds in feeds.chunks(RESTARTED_AT_ONCE) {
+            let feeds = feeds.to_vec();
+            let restart = move |committer: &mut Committer| {
+                feeds.iter().try_for_each(|feed| committer.restart(feed, known))
+            };
+            self.inner.ask(WriteScope::Identity, restart).await?;
+        }
+        Ok(feeds.len())
+    }
+}
+
+/// The feeds with content, and the last moment that the copy knows of. States that were restarted since say nothing of it,
+/// so that a repetition finds the same moment. A moment that is too early only makes numbers leap further.
+fn feeds_of_copy(records: &Records) -> Result<(Vec<FeedName>, Time), StoreError> {
+    let (mut feeds, mut known) = (Vec::new(), Time::MIN);
+    for entry in records.scan::<StateRecord>(Class::States, &[]) {
+        let (key, head) = entry?;
+        feeds.push(open::name(records, &key)?);
+        if head.state.gap.is_none_or(|gap| gap.until < head.latest()) {
+            known = known.max(head.latest());
+        }
+    }
+    for entry in records.scan::<PollState>(Class::Polls, &[]) {
+        known = known.max(entry?.1.refreshed.unwrap_or(Time::MIN));
+    }
+    Ok((feeds, known))
+}
+
+impl Committer {
+    /// Restarts a feed, where it has content.
+    fn restart(&mut self, feed: &FeedName, known: Time) -> Result<(), CommitError> {
+        let Some(before) = self.head(feed)? else { return Ok(()) };
+        let base = (before.state.revision, before.write);
+        let restarted = restarted(before, known, self.group.at);
+        let head = StateRecord { write: base.1 + 1, asked_at: None, ..restarted };
+        let logged = announcement(feed, &head.state);
+        let (feed, writes) = (feed.clone(), Writes::new());
+        self.commit(PlannedCommit { feed, writes, base, head, logged }).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::make::{Draft, feed, time};
+    use std::sync::Arc;
+    use tidegate_core::clock::ManualClock;
+    use tidegate_core::model::Gap;
+
+    #[tokio::test]
+    async fn a_repetition_knows_what_the_copy_knew() {
+        let clock = ManualClock::at(time(20));
+        let store = Store::in_memory(None, Arc::new(clock.clone())).unwrap();
+        for name in ["first", "second"] {
+            let change = Draft::on(&store, name, 4).await.item("a", "text").order(&["a"]);
+            store.commit(change.done()).await.unwrap();
+        }
+        // It is broken off behind the first.
+        let (first, known) = (feed("first"), time(4));
+        let restart = move |committer: &mut Committer| committer.restart(&first, known);
+        store.inner.ask(WriteScope::Identity, restart).await.unwrap();
+        clock.set(time(50));
+        assert_eq!(store.reincarnate().await.unwrap(), 2);
+        for name in ["first", "second"] {
+            let state = store.state(&feed(name)).await.unwrap().unwrap();
+            assert_eq!(state.gap, Some(Gap { since: time(4), until: time(50) }), "{name}");
+        }
+    }
+}
