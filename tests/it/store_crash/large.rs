@@ -32,11 +32,15 @@ fn large_writer() {
 fn a_large_change_is_there_whole_or_not_at_all() {
     let kills = std::env::var("TIDEGATE_LARGE_KILLS").ok().and_then(|n| n.parse().ok());
     let kills: usize = kills.unwrap_or(3);
-    let folder = tempfile::tempdir().unwrap();
-    let mut acknowledged = Acknowledged::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut reference = runtime.block_on(gate(FEED, None));
+    let fresh = || (tempfile::tempdir().unwrap(), runtime.block_on(gate(FEED, None)));
+    let (mut folder, mut reference) = fresh();
+    let mut acknowledged = Acknowledged::new();
     for round in 0..kills {
+        if round % OF_ONE_STORE == 0 {
+            (folder, reference) = fresh();
+            acknowledged.clear();
+        }
         // At any time of a change, which takes about a second here.
         let wanted = 1 + round % 3;
         let millis = (round as u64 * 137) % 900;
