@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::model::{Count, Event, EventKind, FeedName, SyncId};
-use tidegate_judge::record::local::{Act, CheckedEntry, ItemChange};
+use tidegate_judge::record::local::{Act, CheckedEntry, ItemAct};
 use tidegate_serve::Operator;
 use tidegate_store::{Epoch, Store, StoreError};
 use tokio::net::TcpListener;
@@ -223,7 +223,7 @@ impl Story {
             return Some(true);
         }
         let entry = CheckedEntry::fields(&own_version()).ok()?;
-        let act = Act::Change { id, how: ItemChange::Update(entry), expected: Some(known.updates) };
+        let act = Act::Change { id, how: ItemAct::Update(entry), expected: Some(known.updates) };
         Some(self.operator.item(&feed, act).await.is_ok())
     }
 }

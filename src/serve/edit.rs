@@ -15,7 +15,7 @@ use serde_json::Value;
 use tidegate_core::model::{Count, FeedName, Markup, SyncId, Tick};
 use tidegate_format::parse::{self, Amendment, Limits};
 use tidegate_judge::record::local::{
-    Act, Acted, CheckedEntry, EntryError, EntryFields, ItemChange, Resolution,
+    Act, Acted, CheckedEntry, EntryError, EntryFields, ItemAct, Resolution,
 };
 use tidegate_status::describe;
 use tidegate_status::schema::{self, text, words};
@@ -66,7 +66,7 @@ pub(super) async fn update(
     let outline = outline(&room, &feed, &id).await?;
     let entry = rewritten(posted(&headers, &body, outline.as_ref())?)?;
     let acted =
-        done(&room, &feed, Act::Change { id, how: ItemChange::Update(entry), expected }).await?;
+        done(&room, &feed, Act::Change { id, how: ItemAct::Update(entry), expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn update(
     responses((status = 200, description = "It was deleted.", body = ItemChanged, headers(("ETag"))), NotFound, Conflict, Stale))]
 pub(super) async fn delete(ItemCall { room, feed, id }: ItemCall, headers: HeaderMap) -> Reply {
     let expected = expected(&headers)?;
-    let acted = done(&room, &feed, Act::Change { id, how: ItemChange::Delete, expected }).await?;
+    let acted = done(&room, &feed, Act::Change { id, how: ItemAct::Delete, expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn restore(
         false => Some(rewritten(posted(&headers, &body, outline.as_ref())?)?),
     };
     let acted =
-        done(&room, &feed, Act::Change { id, how: ItemChange::Restore(entry), expected }).await?;
+        done(&room, &feed, Act::Change { id, how: ItemAct::Restore(entry), expected }).await?;
     Ok(answer(StatusCode::OK, feed, acted))
 }
 

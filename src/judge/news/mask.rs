@@ -22,8 +22,8 @@ const DAY: u64 = 86_400;
 const PROOF: u8 = 3;
 /// Changes that are further apart are no row.
 const ROW_GAP: Duration = Duration::from_secs(2 * DAY);
-/// A mask is lifted, and what it hid comes out, when the field has rested for so long.
-const REST: Duration = Duration::from_secs(8 * DAY);
+/// A mask is lifted, and what it hid comes out, when the field has rested for so long: over a weekend it may.
+const REST: Duration = Duration::from_secs(4 * DAY);
 
 /// The part of a fingerprint that is enough to tell two values of a field apart.
 #[allow(clippy::cast_possible_truncation)]

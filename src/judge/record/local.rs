@@ -44,7 +44,7 @@ pub enum Act {
     Change {
         /// The item.
         id: SyncId,
-        how: ItemChange,
+        how: ItemAct,
         /// How often it was updated, as far as the author knows.
         expected: Option<Count>,
     },
@@ -63,7 +63,7 @@ pub enum Act {
 
 /// What is to become of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ItemChange {
+pub enum ItemAct {
     /// It says something else.
     Update(CheckedEntry),
     /// It becomes a tombstone.
@@ -265,17 +265,13 @@ impl At<'_> {
     }
 
     /// Another version, with a new text where there is one.
-    fn change(
-        &self,
-        how: &ItemChange,
-        expected: Option<Count>,
-    ) -> Result<(Verdict, Acted), ActError> {
-        self.check(expected, matches!(how, ItemChange::Restore(_)))?;
+    fn change(&self, how: &ItemAct, expected: Option<Count>) -> Result<(Verdict, Acted), ActError> {
+        self.check(expected, matches!(how, ItemAct::Restore(_)))?;
         let (kind, reason, entry) = match how {
-            ItemChange::Update(entry) => (EventKind::Updated, "changed here", Some(entry)),
-            ItemChange::Delete => (EventKind::Deleted, "deleted here", None),
-            ItemChange::Restore(None) => (EventKind::Undeleted, "restored here", None),
-            ItemChange::Restore(Some(entry)) => {
+            ItemAct::Update(entry) => (EventKind::Updated, "changed here", Some(entry)),
+            ItemAct::Delete => (EventKind::Deleted, "deleted here", None),
+            ItemAct::Restore(None) => (EventKind::Undeleted, "restored here", None),
+            ItemAct::Restore(Some(entry)) => {
                 (EventKind::Undeleted, "restored here with a new text", Some(entry))
             }
         };
@@ -283,9 +279,9 @@ impl At<'_> {
         let mut item = self.shared(&draft);
         let markup = entry.map(|entry| self.record_entry(&mut draft, entry)).transpose()?;
         match how {
-            ItemChange::Update(_) => sync::update(&mut item, markup, draft.stamp())?,
-            ItemChange::Delete => sync::delete(&mut item, draft.stamp())?,
-            ItemChange::Restore(_) => sync::restore(&mut item, markup, draft.stamp())?,
+            ItemAct::Update(_) => sync::update(&mut item, markup, draft.stamp())?,
+            ItemAct::Delete => sync::delete(&mut item, draft.stamp())?,
+            ItemAct::Restore(_) => sync::restore(&mut item, markup, draft.stamp())?,
         }
         self.commit(&mut draft, item, EventDetails::new(kind, reason));
         done(draft, self.index)

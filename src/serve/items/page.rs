@@ -14,7 +14,7 @@ use maud::{Markup, PreEscaped, html};
 use tidegate_core::model::{
     FeedRecord, ItemStatus, LedgerEntry, Origin, SyncId, counted, shown_size,
 };
-use tidegate_judge::record::local::{Act, ItemChange};
+use tidegate_judge::record::local::{Act, ItemAct};
 use tidegate_judge::{Conclusion, PendingAbsence};
 use tidegate_store::VersionNote;
 
@@ -301,7 +301,7 @@ async fn carry_out(
         ItemAction::Delete => {
             let known = room.store.known(feed, id).await?.ok_or_else(|| unknown_item(feed))?;
             if is_own(record, &known) {
-                let act = Act::Change { id: id.clone(), how: ItemChange::Delete, expected: None };
+                let act = Act::Change { id: id.clone(), how: ItemAct::Delete, expected: None };
                 edit::done(room, feed, act).await?;
             } else if admin::delete_missing_item(room, feed, id).await?.is_none() {
                 return Ok("It was deleted before.".to_owned());
@@ -309,8 +309,7 @@ async fn carry_out(
             "Deleted: subscribers get its tombstone.".to_owned()
         }
         ItemAction::Restore => {
-            let act =
-                Act::Change { id: id.clone(), how: ItemChange::Restore(None), expected: None };
+            let act = Act::Change { id: id.clone(), how: ItemAct::Restore(None), expected: None };
             edit::done(room, feed, act).await?;
             "Restored: it is in the feed again.".to_owned()
         }

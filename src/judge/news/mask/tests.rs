@@ -147,8 +147,8 @@ fn a_mask_is_lifted_when_the_field_has_rested() {
         due = watch.after(6, &title(n)).due;
     }
     assert_eq!(due, Some(watch.now.plus(REST)), "when it comes out");
-    assert!(watch.after(8 * 24, &title(6)).loud.is_empty());
-    assert!(!watch.after(8 * 24 + 1, &title(8)).loud.is_empty(), "after a longer rest it is news");
+    assert!(watch.after(4 * 24, &title(6)).loud.is_empty());
+    assert!(!watch.after(4 * 24 + 1, &title(8)).loud.is_empty(), "after a longer rest it is news");
     assert!(!watch.after(1, &title(9)).loud.is_empty(), "and counted anew");
 }
 

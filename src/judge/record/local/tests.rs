@@ -17,7 +17,7 @@ use tidegate_store::{Select, Store, View};
 const NOW: i64 = 1_795_191_605;
 
 /// A change of an item, however often it was updated.
-fn change(id: &SyncId, how: ItemChange) -> Act {
+fn change(id: &SyncId, how: ItemAct) -> Act {
     Act::Change { id: id.clone(), how, expected: None }
 }
 
@@ -142,7 +142,7 @@ impl Bench {
             self.merge(fork).await;
         }
         let entry = written("ours");
-        let update = change(&id, ItemChange::Update(entry));
+        let update = change(&id, ItemAct::Update(entry));
         // The third: it knows of `two`, which had won, and not of `one`.
         self.act(update).await.unwrap();
         let mut fork = start;

@@ -84,7 +84,7 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
     let bench = Bench::new().await;
     let id = bench.create("first").await;
     for title in ["second", "third"] {
-        let update = change(&id, ItemChange::Update(written(title)));
+        let update = change(&id, ItemAct::Update(written(title)));
         bench.act(update).await.unwrap();
     }
     bench.store.purge_feed(&bench.feed).await.unwrap();
@@ -102,10 +102,10 @@ async fn after_a_purge_and_a_restore_updates_are_counted_on() {
     for act in [
         Act::Change {
             id: id.clone(),
-            how: ItemChange::Update(written("second")),
+            how: ItemAct::Update(written("second")),
             expected: Some(made.updates),
         },
-        change(&id, ItemChange::Delete),
+        change(&id, ItemAct::Delete),
     ] {
         let (verdict, acted) = super::act(&round, &act).unwrap();
         assert_eq!(acted.updates.value(), 4 + lost + 1);
@@ -124,7 +124,7 @@ async fn each_change_is_one_update_with_its_reason() {
     let published = bench.item(&id).await.published_id;
     let update = |expected| Act::Change {
         id: id.clone(),
-        how: ItemChange::Update(written("changed")),
+        how: ItemAct::Update(written("changed")),
         expected,
     };
     let done = bench.act(update(Some(Count::ONE))).await.unwrap();
@@ -135,20 +135,20 @@ async fn each_change_is_one_update_with_its_reason() {
     let stale = bench.act(update(Some(Count::ONE))).await;
     assert!(matches!(stale, Err(ActError::Stale { .. })), "{stale:?}");
 
-    let gone = bench.act(change(&id, ItemChange::Delete)).await.unwrap();
+    let gone = bench.act(change(&id, ItemAct::Delete)).await.unwrap();
     assert_eq!((gone.updates.value(), gone.deleted), (3, true));
     assert_eq!(bench.titles().await, ["other"]);
     assert!(bench.known(&id).await.is_deleted());
-    let again = bench.act(change(&id, ItemChange::Delete)).await;
+    let again = bench.act(change(&id, ItemAct::Delete)).await;
     assert_eq!(again, Err(ActError::Deleted));
     assert_eq!(bench.act(update(None)).await, Err(ActError::Deleted));
 
-    let restore = |entry| change(&id, ItemChange::Restore(entry));
+    let restore = |entry| change(&id, ItemAct::Restore(entry));
     let back = bench.act(restore(None)).await.unwrap();
     assert_eq!((back.updates.value(), back.deleted), (4, false));
     assert_eq!(bench.titles().await, ["changed", "other"], "it comes back on top, as it was");
     assert_eq!(bench.act(restore(None)).await, Err(ActError::Lives));
-    bench.act(change(&id, ItemChange::Delete)).await.unwrap();
+    bench.act(change(&id, ItemAct::Delete)).await.unwrap();
     bench.act(restore(Some(written("anew")))).await.unwrap();
     assert_eq!(bench.titles().await, ["anew", "other"]);
 
@@ -170,22 +170,22 @@ async fn what_others_write_cannot_be_changed_here() {
     let entry = written("x");
     let refused = bench.act(Act::Create { entry, noconflicts: None }).await;
     assert!(matches!(refused, Err(ActError::NotLocal(_))));
-    bench.act(change(&id, ItemChange::Delete)).await.unwrap();
+    bench.act(change(&id, ItemAct::Delete)).await.unwrap();
     let mut snapshot = bench.snapshot().await.unwrap();
     snapshot.known[0].origin = Origin::Observed;
     for act in [
-        change(&id, ItemChange::Delete),
-        change(&id, ItemChange::Restore(None)),
-        change(&id, ItemChange::Update(written("x"))),
+        change(&id, ItemAct::Delete),
+        change(&id, ItemAct::Restore(None)),
+        change(&id, ItemAct::Update(written("x"))),
     ] {
         let refused = super::super::act(&bench.round(Some(&snapshot)), &act);
         assert!(matches!(refused, Err(ActError::NotLocal(_))), "{act:?}");
     }
     snapshot.known[0].standing = ItemStatus::Redacted { since: Time::from_unix(NOW) };
-    let act = change(&id, ItemChange::Restore(None));
+    let act = change(&id, ItemAct::Restore(None));
     let refused = super::super::act(&bench.round(Some(&snapshot)), &act).map(|_| ());
     assert_eq!(refused, Err(ActError::Redacted));
-    let nobody = change(&SyncId::new("x").unwrap(), ItemChange::Delete);
+    let nobody = change(&SyncId::new("x").unwrap(), ItemAct::Delete);
     assert!(matches!(bench.act(nobody).await, Err(ActError::Unknown(_))));
 }
 
@@ -224,10 +224,10 @@ proptest! {
                 let id = |at: usize| model.get(at).map(|item| item.winner.id.clone());
                 let act = match step {
                     Step::Create => Some(Act::Create { entry, noconflicts: None }),
-                    Step::Update(at) => id(at).map(|id| change(&id, ItemChange::Update(entry))),
-                    Step::Delete(at) => id(at).map(|id| change(&id, ItemChange::Delete)),
+                    Step::Update(at) => id(at).map(|id| change(&id, ItemAct::Update(entry))),
+                    Step::Delete(at) => id(at).map(|id| change(&id, ItemAct::Delete)),
                     Step::Restore(at, new) => id(at).map(|id| {
-                        change(&id, ItemChange::Restore(new.then_some(entry)))
+                        change(&id, ItemAct::Restore(new.then_some(entry)))
                     }),
                 };
                 let Some(act) = act else { continue };

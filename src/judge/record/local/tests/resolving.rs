@@ -118,7 +118,7 @@ async fn a_deletion_in_conflict_can_be_taken_and_a_winner_that_is_one_undone() {
     let start = bench.shared(&id).await;
     let mut fork = start.clone();
     sync::delete(&mut fork, stamp(&bench.clock, "one")).unwrap();
-    let act = change(&id, ItemChange::Update(written("ours")));
+    let act = change(&id, ItemAct::Update(written("ours")));
     bench.act(act).await.unwrap();
     bench.merge(fork).await;
     let before = bench.shared(&id).await;
@@ -134,7 +134,7 @@ async fn a_deletion_in_conflict_can_be_taken_and_a_winner_that_is_one_undone() {
     let id = bench.create("first").await;
     let mut fork = bench.shared(&id).await;
     sync::update(&mut fork, text("of one"), stamp(&bench.clock, "one")).unwrap();
-    bench.act(change(&id, ItemChange::Delete)).await.unwrap();
+    bench.act(change(&id, ItemAct::Delete)).await.unwrap();
     bench.merge(fork).await;
     assert!(bench.titles().await.is_empty());
     let done = bench.act(resolve(&id, Resolution::Conflict(0))).await.unwrap();
@@ -150,7 +150,7 @@ async fn an_update_takes_in_what_this_endpoint_lost_itself() {
     let bench = Bench::new().await;
     let id = bench.create("first").await;
     let start = bench.shared(&id).await;
-    let update = |title: &str| change(&id, ItemChange::Update(written(title)));
+    let update = |title: &str| change(&id, ItemAct::Update(written(title)));
     bench.act(update("ours")).await.unwrap();
     let mut fork = start;
     for title in ["of one", "of one again"] {
