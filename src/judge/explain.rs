@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidegate_core::model::{
     Absence, Character, Decision, Evidence, FeedOptions, Hold, LedgerEntry, Probe, Snapshot,
-    SyncId, Time, counted,
+    SyncId, Time, WaitCause, WaitingChange, counted,
 };
 
 /// An item that is missing from its feed's document, and what is to come of it.
@@ -158,7 +158,10 @@ pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
 
 /// The fields in which a number or token never rests, with the number of items, in sentences without stops.
 pub fn never_rests(snapshot: &Snapshot) -> Vec<String> {
-    let fields = snapshot.known.iter().flat_map(|known| &known.noise.restless);
+    let noise = snapshot.known.iter().map(|known| &known.noise);
+    let masks = |waiting: &WaitingChange| waiting.cause == WaitCause::Mask;
+    let fields = noise.filter(|noise| noise.waiting.as_ref().is_some_and(masks));
+    let fields = fields.flat_map(|noise| &noise.restless);
     let mut items: BTreeMap<&str, usize> = BTreeMap::new();
     for field in fields.filter(|field| field.masked.is_some()) {
         *items.entry(&field.path).or_default() += 1;

@@ -127,6 +127,12 @@ pub struct HeadHistory {
     pub told: u64,
     /// Fingerprint of what it says now.
     pub latest: u64,
+    /// Fingerprint of what it says now, but for numbers, dates and tokens.
+    pub shape: u64,
+    /// How often in a row it changed in these alone.
+    pub row: u8,
+    /// When it last did.
+    pub last: Option<Time>,
     /// The changes of the present day that were told.
     pub made: Option<DayVersions>,
 }

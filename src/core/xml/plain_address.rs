@@ -104,7 +104,7 @@ pub fn slug(address: &str) -> Option<String> {
     let path = address.split(['?', '#']).next()?.trim_end_matches('/');
     let (before, last) = path.rsplit_once('/').unwrap_or(("", path));
     // A host names no post.
-    if before.ends_with(":/") {
+    if before.strip_suffix(":/").is_some_and(|scheme| !scheme.contains('/')) {
         return None;
     }
     let stem = match last.rsplit_once('.') {

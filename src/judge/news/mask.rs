@@ -276,14 +276,19 @@ fn end_row(field: &mut Restless) {
     }
 }
 
-/// Finds the spans of a field again after its words changed: those that are as many as before are the same.
+/// Finds the spans of a field again after its words changed: those that are as many as before are the same. Of several,
+/// another one may stand in each place: what they showed counts no more.
 fn follow(field: &mut Restless, seen: &FieldView<'_>) {
     let values = values(seen).unwrap_or_default();
     if values.len() != field.spans.len() {
         field.spans.clear();
     }
+    let are_several = values.len() > 1;
     for (span, value) in field.spans.iter_mut().zip(values) {
         span.value = value;
+        if are_several {
+            span.changes = 0;
+        }
     }
 }
 

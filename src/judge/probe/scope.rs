@@ -104,14 +104,16 @@ pub fn made_up(page: &Url, token: u64) -> Url {
     url
 }
 
-/// So many digits or letters more than a name has make it longer than any in use.
-const MADE_UP_MORE: usize = 12;
+/// How many digits stand for a number: more than ids in use have.
+const MADE_UP_DIGITS: usize = 12;
+/// How many letters the first word has.
+const MADE_UP_LETTERS: usize = 12;
 
 /// A name of the same form, so that a site that looks at the form does not refuse it for that alone:
-/// digits for digits, letters for letters, and what parts them as it was; of the last of them, some more.
+/// digits for digits, letters for letters, and what parts them as it was.
 fn alike(name: &str, token: u64) -> String {
     let mut state = token;
-    let mut draw = |from: u8, count: u8| {
+    let mut next = |from: u8, count: u8| {
         // The generator of Knuth's MMIX; its upper bits are the better ones.
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -119,14 +121,27 @@ fn alike(name: &str, token: u64) -> String {
         char::from(from.saturating_add(drawn))
     };
     // What is percent-encoded has no form to keep.
-    let form = if name.contains('%') { "" } else { name };
-    let last = form.chars().rev().find(char::is_ascii_alphanumeric).unwrap_or('a');
-    let made = form.chars().chain(std::iter::repeat_n(last, MADE_UP_MORE)).map(|c| match c {
-        '0'..='9' => draw(b'0', 10),
-        'a'..='z' | 'A'..='Z' => draw(b'a', 26),
-        other => other,
-    });
-    made.collect()
+    let form = if name.contains('%') || name.is_empty() { "a" } else { name };
+    let (mut made, mut words, mut before) = (String::new(), 0, ' ');
+    for c in form.chars() {
+        let begins = c.is_ascii_digit() != before.is_ascii_digit()
+            || c.is_ascii_alphabetic() != before.is_ascii_alphabetic();
+        match c {
+            '0'..='9' if begins => {
+                made.push('9');
+                made.extend((1..MADE_UP_DIGITS).map(|_| next(b'0', 10)));
+            }
+            '0'..='9' => {}
+            'a'..='z' | 'A'..='Z' => {
+                words += usize::from(begins);
+                let length = if begins && words == 1 { MADE_UP_LETTERS } else { 1 };
+                made.extend((0..length).map(|_| next(b'a', 26)));
+            }
+            other => made.push(other),
+        }
+        before = c;
+    }
+    made
 }
 
 #[cfg(test)]
@@ -213,15 +228,15 @@ mod tests {
     #[test]
     fn made_up_addresses_are_of_the_same_form() {
         for (page, made) in [
-            ("https://e.org/2026/story", "/0000/aaaaaaaaaaaaaaaaa"),
-            ("https://e.org/2026/a-story/", "/0000/a-aaaaaaaaaaaaaaaaa/"),
-            ("https://e.org/a.html", "/aaaaaaaaaaaaa.aaaa"),
-            ("https://e.org/p/7", "/a/0000000000000"),
-            ("https://e.org/77-the-end", "/00-aaa-aaaaaaaaaaaaaaa"),
+            ("https://e.org/2026/story", "/0000/aaaaaaaaaaaaaaaa"),
+            ("https://e.org/2026/a-story/", "/0000/aaaaaaaaaaaa-aaaaa/"),
+            ("https://e.org/a.html", "/aaaaaaaaaaaa.aaaa"),
+            ("https://e.org/p/7", "/a/000000000000"),
+            ("https://e.org/77-the-end", "/000000000000-aaaaaaaaaaaaaa-aaa"),
             ("https://e.org/%C3%A9t%C3%A9", "/aaaaaaaaaaaa"),
-            ("https://e.org/?p=77", "/?a=00000000000000"),
-            ("https://e.org/show?in=x&id=abc", "/aaaa?aa=a&aa=aaaaaaaaaaaaaaa"),
-            ("https://e.org/a?print", "/aaaaaaaaaaaaa"),
+            ("https://e.org/?p=77", "/?a=000000000000"),
+            ("https://e.org/show?in=x&id=abc", "/aaaa?aa=a&aa=aaaaaaaaaaaaaa"),
+            ("https://e.org/a?print", "/aaaaaaaaaaaa"),
             ("https://e.org/show?id=", "/aaaa?aa=aaaaaaaaaaaa"),
         ] {
             let page = Url::parse(page).unwrap();

@@ -9,9 +9,10 @@
 use super::draft::{ChangeDraft, EventDetails};
 use super::mint::NewIds;
 use super::{Observation, ObservationError, Verdict, check_size, redacted_filter};
-use crate::same_item::{self, Matching};
-use foldhash::HashSet;
+use crate::same_item;
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{EventKind, FeedDocument, ItemStatus, LedgerEntry};
+use tidegate_core::xml::plain_address::{hostless, plain_link};
 
 /// What an older document brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,16 +36,23 @@ pub fn backfill(
     // What was redacted stands in older documents as well.
     let rest = redacted_filter::without(round, snapshot, document);
     let document = rest.as_ref().unwrap_or(document);
-    // What is shared comes with the complete feed, under its own id.
-    let plain = document.entries.iter().filter(|entry| entry.sync.is_none());
-    let document = &document.with_entries(plain.cloned().collect());
-    let Matching { names, pairs, fresh, .. } =
-        same_item::matching(snapshot, document, round.options);
-    let known = pairs.iter().filter_map(|pair| names.get(pair.entry));
-    let mut seen: HashSet<&str> = known.map(String::as_str).collect();
-    let fresh = fresh.iter().filter_map(|at| document.entries.get(*at).zip(names.get(*at)));
-    let fresh: Vec<_> =
-        fresh.filter(|(_, native)| !is_gone(native) && seen.insert(native)).collect();
+    let names = same_item::natives(document);
+    let known = OlderNames::new(&snapshot.known);
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut fresh = Vec::new();
+    let mut found = 0_u32;
+    for (entry, native) in document.entries.iter().zip(&names) {
+        let shown = native.as_str();
+        // What is shared comes with the complete feed, under its own id.
+        if entry.sync.is_some() {
+            continue;
+        }
+        if known.has(shown, entry.link.as_deref()) {
+            found = found.saturating_add(1);
+        } else if !is_gone(shown) && seen.insert(shown) {
+            fresh.push((entry, native));
+        }
+    }
     check_size(snapshot.known.len() + fresh.len())?;
     let mut draft = ChangeDraft::new(round, snapshot);
     draft.seals_now = !fresh.is_empty();
@@ -60,6 +68,39 @@ pub fn backfill(
         draft.create(known, markup, EventDetails::new(EventKind::Backfilled, reason));
         taken = taken.saturating_add(1);
     }
-    let known = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
-    Ok(Backfilled { verdict: draft.into_verdict(None), taken, known })
+    Ok(Backfilled { verdict: draft.into_verdict(None), taken, known: found })
+}
+
+/// The names by which items are known. An older document may name them as they were once.
+struct OlderNames<'a> {
+    ids: HashSet<&'a str>,
+    hostless: HashSet<String>,
+    /// How many items have a link.
+    links: HashMap<String, u32>,
+}
+
+impl<'a> OlderNames<'a> {
+    fn new(known: &'a [LedgerEntry]) -> Self {
+        let mut index =
+            Self { ids: HashSet::new(), hostless: HashSet::new(), links: HashMap::new() };
+        for item in known {
+            let names = [&item.native_shown, &item.published_id];
+            for name in names.into_iter().chain(&item.aliases) {
+                index.ids.insert(name);
+                index.hostless.extend(hostless(name));
+            }
+            if let Some(link) = &item.link {
+                *index.links.entry(plain_link(link)).or_default() += 1;
+            }
+        }
+        index
+    }
+
+    /// Whether an entry is a known item: by its id, by its id but for scheme and host, or by a link
+    /// that only one item has.
+    fn has(&self, id: &str, link: Option<&str>) -> bool {
+        self.ids.contains(id)
+            || hostless(id).is_some_and(|id| self.hostless.contains(&id))
+            || link.is_some_and(|link| self.links.get(&plain_link(link)) == Some(&1))
+    }
 }

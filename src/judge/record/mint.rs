@@ -33,6 +33,8 @@ pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<Syn
 pub(super) struct NewIds {
     /// How far each identity has been numbered.
     numbered: HashMap<String, u64>,
+    /// How many items of the ledger bear each identity.
+    bearers: HashMap<String, u64>,
     used: HashSet<SyncId>,
     /// Ids that an item was first published with and does not go by any more.
     left: HashSet<String>,
@@ -42,8 +44,13 @@ impl NewIds {
     /// By what the ledger has in a draft.
     pub(super) fn new(draft: &ChangeDraft<'_>) -> Self {
         let left = draft.ledger().filter(|known| known.published_id != known.native_shown);
+        let mut bearers = HashMap::new();
+        for known in draft.ledger() {
+            *bearers.entry(known.native_shown.clone()).or_default() += 1;
+        }
         Self {
             numbered: HashMap::new(),
+            bearers,
             used: draft.ledger().map(|known| known.id.clone()).collect(),
             left: left.map(|known| known.published_id.clone()).collect(),
         }
@@ -58,10 +65,11 @@ impl NewIds {
     ) -> Result<LedgerEntry, ValueError> {
         let maker = (draft.round.endpoint, draft.round.feed);
         let ordinal = self.numbered.entry(native.to_owned()).or_default();
-        // Ends: there are more ordinals than ids in use.
+        // Ends: there are more ordinals than ids in use. Where the first is taken, as many are as bear the identity.
+        let bearers = self.bearers.get(native).copied().unwrap_or_default();
         let id = loop {
             let id = sync_id(maker, native, *ordinal)?;
-            *ordinal += 1;
+            *ordinal = if *ordinal == 0 { bearers.max(1) } else { *ordinal + 1 };
             if self.used.insert(id.clone()) {
                 break id;
             }
