@@ -43,7 +43,7 @@ pub struct Added {
 impl Bases<'_> {
     /// What an entry around which nobody names a base gets.
     pub fn add(&self, markup: &Markup) -> Added {
-        let references = References::of(Doc::read_in(&markup.xml, &markup.context));
+        let references = References::of(Doc::read_in(&markup.xml, &markup.context).as_ref());
         let Ok(document) = Url::parse(self.document) else { return Added::default() };
         if references.is_empty() {
             return Added::default();
@@ -144,7 +144,7 @@ impl Bases<'_> {
     /// format absolute, for there are readers that heed `xml:base` only at the root; and a base on
     /// elements with text that has references. What an element within gives a base of its own stays.
     pub fn head_edits(&self, text: &str) -> Vec<Edit> {
-        let references = References::of(Doc::read_whole(text));
+        let references = References::of(Doc::read_whole(text).as_ref());
         let mut edits = Vec::new();
         for FormatReference { place, value } in references.structural {
             let mut absolute = String::new();
