@@ -183,11 +183,10 @@ impl Operator {
                 page: skeleton.link,
             },
             items,
-            ledger: Some(ledger),
             may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
             ..AggregateSource::unchanged(name.clone(), current, state.format)
         };
-        Ok(Some((source, state)))
+        Ok(Some((source.with_ledger(&ledger.known), state)))
     }
 }
 
