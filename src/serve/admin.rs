@@ -218,7 +218,9 @@ impl AppState {
         match tokio::spawn(action(Arc::clone(&self.operator))).await {
             Ok(done) => Ok(done?),
             Err(error) => {
-                Err(OperatorError::internal(format!("the action did not end: {error}")).into())
+                tracing::error!(%error, "an action broke off");
+                let said = "the action broke off; the gateway's log says why";
+                Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
             }
         }
     }

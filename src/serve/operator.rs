@@ -20,6 +20,7 @@ pub use import::{
 };
 pub use items::Redacted;
 pub use list_feeds::SeenList;
+pub(crate) use on_demand::NOT_NOW;
 pub use preview::{AddressPreview, FeedPreview, FoundFeed};
 pub(crate) use records::{is_filed, refuse_if_filed};
 
