@@ -66,11 +66,7 @@ pub(super) async fn read_detail(
     room: &SharedState,
     name: &FeedName,
 ) -> Result<FeedDetail, Problem> {
-    let mut status = room.operator.status(name).await?;
-    if status.options.sharing.is_aggregate() {
-        let index = room.whole_index().await?;
-        status.gathered = index.get(name).and_then(|feed| feed.gathered.clone());
-    }
+    let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
     let events = room.store.events(name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(name).await?;

@@ -15,6 +15,7 @@ mod standing;
 pub use error::OperatorError;
 pub use export::{LeftOutCredentials, WrittenState, write_state};
 pub use gather::Gathered;
+pub(crate) use gather::source_trouble;
 pub use import::{
     ExistingFeeds, ImportPlan, ImportedList, LIST_LIMIT, ListLine, decide, read_list,
 };
