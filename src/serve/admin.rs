@@ -66,11 +66,7 @@ pub(super) async fn read_detail(
     room: &SharedState,
     name: &FeedName,
 ) -> Result<FeedDetail, Problem> {
-    let mut status = room.operator.status(name).await?;
-    if status.options.sharing.is_aggregate() {
-        let index = room.whole_index().await?;
-        status.gathered = index.get(name).and_then(|feed| feed.gathered.clone());
-    }
+    let status = room.operator.status(name).await?;
     let state = room.store.state(name).await?;
     let events = room.store.events(name, EVENTS_SHOWN).await?;
     let snapshot = room.store.snapshot(name).await?;
@@ -218,7 +214,9 @@ impl AppState {
         match tokio::spawn(action(Arc::clone(&self.operator))).await {
             Ok(done) => Ok(done?),
             Err(error) => {
-                Err(OperatorError::internal(format!("the action did not end: {error}")).into())
+                tracing::error!(%error, "an action broke off");
+                let said = "the action broke off; the gateway's log says why";
+                Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, said))
             }
         }
     }

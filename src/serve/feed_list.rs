@@ -161,12 +161,11 @@ async fn listed(
 ) -> Result<FeedListAnswer, Problem> {
     let mut feeds = Vec::with_capacity(page.names.len());
     // One that was purged meanwhile is left out.
-    for mut status in room.operator.statuses(&page.names).await? {
+    for status in room.operator.statuses(&page.names).await? {
         let (state, now) = (room.store.state(&status.name).await?, room.clock.now());
         let feed = index.get(&status.name);
         let (record, is_private) =
             (feed.map(|it| &*it.record), feed.is_some_and(|it| it.is_private));
-        status.gathered = feed.and_then(|it| it.gathered.clone());
         feeds.push(FeedAnswer::new(status, record, state.as_ref(), is_private, now));
     }
     let next = page.names.last().filter(|_| page.has_more);

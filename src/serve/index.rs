@@ -1,6 +1,7 @@
 //! What is known of each feed wherever many are looked at: pages, lists, searches and counts. One index is kept up by
 //! what changes. Whoever asks for it has those feeds looked at whose record, state or polling is another one since.
 
+use super::operator::source_trouble;
 use super::{AppState, Audience, Listing, Problem, explain, shown};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +11,7 @@ use tidegate_core::model::{
     FeedName, FeedRecord, FeedStanding, FeedState, Format, ListPlace, Tick, Time, listed,
     shown_text,
 };
-use tidegate_status::{FeedSummary, GatherNote, SourceTrouble};
+use tidegate_status::{FeedSummary, GatherNote};
 use tidegate_store::FeedList;
 use tokio::sync::Mutex;
 use tokio::task::yield_now;
@@ -25,9 +26,6 @@ const STORED_AGE_LEAST: Duration = Duration::from_secs(1);
 const STORED_AGE_MOST: Duration = Duration::from_secs(30);
 /// How long that is waited for; what was read before is good enough then.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
-
-/// Why nothing new comes from a source that is gone.
-const NO_SOURCE: &str = "there is no such feed any more";
 
 /// A feed as it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,20 +165,9 @@ impl IndexedFeed {
 
     /// Why nothing new comes from it to aggregates, where that is so.
     fn trouble(&self) -> Option<String> {
+        let held = self.figures.is_read.then_some(self.figures.held_by.as_deref());
         let FeedSummary { failures, error, .. } = &self.polling;
-        match self.record.standing {
-            FeedStanding::Gone => Some(NO_SOURCE.to_owned()),
-            FeedStanding::Paused => Some("it is paused".to_owned()),
-            FeedStanding::Active if *failures > 0 => {
-                let error = error.as_deref().unwrap_or_default();
-                Some(format!("its polls fail, {failures} in a row: {error}"))
-            }
-            FeedStanding::Active if !self.figures.is_read => Some("it has nothing yet".to_owned()),
-            FeedStanding::Active => {
-                let held = self.figures.held_by.as_ref();
-                held.map(|why| format!("a document of it is held: {why}"))
-            }
-        }
+        source_trouble(Some(&self.record), *failures, error.as_deref(), held)
     }
 
     /// Whether another gateway may know how its polling stands, and this one does not.
@@ -436,15 +423,9 @@ impl KeptIndex {
             }
             let mut note = room.operator.gathered.get(name).unwrap_or_default();
             for source in &sharing.sources {
-                let why = match self.index.get(source) {
-                    Some(feed) => feed.trouble(),
-                    None => Some(NO_SOURCE.to_owned()),
-                };
-                let Some(why) = why else { continue };
-                note.troubled += 1;
-                if note.troubles.len() < GatherNote::LIMIT {
-                    note.troubles.push(SourceTrouble { source: source.clone(), why });
-                }
+                let gone = || source_trouble(None, 0, None, None);
+                let why = self.index.get(source).map_or_else(gone, |feed| feed.trouble());
+                note.note_trouble(source, why);
             }
             let gathered = Some(note);
             if before.gathered != gathered {

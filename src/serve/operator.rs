@@ -15,11 +15,13 @@ mod standing;
 pub use error::OperatorError;
 pub use export::{LeftOutCredentials, WrittenState, write_state};
 pub use gather::Gathered;
+pub(crate) use gather::source_trouble;
 pub use import::{
     ExistingFeeds, ImportPlan, ImportedList, LIST_LIMIT, ListLine, decide, read_list,
 };
 pub use items::Redacted;
 pub use list_feeds::SeenList;
+pub(crate) use on_demand::NOT_NOW;
 pub use preview::{AddressPreview, FeedPreview, FoundFeed};
 pub(crate) use records::{is_filed, refuse_if_filed};
 

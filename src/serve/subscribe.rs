@@ -7,10 +7,11 @@
 
 use super::audience::challenged;
 use super::forms::ProgramForm;
+use super::operator::NOT_NOW;
 use super::origins::{AdmittedSite, FeedTraits, FoundAddress};
 use super::{
-    Operator, Problem, Query, Reply, SharedState, Site, TypedQuery, Viewer, add, answers, html,
-    prefers_html, shown,
+    Operator, Problem, Query, RETRY_SOON, Reply, SharedState, Site, TypedQuery, Viewer, add,
+    answers, html, prefers_html, shown,
 };
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
@@ -273,7 +274,10 @@ async fn make(
     let make = |operator: Arc<Operator>| async move {
         operator.make_feed(&site, &url, traits, None).await
     };
-    let name = room.act(make).await?;
+    let name = room.act(make).await.map_err(|problem| match problem.status() {
+        StatusCode::INTERNAL_SERVER_ERROR => Problem::later(NOT_NOW, RETRY_SOON),
+        _ => problem,
+    })?;
     room.origins.looks.note_found(&place, client);
     Ok(name)
 }

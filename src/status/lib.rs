@@ -138,6 +138,15 @@ pub struct GatherNote {
 impl GatherNote {
     /// The most sources and the most items that are shown.
     pub const LIMIT: usize = 20;
+
+    /// Notes that a source provides nothing new, if there is a reason why.
+    pub fn note_trouble(&mut self, source: &FeedName, why: Option<String>) {
+        let Some(why) = why else { return };
+        self.troubled += 1;
+        if self.troubles.len() < Self::LIMIT {
+            self.troubles.push(SourceTrouble { source: source.clone(), why });
+        }
+    }
 }
 
 /// A source that currently provides nothing new, and why.

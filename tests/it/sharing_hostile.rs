@@ -220,7 +220,7 @@ async fn gather(aggregate: &mut Gate, sources: &[(&str, &Gate, &[&str])]) -> Ver
             may_change: shares.iter().map(|feed| name(feed)).collect(),
             ..AggregateSource::unchanged(feed.clone(), current, format)
         };
-        offered.push(AggregateSource { ledger: Some(gate.snapshot().await), ..source });
+        offered.push(source.with_ledger(&gate.snapshot().await.known));
     }
     let snapshot = aggregate.store.snapshot(&aggregate.feed).await.unwrap();
     let (verdict, _) =

@@ -7,7 +7,7 @@ use super::operator::forget_in;
 use super::shared::{self, Merging, Offer, OfferedBody, by_update};
 use super::{Observation, Verdict, local};
 use credit::credited;
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tidegate_core::model::{
     FeedName, Format, History, Incoming, Item, ItemStatus, LedgerEntry, Origin, Snapshot, SyncId,
     Time,
@@ -28,8 +28,12 @@ pub struct AggregateSource {
     pub items: Vec<Item>,
     /// What its reader view shows.
     pub current: Vec<SyncId>,
-    /// What its ledger says; nothing where nothing is news.
-    pub ledger: Option<Snapshot>,
+    /// Those of its items that this gateway makes itself, in it.
+    pub minted: HashSet<SyncId>,
+    /// Items whose text was taken out of it.
+    pub redacted: Vec<SyncId>,
+    /// Items that it discarded.
+    pub discarded: Vec<SyncId>,
     /// The feeds whose items it may change.
     pub may_change: Vec<FeedName>,
     pub format: Format,
@@ -43,23 +47,30 @@ impl AggregateSource {
             credit: Credit::default(),
             items: Vec::new(),
             current,
-            ledger: None,
+            minted: HashSet::new(),
+            redacted: Vec::new(),
+            discarded: Vec::new(),
             may_change: Vec::new(),
             format,
         }
     }
 
+    /// The same with what is asked of its ledger, which is not kept.
+    pub fn with_ledger(mut self, known: &[LedgerEntry]) -> Self {
+        let ids = |wanted: fn(&LedgerEntry) -> bool| {
+            known.iter().filter(move |known| wanted(known)).map(|known| known.id.clone())
+        };
+        let is_minted = |it: &LedgerEntry| matches!(it.origin, Origin::Observed | Origin::Local);
+        self.minted = ids(is_minted).collect();
+        self.redacted = ids(LedgerEntry::is_redacted).collect();
+        self.discarded = ids(LedgerEntry::is_discarded).collect();
+        self
+    }
+
     /// Whether an item was made there by this gateway itself: who makes an item owns its id, whoever
     /// claimed it before.
     fn mints(&self, item: &Item) -> bool {
-        let known = self.ledger.as_ref().and_then(|ledger| ledger.find(&item.shared.winner.id));
-        known.is_some_and(|known| matches!(known.origin, Origin::Observed | Origin::Local))
-    }
-
-    /// The items of its ledger for which `wanted` holds.
-    fn known(&self, wanted: fn(&LedgerEntry) -> bool) -> impl Iterator<Item = &SyncId> {
-        let known = self.ledger.iter().flat_map(|ledger| &ledger.known);
-        known.filter(move |known| wanted(known)).map(|known| &known.id)
+        self.minted.contains(&item.shared.winner.id)
     }
 }
 
@@ -104,7 +115,7 @@ pub fn gather(
         }
     }
     for source in sources {
-        for id in source.known(LedgerEntry::is_redacted) {
+        for id in &source.redacted {
             if let Some(at) = places.get(id) {
                 redact(&mut draft, source, *at);
             }
@@ -229,7 +240,7 @@ fn redact(draft: &mut ChangeDraft<'_>, source: &AggregateSource, at: usize) {
 /// What the first source of an item discarded goes here too, unless another one shows it.
 fn discard(draft: &mut ChangeDraft<'_>, sources: &[AggregateSource], shown: &HashSet<&SyncId>) {
     for source in sources {
-        let discarded: HashSet<&SyncId> = source.known(LedgerEntry::is_discarded).collect();
+        let discarded: HashSet<&SyncId> = source.discarded.iter().collect();
         let origin = Origin::Feed(source.name.clone());
         let gone = draft.positions(|known| {
             let is_its = discarded.contains(&known.id) && known.origin == origin;

@@ -1,12 +1,14 @@
 //! Aggregates: what their sources have becomes theirs.
 
-use super::Operator;
 use super::notes::NoteBoard;
-use std::collections::{HashMap, HashSet};
-use tidegate_core::model::{FeedName, FeedRecord, Format, Revision, SharingOptions, SyncId, Tick};
+use super::{Operator, OperatorError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tidegate_core::model::{
+    FeedName, FeedRecord, FeedStanding, Format, Hold, Revision, SharingOptions, SyncId, Tick,
+};
 use tidegate_format::render;
 use tidegate_judge::record::{self, AggregateSource, Credit, LeftOut};
-use tidegate_status::GatherNote;
+use tidegate_status::{GatherNote, PollStatus};
 use tidegate_store::{CommitError, FeedList, Select, StoreError, View};
 
 /// What an aggregate has seen of its sources: since the start of the process, for whatever is
@@ -64,7 +66,52 @@ impl NoteBoard<GatherNote> {
     }
 }
 
+/// Why nothing new comes from a source to aggregates, where that is so. `held`: why a document of it is held; `None` of
+/// one that was never read.
+pub(crate) fn source_trouble(
+    source: Option<&FeedRecord>,
+    failures: u32,
+    error: Option<&str>,
+    held: Option<Option<&str>>,
+) -> Option<String> {
+    match source.map_or(FeedStanding::Gone, |record| record.standing) {
+        FeedStanding::Gone => Some("there is no such feed any more".to_owned()),
+        FeedStanding::Paused => Some("it is paused".to_owned()),
+        FeedStanding::Active if failures > 0 => {
+            let error = error.unwrap_or_default();
+            Some(format!("its polls fail, {failures} in a row: {error}"))
+        }
+        FeedStanding::Active => match held {
+            None => Some("it has nothing yet".to_owned()),
+            Some(held) => held.map(|why| format!("a document of it is held: {why}")),
+        },
+    }
+}
+
 impl Operator {
+    /// What an aggregate could not gather, by how its sources and their polling stand now; `None` of other feeds.
+    pub(super) async fn gathering(
+        &self,
+        record: &FeedRecord,
+        feeds: &FeedList,
+        polling: &BTreeMap<FeedName, PollStatus>,
+    ) -> Result<Option<GatherNote>, OperatorError> {
+        let sharing = &record.options.sharing;
+        if !sharing.is_aggregate() {
+            return Ok(None);
+        }
+        let mut note = self.gathered.get(&record.name).unwrap_or_default();
+        for source in &sharing.sources {
+            let state = self.store.state(source).await?;
+            let held = state.map(|state| state.hold.as_ref().map(Hold::describe));
+            let polled = polling.get(source);
+            let (failures, error) = polled.map_or((0, None), |it| (it.failures, it.error()));
+            let (feed, held) = (feeds.get(source), held.as_ref().map(Option::as_deref));
+            note.note_trouble(source, source_trouble(feed.map(|it| &**it), failures, error, held));
+        }
+        Ok(Some(note))
+    }
+
     /// Takes over what is new in the sources of an aggregate.
     pub async fn gather(
         &self,
@@ -183,11 +230,10 @@ impl Operator {
                 page: skeleton.link,
             },
             items,
-            ledger: Some(ledger),
             may_change: feeds.keys().filter(|other| shares(other)).cloned().collect(),
             ..AggregateSource::unchanged(name.clone(), current, state.format)
         };
-        Ok(Some((source, state)))
+        Ok(Some((source.with_ledger(&ledger.known), state)))
     }
 }
 

@@ -141,9 +141,12 @@ fn failure(polled: Result<PollResponse, PollError>) -> Option<String> {
     polled.map_or_else(|error| Some(error.to_string()), |response| response.error)
 }
 
+/// What is said where a request could make no feed: why is for the operator's log.
+pub(crate) const NOT_NOW: &str = "the feed cannot be taken in just now";
+
 fn not_made(error: &impl ToString) -> OperatorError {
     tracing::debug!(error = error.to_string(), "a request could not make a feed");
-    OperatorError::later("the feed cannot be taken in just now")
+    OperatorError::later(NOT_NOW)
 }
 
 impl Operator {

@@ -79,7 +79,7 @@ pub struct FoundFeed {
 
 /// The most addresses on a page that are tried as a feed's.
 const LIKELY_TRIED: usize = 4;
-/// How long each of them and of the usual addresses of a site's feed may take.
+/// How long fetching each of them and of the usual addresses of a site's feed may take.
 const USUAL_TIME: Duration = Duration::from_secs(3);
 
 /// What a document is.
@@ -99,10 +99,12 @@ impl Operator {
         self.in_force().services.clone()
     }
 
-    /// Reads the document at an address, and says what it is.
-    async fn look_at(&self, given: &Url) -> Result<PreviewKind, OperatorError> {
+    /// Reads the document at an address, and says what it is. `within`: how long fetching it may take.
+    async fn look_at(&self, given: &Url, within: Duration) -> Result<PreviewKind, OperatorError> {
         let request = FetchRequest::whole(given.to_string(), self.clock.now());
-        let fetched = self.services().fetch.oneshot(request).await;
+        let fetching = self.services().fetch.oneshot(request);
+        let fetched = tokio::time::timeout(within, fetching).await;
+        let fetched = fetched.map_err(|_| OperatorError::bad_request("it did not come in time"))?;
         let fetched = fetched.map_err(|error| OperatorError::bad_request(error.to_string()))?;
         let FetchAnswer::Document(document) = fetched.answer else {
             let said = "the publisher sent no document, though nothing was known of it";
@@ -140,7 +142,7 @@ impl Operator {
     /// with the feeds that it names.
     pub async fn preview(&self, url: &str) -> Result<AddressPreview, OperatorError> {
         let given = read_url(url)?;
-        let (page, PageFeeds { named, likely }) = match self.look_at(&given).await? {
+        let (page, PageFeeds { named, likely }) = match self.look_at(&given, Duration::MAX).await? {
             PreviewKind::Feed(feed) => return Ok(AddressPreview::Feed(feed)),
             PreviewKind::Page(page, feeds) => (page, feeds),
         };
@@ -167,8 +169,7 @@ impl Operator {
         let usual = COMMON_PATHS.iter().filter_map(|path| page.join(path).ok());
         for url in likely.chain(usual) {
             let url = fetch::with_credentials(&url, given);
-            let found = tokio::time::timeout(USUAL_TIME, self.look_at(&url)).await;
-            if let Ok(Ok(PreviewKind::Feed(feed))) = found {
+            if let Ok(PreviewKind::Feed(feed)) = self.look_at(&url, USUAL_TIME).await {
                 return Some(FoundFeed { url: url.into(), title: feed.title });
             }
         }

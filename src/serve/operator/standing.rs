@@ -2,7 +2,7 @@
 
 use super::{Operator, OperatorError, list_feeds};
 use crate::Cache;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_core::model::{
     FeedName, FeedOptions, FeedRecord, FeedStanding, FeedState, Hold, LedgerEntry, PollState,
@@ -19,11 +19,14 @@ impl Operator {
         records: &[Arc<FeedRecord>],
         feeds: &FeedList,
     ) -> Result<Vec<FeedStatus>, OperatorError> {
-        let mut polling = self.polling_of(records).await?;
+        let sources = records.iter().flat_map(|record| &record.options.sharing.sources);
+        let names: BTreeSet<&FeedName> =
+            records.iter().map(|record| &record.name).chain(sources).collect();
+        let asked = names.into_iter().filter_map(|name| feeds.get(name).cloned());
+        let polling = self.polling_of(&asked.collect::<Vec<_>>()).await?;
         let mut all = Vec::with_capacity(records.len());
         for record in records {
-            let polled = polling.remove(&record.name).unwrap_or_default();
-            all.push(self.standing(FeedRecord::clone(record), feeds, polled).await?);
+            all.push(self.standing(FeedRecord::clone(record), feeds, &polling).await?);
         }
         Ok(all)
     }
@@ -81,13 +84,14 @@ impl Operator {
         Ok(records.iter().map(summary).collect())
     }
 
-    /// How a feed stands whose polling stands so.
+    /// How a feed stands. `polling`: how its polling stands, and that of its sources.
     async fn standing(
         &self,
         record: FeedRecord,
         feeds: &FeedList,
-        mut polled: PollStatus,
+        polling: &BTreeMap<FeedName, PollStatus>,
     ) -> Result<FeedStatus, OperatorError> {
+        let mut polled = polling.get(&record.name).cloned().unwrap_or_default();
         let state = self.store.state(&record.name).await?;
         let polled_by = self.poller.polled_elsewhere(&record);
         if let (Some(next), Err(why)) = (&mut polled.next, self.store.condition().check_intake()) {
@@ -97,6 +101,7 @@ impl Operator {
         let (pending, all) = self.pending(&record, state.as_ref(), polled.same).await?;
         let feeds_of_list = self.list_note(&record, feeds);
         let list = list_feeds::member_note(&record, feeds);
+        let gathered = self.gathering(&record, feeds, polling).await?;
         let hub = polled.hub.as_ref();
         let hub = hub.map(|hub| HubNote::new(hub, self.clock.now(), record.options.secret));
         Ok(FeedStatus {
@@ -113,7 +118,7 @@ impl Operator {
             pending_absences: u32::try_from(all).unwrap_or(u32::MAX),
             hub,
             polled_by,
-            gathered: None,
+            gathered,
             adds_feeds: record.adds_feeds,
             feeds_of_list,
             list,

@@ -2,9 +2,11 @@
 
 use super::doubles::{hold, name, record};
 use super::*;
-use crate::REQUEST_BODY_LIMIT;
 use crate::admission::{Work, WorkKind};
 use crate::client::{Client, Peer};
+use crate::{OperatorError, REQUEST_BODY_LIMIT};
+use std::future::poll_fn;
+use std::task::Poll;
 use tidegate_core::model::{
     Decision, Deletions, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId,
 };
@@ -297,6 +299,16 @@ async fn an_action_outlives_its_caller() {
     let standing = || site.store.record(&name("news")).unwrap().standing;
     assert_eq!(standing(), FeedStanding::Active);
     eventually(|| standing() == FeedStanding::Gone).await;
+}
+
+#[tokio::test]
+async fn nobody_is_told_how_an_action_broke_off() {
+    let site = Site::new();
+    let broken =
+        |_| poll_fn(|_| -> Poll<Result<(), OperatorError>> { panic!("a secret of the gateway") });
+    let problem = site.room.act(broken).await.unwrap_err();
+    let said = "the action broke off; the gateway's log says why";
+    assert_eq!((problem.status().as_u16(), problem.detail()), (500, said));
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,6 +79,10 @@ async fn what_another_gateway_stored_of_its_polls_is_believed_for_a_while() {
     assert_eq!(failures("radio").await, 7);
     store("radio", 8);
     assert_eq!(failures("radio").await, 7);
+    // Who asks for one aggregate is told how its sources stand now.
+    site.store.edit_record("news", |record| record.options.sharing.sources = vec![name("radio")]);
+    let told = site.room.operator.status(&name("news")).await.unwrap().gathered.unwrap();
+    assert!(told.troubles[0].why.starts_with("its polls fail, 8 in a row"), "{told:?}");
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(failures("radio").await, 8);
     // Of one that it took over just now nothing was read.
