@@ -28,7 +28,7 @@ mod tls;
 mod token;
 
 pub use compact::compact;
-pub use demo::{Demo, demo};
+pub use demo::demo;
 pub use error::{AppError, ErrorContext};
 pub use export::{export, export_of};
 pub use gateway::{Gateway, Outside};

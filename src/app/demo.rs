@@ -70,12 +70,12 @@ async fn end_publisher(
     joined("the demo's publisher failed", publishing.await)
 }
 
-/// A publisher and a gateway in front of it. Its publisher goes on by [`Demo::publish`] alone.
-pub struct Demo {
+/// A publisher and a gateway in front of it.
+struct Demo {
     gateway: Gateway,
     config: Config,
     /// What is printed at the start.
-    pub welcome: String,
+    welcome: String,
     story: Story,
     publishing: JoinHandle<io::Result<()>>,
     steps: watch::Sender<u32>,
@@ -84,7 +84,7 @@ pub struct Demo {
 
 impl Demo {
     /// Starts both, the publisher at step 0.
-    pub async fn start(options: &DemoOptions, outside: Outside) -> Result<Self, AppError> {
+    async fn start(options: &DemoOptions, outside: Outside) -> Result<Self, AppError> {
         let unheard = |error| AppError::run("the demo's publisher cannot listen", error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(unheard)?;
         let address = listener.local_addr().map_err(unheard)?;
@@ -107,30 +107,8 @@ impl Demo {
     }
 
     /// The gateway's address: `http://127.0.0.1:8080`.
-    pub fn address(&self) -> String {
+    fn address(&self) -> String {
         format!("http://{}", self.gateway.address())
-    }
-
-    /// The gateway.
-    pub const fn gateway(&self) -> &Gateway {
-        &self.gateway
-    }
-
-    /// The publisher comes to a step.
-    pub fn publish(&self, step: u32) {
-        self.steps.send_replace(step);
-    }
-
-    /// What the gateway did since the last look.
-    pub async fn look(&mut self) -> Vec<StoryLine> {
-        self.story.look().await
-    }
-
-    /// Ends both.
-    pub async fn stop(self) -> Result<(), AppError> {
-        let ended = self.gateway.stop().await;
-        end_publisher(self.publishing, &self.shutdown).await?;
-        ended
     }
 }
 

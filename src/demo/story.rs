@@ -62,11 +62,6 @@ impl StoryKind {
     const fn new(word: &'static str, colour: &'static str, is_promised: bool) -> Self {
         Self { word, colour, is_promised }
     }
-
-    /// Whether every run shows it.
-    pub const fn is_promised(self) -> bool {
-        self.is_promised
-    }
 }
 
 /// A line of the story.
