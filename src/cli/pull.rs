@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use tidegate_core::model::counted;
 use tidegate_core::terminal::printable;
-use tidegate_format::pull::{ChangeKind, ItemChange};
+use tidegate_format::pull::{ChangeKind, PulledChange};
 
 /// The longest title that is shown, in characters.
 const TITLE_LIMIT: usize = 120;
@@ -63,7 +63,7 @@ fn summary(pulled: &Pulled, into: &Path) -> String {
 }
 
 /// What a changed item is called, cut to a readable length.
-fn title_of(change: &ItemChange) -> String {
+fn title_of(change: &PulledChange) -> String {
     shown(change.title.as_deref().unwrap_or(&change.id), TITLE_LIMIT)
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use tidegate_format::pull::{PullOutcome, State};
 
-    fn pulled(changes: Vec<ItemChange>) -> Pulled {
+    fn pulled(changes: Vec<PulledChange>) -> Pulled {
         let outcome = PullOutcome {
             replica: None,
             state: State::default(),
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn titles_cannot_drive_the_terminal() {
-        let change = |kind, title: &str| ItemChange {
+        let change = |kind, title: &str| PulledChange {
             kind,
             id: "urn:1".to_owned(),
             title: Some(title.to_owned()),
         };
         let mut changes = vec![
             change(ChangeKind::Deleted, "\u{1b}[2J\u{202e}gone\n\nfor good"),
-            ItemChange { title: None, ..change(ChangeKind::New, "") },
+            PulledChange { title: None, ..change(ChangeKind::New, "") },
         ];
         changes.extend((0..60).map(|n| change(ChangeKind::Changed, &format!("post {n}"))));
         let (out, _) = printed(&pulled(changes));

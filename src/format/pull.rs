@@ -14,7 +14,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use item::{ChangeKind, ItemChange};
+pub use item::{ChangeKind, PulledChange};
 pub use merge::{MergedFeed, Side, merged};
 pub use session::pull;
 
@@ -94,7 +94,7 @@ pub struct PullOutcome {
     /// What is to be kept beside it.
     pub state: State,
     /// What changed.
-    pub changes: Vec<ItemChange>,
+    pub changes: Vec<PulledChange>,
     /// What may be missing, or was odd.
     pub warnings: Vec<String>,
     /// How many items live in it.

@@ -223,7 +223,7 @@ impl ChangeKind {
 
 /// An item that a pull changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ItemChange {
+pub struct PulledChange {
     /// What happened.
     pub kind: ChangeKind,
     /// The item's sync id, or its own id in a plain feed.
@@ -238,8 +238,8 @@ pub fn changes(
     before: &[ReplicaItem],
     after: &[ReplicaItem],
     deleted: &HashSet<String>,
-) -> Vec<ItemChange> {
-    let change = |kind, item: &ReplicaItem| ItemChange {
+) -> Vec<PulledChange> {
+    let change = |kind, item: &ReplicaItem| PulledChange {
         kind,
         id: item.key().to_owned(),
         title: item.title(),

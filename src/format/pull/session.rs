@@ -4,7 +4,7 @@ use super::document::{Document, ReplicaHead, read_replica, write_replica};
 use super::history::{HistoryWalk, Reconstructed};
 use super::item::{ReplicaItem, SharedItem, changes, merge_sets};
 use super::{
-    Answer, Ask, Asked, Complete, FetchedBody, ItemChange, PullError, PullLimits, PullOutcome,
+    Answer, Ask, Asked, Complete, FetchedBody, PullError, PullLimits, PullOutcome, PulledChange,
     ReplicaBasis, State,
 };
 use std::collections::HashSet;
@@ -332,7 +332,7 @@ impl<F: AsyncFnMut(&Ask) -> Answer> Pull<F> {
     fn outcome(
         self,
         replica: Option<String>,
-        changes: Vec<ItemChange>,
+        changes: Vec<PulledChange>,
         items: &[ReplicaItem],
     ) -> PullOutcome {
         let tombstones = items.iter().filter(|item| item.is_deleted()).count();

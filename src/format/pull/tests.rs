@@ -117,7 +117,7 @@ fn read(replica: &str) -> (document::ReplicaHead, Vec<item::ReplicaItem>) {
 
 /// What changed, in words.
 fn said(outcome: &PullOutcome) -> Vec<String> {
-    let title = |change: &ItemChange| change.title.clone().unwrap_or_else(|| change.id.clone());
+    let title = |change: &PulledChange| change.title.clone().unwrap_or_else(|| change.id.clone());
     outcome.changes.iter().map(|c| format!("{} {}", c.kind.name(), title(c))).collect()
 }
 
