@@ -134,7 +134,7 @@ pub(super) const TABLES: &str = "BEGIN; \
     CREATE TABLE IF NOT EXISTS tidegate_gateway (id bigint PRIMARY KEY, name text NOT NULL, \
         beat_at timestamptz NOT NULL, polls boolean NOT NULL, settings text NOT NULL); \
     CREATE OR REPLACE FUNCTION tidegate_get(classes smallint[], keys bytea[], most bigint) \
-        RETURNS SETOF bytea LANGUAGE sql STABLE AS $$ \
+        RETURNS SETOF bytea language sql STABLE AS $$ \
         SELECT value FROM (SELECT wanted.place, e.value, \
         coalesce(sum(octet_length(e.value)) OVER (ORDER BY wanted.place), 0) \
         - coalesce(octet_length(e.value), 0) AS before \
@@ -142,11 +142,11 @@ pub(super) const TABLES: &str = "BEGIN; \
         LEFT JOIN tidegate_entry e ON e.class = wanted.class AND e.key = wanted.key) AS found \
         WHERE before < most ORDER BY place $$; \
     CREATE OR REPLACE FUNCTION tidegate_lock_and_get(classes smallint[], keys bytea[], most bigint, what text) \
-        RETURNS SETOF bytea LANGUAGE plpgsql AS $$ BEGIN \
+        RETURNS SETOF bytea language plpgsql AS $$ BEGIN \
         PERFORM pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || what, 0)); \
         RETURN QUERY SELECT * FROM tidegate_get(classes, keys, most); \
         END $$; \
-    CREATE OR REPLACE FUNCTION tidegate_number() RETURNS void LANGUAGE plpgsql AS $$ \
+    CREATE OR REPLACE FUNCTION tidegate_number() RETURNS void language plpgsql AS $$ \
         DECLARE last record; changes bigint; closed bigint; BEGIN \
         SELECT position, epoch, closed_at INTO last FROM tidegate_counter FOR UPDATE; \
         UPDATE tidegate_change SET position = last.position + 1 WHERE position IS NULL; \
