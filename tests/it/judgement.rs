@@ -11,7 +11,7 @@ mod signs;
 mod stories;
 use crate::support;
 
-use support::{Gate, Post, atom, kinds, post};
+use support::{Gate, Post, SITE, atom, kinds, post, rss};
 use tidegate_core::model::EventKind::*;
 use tidegate_store::Select;
 
@@ -98,4 +98,29 @@ async fn what_entries_cannot_tell_is_noted() {
     posts.remove(2);
     gate.posts(&posts).await;
     assert_eq!(gate.store_state().await.deltas_from, 3, "Atom has a word for what is gone");
+}
+
+/// The same posts as a JSON feed.
+fn json(posts: &[Post]) -> String {
+    let items = posts.iter().map(|p| {
+        let (text, date) = (format!("<p>{}</p>", p.text), p.date().to_string());
+        serde_json::json!({ "id": p.id, "url": p.link, "title": p.title, "content_html": text, "date_published": date })
+    });
+    let (version, items) = ("https://jsonfeed.org/version/1.1", items.collect::<Vec<_>>());
+    serde_json::json!({ "version": version, "title": "News", "home_page_url": SITE, "items": items })
+        .to_string()
+}
+
+/// Formats call the same things by different names.
+#[tokio::test]
+async fn a_change_of_format_makes_nothing_new() {
+    let mut gate = Gate::new().await;
+    let posts = days(1..=8);
+    gate.take(&rss(&posts)).await;
+    let before = gate.reader().await;
+    for text in [atom(SITE, &posts), rss(&posts), json(&posts), atom(SITE, &posts)] {
+        let verdict = gate.later(1).take(&text).await;
+        assert_eq!((kinds(&verdict), verdict.held), (vec![], None), "{text}");
+        assert_eq!(gate.reader().await, before);
+    }
 }
