@@ -14,8 +14,10 @@ use proptest::prelude::*;
 use publisher::{Act, Publisher};
 use site::{Held, READER, SYNC, Site};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 use support::{Dice, Gate};
+use tidegate_core::model::EventKind::{self, Deleted, Undeleted};
 use tidegate_core::model::{Deletions, Time};
 use tidegate_judge::archive::Policy;
 
@@ -247,7 +249,16 @@ async fn check_past(world: &World, moments: &[(Time, &str, Seen)]) {
     }
 }
 
-async fn story(mut world: World, steps: &[Step]) {
+/// What came of all stories, so that they are known to have told something.
+#[derive(Debug, Default)]
+struct Told {
+    deltas: u32,
+    wholes: u32,
+    resets: u32,
+    events: BTreeSet<EventKind>,
+}
+
+async fn story(mut world: World, steps: &[Step]) -> Told {
     let mut moments = Vec::new();
     let mut historians =
         [Historian::rfc5005(true), Historian::rfc5005(false), Historian::draft05()];
@@ -283,16 +294,20 @@ async fn story(mut world: World, steps: &[Step]) {
     for historian in historians {
         assert!(historian.missing.is_empty());
     }
+    let deltas = readers.deltas + subscribers.iter().map(|it| it.deltas).sum::<u32>();
+    let resets = subscribers.iter().map(|it| it.resets).sum();
+    let events = world.site.gate.store_events().await.into_iter().collect();
     world.site.gate.later(1);
     check_past(&world, &moments).await;
+    Told { deltas, wholes: readers.wholes, resets, events }
 }
+
+static TOLD: LazyLock<Mutex<Told>> = LazyLock::new(Mutex::default);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Show 1: those who start, stop and come back at any time end right.
-    #[test]
-    fn whoever_follows_ends_with_what_the_gateway_holds(
+    fn follow(
         steps in proptest::collection::vec(step(), 5..70),
         entries in prop_oneof![1 => Just(1_u32), 2 => 2_u32..8, 2 => Just(20_u32)],
         window in 3_usize..12,
@@ -300,11 +315,25 @@ proptest! {
         eager in any::<bool>(),
     ) {
         let deletions = if eager { Deletions::Eager } else { Deletions::Safe };
-        block_on(async {
+        let told = block_on(async {
             let world = World::new(entries, window, rss, deletions).await;
-            story(world, &steps).await;
+            story(world, &steps).await
         });
+        let mut all = TOLD.lock().unwrap();
+        all.deltas += told.deltas;
+        all.wholes += told.wholes;
+        all.resets += told.resets;
+        all.events.extend(told.events);
     }
+}
+
+/// Show 1: those who start, stop and come back at any time end right.
+#[test]
+fn whoever_follows_ends_with_what_the_gateway_holds() {
+    follow();
+    let told = TOLD.lock().unwrap();
+    assert!(told.deltas > 0 && told.wholes > 0 && told.resets > 0, "{told:?}");
+    assert!([Deleted, Undeleted].iter().all(|kind| told.events.contains(kind)), "{told:?}");
 }
 
 /// A step of the same polls in every run.

@@ -168,6 +168,8 @@ pub struct Readers {
     pub whole: BTreeMap<String, Entry>,
     /// How often the first one got a delta.
     pub deltas: u32,
+    /// How often it got a whole document where it asked for one.
+    pub wholes: u32,
 }
 
 impl Readers {
@@ -178,10 +180,12 @@ impl Readers {
             entries.collect::<BTreeMap<_, _>>()
         };
         self.whole = by_id(&Document::read(&text));
+        let has_tag = self.tag.is_some();
         if let Some((is_delta, text)) = site.delta(READER, &mut self.tag).await {
             let document = Document::read(&text);
             if !is_delta {
                 self.by_deltas.clear();
+                self.wholes += u32::from(has_tag);
             }
             self.deltas += u32::from(is_delta);
             self.by_deltas.retain(|id, _| !document.deletions.contains(id));
