@@ -1,7 +1,7 @@
 //! Subscription lists (OPML) as upstreams: compared, enriched and merged like feeds, and served as
 //! lists.
 
-use crate::support::gateways::{Paper, address, gateway, get, name, poll};
+use crate::support::gateways::{Paper, address, gateway, get, name, poll, until};
 use std::collections::BTreeMap;
 use tidegate::app::Gateway;
 use tidegate_core::model::{Count, Item};
@@ -266,6 +266,30 @@ async fn lists_pass_through_gateways() {
     for (_, other) in others {
         other.stop().await;
     }
+}
+
+/// An aggregate of lists alone is a list: their outlines one behind the other, each where it stood, though both have a
+/// folder of the same name.
+#[tokio::test]
+async fn lists_are_merged_to_one() {
+    let first = Paper::start("text/x-opml", &list(&two_folders())).await;
+    let more = [Feed("Eta"), Folder("News", vec![Feed("Theta"), Feed("Alpha")])];
+    let second = Paper::start("text/x-opml", &list(&more)).await;
+    let config = format!(
+        "[[feed]]\nname = \"more\"\nurl = \"{}\"\n[[aggregate]]\nname = \"both\"\n\
+         sources = [\"news\", \"more\"]\n",
+        second.url
+    );
+    let gate = gateway("one.example", &first.url, &config).await;
+    poll(&gate).await;
+    gate.poll("more").await;
+    let wanted = outlines(&list(&[two_folders(), more.to_vec()].concat()));
+    until("both are one list", async || {
+        let (_, headers, text) = gate.get("/feeds/both").await;
+        headers["content-type"] == "text/x-opml; charset=utf-8" && outlines(&text) == wanted
+    })
+    .await;
+    gate.stop().await;
 }
 
 /// What is called otherwise is held by nobody, and a folder that is moved is the same folder.

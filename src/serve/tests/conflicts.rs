@@ -211,6 +211,36 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
     }
 }
 
+/// A form has no address of an outline, so that nobody writes a new one.
+#[tokio::test]
+async fn an_outline_is_chosen_and_not_written_over() {
+    let outline = |text: &str| {
+        let text = format!(
+            "<opml version='2.0'><head/><body><outline text='{text}' type='rss' \
+             xmlUrl='https://a.example/feed'/></body></opml>"
+        );
+        let document = parse::document(&text, None, &Limits::default()).unwrap();
+        parse::own(&document, &document.entries[0])
+    };
+    let site = site(&["a"]);
+    site.store.edit("news", |feed| {
+        let shared = &mut feed.items.last_mut().unwrap().shared;
+        shared.winner.data = outline("One");
+        shared.conflicts = vec![version("a", "other.example", 2, outline("Two"))];
+    });
+    let page = text(site.get("/feeds/news/conflicts").await).await;
+    assert!(page.contains("Take number 1") && !page.contains("Write a new one"), "{page}");
+    let stored = async || site.store.item(&name("news"), &id("a")).await.unwrap().unwrap().shared;
+    let tag = local::tag(&stored().await);
+    for (keep, status, title) in [("new", 400, "One"), ("0", 303, "Two")] {
+        let body = format!("token={TOKEN}&item=a&etag={tag}&keep={keep}&title=Three&content=");
+        assert_eq!(post(&site, &[FORM, OURS], &body).await.status().as_u16(), status, "{keep}");
+        let data = stored().await.winner.data;
+        assert_eq!(data.card.title, title);
+        data.xml.assert_shows(&["https://a.example/feed"]);
+    }
+}
+
 #[tokio::test]
 async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
     let site = site(&["a"]);
