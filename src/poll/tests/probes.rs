@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::allowance::{FEED_ASKS_PER_HOUR, HOST_ASKS_PER_HOUR};
+use http::HeaderMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::{BodyPrints, EndpointId, FeedOptions, FeedRecord, Probing};
+use tidegate_core::model::{FeedAccess, Login, SecretSource, SecretText};
 use tidegate_net::fetch::{Call, CallRequest, Called, Fetch, FetchRequest};
 use tidegate_net::fetch::{LeadScope, Passing, Services};
 use tidegate_store::Store;
@@ -20,6 +22,7 @@ struct Pages {
     retry_after: Mutex<Option<Duration>>,
     asked: Mutex<Vec<String>>,
     leads: Mutex<Vec<LeadScope>>,
+    headers: Mutex<Vec<HeaderMap>>,
     /// Each permit releases one answer, if there is a gate.
     gate: Option<Semaphore>,
     at_once: Mutex<(usize, usize)>,
@@ -27,8 +30,8 @@ struct Pages {
 
 impl Pages {
     fn new(gate: Option<Semaphore>) -> Arc<Self> {
-        let (asked, leads, at_once, retry_after) = Default::default();
-        Arc::new(Self { code: Mutex::new(404), retry_after, asked, leads, gate, at_once })
+        let (asked, leads, headers, at_once, retry_after) = Default::default();
+        Arc::new(Self { code: Mutex::new(404), retry_after, asked, leads, headers, gate, at_once })
     }
 
     fn service(self: &Arc<Self>) -> Call {
@@ -36,6 +39,7 @@ impl Pages {
         Call::new(tower::service_fn(move |request: CallRequest| {
             let pages = Arc::clone(&pages);
             pages.leads.lock().unwrap().push(request.leads);
+            pages.headers.lock().unwrap().push(request.sent.headers);
             async move { Ok(pages.answer(request.url.path().to_owned()).await) }
         }))
     }
@@ -105,14 +109,24 @@ impl Fixture {
     /// Starts polling of feeds that are marked as complete. They were polled once; their next document lacks half of
     /// the items.
     async fn new(feeds: &[&str], pages: &Arc<Pages>) -> Self {
+        let options = FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
+        Self::of(feeds, pages, options, None).await
+    }
+
+    /// The same of feeds with other options, which are asked for with `access`.
+    async fn of(
+        feeds: &[&str],
+        pages: &Arc<Pages>,
+        options: FeedOptions,
+        access: Option<FeedAccess>,
+    ) -> Self {
         let clock = ManualClock::at(NOW);
         let endpoint = EndpointId::own("here").unwrap();
         let store = Arc::new(Store::in_memory(Some(endpoint), Arc::new(clock.clone())).unwrap());
         for feed in feeds {
-            let options =
-                FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
             let url = format!("http://all.example/{feed}/feed");
-            let asking = FeedRecord { url, options, ..record(feed) };
+            let (options, access) = (options.clone(), access.clone().map(Box::new));
+            let asking = FeedRecord { url, options, access, ..record(feed) };
             store.put_feed(&asking).await.unwrap();
         }
         let (whole, fails) = (Arc::new(Mutex::new(true)), Arc::default());
@@ -329,4 +343,24 @@ async fn a_round_of_asking_ends_with_the_pause_of_its_host() {
     let note = fixture.status("one").probes.pop_front().unwrap();
     assert!(note.said[0].contains("the host asked for a pause (Retry-After)"), "{note:?}");
     assert_eq!(pages.asked.lock().unwrap().len(), 1);
+}
+
+/// A feed is asked for with credentials, and its pages without.
+#[tokio::test]
+async fn pages_get_no_credentials() {
+    let hush = || SecretSource::Literal(SecretText::new("hush").unwrap());
+    let headers = vec![("x-key".to_owned(), hush())];
+    let login = Some(Login::Bearer(hush()));
+    let access = FeedAccess { headers, cookie: Some(hush()), login, ..FeedAccess::default() };
+    let options = FeedOptions { complete: true, probe: Probing::All, ..FeedOptions::default() };
+    let pages = Pages::new(None);
+    let fixture = Fixture::of(&["one"], &pages, options, Some(access)).await;
+    fixture.poll("one").await;
+    fixture.asked("one").await;
+    let headers = std::mem::take(&mut *pages.headers.lock().unwrap());
+    assert!(!headers.is_empty());
+    for sent in headers {
+        let keys = ["authorization", "cookie", "x-key"];
+        assert!(keys.iter().all(|key| !sent.contains_key(*key)), "{sent:?}");
+    }
 }
