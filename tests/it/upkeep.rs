@@ -246,15 +246,57 @@ async fn the_api_keeps_credentials_for_their_origin() {
     gateway.stop().await;
 }
 
+/// Feeds of one address with different credentials share no answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn feeds_of_one_address_with_different_credentials_are_two() {
+    let publisher = Publisher::start().await;
+    publisher.set("/feed", Answer::document(ATOM, atom(SITE, &posts(1..=3))));
+    let url = publisher.address("/feed");
+    let feed =
+        |of: &str| format!("[[feed]]\nname = \"{of}\"\nurl = \"{url}\"\nbearer = \"{of}\"\n");
+    let gateway = Running::start(&["one", "two"].map(feed).concat()).await;
+    for of in ["one", "two", "one"] {
+        gateway.poll(of).await;
+        assert_eq!(publisher.last().1["authorization"], format!("Bearer {of}"));
+        assert_eq!(gateway.text(&format!("/feeds/{of}")).await.matches("<entry").count(), 3);
+    }
+    gateway.stop().await;
+}
+
+/// A document that leads to an older one.
+fn linked(days: RangeInclusive<u32>, rel: &str, href: &str) -> Answer {
+    let link = format!("<title>News</title><link rel=\"{rel}\" href=\"{href}\"/>");
+    Answer::document(ATOM, atom(SITE, &posts(days)).replacen("<title>News</title>", &link, 1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_walk_through_archives_meets_the_guard() {
+    let (publisher, other) = (Publisher::start().await, Publisher::start().await);
+    let text = format!(
+        "[polling]\nallow_private = [\"127.0.0.1:{}\"]\nhost_spacing = \"0s\"\n[[feed]]\nname = \"news\"\n\
+         url = \"{}\"\nbackfill = true\n",
+        publisher.port(),
+        publisher.address("/feed")
+    );
+    let metadata = "http://169.254.169.254/latest/meta-data/".to_owned();
+    for (inside, why) in [(metadata, "link-local"), (other.address("/archive"), "loopback")] {
+        publisher.set("/feed", linked(6..=9, "prev-archive", &inside));
+        let gateway = Running::start(&text).await;
+        let walk =
+            async || gateway.admin("GET", "/feeds/news", Value::Null).await.1["backfill"].clone();
+        until("it ended", async || walk().await["ended"].is_string()).await;
+        let told = walk().await;
+        assert_eq!((&told["state"], &told["items"]), (&json!("stopped"), &json!(0)), "{told}");
+        assert!(told["note"].as_str().unwrap().contains(why), "{told}");
+        assert_eq!(other.requests(), 0);
+        gateway.stop().await;
+    }
+}
+
 /// Archives behind a feed are walked through once, over a restart as well: subscribers hear of all that is in them, and
 /// readers see nothing new.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_walk_through_archives_goes_on_after_a_restart() {
-    let linked = |days, rel: &str, href: &str| {
-        let link = format!("<title>News</title><link rel=\"{rel}\" href=\"{href}\"/>");
-        let text = atom(SITE, &posts(days)).replacen("<title>News</title>", &link, 1);
-        Answer::document(ATOM, text)
-    };
     let mut stage = Stage::new(&posts(16..=20), "").await;
     let reader = stage.gateway.text("/feeds/news").await;
     stage.publisher.set("/feed", linked(16..=20, "prev-archive", "/archive/3"));
