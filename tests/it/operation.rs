@@ -237,19 +237,22 @@ fn certify(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn https_is_spoken_with_a_certificate() {
+async fn https_is_spoken_with_a_certificate_that_is_changed_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let certificate = certify(folder);
+    let first = certify(folder);
     let text =
         "tls_cert_file = \"chain.pem\"\ntls_key_file = \"key.pem\"\n[store]\nkind = \"memory\"\n";
     write(folder, text);
     let process = start(folder, &[]).await;
     let port = process.address.strip_prefix("https://127.0.0.1:").expect("it says https");
-    let certificate = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
-    let client = reqwest::Client::builder().no_proxy().tls_certs_only([certificate]);
-    let asked = client.build().unwrap().get(format!("https://localhost:{port}/healthz"));
-    assert_eq!(asked.send().await.unwrap().status(), 200);
+    let ask = async |certificate: &str| {
+        let certificate = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([certificate]);
+        let asked = client.build().unwrap().get(format!("https://localhost:{port}/healthz"));
+        asked.send().await.is_ok_and(|answer| answer.status() == 200)
+    };
+    assert!(ask(&first).await);
     // What it makes of its own address is HTTPS.
     assert!(process.get("/sup.json").await.contains("https://127.0.0.1:"));
     // A container's health check knows the scheme from the configuration.
@@ -263,5 +266,19 @@ async fn https_is_spoken_with_a_certificate() {
     let dead = health(&format!("127.0.0.1:{}", crate::support::process::free_port().await));
     assert_eq!(dead.status.code(), Some(1));
     assert!(String::from_utf8(dead.stderr).unwrap().contains("/healthz does not answer"));
+
+    let second = certify(folder);
+    process.signal("HUP").await;
+    logged(folder, "the configuration was read again", 1).await;
+    assert!(!ask(&first).await, "the first certificate is not shown any more");
+    assert!(ask(&second).await);
+
+    // A key of another certificate is refused by name, and the one before goes on.
+    let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    std::fs::write(folder.join("key.pem"), key).unwrap();
+    process.signal("HUP").await;
+    let log = logged(folder, "the configuration was not taken", 1).await;
+    assert!(log.contains("t.toml:3: server.tls_cert_file: the key in key.pem"), "{log}");
+    assert!(ask(&second).await);
     process.stop().await;
 }
