@@ -43,6 +43,9 @@ async fn a_gateway_is_backed_up_while_it_runs() {
     for name in names {
         gateway.poll(name).await;
     }
+    // Its credentials are in no copy.
+    let keyed = serde_json::json!({ "url": format!("{}keyed", paper.url), "bearer": "hush-7d1f" });
+    gateway.call(Method::PUT, "/feeds/keyed", Some(keyed)).await;
     let polling = async {
         for round in 0..12 {
             paper.print(&rss(9 + round));
@@ -58,6 +61,7 @@ async fn a_gateway_is_backed_up_while_it_runs() {
             let (status, said) =
                 tidegate(folder, &["export", file, "--gateway", &gateway.address]).await;
             assert!(status == 0 && said.contains(&format!("written to {file}")), "{said}");
+            assert!(said.contains("after an import give them again to keyed\n"), "{said}");
         }
     };
     tokio::join!(polling, exporting);
@@ -79,7 +83,8 @@ async fn a_gateway_is_backed_up_while_it_runs() {
         std::fs::copy(folder.join(file), there.join(file)).unwrap();
         configure(there, "copy", &feeds);
         let (status, said) = tidegate(there, &["import", file, "-c", "t.toml"]).await;
-        assert!(status == 0 && said.starts_with("6 feeds with "), "{said}");
+        assert!(status == 0 && said.starts_with("7 feeds with "), "{said}");
+        assert!(said.contains("give them again to keyed\n") && !said.contains("hush"), "{said}");
         let copy = Process::configured(there).await;
         for name in names {
             let shown = copy.call(Method::GET, &format!("/feeds/{name}"), None).await;

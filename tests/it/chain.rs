@@ -4,9 +4,12 @@
 use crate::support::gateways::{Running, until};
 use crate::support::publisher::{Answer, Publisher};
 use crate::support::{SITE, atom, post};
+use std::time::Duration;
 use tidegate_core::model::FeedName;
 
 const FEEDS: [&str; 2] = ["ash", "birch"];
+/// Longer than a poll waits that a document calls for: five seconds, ten where the last one found nothing.
+const QUIET: Duration = Duration::from_secs(12);
 
 /// A feed of ten posts, with this text in the newest.
 fn says(publisher: &Publisher, feed: &str, text: &str) {
@@ -79,7 +82,17 @@ async fn the_first_gateways_sup_document_tells_the_second_of_a_change() {
         })
         .await;
     }
+    // What is listed in the document that was read before a feed was found in it may be read once more.
+    let mut polls = asked(&first).await;
+    until("nothing is read any more", async || {
+        tokio::time::sleep(QUIET).await;
+        let before = polls;
+        polls = asked(&first).await;
+        polls == before
+    })
+    .await;
     two_changes_arrive(&publisher, &first, &second).await;
+    assert_eq!(asked(&first).await, polls + 2, "no poll but for what is listed");
     second.stop().await;
     first.stop().await;
 }
