@@ -6,7 +6,7 @@ use super::plain::{self, Endpoint, Item, Items, Update, normal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tidegate_core::model::Time;
-use tidegate_judge::record::local::{Act, ItemChange, Resolution};
+use tidegate_judge::record::local::{Act, ItemAct, Resolution};
 
 /// How many of them are Tidegate; the others come behind them.
 const GATES: usize = 3;
@@ -173,7 +173,7 @@ impl World {
                     self.change(
                         step,
                         &id,
-                        Act::Change { id: gate::id(&id), how: ItemChange::Delete, expected: None },
+                        Act::Change { id: gate::id(&id), how: ItemAct::Delete, expected: None },
                         |version| {
                             version.deleted = true;
                         },
@@ -188,7 +188,7 @@ impl World {
                     (true, false) => {
                         let act = Act::Change {
                             id: gate::id(&id),
-                            how: ItemChange::Restore(None),
+                            how: ItemAct::Restore(None),
                             expected: None,
                         };
                         self.change(step, &id, act, |version| version.deleted = false).await;
@@ -237,9 +237,9 @@ impl World {
         let said = format!("{} of {}", self.step, step.at);
         let (entry, sync_id) = (gate::written(&said), gate::id(id));
         let act = if deleted {
-            Act::Change { id: sync_id, how: ItemChange::Restore(Some(entry)), expected: None }
+            Act::Change { id: sync_id, how: ItemAct::Restore(Some(entry)), expected: None }
         } else {
-            Act::Change { id: sync_id, how: ItemChange::Update(entry), expected: None }
+            Act::Change { id: sync_id, how: ItemAct::Update(entry), expected: None }
         };
         self.change(step, id, act, |version| {
             version.deleted = false;
