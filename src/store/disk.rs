@@ -14,6 +14,7 @@ mod swap;
 pub use self::compact::{CompactError, CompactProgress, CompactRequest, Compacted, compact};
 pub use self::fresh::{FreshStore, is_vacant};
 pub use self::private::make_data_folder;
+pub use self::swap::has_store;
 
 use self::folder::{Mark, StoreFolder};
 use super::embedded::{Found, OpenRequest, Records, ReopenPauses, Reopened, Store, begin, inspect};

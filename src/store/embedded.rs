@@ -196,13 +196,13 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let shared = Arc::new(StoreShared::new(opened, clock));
-        let following = Following::new(follow::UNSEEN_LIMIT);
+        let (following, looked) = Following::new(follow::UNSEEN_LIMIT);
         let records = Records::of(Arc::new(database.engine()));
         let writer = Writer::Transactions(Arc::clone(database));
         let open = OpenStore { records, writer, folder: None };
         let inner = StoreInner::new(shared, open, true, Some(Arc::clone(&following)));
         let (within, followed) = (Arc::downgrade(&inner), Arc::downgrade(database));
-        database.spawn(follow::follow(within, followed, following, position));
+        database.spawn(follow::follow(within, followed, (following, looked), position));
         let mut store = Self::new(inner);
         store.gateways = Some(Arc::clone(database.gateways()));
         store

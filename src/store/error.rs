@@ -109,7 +109,7 @@ pub enum StoreError {
     },
     /// There is something in the store already.
     #[error(
-        "{path} has feeds already: give the state an empty place (of a database, drop the tables whose names begin with tidegate_), and import again"
+        "{path} has feeds already: give the state an empty place (of a database, drop the tables and functions whose names begin with tidegate_), and import again"
     )]
     Occupied {
         /// The folder, or what stands for it.
@@ -123,7 +123,7 @@ pub enum StoreError {
     },
     /// Another store's state was taken in, and not to its end.
     #[error(
-        "an import into {path} broke off, so it has a part of what was to be imported: give it an empty place (of a database, drop the tables whose names begin with tidegate_), and import again"
+        "an import into {path} broke off, so it has a part of what was to be imported: give it an empty place (of a database, drop the tables and functions whose names begin with tidegate_), and import again"
     )]
     PartlyImported {
         /// The folder, or what stands for it.

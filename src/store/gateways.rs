@@ -101,6 +101,11 @@ impl Gateways {
         confirmed.is_some_and(|at| since_boot().saturating_sub(at) <= limit)
     }
 
+    /// When the database was asked that confirmed this gateway's row last, by [`since_boot`]: [`Gateways::live`] is of then.
+    pub fn confirmed(&self) -> Option<Duration> {
+        self.table().confirmed
+    }
+
     /// Says when the set of those that live and poll is another one.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()

@@ -41,7 +41,7 @@ pub use self::changed_feeds::ChangedFeeds;
 pub use self::condition::{SpaceReading, SpaceStatus, StoreCondition, StoreStop};
 pub use self::disk::{
     CompactError, CompactProgress, CompactRequest, Compacted, DiskRequest, FreshStore, compact,
-    is_vacant, make_data_folder,
+    has_store, is_vacant, make_data_folder,
 };
 pub use self::embedded::{PinnedFeed, RemainingItems, SHOWN_WITHIN, Store};
 pub use self::error::{StoreError, in_words};

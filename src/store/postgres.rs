@@ -24,7 +24,8 @@ mod transaction;
 pub(super) use self::database::{Database, MemoryLook, let_go};
 pub(super) use self::transaction::MemoryNotes;
 
-use self::connect::{DatabaseAddress, waits_for_standby};
+use self::connect::{DatabaseAddress, is_so};
+use self::statements::{HAS_TABLES, WAITS_FOR_STANDBY};
 use super::StoreError;
 use super::embedded::{
     IDENTITY_KEY, OpenRequest, Records, Store, WriteScope, identify, identity, is_used, read_image,
@@ -65,12 +66,21 @@ impl PostgresRequest {
 
     /// An error where commits wait for no standby of the database: a failover may take back what was acknowledged.
     pub async fn check_standby(&self) -> Result<(), StoreError> {
+        let (waits, database) = self.ask("look for a standby of it", WAITS_FOR_STANDBY).await?;
+        waits.then_some(()).ok_or(StoreError::NoStandby { database })
+    }
+
+    /// Whether the database has a store. None is made.
+    pub async fn has_store(&self) -> Result<bool, StoreError> {
+        self.ask("look for its tables", HAS_TABLES).await.map(|(has, _)| has)
+    }
+
+    /// The answer to a question, and the database as messages show it.
+    async fn ask(&self, doing: &'static str, what: &str) -> Result<(bool, String), StoreError> {
         let address = DatabaseAddress::parse(&self.url)?;
-        let waits = waits_for_standby(&address.pool(1)?).await;
-        match waits.map_err(|error| error.of_store("look for a standby of it", &address.shown))? {
-            true => Ok(()),
-            false => Err(StoreError::NoStandby { database: address.shown }),
-        }
+        let answer = is_so(&address.pool(1)?, what).await;
+        let answer = answer.map_err(|error| error.of_store(doing, &address.shown))?;
+        Ok((answer, address.shown))
     }
 }
 

@@ -20,6 +20,11 @@ const MADE: &str = "compact.made";
 /// Called after each change to the folder; an error ends the work there, as the end of the process would.
 pub(super) type AfterStep<'a> = dyn FnMut() -> io::Result<()> + 'a;
 
+/// Whether a data folder has a store.
+pub fn has_store(folder: &Path) -> bool {
+    [DATABASE, MADE].iter().any(|name| folder.join(name).exists())
+}
+
 /// Puts what was made in [`MAKING`] in the place of the database.
 pub(super) fn put_in_place(folder: &Path, after: &mut AfterStep<'_>) -> io::Result<()> {
     let made = folder.join(MAKING).join(DATABASE);

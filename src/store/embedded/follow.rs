@@ -34,8 +34,8 @@ pub(super) struct Following {
     pub(super) asked: Notify,
     /// How many looks were begun.
     pub(super) begun: AtomicU64,
-    /// The number of the last one that succeeded.
-    pub(super) done: watch::Sender<u64>,
+    /// The number of the last one that succeeded. Whoever looks has the sender: nobody waits for one that is gone.
+    done: watch::Receiver<u64>,
     /// When that was begun, in milliseconds of [`since_boot`].
     pub(super) seen: AtomicU64,
     /// For how long a look is waited for.
@@ -47,10 +47,10 @@ pub(super) fn millis(time: Duration) -> u64 {
 }
 
 impl Following {
-    /// One that has just seen the database.
-    pub(super) fn new(patience: Duration) -> Arc<Self> {
-        let (asked, begun, done) = (Notify::new(), AtomicU64::new(0), watch::Sender::new(0));
-        Arc::new(Self { asked, begun, done, seen: millis(since_boot()).into(), patience })
+    /// One that has just seen the database, and what says which look succeeded.
+    pub(super) fn new(patience: Duration) -> (Arc<Self>, watch::Sender<u64>) {
+        let (asked, begun, (looked, done)) = (Notify::new(), AtomicU64::new(0), watch::channel(0));
+        (Arc::new(Self { asked, begun, done, seen: millis(since_boot()).into(), patience }), looked)
     }
 
     /// For how long the database was not seen.
@@ -85,12 +85,13 @@ impl StoreInner {
         drop(self.opened()?);
         // One that is under way may have missed what was committed since.
         let last = following.begun.load(Ordering::Acquire);
-        let mut done = following.done.subscribe();
+        let mut done = following.done.clone();
         following.asked.notify_one();
-        match timeout(following.patience, done.wait_for(|done| *done > last)).await {
-            Ok(Ok(_)) => Ok(()),
-            _ => Err(StoreError::Unseen { seconds: following.age().as_secs() }),
+        if let Ok(Ok(_)) = timeout(following.patience, done.wait_for(|done| *done > last)).await {
+            return Ok(());
         }
+        self.shared.health().and_then(|()| self.opened().map(drop))?;
+        Err(StoreError::Unseen { seconds: following.age().as_secs() })
     }
 }
 
@@ -104,11 +105,11 @@ pub(crate) fn read_image(database: &Arc<Database>) -> Result<(Opened, i64), Stor
     Ok(((identity, found), position))
 }
 
-/// Follows a database, as long as the store is open, which alone holds it.
+/// Follows a database, as long as the store is open, which alone holds it, and it can be believed.
 pub(super) async fn follow(
     within: Weak<StoreInner>,
     database: Weak<Database>,
-    following: Arc<Following>,
+    (following, looked): (Arc<Following>, watch::Sender<u64>),
     mut position: i64,
 ) {
     let (mut told, mut is_failing): (Option<Epoch>, _) = (None, false);
@@ -121,21 +122,19 @@ pub(super) async fn follow(
         let Some(shared) = shared else { return let_go(database) };
         let begun = since_boot();
         let number = following.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let done = match shared.health() {
-            Ok(()) => look(&shared, &database, &mut position, is_asked).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) = &done {
-            shared.end(database.shown(), error);
-            // Others poll what was this gateway's.
-            database.gateways().set_polls(false);
-        }
+        let done = look(&shared, &database, &mut position, is_asked).await;
         match &done {
             Err(error) if !is_failing => {
                 tracing::warn!(error = %in_words(error), "the database cannot be followed");
             }
             Ok(()) if is_failing => tracing::info!("the database is followed again"),
             _ => {}
+        }
+        if let Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) = &done {
+            shared.end(database.shown(), error);
+            // Others poll what was this gateway's.
+            database.gateways().set_polls(false);
+            return let_go(database);
         }
         is_failing = done.is_err();
         let newest = *shared.sealed.borrow();
@@ -144,7 +143,7 @@ pub(super) async fn follow(
         }
         if !is_failing {
             following.seen.store(millis(begun), Ordering::Release);
-            following.done.send_replace(number);
+            looked.send_replace(number);
         }
         let_go(database);
     }

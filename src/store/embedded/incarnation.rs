@@ -8,38 +8,48 @@ use crate::engine::{Class, Writes};
 use crate::portable::{announcement, restarted};
 use crate::record::StateRecord;
 use crate::{CommitError, StoreError};
+use std::sync::Arc;
 use tidegate_core::model::{FeedName, PollState, Time};
+use tokio::task::JoinSet;
 
-/// How many feeds are restarted in one transaction, and announced in one epoch.
+/// How many feeds are restarted at once, and announced in one epoch at most.
 const RESTARTED_AT_ONCE: usize = 256;
 
 impl Store {
     /// Makes a store that was restored from a copy a new incarnation: each feed begins a new window, and the log announces
-    /// it ([`restarted`]). Nothing else may use the store meanwhile. Where it fails or is killed it is to be repeated
-    /// before anybody reads the store. Answers how many feeds it restarted. Durable on return.
+    /// it ([`restarted`]). Nothing else may use the store meanwhile; where something does, no change is lost, and it is
+    /// to be repeated, as where it fails or is killed, before anybody reads the store. Answers how many feeds it
+    /// restarted. Durable on return.
     pub async fn reincarnate(&self) -> Result<usize, CommitError> {
         let (feeds, known) = self.inner.of_all(feeds_of_copy).await?;
+        // In a database that others may write to, each has its feed to itself.
+        let is_shared = self.inner.database().is_some();
         for feeds in feeds.chunks(RESTARTED_AT_ONCE) {
-            let feeds = feeds.to_vec();
-            let restart = move |committer: &mut Committer| {
-                feeds.iter().try_for_each(|feed| committer.restart(feed, known))
-            };
-            self.inner.ask(WriteScope::Identity, restart).await?;
+            let mut restarts = JoinSet::new();
+            for feeds in feeds.chunks(if is_shared { 1 } else { RESTARTED_AT_ONCE }) {
+                let (inner, feeds) = (Arc::clone(&self.inner), feeds.to_vec());
+                let only = feeds.first().filter(|_| is_shared).cloned();
+                let scope = only.map_or(WriteScope::Identity, WriteScope::Feed);
+                let restart = move |committer: &mut Committer| {
+                    feeds.iter().try_for_each(|feed| committer.restart(feed, known))
+                };
+                restarts.spawn(async move { inner.ask(scope, restart).await });
+            }
+            restarts.join_all().await.into_iter().collect::<Result<(), _>>()?;
         }
         Ok(feeds.len())
     }
 }
 
-/// The feeds with content, and the last moment that the copy knows of. States that were restarted since say nothing of it,
-/// so that a repetition finds the same moment. A moment that is too early only makes numbers leap further.
+/// The feeds with content, and the last moment that the copy knows of. States that were restarted since say what was known
+/// then, so that a repetition finds the same moment. A moment that is too early only makes numbers leap further.
 fn feeds_of_copy(records: &Records) -> Result<(Vec<FeedName>, Time), StoreError> {
     let (mut feeds, mut known) = (Vec::new(), Time::MIN);
     for entry in records.scan::<StateRecord>(Class::States, &[]) {
         let (key, head) = entry?;
         feeds.push(open::name(records, &key)?);
-        if head.state.gap.is_none_or(|gap| gap.until < head.latest()) {
-            known = known.max(head.latest());
-        }
+        let restarted = head.state.gap.filter(|gap| gap.until >= head.latest());
+        known = known.max(restarted.map_or(head.latest(), |gap| gap.since));
     }
     for entry in records.scan::<PollState>(Class::Polls, &[]) {
         known = known.max(entry?.1.refreshed.unwrap_or(Time::MIN));
@@ -64,7 +74,6 @@ impl Committer {
 mod tests {
     use super::*;
     use crate::conformance::make::{Draft, feed, time};
-    use std::sync::Arc;
     use tidegate_core::clock::ManualClock;
     use tidegate_core::model::Gap;
 
@@ -80,11 +89,14 @@ mod tests {
         let (first, known) = (feed("first"), time(4));
         let restart = move |committer: &mut Committer| committer.restart(&first, known);
         store.inner.ask(WriteScope::Identity, restart).await.unwrap();
-        clock.set(time(50));
-        assert_eq!(store.reincarnate().await.unwrap(), 2);
-        for name in ["first", "second"] {
-            let state = store.state(&feed(name)).await.unwrap().unwrap();
-            assert_eq!(state.gap, Some(Gap { since: time(4), until: time(50) }), "{name}");
+        // Then it is done to its end, twice.
+        for now in [50, 80] {
+            clock.set(time(now));
+            assert_eq!(store.reincarnate().await.unwrap(), 2);
+            for name in ["first", "second"] {
+                let state = store.state(&feed(name)).await.unwrap().unwrap();
+                assert_eq!(state.gap, Some(Gap { since: time(4), until: time(now) }), "{name}");
+            }
         }
     }
 }

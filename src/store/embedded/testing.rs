@@ -22,7 +22,7 @@ use tidegate_core::model::{
     Attempt, Event, FeedName, FeedRecord, FeedState, Item, LedgerEntry, Lineage, PollState,
     Skeleton, SyncId, Time,
 };
-use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit};
+use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, watch};
 
 /// An item of a feed as it is to be stored.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ impl ScriptedStore {
         let shared = Arc::new(StoreShared::new((identity, found), clock));
         let committer = Committer::new(records.clone(), None, &shared, (0, sealed));
         let (sender, requests) = mpsc::channel(REQUESTS);
-        let following = Following::new(Duration::from_millis(50));
+        let (following, looked) = Following::new(Duration::from_millis(50));
         following.seen.store(u64::MAX, Ordering::SeqCst);
         let following = is_followed.then_some(following);
         let open = OpenStore { records, writer: Writer::Thread(sender), folder: None };
@@ -108,7 +108,7 @@ impl ScriptedStore {
             tokio::spawn(write(committer, requests, Arc::clone(&this.script)));
             if is_followed {
                 let (store, script) = (Arc::downgrade(&this.store), Arc::clone(&this.script));
-                tokio::spawn(look(store, script, Arc::clone(&this.engine)));
+                tokio::spawn(look(store, (script, looked), Arc::clone(&this.engine)));
             }
         }
         this.script.reads.lock().unwrap().clear();
@@ -447,7 +447,11 @@ fn serve(committer: &mut Committer, request: CommitRequest, script: &StoreScript
 }
 
 /// Looks at what other gateways write, as the test says.
-async fn look(store: std::sync::Weak<Store>, script: Arc<StoreScript>, engine: Arc<MemoryEngine>) {
+async fn look(
+    store: std::sync::Weak<Store>,
+    (script, looked): (Arc<StoreScript>, watch::Sender<u64>),
+    engine: Arc<MemoryEngine>,
+) {
     let Some(following) = store.upgrade().and_then(|it| it.inner.following.clone()) else { return };
     loop {
         following.asked.notified().await;
@@ -463,7 +467,7 @@ async fn look(store: std::sync::Weak<Store>, script: Arc<StoreScript>, engine: A
             });
         }
         if !script.is_unseen.load(Ordering::SeqCst) {
-            following.done.send_replace(number);
+            looked.send_replace(number);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Connections to the database: from the address, with TLS where that asks for it, each with the same settings.
 
-use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK, WAITS_FOR_STANDBY};
+use super::statements::{DURABILITY, SETTINGS, WAIT_FOR_DISK};
 use crate::error::AWAY;
 use crate::{StoreError, in_words};
 use deadpool_postgres::{
@@ -138,10 +138,9 @@ async fn prepare(client: &Client) -> Result<(), HookError> {
     Ok(())
 }
 
-/// Whether commits wait for a standby of the database, too.
-pub(super) async fn waits_for_standby(pool: &Pool) -> Result<bool, SqlError> {
-    let asking =
-        async |client: &Object| get(only(&query(client, WAITS_FOR_STANDBY, &[]).await?)?, 0);
+/// The answer to a question.
+pub(super) async fn is_so(pool: &Pool, question: &str) -> Result<bool, SqlError> {
+    let asking = async |client: &Object| get(only(&query(client, question, &[]).await?)?, 0);
     on_connection(pool, CONNECT_TIME, asking).await
 }
 

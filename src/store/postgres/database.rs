@@ -29,6 +29,10 @@ const LEASE: Duration = Duration::from_secs(10);
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// How long a look may take: less than readers wait for it.
 const LOOK_TIME: Duration = Duration::from_secs(2);
+/// How long gathering statistics may take: longer than the database lets it.
+const GATHER_TIME: Duration = Duration::from_secs(310);
+/// How long a gateway leaves them alone then, whatever came of it.
+const GATHER_PAUSE: Duration = Duration::from_secs(600);
 /// How long giving up the row may take at the end.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
 /// The part of a gateway's number that its name shows.
@@ -98,12 +102,15 @@ impl Database {
         let joining = async move { beat(&first.0, &first.1, &first.2).await };
         database.run("join the gateways", joining)?;
         database.spawn(async move {
+            let mut gathering = tokio::task::JoinSet::new();
             loop {
                 sleep(BEAT_EVERY).await;
                 match beat(&pool, &gateways, &name).await {
                     // A beat does not wait for it.
-                    Ok(true) => drop(tokio::spawn(gather_statistics(write_pool.clone()))),
-                    Ok(false) => {}
+                    Ok(true) if gathering.is_empty() || gathering.try_join_next().is_some() => {
+                        gathering.spawn(gather_statistics(write_pool.clone()));
+                    }
+                    Ok(_) => {}
                     Err(error) => {
                         let error = error.of_store("say that this gateway lives", &shown);
                         tracing::warn!(error = %crate::in_words(&error), "the database does not know that this gateway lives");
@@ -242,12 +249,13 @@ fn unix_millis() -> i64 {
     i64::try_from(unix_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Gathers what the database needs to plan statements.
+/// Gathers what the database needs to plan statements, and rests.
 async fn gather_statistics(pool: Pool) {
     let gathering = async |client: &Object| Ok(client.batch_execute(ANALYZE).await?);
-    if let Err(error) = on_connection(&pool, ANSWER_TIME, gathering).await {
+    if let Err(error) = on_connection(&pool, GATHER_TIME, gathering).await {
         tracing::warn!(?error, "the database's statistics were not gathered");
     }
+    sleep(GATHER_PAUSE).await;
 }
 
 /// Says once that this gateway lives, and learns which ones do; whether so much was written that statistics are to be

@@ -45,8 +45,9 @@ pub(super) const GATEWAYS: &str = "SELECT id, name, polls, settings, \
     (SELECT pg_relation_size(oid) > 4 * greatest(relpages, 16) * current_setting('block_size')::bigint \
         FROM pg_class WHERE oid = 'tidegate_entry'::regclass) FROM tidegate_gateway";
 /// Gathers the statistics that the planner needs, unless another gateway does. A plan that was made while there were few
-/// entries reads all of them, and is kept until then.
-pub(super) const ANALYZE: &str = "ANALYZE (SKIP_LOCKED) tidegate_entry (class, key)";
+/// entries reads all of them, and is kept until then. Of many entries it takes longer than any other statement.
+pub(super) const ANALYZE: &str = "BEGIN; SET LOCAL statement_timeout TO '300s'; \
+    ANALYZE (SKIP_LOCKED) tidegate_entry (class, key); COMMIT";
 /// Forgets those that have not lived for long.
 pub(super) const FORGET_GATEWAYS: &str =
     "DELETE FROM tidegate_gateway WHERE beat_at < clock_timestamp() - interval '1 hour'";
