@@ -137,7 +137,7 @@ pub struct Quiet {
 pub const QUIET_SHOWN: usize = 20;
 
 /// The items that changed without making a version, what changed last first, at most
-/// [`QUIET_SHOWN`].
+/// `QUIET_SHOWN`.
 pub fn quiet(snapshot: &Snapshot) -> Vec<Quiet> {
     let last = |known: &LedgerEntry| {
         let noise = &known.noise;

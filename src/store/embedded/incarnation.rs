@@ -17,7 +17,7 @@ const RESTARTED_AT_ONCE: usize = 256;
 
 impl Store {
     /// Makes a store that was restored from a copy a new incarnation: each feed begins a new window, and the log announces
-    /// it ([`restarted`]). Nothing else may use the store meanwhile; where something does, no change is lost, and it is
+    /// it (`restarted`). Nothing else may use the store meanwhile; where something does, no change is lost, and it is
     /// to be repeated, as where it fails or is killed, before anybody reads the store. Answers how many feeds it
     /// restarted. Durable on return.
     pub async fn reincarnate(&self) -> Result<usize, CommitError> {

@@ -12,7 +12,7 @@ const ANNOUNCED: usize = 256;
 /// Makes the pieces of a store into those of a copy, which begins a life of its own.
 ///
 /// The other store may have gone on, and its clients with it. In the copy each feed begins a new
-/// window ([`restarted`]), and the log announces them all, so that who follows the log, SUP documents
+/// window (`restarted`), and the log announces them all, so that who follows the log, SUP documents
 /// or a hub looks at each. The claims of the other are not the copy's.
 #[derive(Debug)]
 pub struct Copying {
