@@ -1,6 +1,8 @@
 //! Several gateways over one database, and what can go wrong with a database that is reached by the network. The tests
 //! need one (`tests/scripts/postgres.sh`); without it they say that they did not run.
 
+mod restored;
+
 use super::{Database, PostgresRequest, let_go};
 use crate::conformance::carry::pieces;
 use crate::conformance::make::{Draft, feed, poll_state, record, time};
@@ -394,40 +396,6 @@ async fn a_commit_whose_answer_is_lost_is_settled() {
     assert_eq!(log(&store).await.len() as u64, state.revision.0);
 }
 
-/// A gateway that starts while the store is made a new incarnation.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_change_is_lost_to_a_new_incarnation() {
-    let Some(schema) = TestSchema::new() else { return };
-    let (one, two) = (open(&schema), open(&schema));
-    let names: Vec<String> = (0..20).map(|number| format!("feed-{number:02}")).collect();
-    for name in &names {
-        two.commit(change(&two, name, "one").await).await.unwrap();
-    }
-    one.catch_up().await.unwrap();
-    let changing = async {
-        let mut stored = BTreeSet::new();
-        for name in &names {
-            let draft = Draft::on(&two, name, 50).await;
-            match two.commit(draft.item("a", "two").order(&["a"]).done()).await {
-                Ok(_) => drop(stored.insert(name)),
-                Err(error) => assert!(matches!(error, CommitError::Conflict(_)), "{error:?}"),
-            }
-        }
-        stored
-    };
-    let (restarted, stored) = tokio::join!(one.reincarnate(), changing);
-    assert_eq!(restarted.unwrap(), names.len());
-    two.catch_up().await.unwrap();
-    for name in &names {
-        let state = two.state(&feed(name)).await.unwrap().unwrap();
-        assert_eq!(state.revision.0, 1 + u64::from(stored.contains(name)), "{name}");
-        let view = two.view(&feed(name), Select::All).await.unwrap().unwrap();
-        let text = if stored.contains(name) { "<entry>two</entry>" } else { "<entry>one</entry>" };
-        assert_eq!(view.items[0].shared.winner.data.xml, text, "{name}");
-    }
-}
-
-/// A transaction of another schema, as of another database, holds nothing back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_writes_elsewhere_holds_no_epoch_back() {
     let (Some(schema), Some(other)) = (TestSchema::new(), TestSchema::new()) else { return };
