@@ -120,7 +120,7 @@ async fn a_change_of_format_makes_nothing_new() {
     let before = gate.reader().await;
     for text in [atom(SITE, &posts), rss(&posts), json(&posts), atom(SITE, &posts)] {
         let verdict = gate.later(1).take(&text).await;
-        assert!(!kinds(&verdict).contains(&EventKind::Created), "{text}");
+        assert!(!kinds(&verdict).contains(&Created), "{text}");
         assert_eq!(gate.reader().await, before);
     }
 }

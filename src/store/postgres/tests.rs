@@ -396,6 +396,7 @@ async fn a_commit_whose_answer_is_lost_is_settled() {
     assert_eq!(log(&store).await.len() as u64, state.revision.0);
 }
 
+/// A transaction of another schema, as of another database, holds nothing back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_writes_elsewhere_holds_no_epoch_back() {
     let (Some(schema), Some(other)) = (TestSchema::new(), TestSchema::new()) else { return };

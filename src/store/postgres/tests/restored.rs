@@ -34,5 +34,3 @@ async fn no_change_is_lost_to_a_new_incarnation() {
         assert_eq!(view.items[0].shared.winner.data.xml, text, "{name}");
     }
 }
-
-/// A transaction of another schema, as of another database, holds nothing back.
