@@ -219,6 +219,7 @@ async fn an_outline_is_chosen_and_not_written_over() {
             "<opml version='2.0'><head/><body><outline text='{text}' type='rss' \
              xmlUrl='https://a.example/feed'/></body></opml>"
         );
+        let text = parse::opml::transcoded(&text).unwrap().unwrap();
         let document = parse::document(&text, None, &Limits::default()).unwrap();
         parse::own(&document, &document.entries[0])
     };
