@@ -33,7 +33,7 @@ WORDS = r"(cargo|cd|certbot|curl|docker|find|install|kubectl|mv|nginx|pg_dump|ps
 ELSEWHERE = (
     r"(cargo|certbot|docker|kubectl|pg_dump|psql|sudo) |(cd|find|install|runuser|systemctl) .*tidegate|systemctl .*nginx"
     r"|curl .*https://[a-z.]*(blog|gw|feeds)\.example|curl .*/(hold|delete)$|umask .*feeds\.example|.* && nginx"
-    r"|tidegate (item resolve|feed hold) |tidegate (export|import) .*(--gateway|--config|copy\.tg)|[{]"
+    r"|tidegate (item resolve|feed hold|reincarnate -c) |tidegate (export|import) .*(--gateway|--config|copy\.tg)|[{]"
 )
 # What example.org publishes.
 FEED = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title><id>urn:news</id>
