@@ -5,6 +5,7 @@ use super::draft::ChangeDraft;
 use super::newcomer::newcomer;
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 use sha2::{Digest, Sha256};
+use std::cell::OnceCell;
 use tidegate_core::model::{EndpointId, Entry, FeedName, LedgerEntry, SyncId, ValueError};
 use tidegate_core::short_hash::{ID_BYTES, base32};
 
@@ -33,8 +34,8 @@ pub(super) fn first_sync_id(round: &Observation<'_>, native: &str) -> Option<Syn
 pub(super) struct NewIds {
     /// How far each identity has been numbered.
     numbered: HashMap<String, u64>,
-    /// How many items of the ledger bear each identity.
-    bearers: HashMap<String, u64>,
+    /// How many items of the ledger bear each identity; counted once an identity is used again.
+    bearers: OnceCell<HashMap<String, u64>>,
     used: HashSet<SyncId>,
     /// Ids that an item was first published with and does not go by any more.
     left: HashSet<String>,
@@ -44,13 +45,9 @@ impl NewIds {
     /// By what the ledger has in a draft.
     pub(super) fn new(draft: &ChangeDraft<'_>) -> Self {
         let left = draft.ledger().filter(|known| known.published_id != known.native_shown);
-        let mut bearers = HashMap::new();
-        for known in draft.ledger() {
-            *bearers.entry(known.native_shown.clone()).or_default() += 1;
-        }
         Self {
             numbered: HashMap::new(),
-            bearers,
+            bearers: OnceCell::new(),
             used: draft.ledger().map(|known| known.id.clone()).collect(),
             left: left.map(|known| known.published_id.clone()).collect(),
         }
@@ -65,17 +62,28 @@ impl NewIds {
     ) -> Result<LedgerEntry, ValueError> {
         let maker = (draft.round.endpoint, draft.round.feed);
         let ordinal = self.numbered.entry(native.to_owned()).or_default();
-        // Ends: there are more ordinals than ids in use. Where the first is taken, as many are as bear the identity.
-        let bearers = self.bearers.get(native).copied().unwrap_or_default();
+        // Ends: there are more ordinals than ids in use.
         let id = loop {
             let id = sync_id(maker, native, *ordinal)?;
-            *ordinal = if *ordinal == 0 { bearers.max(1) } else { *ordinal + 1 };
+            *ordinal += 1;
             if self.used.insert(id.clone()) {
                 break id;
             }
+            // Where one is taken, as many are as bear the identity.
+            let bearers = self.bearers.get_or_init(|| count_bearers(draft));
+            *ordinal = bearers.get(native).map_or(*ordinal, |count| (*ordinal).max(*count));
         };
         Ok(newcomer(entry, native, id, |id| self.left.contains(id), draft))
     }
+}
+
+/// How many items of the ledger bear each identity.
+fn count_bearers(draft: &ChangeDraft<'_>) -> HashMap<String, u64> {
+    let mut bearers = HashMap::new();
+    for known in draft.ledger() {
+        *bearers.entry(known.native_shown.clone()).or_default() += 1;
+    }
+    bearers
 }
 
 /// The id that an entry is published with, for ever: its own, else one made of its sync id
