@@ -148,6 +148,12 @@ pub fn add_person(people: &mut Vec<Person>, person: Person) {
     }
 }
 
+/// Whether a `guid` does not say that it is no address (RSS 2.0).
+pub fn may_be_permalink(guid: DocElement<'_, '_>) -> bool {
+    let says = guid.attribute("isPermaLink");
+    says.is_none_or(|says| !says.trim().eq_ignore_ascii_case("false"))
+}
+
 /// The elements of an entry, by what they mean.
 #[derive(Debug)]
 pub struct EntryReading<'t, 'a> {
@@ -187,9 +193,8 @@ impl<'t, 'a> EntryReading<'t, 'a> {
     pub fn native_id(&self) -> (Option<Cow<'a, str>>, bool) {
         let element = self.all(Meaning::Id).next();
         let text = element.map(|id| trimmed(id.text())).filter(|text| !text.is_empty());
-        let says = element.and_then(|id| id.attribute("isPermaLink").map(trimmed));
-        let says_no = says.is_some_and(|says| says.eq_ignore_ascii_case("false"));
-        let is_permalink = text.is_none() || !says_no && !self.dialect.is_atom();
+        let may_be = element.is_none_or(may_be_permalink) && !self.dialect.is_atom();
+        let is_permalink = text.is_none() || may_be;
         let about = || self.entry.attribute_of(Ns::Rdf, "about").map(trimmed);
         let id = text.or_else(|| about().filter(|about| !about.is_empty()));
         let is_permalink = is_permalink && id.as_deref().is_some_and(is_web);

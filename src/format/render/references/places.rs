@@ -4,6 +4,7 @@
 //! *content* where it stands in text or markup for people. Readers resolve the two differently.
 
 use super::html;
+use crate::parse::reading::may_be_permalink;
 use std::borrow::Cow;
 use std::ops::Range;
 use tidegate_core::xml::doc::DocElement;
@@ -110,7 +111,7 @@ pub fn each_place<'t, 'a>(root: DocElement<'t, 'a>, mut visit: impl FnMut(Refere
             if is_html(element) { Holds::Html } else { Holds::Text }
         } else if ADDRESSES.contains(&element.local()) {
             Holds::Address
-        } else if is_permalink(element) {
+        } else if element.local() == "guid" && may_be_permalink(element) {
             Holds::Permalink
         } else {
             continue;
@@ -145,11 +146,4 @@ fn is_html(element: DocElement<'_, '_>) -> bool {
         Ns::Atom03 => says("type", "html") || says("mode", "escaped"),
         _ => true,
     }
-}
-
-fn is_permalink(element: DocElement<'_, '_>) -> bool {
-    element.local() == "guid"
-        && element
-            .attribute("isPermaLink")
-            .is_none_or(|said| !said.trim().eq_ignore_ascii_case("false"))
 }
