@@ -42,11 +42,13 @@ use axum::body::Body;
 use doubles::{ScriptedSite, TestStore};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, ManualClock};
-use tidegate_core::model::{EndpointId, Item, Time};
+use tidegate_core::model::{EndpointId, Item, Markup, Time};
+use tidegate_format::parse;
 use tidegate_format::render::{ItemPortions, Page, TextSink};
 use tidegate_net::fetch::Services;
 use tidegate_poll::testing::idle::IdlePolling;
@@ -227,6 +229,34 @@ impl Site {
         self.ask(request("GET", path, headers, "")).await
     }
 
+    /// The text of what is there.
+    async fn text(&self, path: &str) -> String {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        text(answer).await
+    }
+
+    /// The same, as the operator gets it.
+    async fn text_for_operator(&self, path: &str) -> String {
+        let bearer = format!("Bearer {TOKEN}");
+        let asked = [("authorization", &*bearer), ("accept", "text/html")];
+        text(self.get_with(path, &asked).await).await
+    }
+
+    /// What administration tells.
+    async fn told(&self, path: &str) -> serde_json::Value {
+        json(self.call("GET", path, "").await).await
+    }
+
+    /// Checks that the metrics have each of these lines, and gives them.
+    async fn metrics_with(&self, lines: &[impl AsRef<str>]) -> String {
+        let metrics = self.text("/metrics").await;
+        for line in lines.iter().map(AsRef::as_ref) {
+            assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+        }
+        metrics
+    }
+
     /// How many writes there were of the content of feeds, and of their records.
     fn writes(&self) -> [usize; 2] {
         ["states", "feeds"].map(|class| self.store.writes_of(class))
@@ -245,6 +275,12 @@ pub(super) fn settings() -> ServeSettings {
     (config.sup.periods, config.websub.hub) = (Vec::new(), false);
     let access = (super::AdminToken::new(TOKEN).unwrap(), Vec::new());
     ServeSettings::new(&config, "https://feeds.example.org/".to_owned(), 1024, access)
+}
+
+/// The markup of the first entry of a document.
+pub(super) fn first_entry(document: &str) -> Markup {
+    let document = parse::document(document, None, &Default::default()).unwrap();
+    parse::own(&document, &document.entries[0])
 }
 
 /// What changes in settings.
@@ -270,6 +306,13 @@ async fn bytes(response: Response<Body>) -> Vec<u8> {
     response.into_body().collect().await.unwrap().to_bytes().to_vec()
 }
 
+/// What was packed with gzip.
+pub(super) fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).unwrap();
+    plain
+}
+
 async fn text(response: Response<Body>) -> String {
     String::from_utf8(bytes(response).await).unwrap()
 }
@@ -278,18 +321,24 @@ async fn json(response: Response<Body>) -> serde_json::Value {
     serde_json::from_slice(&bytes(response).await).unwrap()
 }
 
+/// The line of the metrics that counts these requests.
+fn counted(method: &str, route: &str, status: u16, number: u32) -> String {
+    let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
+    format!("tidegate_http_requests_total{{{labels}}} {number}")
+}
+
 /// Checks that an answer is a problem document (RFC 9457) of this status, and gives it.
 async fn problem(response: Response<Body>, status: u16) -> serde_json::Value {
-    let answered = response.status();
-    if answered != StatusCode::from_u16(status).unwrap() {
-        panic!("{answered}, not {status}: {}", text(response).await);
-    }
-    assert_eq!(header(&response, "content-type"), "application/problem+json");
-    assert_eq!(header(&response, "cache-control"), "no-store");
-    let problem = json(response).await;
+    let answered = response.status().as_u16();
+    let kind = ["content-type", "cache-control"].map(|name| header(&response, name).to_owned());
+    let said = text(response).await;
+    assert_eq!(answered, status, "{said}");
+    assert_eq!(kind, ["application/problem+json", "no-store"]);
+    let problem: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(problem["status"], status);
-    assert!(!problem["title"].as_str().unwrap().is_empty());
-    assert!(!problem["detail"].as_str().unwrap().is_empty());
+    for part in ["title", "detail"] {
+        assert!(!problem[part].as_str().unwrap().is_empty());
+    }
     problem
 }
 

@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
-use tidegate_judge::{Conclusion, PendingAbsence};
 use tidegate_status::*;
 use tidegate_store::testing::{ScriptedFeed, ScriptedItem, ScriptedStore};
 use tidegate_store::*;

@@ -8,16 +8,17 @@ use tidegate_judge::record::local;
 
 const ATOM: &str = "application/atom+xml;type=entry";
 
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 async fn send(
     site: &Site,
     method: &str,
     path: &str,
-    more: &[(&str, &str)],
+    more: Headers<'_>,
     body: &str,
 ) -> Response<Body> {
     let bearer = format!("Bearer {TOKEN}");
-    let mut headers = vec![("authorization", bearer.as_str())];
-    headers.extend_from_slice(more);
+    let headers = [&[("authorization", bearer.as_str())], more].concat();
     site.ask(request(method, &format!("/api/v1{path}"), &headers, body)).await
 }
 
@@ -119,10 +120,8 @@ async fn bodies_that_cannot_be_taken_are_told_apart() {
         if !parameter.is_empty() {
             assert_eq!(problem["parameter"], parameter, "{body}");
         }
+        assert_eq!(problem["line"] == 2, body.contains('\n'), "{problem}");
     }
-    let broken = "<entry>\n<title>A</b></entry>";
-    let broken = send(&site, "POST", items, &[("content-type", ATOM)], broken).await;
-    assert_eq!(problem(broken, 422).await["line"], 2);
     let kind = ("content-type", "application/json");
     let said = r#"{"title":"A","noconflicts":true}"#;
     let again = send(&site, "PUT", "/feeds/news/items/a", &[kind], said).await;
@@ -151,6 +150,8 @@ async fn conflicts_are_resolved_as_the_body_says() {
     let of = "/feeds/news/items/a/resolve";
     let tag = local::tag(&stored(&site, "a").await.shared);
     let winner = "The harbour opens";
+    let of_atom =
+        r#"{"item":"<entry xmlns='http://www.w3.org/2005/Atom'><title>A</title></entry>"}"#;
     for (body, tags, status, title, left) in [
         (r#"{"keep":"winner"}"#, "", 200, winner, 0),
         (r#"{"keep":"winner","etag":"seen"}"#, "", 412, winner, 2),
@@ -160,13 +161,7 @@ async fn conflicts_are_resolved_as_the_body_says() {
         (r#"{"keep":"winner","conflicts":[1]}"#, "", 200, winner, 1),
         (r#"{"keep":0}"#, "", 200, "The harbour <b>closes</b>", 0),
         (r#"{"keep":2}"#, "", 400, winner, 2),
-        (
-            r#"{"item":"<entry xmlns='http://www.w3.org/2005/Atom'><title>A</title></entry>"}"#,
-            "",
-            200,
-            "A",
-            0,
-        ),
+        (of_atom, "", 200, "A", 0),
         (r#"{"item":{"title":"B","content":"b"}}"#, "", 200, "B", 0),
     ] {
         // As it was before.
@@ -177,11 +172,8 @@ async fn conflicts_are_resolved_as_the_body_says() {
         let answer = send(&site, "POST", of, headers, &body).await;
         assert_eq!(answer.status(), status, "{body} {tags}");
         let shared = stored(&site, "a").await.shared;
-        assert_eq!(
-            (&*shared.winner.data.card.title, shared.conflicts.len()),
-            (title, left),
-            "{body}"
-        );
+        let kept = (&*shared.winner.data.card.title, shared.conflicts.len());
+        assert_eq!(kept, (title, left), "{body}");
         if status == 200 {
             let said = json(answer).await;
             assert_eq!((&said["conflicts"], &said["deleted"]), (&left.into(), &false.into()));
@@ -218,17 +210,9 @@ async fn conflicts_are_resolved_as_the_body_says() {
 #[tokio::test]
 async fn an_outline_that_is_changed_as_json_stays_one() {
     let site = site();
-    let list = "<opml version='2.0'><body><outline text='Old' type='rss' xmlUrl='http://h/feed' \
-                category='/a'/></body></opml>";
-    let atom = tidegate_format::parse::opml::transcoded(list).unwrap().unwrap();
-    let document =
-        tidegate_format::parse::document(&atom, None, &tidegate_format::parse::Limits::default())
-            .unwrap();
-    let data = tidegate_format::parse::own(&document, &document.entries[0]);
-    site.store.edit("news", |feed| {
-        let known = feed.items.iter_mut().find(|item| item.shared.winner.id.as_str() == "a");
-        let shared = &mut known.unwrap().shared;
-        (shared.winner.data, shared.conflicts) = (data.clone(), Vec::new());
+    let old = "text='Old' type='rss' xmlUrl='http://h/feed' category='/a'";
+    conflicts::edit_last(&site, |item| {
+        (item.shared.winner.data, item.shared.conflicts) = (conflicts::outline(old), Vec::new());
     });
     let kind = [("content-type", "application/json")];
     let path = "/feeds/news/items/a";
@@ -239,5 +223,5 @@ async fn an_outline_that_is_changed_as_json_stays_one() {
     assert!(version.data.xml.contains("xmlUrl"), "{version:?}");
     let body = r#"{"title":"New","content":"x"}"#;
     let refused = send(&site, "PUT", path, &kind, body).await;
-    assert!(text(refused).await.contains("is an outline of a list"));
+    text(refused).await.assert_shows(&["is an outline of a list"]);
 }

@@ -3,7 +3,6 @@
 
 use super::archives::Gate;
 use super::*;
-use std::io::Read;
 use std::path::Path;
 use tidegate_core::model::Format;
 
@@ -26,16 +25,6 @@ async fn gate(folder: Option<&Path>, items: usize) -> Gate {
     let (living, deleted) = names.split_at(items - 3);
     gate.commit(living, deleted, None).await;
     gate
-}
-
-async fn bytes(answer: Response<Body>) -> Vec<u8> {
-    answer.into_body().collect().await.unwrap().to_bytes().to_vec()
-}
-
-fn unpacked(packed: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
-    flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).unwrap();
-    plain
 }
 
 fn used(gate: &Gate) -> u64 {

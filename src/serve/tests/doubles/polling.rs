@@ -97,66 +97,6 @@ pub(in crate::tests) fn polling() -> PollStatus {
     }
 }
 
-pub(in crate::tests) fn status(feed: &str) -> FeedStatus {
-    let record = record(feed, FeedStanding::Active);
-    FeedStatus {
-        name: record.name,
-        url: record.url,
-        source: record.source,
-        standing: record.standing,
-        options: record.options,
-        access: None,
-        private: false,
-        adds_feeds: false,
-        feeds_of_list: None,
-        list: None,
-        polling: polling(),
-        held: Some("<u>empty</u>".to_owned()),
-        pending: vec![PendingAbsence {
-            id: id("a"),
-            native_id: "urn:<s>a</s>".to_owned(),
-            title: "<u>A</u>".to_owned(),
-            evidence: Evidence::Hole,
-            seen: "gone while <tt>older</tt> items stay".to_owned(),
-            since: at(-3600),
-            observations: 2,
-            needed: 3,
-            decides_at: at(23 * 3600),
-            would: Conclusion::Delete,
-            probe: Some(Probe {
-                asked: 2,
-                last: at(-30),
-                heard: Some(ProbeAnswer { gone: true, status: 404, first: at(-60), last: at(-60) }),
-                silence: Some("it answered <var>503</var>".to_owned()),
-            }),
-            answered: Some("its own address answered <samp>404</samp>".to_owned()),
-        }],
-        pending_absences: 1,
-        hub: Some(HubNote {
-            state: "subscribed",
-            words: "the hub delivers: <code>no</code>".to_owned(),
-            hub: ShownAddress::new("https://hub.example/?<i>", None),
-            others: Vec::new(),
-            topic: ShownAddress::new("https://upstream.example/?<b>", None),
-            until: Some(at(900)),
-            next: at(600),
-            missed: 0,
-            distrusted_until: Some(at(3600)),
-            pushes: 7,
-            last_push: Some(at(-90)),
-            disbelieved: RejectedPushes {
-                count: 2,
-                last: Some(RejectedPush {
-                    at: at(-80),
-                    why: "the <cite>signature</cite>".to_owned(),
-                }),
-            },
-        }),
-        polled_by: None,
-        gathered: None,
-    }
-}
-
 /// What polling knows of a subscription under this topic; one of the hubs has a key in its address.
 pub(in crate::tests) fn hub_report(topic: &str) -> HubReport {
     let hubs = ["https://hub.example/", "https://hub.example/?key=4fJ9xQ2mLp7Rk1Zt"];
