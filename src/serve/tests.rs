@@ -10,7 +10,6 @@ mod doors;
 mod doubles;
 mod edit;
 mod feeds;
-mod folders;
 mod freshness;
 mod golden;
 mod handover;
@@ -29,7 +28,6 @@ mod sockets;
 mod stopped_store;
 mod subscribe;
 mod sup;
-mod topics;
 
 use super::problem::Problem;
 use super::rendition::Renderer;

@@ -3,7 +3,7 @@
 use super::super::{answers, explain};
 use super::doubles::{hub_report, id, name};
 use super::*;
-use tidegate_core::model::FeedStanding;
+use tidegate_core::model::{FeedStanding, ListFolder, ListPlace, OutlineLabel};
 use tidegate_judge::record::LeftOut;
 use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, PollStatus, SourceTrouble};
 use tidegate_store::StoreStop;
@@ -17,6 +17,7 @@ async fn status() -> FeedStatus {
 async fn unread() -> FeedStatus {
     let mut status = status().await;
     (status.pending_absences, status.polling.document) = (0, None);
+    status.polling.failure = None;
     status
 }
 
@@ -246,4 +247,29 @@ async fn life_and_readiness_are_two_things() {
     problem(broken.get("/readyz").await, 503).await;
     assert_eq!(broken.get("/healthz").await.status(), 200);
     assert_eq!(ending.get("/healthz").await.status(), 200);
+}
+
+/// A reader's own list says where feeds stand and what they are called.
+#[tokio::test]
+async fn the_dashboard_has_the_folders_of_the_list() {
+    let label = |text: &'static str| OutlineLabel::new(|name| (name == "text").then_some(text));
+    let place = |folder, position| ListPlace {
+        number: 0,
+        folders: vec![ListFolder { position, label: label(folder) }],
+        position: 0,
+        label: label("My <news>"),
+        site: None,
+    };
+    let site = Site::new();
+    site.store.edit_record("news", |record| {
+        record.enrolment.set_places(vec![place("Else", 1), place("A & <b>", 0)]);
+    });
+    site.text("/").await.assert_shows(&[
+        "<th class=\"folder\" colspan=\"6\" scope=\"colgroup\">A &amp; &lt;b&gt;</th>",
+        "<a class=\"title\" href=\"/feeds/news/about\">My &lt;news&gt;</a>",
+        "also in Else",
+    ]);
+    let told = site.told("/feeds/news").await;
+    assert_eq!(told["listed"]["places"][1]["folder"][0], "A & <b>");
+    assert_eq!(told["listed"]["places"][0]["title"], "My <news>");
 }
