@@ -190,10 +190,7 @@ fn within(wanted: u32, files: Option<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn peer(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
-    }
+    use crate::tests::client as peer;
 
     fn connections(all: u64, each: u64) -> Connections {
         Connections::new(BudgetShares { all, each, site: all })

@@ -29,6 +29,7 @@ mod stopped_store;
 mod subscribe;
 mod sup;
 
+use super::client::Client;
 use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
@@ -279,6 +280,25 @@ pub(super) fn settings() -> ServeSettings {
 pub(super) fn first_entry(document: &str) -> Markup {
     let document = parse::document(document, None, &Default::default()).unwrap();
     parse::own(&document, &document.entries[0])
+}
+
+/// A client of a network of documentation.
+pub(super) fn client(last: u8) -> Client {
+    Client::at([192, 0, 2, last].into())
+}
+
+/// One of the many networks of IPv6 that a site has.
+pub(super) fn network_of_site(number: u16) -> Client {
+    Client::at([0x2001, 0xdb8, 7, number, 0, 0, 0, 1].into())
+}
+
+/// A request that bears what a layer before the site says of it, as from whom it is.
+fn with_extension(
+    mut request: Request<Body>,
+    said: impl Clone + Send + Sync + 'static,
+) -> Request<Body> {
+    request.extensions_mut().insert(said);
+    request
 }
 
 /// What changes in settings.

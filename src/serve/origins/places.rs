@@ -302,15 +302,12 @@ impl AskedFeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::client;
 
     const DAY: i64 = 86_400;
 
     fn at(seconds: i64) -> Time {
         Time::from_unix(seconds)
-    }
-
-    fn client(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
     }
 
     /// Feeds at these addresses, made so long ago.

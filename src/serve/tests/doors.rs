@@ -1,7 +1,6 @@
 //! `/changes` and `/events`.
 
 use super::*;
-use crate::client::Client;
 use crate::event_streams::STREAMS_AT_ONCE;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -190,9 +189,8 @@ impl Reader {
 
     /// The stream of one of several clients.
     async fn of(site: &Site, client: u8, path: &str, last: &str) -> Self {
-        let mut asked = request("GET", path, &[("last-event-id", last)], "");
-        asked.extensions_mut().insert(Client::at([192, 0, 2, client].into()));
-        let answer = site.ask(asked).await;
+        let asked = request("GET", path, &[("last-event-id", last)], "");
+        let answer = site.ask(with_extension(asked, super::client(client))).await;
         assert_eq!(answer.status(), 200);
         assert_eq!(header(&answer, "content-type"), "text/event-stream");
         assert_eq!(header(&answer, "cache-control"), "no-store");

@@ -185,9 +185,9 @@ async fn who_has_had_his_share_is_answered_all_the_same() {
         let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         front.blog.polls.close();
         let ask = async |n: u32, last: u8| {
-            let mut asked = request("GET", &format!("/{n}.xml"), &[("host", HOST)], "");
-            asked.extensions_mut().insert(crate::client::Peer([192, 0, 2, last].into()));
-            front.site.ask(asked).await.status()
+            let asked = request("GET", &format!("/{n}.xml"), &[("host", HOST)], "");
+            let peer = crate::client::Peer([192, 0, 2, last].into());
+            front.site.ask(with_extension(asked, peer)).await.status()
         };
         let answered = match passes {
             PassMode::Through => StatusCode::OK,

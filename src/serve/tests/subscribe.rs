@@ -3,7 +3,6 @@
 use super::doubles::{SiteAnswer, name};
 use super::private::{ANN, BOB, SECRET, announcing, password, store};
 use super::*;
-use crate::client::Client;
 use crate::readers::WRONG_TOKEN_PAUSE;
 use serde_json::{Value, json as value};
 use tidegate_config::{AllowConfig, PageAudience};
@@ -333,9 +332,8 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
 async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
     let (gateway, site) = gateway(announcing());
     let ask = async |last: u8, method: &str, url: &str| {
-        let mut request = asked(method, "/subscribe", url, &[]);
-        request.extensions_mut().insert(Client::at([192, 0, 2, last].into()));
-        gateway.ask(request).await
+        let request = asked(method, "/subscribe", url, &[]);
+        gateway.ask(with_extension(request, client(last))).await
     };
     for method in ["GET", "POST", "GET"] {
         problem(ask(1, method, NOWHERE).await, 404).await;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::connections::{Ending, SweepClock};
+use crate::tests::client;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -100,10 +101,6 @@ fn the_end_of_a_certificate_is_known_whether_it_has_come_or_not() {
 
 fn connection() -> Arc<Connection> {
     Arc::new(Connection::new(SweepClock::default(), false))
-}
-
-fn client(last: u8) -> Client {
-    Client::at([192, 0, 2, last].into())
 }
 
 #[tokio::test]
