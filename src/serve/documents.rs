@@ -314,13 +314,11 @@ impl Documents {
 mod tests {
     use super::*;
     use crate::admission::{Work, WorkKind};
-    use crate::client::Client;
     use std::sync::atomic::AtomicUsize;
 
     fn request(client: u8, cost: u64) -> WorkRequest {
         let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);
-        let client = Client::at([192, 0, 2, client].into());
-        WorkRequest { client, work, cost, tells: false }
+        WorkRequest { client: crate::tests::client(client), work, cost, tells: false }
     }
 
     type Key = (DocumentKey, Option<Revision>);

@@ -365,7 +365,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
 }
 
 /// What a text is checked for.
-trait PageText {
+pub(super) trait PageText {
     /// It has each of these.
     fn assert_shows(&self, all: &[&str]);
 

@@ -14,8 +14,9 @@ fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
 
-fn site(place: OriginPlace) -> Arc<OriginSite> {
-    let config = OriginConfig {
+/// An origin at this place.
+pub(crate) fn config(place: OriginPlace) -> OriginConfig {
+    OriginConfig {
         name: name("blog"),
         url: url("https://blog.example/"),
         place,
@@ -25,8 +26,11 @@ fn site(place: OriginPlace) -> Arc<OriginSite> {
         idle: Duration::from_secs(86_400),
         feeds: 10,
         requests: 256,
-    };
-    Arc::new(OriginSite::new(config, &url("https://gw.example")))
+    }
+}
+
+fn site(place: OriginPlace) -> Arc<OriginSite> {
+    Arc::new(OriginSite::new(config(place), &url("https://gw.example")))
 }
 
 fn at() -> Arc<OriginSite> {

@@ -41,15 +41,10 @@ impl BlogFront {
             _ => SiteAnswer::Text((*answer.lock().unwrap()).to_owned()),
         });
         let config = OriginConfig {
-            name: name("blog"),
-            url: Url::parse(BLOG).unwrap(),
-            place: OriginPlace::Host(HOST.to_owned()),
             passes,
-            sends_host: false,
             first_wait,
-            idle: Duration::from_secs(86_400),
             feeds: 100,
-            requests: 256,
+            ..crate::origins::tests::config(OriginPlace::Host(HOST.to_owned()))
         };
         let public = Url::parse("https://feeds.example.org/").unwrap();
         let sites = vec![Arc::new(OriginSite::new(config, &public))];
