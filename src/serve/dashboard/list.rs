@@ -252,13 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_means_nothing_is_refused_with_what_would() {
-        for (query, key) in
-            [("show=x", "show"), ("sort=", "sort"), ("page=0", "page"), ("page=x", "page")]
-        {
-            let problem = serde_json::to_value(DashboardQuery::read(query).unwrap_err()).unwrap();
-            assert_eq!(problem["parameter"], key, "{query}");
-        }
+    fn a_search_has_a_limit() {
         let long = format!("q={}", "ä".repeat(300));
         assert_eq!(DashboardQuery::read(&long).unwrap().search.chars().count(), 100);
     }

@@ -45,7 +45,7 @@ fn version(of: &str, by: &str, updates: u32, data: Markup) -> Version<Markup> {
     }
 }
 
-fn contested(of: &str) -> Item {
+pub(super) fn contested(of: &str) -> Item {
     let mut item = item(of, -10, ItemStatus::Current);
     let html = |title: &str, text: &str| markup(title, &format!("&lt;p&gt;{text}&lt;/p&gt;"));
     item.shared.winner = version(of, "gate", 3, html("The harbour opens", "At nine in May"));

@@ -1,26 +1,23 @@
 //! What administration and pages answer, word for word: the JSON of each answer as it goes out.
 
+use super::doubles::{id, name, record};
 use super::*;
 use std::collections::HashSet;
-use tidegate_core::model::{FeedName, SyncId};
+use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding};
 use tidegate_judge::record::LeftOut;
 
 /// A site whose feed has everything that can be said of one.
 fn full() -> Site {
     let site = Site::new();
-    let feed = |text: &str| FeedName::new(text).unwrap();
     site.store.edit_record("news", |record| {
         record.options.min_interval = Some(Duration::from_secs(300));
-        record.options.sharing.sources = vec![feed("other"), feed("new")];
+        record.options.sharing.sources = vec![name("other"), name("new")];
     });
-    let left_out = LeftOut {
-        source: feed("other"),
-        id: SyncId::new("a").unwrap(),
-        why: "it is <q>too</q> long".to_owned(),
-    };
+    let why = "it is <q>too</q> long".to_owned();
+    let left_out = LeftOut { source: name("other"), id: id("a"), why };
     let gathered = &site.room.operator.gathered;
-    gathered.took(&feed("news"), &HashSet::new(), vec![left_out]);
-    gathered.failed(&feed("news"), "the store is <i>full</i>".to_owned());
+    gathered.took(&name("news"), &HashSet::new(), vec![left_out]);
+    gathered.failed(&name("news"), "the store is <i>full</i>".to_owned());
     site.store.edit("news", |feed| {
         feed.state.hold = Some(doubles::hold("the document is <u>empty</u>"));
     });
@@ -84,4 +81,40 @@ async fn the_pages() {
     let mut lines: Vec<String> = lines.collect();
     lines.sort_unstable();
     insta::assert_snapshot!("metrics", lines.join("\n"));
+}
+
+/// What is refused, and with which words; nothing is done of it.
+#[tokio::test]
+async fn mistakes_are_named_and_reach_nobody() {
+    let site = Site::announcing();
+    let source = FeedSource::File;
+    site.store.set_record(&FeedRecord { source, ..record("file", FeedStanding::Active) });
+    site.store.edit_record("radio", |record| record.options.sharing.local = true);
+    site.store.edit("radio", |feed| {
+        feed.items.retain(|item| item.shared.winner.id != id("a"));
+        feed.items.push(conflicts::contested("a"));
+    });
+    let (before, mut told) = (site.writes(), String::new());
+    let lines = include_str!("requests.txt").lines();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let mut parts = line.splitn(3, ' ');
+        let [method, path, rest] = [(); 3].map(|()| parts.next().unwrap_or_default());
+        let typed = rest.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+        let (kind, body) = typed.unwrap_or(("", rest));
+        let bearer = format!("Bearer {TOKEN}");
+        let mut headers = Vec::from([("authorization", &*bearer), ("content-type", kind)]);
+        headers.retain(|(name, _)| match *name {
+            "authorization" => path.starts_with("/api/"),
+            _ => !kind.is_empty(),
+        });
+        let body = body.replace("\\n", "\n");
+        let answer = site.ask(request(method, path, &headers, &body)).await;
+        let status = answer.status().as_u16();
+        let mut problem = problem(answer, status).await;
+        let members = problem.as_object_mut().unwrap();
+        members.retain(|name, _| !["type", "title", "status"].contains(&name.as_str()));
+        told.push_str(&format!("{line}\n    {status} {problem}\n"));
+    }
+    assert_eq!(site.writes(), before);
+    insta::assert_snapshot!("refusals", told);
 }

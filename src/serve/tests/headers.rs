@@ -267,17 +267,6 @@ async fn what_is_made_for_one_request_is_compressed_when_asked() {
     }
 }
 
-#[tokio::test]
-async fn what_is_not_there_is_named_as_it_was_asked_for() {
-    let site = Site::new();
-    let bearer = format!("Bearer {TOKEN}");
-    for path in ["/api/v1", "/api/v1/nothing", "/x"] {
-        let answer = site.get_with(path, &[("authorization", &bearer)]).await;
-        let said = problem(answer, 404).await;
-        assert_eq!(said["detail"], format!("there is nothing at {path}"));
-    }
-}
-
 /// A browser asks before it sends what is no simple header (Fetch standard, CORS-preflight).
 #[tokio::test]
 async fn scripts_of_other_sites_may_read_feeds_with_conditional_requests() {
@@ -313,7 +302,6 @@ async fn scripts_of_other_sites_may_read_feeds_with_conditional_requests() {
             (answer.status().as_u16(), header(&answer, "location"), header(&answer, origin));
         assert_eq!(leads, (308, to, "*"), "an address with a slash at its end leads on");
     }
-    problem(site.get("/nothing/").await, 404).await;
 }
 
 /// Whoever waits for the turn of a comparison holds what the answer was admitted with.

@@ -207,23 +207,6 @@ async fn what_pages_are_made_of_can_be_kept() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_problem() {
-    let site = Site::new();
-    for unknown in ["nothing", "%20", "%00", "a%0ab", "..%2f..%2fa", "%3Cscript%3E"] {
-        problem(site.get(&format!("/feeds/news/items/{unknown}")).await, 404).await;
-        problem(site.call("GET", &format!("/feeds/news/items/{unknown}"), "").await, 404).await;
-    }
-    for (path, status) in
-        [("/feeds/nobody/about", 404), ("/feeds/dead/about", 410), ("/websub", 405)]
-    {
-        problem(site.get(path).await, status).await;
-    }
-    // There is no hub.
-    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 404).await;
-    problem(site.call("GET", "/subscriptions", "").await, 404).await;
-}
-
-#[tokio::test]
 async fn subscriptions_lead_here_and_not_upstream() {
     let opml = Site::new().text("/subscriptions.opml").await;
     for name in ["news", "radio", "new", "still"] {

@@ -103,16 +103,6 @@ async fn a_later_head_that_does_not_end_is_cut() {
     assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 1, "{answer}");
 }
 
-#[tokio::test]
-async fn whoever_asks_and_does_not_read_is_cut() {
-    let (_site, at) = served(ConnectionLimits { stall: SHORT, ..PATIENT }).await;
-    let mut stream = TcpStream::connect(at).await.unwrap();
-    let asked = "GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
-    // Once the answers fill the buffers in between, the server can neither write nor read: this
-    // ends only when it gives up.
-    while stream.write_all(asked.as_bytes()).await.is_ok() {}
-}
-
 /// Streams without a window: nothing of an answer is taken, and the connection itself is not stalled.
 #[tokio::test]
 async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {

@@ -50,6 +50,7 @@ async fn a_document_says_what_changed_and_where_the_others_are() {
     let other = document(&site, longer).await;
     assert_eq!((other.period, other.available), (3600, usual.available));
     assert_eq!(document(&site, "/sup.json?x=1&seconds=300").await.period, 300);
+    problem(Site::new().get("/sup.json").await, 404).await;
 }
 
 #[tokio::test]
@@ -69,19 +70,6 @@ async fn a_feed_leads_to_the_document_that_lists_it_with_304_as_well() {
         assert_eq!(tidegate_core::sup::in_links(link, "http://x/"), Some(place));
         assert!(link.ends_with("; type=\"application/json\"; title=\"Updates Feed\""));
     }
-}
-
-#[tokio::test]
-async fn a_bad_period_is_told_which_there_are() {
-    let site = Site::announcing();
-    for bad in ["61", "", "060", "+60", "60s", "-1", "60&seconds=60"] {
-        let problem = problem(site.get(&format!("/sup.json?seconds={bad}")).await, 400).await;
-        assert_eq!(problem["periods"], serde_json::json!([60, 300, 3600]), "{bad}");
-        assert_eq!(problem["parameter"], "seconds");
-        let said = problem["detail"].as_str().unwrap();
-        said.assert_shows(&["there are documents of 60, 300, 3600 seconds"]);
-    }
-    problem(Site::new().get("/sup.json").await, 404).await;
 }
 
 #[tokio::test]
