@@ -83,6 +83,48 @@ async fn the_pages() {
     insta::assert_snapshot!("metrics", lines.join("\n"));
 }
 
+/// The requests of a file, one a line.
+fn requests(file: &str) -> impl Iterator<Item = &str> {
+    file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// What an answer is: its status, its headers and, of a feed, what its document shows.
+async fn described(answer: Response<Body>) -> String {
+    let mut said = format!("    {}\n", answer.status().as_u16());
+    let mut headers: Vec<(&str, &str)> = answer
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+        .collect();
+    headers.sort_unstable();
+    for (name, value) in headers.into_iter().filter(|(name, _)| *name != "content-length") {
+        let tag = if value.starts_with("W/") { "W/\"…\"" } else { "\"…\"" };
+        let value = if name == "etag" { tag } else { value };
+        said.push_str(&format!("    {name}: {value}\n"));
+    }
+    if header(&answer, "content-type") != "text/event-stream" {
+        let length = header(&answer, "content-length").to_owned();
+        let body = text(answer).await;
+        assert!(length.is_empty() || length == body.len().to_string(), "{length}: {body}");
+        let shown = body.split_once("filler").map_or("", |(shown, _)| shown);
+        shown.lines().for_each(|line| said.push_str(&format!("        {line}\n")));
+    }
+    said
+}
+
+#[tokio::test]
+async fn the_answers_to_readers() {
+    let (site, mut told) = (Site::announcing(), String::new());
+    for line in requests(include_str!("answers.txt")) {
+        let mut parts = line.split(" | ");
+        let (method, path) = parts.next().unwrap().split_once(' ').unwrap();
+        let headers: Vec<_> = parts.map(|part| part.split_once(": ").unwrap()).collect();
+        let answer = site.ask(request(method, path, &headers, "")).await;
+        told.push_str(&format!("{line}\n{}", described(answer).await));
+    }
+    insta::assert_snapshot!("answers", told);
+}
+
 /// What is refused, and with which words; nothing is done of it.
 #[tokio::test]
 async fn mistakes_are_named_and_reach_nobody() {
@@ -95,8 +137,7 @@ async fn mistakes_are_named_and_reach_nobody() {
         feed.items.push(conflicts::contested("a"));
     });
     let (before, mut told) = (site.writes(), String::new());
-    let lines = include_str!("requests.txt").lines();
-    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in requests(include_str!("requests.txt")) {
         let mut parts = line.splitn(3, ' ');
         let [method, path, rest] = [(); 3].map(|()| parts.next().unwrap_or_default());
         let typed = rest.strip_prefix('@').and_then(|rest| rest.split_once(' '));

@@ -10,43 +10,8 @@ pub(super) fn links(response: &Response<Body>) -> String {
     links.map(|link| link.to_str().unwrap()).collect::<Vec<_>>().join(", ")
 }
 
-/// Of the reader view, which is a page where somebody goes to it in a browser.
-const READER_VARY: &str = "Accept, Accept-Encoding, Sec-Fetch-Dest";
 const VIEWS: [&str; 4] =
     ["/feeds/news", "/feeds/news/sync", "/feeds/news/complete", "/feeds/radio"];
-
-#[tokio::test]
-async fn every_feed_answer_has_its_headers() {
-    let site = Site::new();
-    for view in VIEWS {
-        // Ranges are not served.
-        let answer = site.get_with(view, &[("range", "bytes=0-3")]).await;
-        assert_eq!(answer.status(), 200);
-        let etag = header(&answer, "etag");
-        assert!(etag.starts_with('"') && etag.ends_with('"'), "{etag} is not strong");
-        assert_eq!(header(&answer, "last-modified"), at(-5).rfc822());
-        // A cache that keeps a view hides a change that SUP told of.
-        assert_eq!(header(&answer, "cache-control"), "public, no-cache");
-        let vary = match view.rsplit('/').next().unwrap() {
-            "sync" => "A-IM, Accept, Accept-Encoding",
-            "complete" => "Accept, Accept-Encoding",
-            _ => READER_VARY,
-        };
-        assert_eq!(header(&answer, "vary"), vary);
-        assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
-        let (document, id) = header(&answer, "x-sup-id").split_once('#').unwrap();
-        assert_eq!(document, "https://feeds.example.org/sup.json");
-        assert!(tidegate_core::model::SupId::new(id).is_ok());
-        let links = links(&answer);
-        links.assert_shows(&[&format!("<https://feeds.example.org{view}>; rel=\"self\"")]);
-        assert!(view.ends_with("/complete") || links.contains("/complete>; rel=\"complete\""));
-        assert!(view.ends_with("/sync") || links.contains("/sync>; rel=\"related\""), "{links}");
-        // Neither SUP nor a hub is there yet.
-        links.assert_lacks(&["sup.json", "hub", "upstream"]);
-        let length: usize = header(&answer, "content-length").parse().unwrap();
-        assert_eq!(bytes(answer).await.len(), length);
-    }
-}
 
 /// Two commits within a second put the second one ahead of the clock, where both have one date.
 #[tokio::test]
@@ -174,6 +139,8 @@ async fn other_methods_are_refused_with_what_is_allowed() {
 
 #[tokio::test]
 async fn sup_and_hub_are_linked_once_they_are_there() {
+    let neither = links(&Site::new().get("/feeds/news").await);
+    neither.assert_lacks(&["sup.json", "hub", "upstream"]);
     let site = Site::with(TestStore::with_news(), announcing());
     let answer = site.get("/feeds/news").await;
     let said = links(&answer);
@@ -264,43 +231,6 @@ async fn what_is_made_for_one_request_is_compressed_when_asked() {
         assert!(packed.len() < plain.len() && is_same, "{path}");
         let packed = site.get_with(path, &[("accept-encoding", "zstd")]).await;
         assert_eq!(header(&packed, "content-encoding"), "zstd", "{path}");
-    }
-}
-
-/// A browser asks before it sends what is no simple header (Fetch standard, CORS-preflight).
-#[tokio::test]
-async fn scripts_of_other_sites_may_read_feeds_with_conditional_requests() {
-    let site = Site::announcing();
-    let asks = [
-        ("origin", "https://reader.example"),
-        ("access-control-request-method", "GET"),
-        ("access-control-request-headers", "if-none-match"),
-    ];
-    let origin = "access-control-allow-origin";
-    let open = ["/subscriptions.opml", "/sup.json", "/changes", "/events"];
-    for path in VIEWS.into_iter().chain(open) {
-        let answer = site.ask(request("OPTIONS", path, &asks, "")).await;
-        assert_eq!((answer.status().as_u16(), header(&answer, origin)), (204, "*"), "{path}");
-        assert_eq!(header(&answer, "access-control-allow-methods"), "GET, HEAD");
-        let allowed = header(&answer, "access-control-allow-headers").to_ascii_lowercase();
-        for name in ["if-none-match", "if-modified-since", "a-im", "last-event-id"] {
-            assert!(allowed.split(", ").any(|allowed| allowed == name), "{name} in {allowed}");
-        }
-        assert_eq!(header(&site.get(path).await, origin), "*", "{path}");
-    }
-    assert_eq!(header(&site.get("/feeds/nobody").await, origin), "*", "errors can be read too");
-    for path in ["/api/v1/feeds", "/feeds/news/conflicts"] {
-        let answer = site.ask(request("OPTIONS", path, &asks, "")).await;
-        assert_eq!(header(&answer, origin), "", "{path}");
-    }
-    // A browser that asks first follows no redirect.
-    assert_eq!(site.ask(request("OPTIONS", "/feeds/news/", &asks, "")).await.status(), 204);
-    for (path, to) in [("/feeds/news/", "../news"), ("/feeds/news/sync/?as=rss", "../sync?as=rss")]
-    {
-        let answer = site.get(path).await;
-        let leads =
-            (answer.status().as_u16(), header(&answer, "location"), header(&answer, origin));
-        assert_eq!(leads, (308, to, "*"), "an address with a slash at its end leads on");
     }
 }
 

@@ -288,45 +288,22 @@ async fn a_feed_is_looked_at_before_it_is_added() {
     assert_eq!(site.store.record(&name("fresh")).unwrap().url, "https://feed.example/x");
 }
 
+/// Who else gets it, and with which headers, is in the golden answers.
 #[tokio::test]
-async fn a_browser_gets_a_feed_as_a_page_and_everybody_else_the_feed() {
+async fn a_browser_gets_a_feed_as_a_page() {
     let site = Site::new();
     let navigation = ("sec-fetch-dest", "document");
-    let vary = "Accept, Accept-Encoding, Sec-Fetch-Dest";
     for (path, headers) in [
         ("/feeds/news", vec![BROWSER, navigation]),
         ("/feeds/news?as=html", vec![]),
         ("/feeds/radio?utm_source=x", vec![BROWSER, navigation]),
     ] {
         let answer = site.get_with(path, &headers).await;
-        assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8", "{path}");
-        assert_eq!((header(&answer, "vary"), header(&answer, "cache-control")), (vary, "no-cache"));
         let page = text(answer).await;
         let invites = "give this address to your feed reader";
         page.assert_shows(&[invites, "rel=\"alternate\"", "/items/a\"", "<del><a"]);
         page.assert_lacks(&["<script"]);
     }
-    // Programs that read feeds, with the headers that they really send, and a browser that does not say that
-    // somebody goes there.
-    for headers in [
-        vec![],
-        vec![BROWSER],
-        vec![navigation],
-        vec![("accept", "*/*"), navigation],
-        vec![BROWSER, ("sec-fetch-dest", "empty")],
-        vec![("accept", "application/rss+xml, application/atom+xml, text/html;q=0.9"), navigation],
-    ] {
-        let answer = site.get_with("/feeds/news", &headers).await;
-        assert!(header(&answer, "content-type").starts_with("application/atom+xml"), "{headers:?}");
-        assert!(header(&answer, "vary").ends_with("Sec-Fetch-Dest"));
-    }
-    for path in ["/feeds/news?as=atom", "/feeds/news/sync", "/feeds/news/complete"] {
-        let answer = site.get_with(path, &[BROWSER, navigation]).await;
-        assert!(header(&answer, "content-type").starts_with("application/atom+xml"), "{path}");
-        assert!(!header(&answer, "vary").contains("Sec-Fetch-Dest"), "{path}");
-    }
-    let unread = site.get_with("/feeds/new?as=html", &[BROWSER]).await;
-    assert_eq!(unread.status(), 503);
 }
 
 #[tokio::test]
