@@ -38,6 +38,7 @@ use super::{
 };
 use axum::Router;
 use axum::body::Body;
+pub(super) use doubles::name;
 use doubles::{ScriptedSite, TestStore};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -72,14 +73,9 @@ fn spell(
 ) -> Result<(), Problem> {
     let rest: Vec<Vec<Item>> = rest.collect::<Result<_, _>>()?;
     assert_eq!(rest, Vec::<Vec<Item>>::new(), "the test store reads all items at once");
-    out.text().push_str(&spelled(page));
-    out.flush()
-}
-
-fn spelled(page: &Page<'_>) -> String {
     let ids: Vec<&str> = page.items.iter().map(|item| item.shared.winner.id.as_str()).collect();
     let deleted: Vec<&str> = page.deleted.iter().map(|deletion| deletion.id.as_str()).collect();
-    format!(
+    let said = format!(
         "{:?} {:?} render {}\nsince {:?}\nuntil {:?}\nexpires {:?}\nitems {}\ndeleted {}\n\
          complete {}\nupstream {}\nsup {:?}\n{}",
         page.kind,
@@ -94,11 +90,10 @@ fn spelled(page: &Page<'_>) -> String {
         page.addresses.upstream,
         page.addresses.sup,
         "filling ".repeat(40),
-    )
+    );
+    out.text().push_str(&said);
+    out.flush()
 }
-
-/// More than all buffers of a connection hold, in bytes.
-const LONG_DOCUMENT: usize = 12 << 20;
 
 /// The operator of a gateway without a network, and the polling that it asks.
 fn operator_over(
@@ -164,11 +159,11 @@ impl Site {
         site
     }
 
-    /// The same with documents that are too long for what lies between two programs.
+    /// The same with documents that are longer than all that lies between two programs holds.
     fn with_long_documents() -> Self {
         let long: Renderer = |page, rest, out| {
             spell(page, rest, out)?;
-            out.text().push_str(&"x".repeat(LONG_DOCUMENT));
+            out.text().push_str(&"x".repeat(12 << 20));
             Ok(())
         };
         let alone = (OriginSettings::default(), doubles::services());

@@ -1,14 +1,10 @@
 use super::*;
-use crate::tests::{client, network_of_site};
+use crate::tests::{client, name, network_of_site};
 use std::collections::HashMap;
 use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_net::origin::{OriginConfig, OriginPlace};
 use tidegate_net::testing::site_of_config;
 use tidegate_store::FeedList;
-
-fn name(text: &str) -> FeedName {
-    FeedName::new(text).unwrap()
-}
 
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()

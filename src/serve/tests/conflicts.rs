@@ -1,10 +1,8 @@
 //! The page of conflicts: what it shows, and what its forms do.
 
-use super::doubles::{id, item, name};
+use super::doubles::{id, item, name, version};
 use super::*;
-use tidegate_core::model::{
-    Conflicting, Count, History, ItemStatus, Shared, Stamp, Update, Version,
-};
+use tidegate_core::model::{Conflicting, ItemStatus, Shared};
 use tidegate_judge::record::local;
 
 /// The markup of an Atom entry with this in it.
@@ -31,29 +29,16 @@ fn content(id: &str, content: &str) -> Markup {
     entry(&format!("<id>{id}</id><title>T</title>{content}"))
 }
 
-fn version(of: &str, by: &str, updates: u32, data: Markup) -> Version<Markup> {
-    let by = EndpointId::new(by).unwrap();
-    let sequence = Count::new(updates).unwrap();
-    let stamp = Stamp::Both { when: at(-600), by };
-    Version {
-        id: id(of),
-        updates: sequence,
-        deleted: false,
-        noconflicts: None,
-        history: History::new(Update { sequence, stamp }),
-        data,
-    }
-}
-
 pub(super) fn contested(of: &str) -> Item {
     let mut item = item(of, -10, ItemStatus::Current);
     let html = |title: &str, text: &str| markup(title, &format!("&lt;p&gt;{text}&lt;/p&gt;"));
-    item.shared.winner = version(of, "gate", 3, html("The harbour opens", "At nine in May"));
+    item.shared.winner =
+        version(of, "gate", (3, -600), html("The harbour opens", "At nine in May"));
     let (title, text) =
         ("The harbour &lt;b&gt;closes&lt;/b&gt;", "At nine in June &lt;i&gt;x&lt;/i&gt;");
-    let mut gone = version(of, "<u>third</u>", 2, markup("Gone", ""));
+    let mut gone = version(of, "<u>third</u>", (2, -600), markup("Gone", ""));
     gone.deleted = true;
-    item.shared.conflicts = vec![version(of, "other.example", 2, html(title, text)), gone];
+    item.shared.conflicts = vec![version(of, "other.example", (2, -600), html(title, text)), gone];
     item
 }
 
@@ -209,7 +194,7 @@ async fn an_outline_is_chosen_and_not_written_over() {
     let site = site(&["a"]);
     edit_last(&site, |item| {
         item.shared.winner.data = outline("One");
-        item.shared.conflicts = vec![version("a", "other.example", 2, outline("Two"))];
+        item.shared.conflicts = vec![version("a", "other.example", (2, -600), outline("Two"))];
     });
     let page = site.text("/feeds/news/conflicts").await;
     page.assert_shows(&["Take number 1"]);
@@ -291,7 +276,7 @@ async fn plain_text_is_compared_and_shown_as_it_is() {
     );
     edit_last(&site, |item| {
         item.shared.winner.data = winner;
-        item.shared.conflicts = vec![version("a", "other.example", 2, loser)];
+        item.shared.conflicts = vec![version("a", "other.example", (2, -600), loser)];
     });
     let page = site.text("/feeds/news/conflicts").await;
     page.assert_shows(&[

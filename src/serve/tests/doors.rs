@@ -112,7 +112,7 @@ async fn who_waits_is_answered_where_the_database_falls_silent() {
 #[tokio::test]
 async fn a_place_that_is_gone_or_never_was_is_said_to_be() {
     let site = site();
-    site.store.trim(2);
+    site.store.trim_to(2);
     let gone = problem(site.get("/changes?after=1").await, 410).await;
     assert_eq!((&gone["oldest"], &gone["newest"]), (&Value::from(3), &Value::from("3")));
     assert_eq!(told(&site, "/changes?after=2").await, ["3 other"]);
@@ -241,7 +241,7 @@ async fn events_go_on_from_any_id_without_a_gap_and_without_one_twice() {
 #[tokio::test]
 async fn a_stream_that_cannot_go_on_says_so_and_begins_anew() {
     let site = site();
-    site.store.trim(2);
+    site.store.trim_to(2);
     for last in ["1", "2.1", "99", "0"] {
         let mut reader = Reader::new(&site, "/events", last).await;
         assert_eq!(reader.event().await, format!("reset 3 {last}"));

@@ -106,7 +106,7 @@ async fn described(answer: Response<Body>) -> String {
         let length = header(&answer, "content-length").to_owned();
         let body = text(answer).await;
         assert!(length.is_empty() || length == body.len().to_string(), "{length}: {body}");
-        let shown = body.split_once("filler").map_or("", |(shown, _)| shown);
+        let shown = body.split_once("filling ").map_or("", |(shown, _)| shown);
         shown.lines().for_each(|line| said.push_str(&format!("        {line}\n")));
     }
     said

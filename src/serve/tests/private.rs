@@ -6,7 +6,7 @@ use super::*;
 use crate::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
 use data_encoding::BASE64;
 use tidegate_core::model::{FeedStanding, Format};
-use tidegate_poll::hub::{NoHubDocument, TopicRequest};
+use tidegate_poll::hub::{HubDocument, NoHubDocument, TopicRequest};
 use tidegate_store::KnownGateway;
 
 /// The private feed. Nothing else is called so.
@@ -363,39 +363,44 @@ async fn a_feed_that_becomes_private_is_gone_at_once() {
     problem(site.get("/feeds/still").await, 404).await;
 }
 
+async fn exists(site: &Site, topic: &str) -> Result<(), NoHubDocument> {
+    site.room.hub_document(TopicRequest::Exists(topic.to_owned())).await.map(drop)
+}
+
+async fn document(site: &Site, topic: &str) -> Result<HubDocument, NoHubDocument> {
+    site.room.hub_document(TopicRequest::Document(topic.to_owned())).await
+}
+
+/// The topic of the private feed, below a path.
+fn topic(path: &str) -> String {
+    format!("https://feeds.example.org{path}/feeds/{SECRET}")
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_hub_knows_a_private_topic_by_its_token_alone() {
     let site = site();
-    let ask = async |request| site.room.hub_document(request).await;
-    let exists = async |topic: &str| ask(TopicRequest::Exists(topic.to_owned())).await;
-    let document = async |topic: &str| ask(TopicRequest::Document(topic.to_owned())).await;
-    let at = |path: &str| format!("https://feeds.example.org{path}/feeds/{SECRET}");
-    assert!(exists(&at("")).await.is_err());
-    let own = at(&format!("/t/{ANN}"));
-    assert!(exists(&own).await.is_ok());
-    let delivered = document(&own).await.unwrap();
+    let own = topic(&format!("/t/{ANN}"));
+    assert!(exists(&site, &topic("")).await.is_err());
+    assert!(exists(&site, &own).await.is_ok());
+    let delivered = document(&site, &own).await.unwrap();
     let said = String::from_utf8_lossy(&delivered.body);
     said.assert_shows(&[&format!("/t/{ANN}/feeds/{SECRET}/complete")]);
     let links = delivered.headers["link"].to_str().unwrap();
     assert_all_below(links, &format!("https://feeds.example.org/t/{ANN}"));
-    for wrong in [at(&format!("/t/{BOB}")), at("/t/0123456789abcdef0123456789abcdee")] {
-        assert!(matches!(exists(&wrong).await, Err(NoHubDocument::Gone(_))), "{wrong}");
+    for wrong in [BOB, "0123456789abcdef0123456789abcdee"] {
+        let found = exists(&site, &topic(&format!("/t/{wrong}"))).await;
+        assert!(matches!(found, Err(NoHubDocument::Gone(_))), "{wrong}");
     }
     let site = site.followed_by(ServeSettings { readers: Vec::new(), ..announcing() });
-    let document = site.room.hub_document(TopicRequest::Document(own)).await;
-    assert!(matches!(document, Err(NoHubDocument::Gone(_))));
+    assert!(matches!(document(&site, &own).await, Err(NoHubDocument::Gone(_))));
 }
 
 /// Those of an older file than the one that another gateway has lack a reader, and a feed of another.
 #[tokio::test]
 async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers() {
     let site = Site::with(store().shared(), announcing());
-    let exists = async |site: &Site, topic: &str| {
-        site.room.hub_document(TopicRequest::Exists(topic.to_owned())).await
-    };
-    let at = |path: &str| format!("https://feeds.example.org{path}/feeds/{SECRET}");
-    let missing = [ANN, BOB].map(|token| at(&format!("/t/{token}")));
-    let public = exists(&site, &at("")).await;
+    let missing = [ANN, BOB].map(|token| topic(&format!("/t/{token}")));
+    let public = exists(&site, &topic("")).await;
     assert!(matches!(public, Err(NoHubDocument::Gone(_))), "{public:?}");
     let site =
         site.followed_by(ServeSettings { readers: vec![readers().remove(1)], ..announcing() });
@@ -404,10 +409,9 @@ async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers()
     for topic in &missing {
         let found = exists(&site, topic).await;
         assert!(matches!(found, Err(NoHubDocument::Later(_))), "{found:?}");
-        let document = site.room.hub_document(TopicRequest::Document(topic.clone())).await;
-        assert!(matches!(document, Err(NoHubDocument::Later(_))), "{document:?}");
+        assert!(matches!(document(&site, topic).await, Err(NoHubDocument::Later(_))));
     }
-    assert_eq!(exists(&site, &at("")).await, public, "no reader's");
+    assert_eq!(exists(&site, &topic("")).await, public, "no reader's");
     // The operator has the other one read a file that has no more readers, or this one a file that has them.
     site.store.confirm(vec![]);
     for topic in &missing {

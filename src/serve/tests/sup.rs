@@ -184,7 +184,7 @@ async fn a_log_whose_old_end_is_gone_and_one_that_is_long_are_read_whole() {
     }
     site.store.announce(-90, &["other"]);
     site.store.announce(-1, &["news"]);
-    site.store.trim(30);
+    site.store.trim_to(30);
     // Of `third` and `other` the time is known, since epochs followed.
     lists(&site, "/sup.json", &["news", "other"]).await;
     lists(&site, "/sup.json?seconds=300", &["news", "other", "third"]).await;

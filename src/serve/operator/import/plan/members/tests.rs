@@ -2,13 +2,10 @@
 
 use super::*;
 use crate::operator::import::plan::{ImportPlan, tests::plan_of};
+use crate::tests::name;
 use std::collections::BTreeMap;
 use tidegate_config::Config;
 use tidegate_core::model::FeedSource;
-
-fn name(text: &str) -> FeedName {
-    FeedName::new(text).unwrap()
-}
 
 fn rules(list: &str, private: bool) -> ListRules {
     let (allow, leads) = (AllowPrivate::No, LeadScope::default());
