@@ -367,7 +367,8 @@ mod tests {
         let xhtml = "<div xmlns='http://www.w3.org/1999/xhtml'><p>a\nb</p></div>";
         let xhtml = atom(&format!("<content type='xhtml'>{xhtml}</content>"));
         let rss = "<rss version='2.0'><channel><item><description>a\nb</description></item></channel></rss>";
-        let media = "<item><description xmlns='http://search.yahoo.com/mrss/'>no</description>";
+        let media =
+            "<item xmlns:m='http://search.yahoo.com/mrss/'><m:description>no</m:description>";
         let json = "{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"t\",\"items\":\
                     [{\"id\":\"1\",\"content_text\":\"a\\n b\"}]}";
         for (document, path, expected) in [

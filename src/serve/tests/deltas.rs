@@ -235,7 +235,7 @@ async fn a_delta_is_rendered_once_and_one_of_every_entry_is_the_whole() {
 async fn where_a_delta_cannot_be_had_or_its_feed_changes_the_whole_is_served() {
     let site = giving_all();
     let base = tag(&site, READER, "").await;
-    let commit_and_tag = async |id| {
+    let commit_and_tag = async |id: &str| {
         commit(&site, &[id], version);
         tag(&site, READER, "").await
     };

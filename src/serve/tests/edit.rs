@@ -8,13 +8,11 @@ use tidegate_judge::record::local;
 
 const ATOM: &str = "application/atom+xml;type=entry";
 
-type Headers<'a> = &'a [(&'a str, &'a str)];
-
 async fn send(
     site: &Site,
     method: &str,
     path: &str,
-    more: Headers<'_>,
+    more: &[(&str, &str)],
     body: &str,
 ) -> Response<Body> {
     let bearer = format!("Bearer {TOKEN}");

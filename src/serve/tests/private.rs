@@ -97,7 +97,7 @@ async fn nothing_public_names_a_private_feed() {
     let ids = [SECRET, "other-secret"].map(|feed| sup_id(&site, feed));
     let secrets: Vec<&str> = secrets.iter().chain(&ids).map(String::as_str).collect();
     for path in PUBLIC.split(' ') {
-        for headers in [&[][..], &HTML] {
+        for headers in [&[][..], &HTML[..]] {
             whole(site.get_with(path, headers).await).await.assert_lacks(&secrets);
         }
     }
@@ -413,7 +413,7 @@ async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers()
     }
     assert_eq!(exists(&site, &topic("")).await, public, "no reader's");
     // The operator has the other one read a file that has no more readers, or this one a file that has them.
-    site.store.confirm(vec![]);
+    site.store.confirm(Vec::<KnownGateway>::new());
     for topic in &missing {
         let found = exists(&site, topic).await;
         assert!(matches!(found, Err(NoHubDocument::Gone(_))), "{found:?}");
