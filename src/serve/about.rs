@@ -367,7 +367,6 @@ mod tests {
         assert!(counts.iter().all(|part| shown.contains(part)), "{shown}");
     }
 
-    /// Whatever a list is called, also by a word of what is said.
     #[test]
     fn a_list_is_linked_where_it_is_named_and_a_private_one_is_not() {
         for name in ["it", "list", "private", "ours"] {

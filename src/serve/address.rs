@@ -360,7 +360,6 @@ mod tests {
         }
     }
 
-    /// Those of a store that is made anew are what they were.
     #[test]
     fn sup_ids_survive_another_endpoint_where_it_is_random() {
         let id = |endpoint: &str, sup_ids| {

@@ -461,7 +461,6 @@ mod tests {
         }
     }
 
-    /// One that has its share in use already asks first, and is waited for by nobody.
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_client_that_asks_for_too_much() {
         let documents = documents(1024);

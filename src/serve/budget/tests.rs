@@ -90,7 +90,6 @@ fn a_client_has_its_share_and_the_greatest_gives_way() {
     drop(huge);
 }
 
-/// A site of IPv6 takes as many networks as it likes.
 #[test]
 fn a_site_has_a_share_however_many_networks_it_has() {
     let stage = Stage::with(BudgetShares { all: 8, each: 2, site: 4 });

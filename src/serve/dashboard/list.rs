@@ -258,7 +258,6 @@ mod tests {
     }
 
     proptest! {
-        /// What a link says is what is read from it.
         #[test]
         fn an_address_leads_to_its_query(
             search in "[a-zäß&=+% ]{0,20}",
@@ -272,7 +271,6 @@ mod tests {
             prop_assert_eq!(DashboardQuery::read(read.unwrap_or_default()).unwrap(), query);
         }
 
-        /// Every feed is on one page, whatever the order.
         #[test]
         fn pages_have_every_feed_once(
             number in 0_usize..240,

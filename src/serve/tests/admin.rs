@@ -90,7 +90,6 @@ async fn the_token_is_not_guessed_and_nobody_waits_for_who_tries() {
     assert_eq!(call(1, TOKEN).await.status(), 200);
 }
 
-/// What each call does to the record of a feed, its items and its polling.
 #[tokio::test]
 async fn what_is_asked_is_done() {
     let site = Site::new();

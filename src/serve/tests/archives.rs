@@ -275,7 +275,6 @@ async fn the_reader_view_leads_to_the_newest_archive_and_tells_unsealed_deletion
     }
 }
 
-/// A deletion that is in no archive is told however long ago it was.
 #[tokio::test]
 async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
     let mut gate = Gate::new(Format::Atom10).await;

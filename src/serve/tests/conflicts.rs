@@ -313,7 +313,6 @@ async fn where_the_winner_is_a_deletion_a_new_one_begins_with_what_lives() {
     written.assert_lacks(&["deleted"]);
 }
 
-/// How many there are is in memory.
 #[tokio::test]
 async fn conflicts_are_counted_without_reading_them() {
     let site = Site::new();

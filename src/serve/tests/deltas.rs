@@ -89,7 +89,6 @@ async fn a_delta_has_what_is_new_and_the_tag_of_the_whole() {
     }
 }
 
-/// The client gets the tag of the encoding that it asked for, whichever it had before; who has it all gets 304.
 #[tokio::test]
 async fn every_encoding_carries_the_delta_and_its_own_tag() {
     let site = giving_all();

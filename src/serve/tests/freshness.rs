@@ -11,7 +11,6 @@ pub(super) fn behind() -> Site {
     site
 }
 
-/// The overview of each gateway says which there are, what each does, and where settings differ.
 #[tokio::test]
 async fn the_overview_lists_the_gateways_of_a_database() {
     let site = behind();
@@ -119,7 +118,6 @@ async fn a_gateway_says_without_a_look_that_its_database_is_silent() {
     assert!(site.store.looks() > before);
 }
 
-/// As one whose database went back. Who watches it is told why.
 #[tokio::test]
 async fn a_gateway_that_reads_its_database_no_more_says_why() {
     let site = behind();

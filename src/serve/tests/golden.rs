@@ -125,7 +125,6 @@ async fn the_answers_to_readers() {
     insta::assert_snapshot!("answers", told);
 }
 
-/// What is refused, and with which words; nothing is done of it.
 #[tokio::test]
 async fn mistakes_are_named_and_reach_nobody() {
     let site = Site::announcing();

@@ -5,7 +5,6 @@ use super::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A site that takes the place of another has its documents where it would write them alike, and its counts.
 #[tokio::test]
 async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     let before = site();
@@ -20,7 +19,6 @@ async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     assert_eq!(misses(&next), 2, "it is written anew");
 }
 
-/// However often a configuration follows another, what is open counts, and within the limits in force.
 #[tokio::test]
 async fn what_is_open_counts_at_the_next_site() {
     let first = site();
@@ -117,7 +115,6 @@ async fn a_revoked_token_ends_what_is_open_and_all_else_goes_on_over_a_reload() 
     problem(next.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
 }
 
-/// Not even what was written before, and waited for its client.
 #[tokio::test(start_paused = true)]
 async fn a_stream_tells_nothing_more_once_its_token_is_revoked() {
     let site = site();

@@ -63,7 +63,6 @@ async fn what_was_looked_at_is_kept_though_who_asked_left() {
     assert!(turn > 0 && index.get(&name("f1199")).is_some());
 }
 
-/// How feeds stand is told in the order that was asked for.
 #[tokio::test]
 async fn feeds_that_another_gateway_polls_stand_as_it_stored_them() {
     let site = Site::sharing();

@@ -27,7 +27,6 @@ async fn metrics_count_by_route_and_never_by_address() {
     site.metrics_with(&caches).await.assert_lacks(&["secret-name", "made-up", "BREW"]);
 }
 
-/// What is told of feeds is in memory.
 #[tokio::test(start_paused = true)]
 async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {
     let site = Site::over(TestStore::far());
@@ -65,7 +64,6 @@ async fn metrics_come_as_open_metrics_to_those_who_ask_for_it() {
     }
 }
 
-/// What the entrance answers by itself is counted, and leads where the gateway is.
 #[tokio::test(start_paused = true)]
 async fn the_entrance_answers_like_all_else() {
     let public_url = "https://feeds.example.org/gate/".to_owned();

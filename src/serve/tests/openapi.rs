@@ -21,7 +21,6 @@ async fn described(site: &Site) -> Value {
 
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
-/// A route that nobody describes is noticed here.
 #[tokio::test]
 async fn each_route_is_described_or_left_out_on_purpose() {
     let document = described(&Site::new()).await;
@@ -41,7 +40,6 @@ async fn each_route_is_described_or_left_out_on_purpose() {
     assert_eq!(document["paths"].as_object().unwrap().len(), described);
 }
 
-/// No origin and no path of a feed takes requests away from a route.
 #[test]
 fn the_configuration_gives_away_no_path_of_a_route() {
     let paths = ROUTES.iter().map(|route| &*route.path).chain([crate::audience::TOKEN_PATH]);

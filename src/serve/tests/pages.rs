@@ -62,7 +62,6 @@ async fn what_is_not_polled_is_not_said_to_be() {
     }
 }
 
-/// What is told of hubs and walks holds no more of a secret address than is shown elsewhere.
 #[tokio::test]
 async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     let mut status = status().await;
@@ -84,7 +83,6 @@ async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
     }
 }
 
-/// Of three sources two bring nothing, and one item is another's.
 #[tokio::test]
 async fn what_an_aggregate_does_not_have_is_a_reason() {
     let mut status = unread().await;
@@ -155,7 +153,6 @@ async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
     site.text("/feeds/news").await.assert_shows(&[complete]);
 }
 
-/// The key to a private feed is in its address.
 #[tokio::test]
 async fn a_secret_address_is_on_no_page_and_in_no_document() {
     let url = "https://up.example/p/feed?token=hunter2".to_owned();
@@ -232,7 +229,6 @@ async fn life_and_readiness_are_two_things() {
     assert_eq!(ending.get("/healthz").await.status(), 200);
 }
 
-/// A reader's own list says where feeds stand and what they are called.
 #[tokio::test]
 async fn the_dashboard_has_the_folders_of_the_list() {
     let label = |text: &'static str| OutlineLabel::new(|name| (name == "text").then_some(text));

@@ -149,7 +149,6 @@ async fn what_changed_is_made_anew_at_once() {
     assert_eq!(made(&of, "/feeds/news", &[]).await.status(), StatusCode::NOT_FOUND);
 }
 
-/// Whatever revision it shows, and whoever had asked before.
 #[tokio::test]
 async fn what_was_redacted_is_not_ready() {
     let site = Site::new();
@@ -271,7 +270,6 @@ async fn an_answer_is_not_given_again_for_long_nor_before_it_was_made() {
     }
 }
 
-/// What others wrote is to be seen first.
 #[tokio::test]
 async fn nothing_is_ready_before_the_database_was_looked_at() {
     let site = Site::sharing();
@@ -283,7 +281,6 @@ async fn nothing_is_ready_before_the_database_was_looked_at() {
     assert!(!is_ready(&of, "/feeds/news", &[]));
 }
 
-/// What comes over the wire is the same, line by line.
 #[tokio::test]
 async fn the_wire_bears_the_same() {
     let site = Site::announcing();

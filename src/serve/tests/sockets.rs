@@ -289,7 +289,6 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     assert_eq!(&got, b"HTTP/1.1 200");
 }
 
-/// Behind a trusted proxy the client is who the proxy says.
 #[tokio::test]
 async fn a_trusted_proxy_says_whose_a_request_is() {
     let proxies = vec!["127.0.0.1".parse::<std::net::IpAddr>().unwrap().into()];

@@ -359,7 +359,6 @@ async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
     offers(ask(4, "GET", OTHER).await).await;
 }
 
-/// What the link that is kept as a bookmark does in a browser, at a page of a site.
 #[tokio::test]
 async fn the_bookmark_opens_the_page_for_the_site_that_one_is_looking_at() {
     let (gateway, site) = gateway(announcing());
