@@ -308,22 +308,10 @@ mod tests {
         Site::new(Arc::new(config), EndpointId::own(endpoint).unwrap(), SupIdBasis::Endpoint)
     }
 
-    fn site() -> Site {
-        site_at("here", "https://feeds.example.org/", Dialect::Sse)
-    }
-
     #[test]
-    fn only_another_container_or_dialect_stays_in_the_address() {
+    fn a_collection_has_a_dialect_of_its_own() {
         let news = FeedName::new("news").unwrap();
-        let at = |kind, dialect| site().view(&news, kind, site().form(Some(dialect), None));
         let base = "https://feeds.example.org/feeds/news";
-        assert_eq!(at(ViewKind::Reader, Dialect::Sse), base);
-        assert_eq!(at(ViewKind::Complete, Dialect::Sse), format!("{base}/complete"));
-        assert_eq!(at(ViewKind::Sync, Dialect::FeedSync), format!("{base}/sync?sx=feedsync"));
-        let form = DocumentForm { dialect: Dialect::Sse091, container: Some(Container::Pox) };
-        let all = format!("{base}/sync?as=pox&sx=sse-0.91");
-        assert_eq!(site().view(&news, ViewKind::Sync, form), all);
-        // A collection has a default of its own.
         for (container, dialect, query) in [
             (Container::Pox, None, "?as=pox"),
             (Container::Pox, Some(Dialect::FeedSync), "?as=pox"),
@@ -338,12 +326,6 @@ mod tests {
                 assert_eq!(site.view(&news, ViewKind::Reader, form), format!("{base}{query}"));
             }
         }
-        let form = DocumentForm { dialect: Dialect::Sse, container: Some(Container::Rss) };
-        let at = |format| site().view(&news, ViewKind::Reader, form.within(format));
-        assert_eq!(
-            (at(Format::Atom10), at(Format::Rss20)),
-            (format!("{base}?as=rss"), base.to_owned())
-        );
     }
 
     #[test]

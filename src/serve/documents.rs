@@ -391,9 +391,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pages_are_shown_for_a_while_and_views_until_their_feed_changes() {
         let documents = documents(1024);
-        let archive =
-            DocumentKey { kind: DocumentKind::Changes(ChangeFeedForm::Atom), ..key("a", 1).0 };
-        let archive = (archive, Some(Revision(1)));
+        let kind = DocumentKind::Changes(ChangeFeedForm::Atom);
+        let archive = (DocumentKey { kind, ..key("a", 1).0 }, Some(Revision(1)));
         for key in [key("a", 1), archive.clone()] {
             length(&documents, key, request(1, 1), async { Ok(String::new()) }).await.unwrap();
         }
@@ -415,8 +414,7 @@ mod tests {
             let make = async move {
                 let now = begun.fetch_add(1, Ordering::SeqCst) + 1;
                 most.fetch_max(now, Ordering::SeqCst);
-                let _passed =
-                    gate.acquire().await.map_err(|_| tidegate_store::StoreError::Closed)?;
+                let _passed = gate.acquire().await.unwrap();
                 begun.fetch_sub(1, Ordering::SeqCst);
                 Ok(" ".repeat(most.load(Ordering::SeqCst)))
             };
@@ -470,9 +468,8 @@ mod tests {
         let make = || async { Ok(String::new()) };
         let begun = Instant::now();
         let ask = async |client| {
-            length(&documents, key("a", 7), request(client, u64::MAX), make())
-                .await
-                .map(|_| begun.elapsed())
+            let request = request(client, u64::MAX);
+            length(&documents, key("a", 7), request, make()).await.map(|_| begun.elapsed())
         };
         let (first, other) = tokio::join!(ask(1), ask(2));
         assert_eq!((first.unwrap(), other.unwrap()), (Duration::ZERO, Duration::ZERO));

@@ -60,6 +60,11 @@ async fn the_pages() {
         ("item_page", "/feeds/news/items/a"),
         ("tombstone_page", "/feeds/news/items/gone"),
         ("conflicts_page", "/feeds/news/conflicts"),
+        ("recent", "/recent"),
+        ("items_page", "/feeds/news/items"),
+        ("changes_page", "/feeds/news/changes?as=html"),
+        ("changes_feed", "/feeds/news/changes"),
+        ("subscriptions", "/subscriptions.opml"),
     ] {
         let page = text(site.get(path).await).await;
         page.assert_lacks(&NEVER.split(' ').collect::<Vec<_>>());
@@ -67,6 +72,7 @@ async fn the_pages() {
     }
     let public = site.get_with("/feeds/news/items/gone", &[("accept", "application/json")]).await;
     insta::assert_snapshot!("tombstone_for_everybody", text(public).await);
+    insta::assert_snapshot!("changes_json", site.text("/feeds/news/changes?as=jsonfeed").await);
     // The values of a label stand in no order.
     let metrics = text(site.get("/metrics").await).await;
     // Nor is the process the same each time; and what pages weigh is no matter of this.

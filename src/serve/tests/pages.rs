@@ -188,33 +188,6 @@ async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
 }
 
 #[tokio::test]
-async fn what_pages_are_made_of_can_be_kept() {
-    let site = Site::new();
-    for (path, kind) in [
-        ("/favicon.ico", "image/svg+xml"),
-        ("/assets/icon.svg", "image/svg+xml"),
-        ("/assets/style.css", "text/css; charset=utf-8"),
-    ] {
-        let answer = site.get(path).await;
-        assert_eq!(header(&answer, "content-type"), kind, "{path}");
-        assert!(header(&answer, "content-security-policy").contains("img-src 'self'"));
-        let etag = header(&answer, "etag").to_owned();
-        assert_eq!(site.get_with(path, &[("if-none-match", &etag)]).await.status(), 304, "{path}");
-    }
-}
-
-#[tokio::test]
-async fn subscriptions_lead_here_and_not_upstream() {
-    let opml = Site::new().text("/subscriptions.opml").await;
-    for name in ["news", "radio", "new", "still"] {
-        opml.assert_shows(&[&format!("xmlUrl=\"https://feeds.example.org/feeds/{name}\"")]);
-    }
-    opml.assert_lacks(&["dead", "secret"]);
-    opml.assert_shows(&["htmlUrl=\"https://upstream.example/?a=1&amp;b=2\""]);
-    assert_eq!(opml.matches("<outline").count(), 4);
-}
-
-#[tokio::test]
 async fn life_and_readiness_are_two_things() {
     let (ending, broken) = (Site::new(), Site::new());
     assert_eq!(ending.get("/readyz").await.status(), 200);

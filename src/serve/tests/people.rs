@@ -209,13 +209,8 @@ async fn errors_are_pages_for_browsers_and_documents_for_programs() {
 }
 
 #[tokio::test]
-async fn the_items_of_a_feed_are_listed_page_by_page_and_as_data() {
+async fn the_items_of_a_feed_are_listed_as_data() {
     let site = Site::new();
-    let page = site.text("/feeds/news/items").await;
-    page.assert_shows(&["items/a\""]);
-    let badges = ["missing", "retired", "deleted"].map(|which| format!("class=\"badge {which}\""));
-    page.assert_shows(&badges.each_ref().map(String::as_str));
-    page.assert_lacks(&["<script", "style="]);
     let json_of = async |query: &str| {
         let path = format!("/feeds/news/items{query}");
         let public = json(site.get_with(&path, &[("accept", "application/json")]).await).await;
@@ -243,13 +238,6 @@ async fn the_items_of_a_feed_are_listed_page_by_page_and_as_data() {
     let page = look(&site, "/feeds/news/items/b", &mut cookie).await;
     page.assert_shows(&["Type b to redact it"]);
     page.assert_lacks(&["value=\"delete\""]);
-}
-
-#[tokio::test]
-async fn recent_changes_of_all_feeds_lead_to_their_items() {
-    let item = "href=\"/feeds/news/items/gone\"";
-    let shown = ["class=\"pill bad\">deleted", item, "a hole that stayed"];
-    Site::new().text("/recent").await.assert_shows(&shown);
 }
 
 #[tokio::test]
@@ -304,18 +292,6 @@ async fn a_browser_gets_a_feed_as_a_page() {
         page.assert_shows(&[invites, "rel=\"alternate\"", "/items/a\"", "<del><a"]);
         page.assert_lacks(&["<script"]);
     }
-}
-
-#[tokio::test]
-async fn a_feed_tells_its_edits_and_deletions_to_readers_and_people() {
-    let site = Site::new();
-    let answer = site.get("/feeds/news/changes").await;
-    assert_eq!(answer.headers()["content-type"], "application/atom+xml; charset=utf-8");
-    text(answer).await.assert_shows(&["<title>Deleted: Gone</title>"]);
-    let json = json(site.get("/feeds/news/changes?as=jsonfeed").await).await;
-    assert_eq!(json["items"][0]["tags"][0], "deleted");
-    let page = site.text("/feeds/news/changes?as=html").await;
-    page.assert_shows(&["class=\"pill bad\">deleted"]);
 }
 
 #[tokio::test]
