@@ -283,9 +283,9 @@ mod tests {
                 let query = DashboardQuery { order, page, ..DashboardQuery::default() };
                 seen.extend(names(&feeds, &query));
             }
-            let all = feeds.iter().map(|feed| feed.name().to_string());
+            let all: BTreeSet<_> = feeds.iter().map(|feed| feed.name().to_string()).collect();
             prop_assert_eq!(seen.len(), number);
-            prop_assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), all.collect());
+            prop_assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), all);
         }
     }
 }
