@@ -39,7 +39,7 @@ use super::{
 use axum::Router;
 use axum::body::Body;
 pub(super) use doubles::name;
-use doubles::{ScriptedSite, TestStore};
+use doubles::*;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use std::io::Read as _;
@@ -47,12 +47,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, ManualClock};
-use tidegate_core::model::{EndpointId, Item, Markup, Time};
+use tidegate_core::model::*;
 use tidegate_format::parse;
 use tidegate_format::render::{ItemPortions, Page, TextSink};
 use tidegate_net::fetch::Services;
 use tidegate_poll::testing::idle::IdlePolling;
-use tidegate_store::Store;
+use tidegate_status::PollStatus;
+use tidegate_store::testing::StoreFault;
+use tidegate_store::{KnownGateway, Store, StoreStop};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -301,6 +303,12 @@ fn with(settings: ServeSettings, change: impl FnOnce(&mut ServeSettings)) -> Ser
     let mut settings = settings;
     change(&mut settings);
     settings
+}
+
+/// A store that is closed for this cause, and tried again.
+fn stopped(cause: &str) -> Option<StoreStop> {
+    let (since, next_try) = (at(-60), Some(at(5)));
+    Some(StoreStop { cause: cause.to_owned(), since, next_try, failed_tries: 3 })
 }
 
 fn endpoint() -> EndpointId {

@@ -1,18 +1,12 @@
 //! Administration: who may, what is understood, what is answered.
 
-use super::doubles::{hold, name};
 use super::*;
 use crate::admission::{Work, WorkKind};
 use crate::client::{Client, Peer};
 use crate::{OperatorError, REQUEST_BODY_LIMIT};
 use std::future::poll_fn;
 use std::task::Poll;
-use tidegate_core::model::{
-    Decision, Deletions, FeedName, FeedRecord, FeedSource, FeedStanding, SyncId,
-};
 use tidegate_poll::testing::gateway::eventually;
-use tidegate_store::StoreStop;
-use tidegate_store::testing::StoreFault;
 
 #[tokio::test]
 async fn nothing_is_answered_without_the_token() {
@@ -233,10 +227,8 @@ async fn what_was_carried_out_is_answered_however_much_is_made() {
     }
     drop(held);
     // Nor is it taken for undone where the store stopped right behind it.
-    let (cause, since) = ("close an epoch".to_owned(), at(0));
-    let stop = StoreStop { cause, since, next_try: Some(since), failed_tries: 0 };
     let store = Arc::clone(&site.store);
-    site.store.at_read("events", move || store.set_stop(Some(stop.clone())));
+    site.store.at_read("events", move || store.set_stop(stopped("close an epoch")));
     let answer = site.call("POST", "/feeds/news/pause", "").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(json(answer).await, serde_json::json!({ "name": "news" }));

@@ -3,8 +3,6 @@
 use super::headers::links;
 use super::*;
 use std::path::Path;
-use tidegate_core::model::*;
-use tidegate_store::Store;
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 

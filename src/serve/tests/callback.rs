@@ -1,17 +1,13 @@
 //! Where hubs of upstreams call.
 
-use super::doubles::{hub_report, name, record};
 use super::*;
 use crate::hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::{join_all, poll_immediate};
-use tidegate_core::model::{
-    FeedStanding, HubSubscription, PollState, SubscriptionKeys, SubscriptionStanding,
-};
 use tidegate_core::websub::Secret;
 use tidegate_poll::testing::idle::CALLBACKS;
-use tidegate_status::{HubReport, PollStatus};
+use tidegate_status::HubReport;
 
 /// The address of the callback of `news`.
 const KNOWN: &str = "/websub/callback/known.news";

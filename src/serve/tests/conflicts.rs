@@ -1,8 +1,6 @@
 //! The page of conflicts: what it shows, and what its forms do.
 
-use super::doubles::{id, item, name, version};
 use super::*;
-use tidegate_core::model::{Conflicting, ItemStatus, Shared};
 use tidegate_judge::record::local;
 
 /// The markup of an Atom entry with this in it.

@@ -1,10 +1,7 @@
 //! Deltas (RFC 3229 with `A-IM: feed`): who gets one, what stands in it, and who gets the whole
 //! document.
 
-use super::doubles::{id, tick};
 use super::*;
-use tidegate_core::model::{Item, ItemStatus};
-use tidegate_store::testing::StoreFault;
 
 const READER: &str = "/feeds/news";
 const SYNC: &str = "/feeds/news/sync";

@@ -4,8 +4,6 @@ use super::*;
 use crate::event_streams::STREAMS_AT_ONCE;
 use serde_json::Value;
 use std::sync::OnceLock;
-use tidegate_core::model::{Lineage, Stretch};
-use tidegate_store::StoreStop;
 
 /// A site with the feeds `news` and `other`, and three epochs.
 fn site() -> Site {
@@ -135,9 +133,7 @@ async fn a_place_that_another_gateway_gave_out_is_looked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_place_ahead_of_a_store_that_does_not_answer_is_to_be_asked_again() {
-    let next_try = Some(at(5));
-    let stop = StoreStop { cause: "x".to_owned(), since: at(-9), next_try, failed_tries: 1 };
-    for (stop, is_unseen) in [(Some(stop), false), (None, true)] {
+    for (stop, is_unseen) in [(stopped("x"), false), (None, true)] {
         let site = site();
         site.store.set_stop(stop);
         site.store.set_unseen(is_unseen);

@@ -1,9 +1,7 @@
 //! Items that are made here, and conflicts that are resolved: what is understood and answered.
 
-use super::doubles::{id, name};
 use super::*;
 use crate::edit::ENTRY_LIMIT;
-use tidegate_core::model::Format;
 use tidegate_judge::record::local;
 
 const ATOM: &str = "application/atom+xml;type=entry";

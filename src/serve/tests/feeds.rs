@@ -1,9 +1,6 @@
 //! What each view shows, and how parameters and names are judged.
 
-use super::doubles::{feed, id, tick};
 use super::*;
-use tidegate_core::model::{FeedStanding, Format, Item, Tick};
-use tidegate_store::testing::StoreFault;
 
 /// Checks that a view has these lines.
 async fn has(site: &Site, path: &str, lines: &[&str]) -> String {

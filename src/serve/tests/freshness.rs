@@ -1,8 +1,6 @@
 //! What a gateway answers whose database other gateways write as well.
 
-use super::doubles::LoggedLines;
 use super::*;
-use tidegate_store::{KnownGateway, StoreStop};
 
 /// A gateway that has to look at its database before it answers.
 pub(super) fn behind() -> Site {

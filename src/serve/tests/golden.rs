@@ -1,9 +1,7 @@
 //! What administration and pages answer, word for word: the JSON of each answer as it goes out.
 
-use super::doubles::{id, name, record};
 use super::*;
 use std::collections::HashSet;
-use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding};
 use tidegate_judge::record::LeftOut;
 
 /// A site whose feed has everything that can be said of one.

@@ -1,6 +1,5 @@
 //! The headers of feed answers: validators, encodings, links, methods.
 
-use super::doubles::tick;
 use super::private::announcing;
 use super::*;
 use std::collections::BTreeSet;

@@ -1,12 +1,8 @@
 //! What is known of all feeds is kept up by what changes.
 
-use super::doubles::{name, polling, record};
 use super::*;
 use crate::{FeedIndex, IndexedFeed};
 use futures_util::FutureExt as _;
-use tidegate_core::model::{FeedStanding, PollState};
-use tidegate_status::PollStatus;
-use tidegate_store::KnownGateway;
 
 fn feed(index: &FeedIndex, feed: &str) -> Arc<IndexedFeed> {
     Arc::clone(index.get(&name(feed)).unwrap())

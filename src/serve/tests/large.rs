@@ -4,7 +4,6 @@
 use super::archives::Gate;
 use super::*;
 use std::path::Path;
-use tidegate_core::model::Format;
 
 const VIEWS: &str = "/feeds/news /feeds/news/sync /feeds/news/complete /feeds/news/complete?as=rss \
                      /feeds/news/complete?as=json /feeds/news/complete?as=pox \

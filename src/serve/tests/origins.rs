@@ -1,13 +1,11 @@
 //! A feed of an origin that has no document yet: the first reader has what the site answers, and whoever comes later
 //! waits for the feed where its ids would be others at the next request.
 
-use super::doubles::{SiteAnswer, feed, name};
 use super::*;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use tidegate_core::model::{FeedRecord, FeedSource, Format};
 use tidegate_net::origin::{OriginConfig, OriginPlace, OriginSite, PassMode};
-use tidegate_status::{PollStatus, ScheduledPoll};
+use tidegate_status::ScheduledPoll;
 use url::Url;
 
 const BLOG: &str = "https://blog.example/";

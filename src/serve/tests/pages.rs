@@ -1,12 +1,9 @@
 //! Pages for people and for machines that watch.
 
 use super::super::{answers, explain};
-use super::doubles::{hub_report, id, name};
 use super::*;
-use tidegate_core::model::{FeedStanding, ListFolder, ListPlace, OutlineLabel};
 use tidegate_judge::record::LeftOut;
-use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, PollStatus, SourceTrouble};
-use tidegate_store::StoreStop;
+use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, SourceTrouble};
 
 /// What is said of `news`, which is polled and fails.
 async fn status() -> FeedStatus {
@@ -192,9 +189,7 @@ async fn life_and_readiness_are_two_things() {
     let (ending, broken) = (Site::new(), Site::new());
     assert_eq!(ending.get("/readyz").await.status(), 200);
     ending.closing.cancel();
-    let (cause, since) = ("no disk".to_owned(), at(0));
-    let stop = StoreStop { cause, since, next_try: Some(since), failed_tries: 0 };
-    broken.store.set_stop(Some(stop));
+    broken.store.set_stop(stopped("no disk"));
     let said = problem(ending.get("/readyz").await, 503).await;
     said["detail"].as_str().unwrap().assert_shows(&["shutting down"]);
     problem(broken.get("/readyz").await, 503).await;

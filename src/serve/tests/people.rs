@@ -1,8 +1,6 @@
 //! What people do on pages: sign in, act on a feed, look at lists, and meet errors.
 
-use super::doubles::name;
 use super::*;
-use tidegate_core::model::{Deletions, FeedStanding, ItemStatus, SyncId};
 
 const BROWSER: (&str, &str) =
     ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");

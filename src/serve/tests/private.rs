@@ -1,13 +1,10 @@
 //! Private feeds: nobody learns of them who may not, and who may is led on below his own path.
 
-use super::doubles::{feed, name, record};
 use super::sockets::{PATIENT, raw, serving};
 use super::*;
 use crate::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
 use data_encoding::BASE64;
-use tidegate_core::model::{FeedStanding, Format};
 use tidegate_poll::hub::{HubDocument, NoHubDocument, TopicRequest};
-use tidegate_store::KnownGateway;
 
 /// The private feed. Nothing else is called so.
 pub(super) const SECRET: &str = "hidden-diary";

@@ -9,7 +9,6 @@ use crate::ready::{AnswerBasis, PlainRequest};
 use crate::router::ListenerSite;
 use crate::site_service::SentContent;
 use http::HeaderMap;
-use tidegate_core::model::FeedStanding;
 
 const PEER: Peer = Peer(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 const HOST: (&str, &str) = ("host", "here:8080");

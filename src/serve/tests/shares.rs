@@ -1,10 +1,7 @@
 //! What one client, one feed and one peer may have at a time.
 
-use super::doubles::{name, polling, record};
 use super::*;
 use crate::admission::{Work, WorkKind};
-use tidegate_core::model::FeedStanding;
-use tidegate_status::PollStatus;
 use tokio::task::JoinHandle;
 
 fn of(client: Client, path: &str) -> Request<Body> {

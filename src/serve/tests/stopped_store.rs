@@ -1,16 +1,8 @@
 //! What is answered while the store is closed after a failure, and while its disk is nearly full.
 
 use super::*;
-use tidegate_store::StoreStop;
 
-fn stopped() -> Option<StoreStop> {
-    Some(StoreStop {
-        cause: "the store could not make a write durable: /data: no space left".to_owned(),
-        since: at(-60),
-        next_try: Some(at(5)),
-        failed_tries: 3,
-    })
-}
+const CAUSE: &str = "the store could not make a write durable: /data: no space left";
 
 #[tokio::test]
 async fn what_was_made_before_is_served_while_the_store_is_closed() {
@@ -18,7 +10,7 @@ async fn what_was_made_before_is_served_while_the_store_is_closed() {
     let before = site.get("/feeds/news").await;
     let tag = header(&before, "etag").to_owned();
     let before = bytes(before).await;
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     assert_eq!(bytes(site.get("/feeds/news").await).await, before);
     let same = site.get_with("/feeds/news", &[("if-none-match", &tag)]).await;
     assert_eq!(same.status(), 304);
@@ -44,7 +36,7 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
         feed.state.render_revision += 1;
         feed.order.reverse();
     });
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     let conditional = [("if-none-match", &*tag)];
     for headers in [&conditional[..], &conditional[..0]] {
         let answer = site.get_with("/feeds/news", headers).await;
@@ -64,7 +56,7 @@ async fn sup_goes_on_from_what_is_in_memory() {
     site.text("/sup.json").await;
     // An epoch that cannot be read any more, for a period that nobody has asked for yet.
     site.store.announce(-1, &["radio"]);
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     tokio::time::advance(Duration::from_secs(60)).await;
     for path in ["/sup.json", "/sup.json?seconds=300"] {
         let document = tidegate_core::sup::read(site.text(path).await.as_bytes()).unwrap();
@@ -72,7 +64,7 @@ async fn sup_goes_on_from_what_is_in_memory() {
         assert!(document.updated < at(0), "{path}");
     }
     let early = Site::announcing();
-    early.store.set_stop(stopped());
+    early.store.set_stop(stopped(CAUSE));
     early.store.announce(-2, &["news"]);
     problem(early.get("/sup.json").await, 503).await;
 }
@@ -83,7 +75,7 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     site.text("/sup.json").await;
-    for (now, stop, updated) in [(200, stopped(), at(-1)), (400, None, at(399))] {
+    for (now, stop, updated) in [(200, stopped(CAUSE), at(-1)), (400, None, at(399))] {
         site.clock.set(at(now));
         site.store.set_stop(stop);
         tokio::time::advance(Duration::from_secs(60)).await;
@@ -93,10 +85,10 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
 }
 
 #[tokio::test]
-async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
+async fn who_watches_the_gateway_is_told_that_the_store_stopped(CAUSE) {
     let site = Site::new();
     assert_eq!(site.get("/").await.status(), 200);
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     let said = problem(site.get("/readyz").await, 503).await["detail"].as_str().unwrap().to_owned();
     said.assert_shows(&["no space left", &at(-60).to_string(), &at(5).to_string(), "3 tries"]);
     assert_eq!(site.get("/healthz").await.status(), 200);
@@ -104,7 +96,7 @@ async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     site.text("/").await.assert_shows(&["no space left", "/feeds/news"]);
     // Also where nothing was ever read.
     let early = Site::new();
-    early.store.set_stop(stopped());
+    early.store.set_stop(stopped(CAUSE));
     early.text("/metrics").await;
     early.text("/").await;
 }

@@ -1,6 +1,5 @@
 //! Subscribing by address where feeds are private: a reader's own are found by the token, and by nothing else.
 
-use super::doubles::{SiteAnswer, name};
 use super::private::{ANN, BOB, SECRET, announcing, password, store};
 use super::*;
 use crate::readers::WRONG_TOKEN_PAUSE;

@@ -2,7 +2,6 @@
 
 use super::*;
 use tidegate_core::sup::{SupDocument, read};
-use tidegate_store::KnownGateway;
 use tokio::task::JoinHandle;
 
 async fn document(site: &Site, path: &str) -> SupDocument {
