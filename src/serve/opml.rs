@@ -161,24 +161,14 @@ async fn collect(
 mod tests {
     use super::write::id;
     use super::*;
+    use crate::tests::{at, endpoint, record};
     use tidegate_core::model::{
-        EndpointId, FeedName, FeedRecord, FeedSource, FeedStanding, ListFolder, ListPlace,
-        OutlineLabel,
+        EndpointId, FeedName, FeedStanding, ListFolder, ListPlace, OutlineLabel,
     };
     use tidegate_format::parse::opml::{OutlineKind, read};
 
-    fn endpoint() -> EndpointId {
-        EndpointId::own("here").unwrap()
-    }
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(1_795_191_605 + seconds)
-    }
-
     fn entry(name: &str, standing: FeedStanding, seconds: i64) -> ListedFeed {
-        let url = format!("https://me:secret@upstream.example/{name}.xml");
-        let record = FeedRecord::new(crate::tests::name(name), url, FeedSource::Api);
-        let mut record = FeedRecord { standing, ..record };
+        let mut record = record(name, standing);
         record.follow(None, at(seconds), &endpoint());
         record.enrolment.title = Some(format!("<{name}> & \"co\"\u{0}"));
         let (address, site) = (record.shown().text().to_owned(), "javascript:alert(1)".to_owned());

@@ -38,7 +38,7 @@ use super::{
 };
 use axum::Router;
 use axum::body::Body;
-pub(super) use doubles::name;
+pub(super) use doubles::{name, record};
 use doubles::*;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -60,10 +60,10 @@ use tower::ServiceExt;
 
 /// The time at which tests begin.
 const NOW: i64 = 1_795_191_605;
-const DAY: i64 = 86_400;
+pub(super) const DAY: i64 = 86_400;
 const TOKEN: &str = "correct-horse";
 
-fn at(seconds: i64) -> Time {
+pub(super) fn at(seconds: i64) -> Time {
     Time::from_unix(NOW + seconds)
 }
 
@@ -311,7 +311,7 @@ fn stopped(cause: &str) -> Option<StoreStop> {
     Some(StoreStop { cause: cause.to_owned(), since, next_try, failed_tries: 3 })
 }
 
-fn endpoint() -> EndpointId {
+pub(super) fn endpoint() -> EndpointId {
     EndpointId::own("gate").unwrap()
 }
 

@@ -277,13 +277,10 @@ impl Metrics {
 mod tests {
     use super::*;
     use crate::metrics::MetricsFormat;
+    use crate::tests::at;
     use std::sync::Arc;
     use tidegate_core::model::{FeedName, FeedRecord, FeedSource};
     use tidegate_status::{FeedSummary, PollGaps};
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(1_795_000_000 + seconds)
-    }
 
     const URL: &str = "https://site.example/feed";
 

@@ -302,13 +302,7 @@ impl AskedFeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::client;
-
-    const DAY: i64 = 86_400;
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(seconds)
-    }
+    use crate::tests::{DAY, at, client};
 
     /// Feeds at these addresses, made so long ago.
     fn feeds(urls: &[&str]) -> Vec<FeedRecord> {

@@ -71,7 +71,7 @@ pub(super) fn hold(reason: &str) -> Hold {
     }
 }
 
-pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
+pub(crate) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
     let url = format!("https://me:secret@upstream.example/{text}.xml");
     FeedRecord { standing, ..FeedRecord::new(name(text), url, FeedSource::Api) }
 }

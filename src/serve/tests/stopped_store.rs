@@ -85,7 +85,7 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
 }
 
 #[tokio::test]
-async fn who_watches_the_gateway_is_told_that_the_store_stopped(CAUSE) {
+async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     let site = Site::new();
     assert_eq!(site.get("/").await.status(), 200);
     site.store.set_stop(stopped(CAUSE));
