@@ -63,8 +63,7 @@ async fn who_signs_in_has_buttons_and_is_told_once_what_came_of_them() {
         let page = text(site.get_with(path, &[BROWSER, ("cookie", &cookie)]).await).await;
         page.assert_shows(&["<a href=\"/session\">Signed in: sign out</a>"]);
     }
-    let buttons = ["value=\"poll\">Poll now", "value=\"pause\">Pause", "Type news to delete it"];
-    look(&site, about, &mut cookie).await.assert_shows(&buttons);
+    insta::assert_snapshot!("about_for_operator", look(&site, about, &mut cookie).await);
     site.polling.start().await;
     let standing = || site.store.record(&name("news")).unwrap().standing;
     for (action, is_paused, said) in [
@@ -106,12 +105,11 @@ async fn who_signs_in_decides_about_an_item_on_its_page() {
     site.text(item).await.assert_shows(&missing);
     let mut cookie = sign_in(&site).await;
     let page = look(&site, item, &mut cookie).await;
-    page.assert_shows(&["value=\"delete\">Delete it now", "Type a to redact it"]);
-    page.assert_lacks(&["<b>a</b>", "<script>", "value=\"restore\""]);
+    page.assert_lacks(&["<b>a</b>", "<script>"]);
+    insta::assert_snapshot!("item_for_operator", page);
     // What its publisher deleted comes back with its publisher; what was made here is restored here.
     let page = look(&site, gone, &mut cookie).await;
-    page.assert_shows(&["when its publisher lists it again"]);
-    page.assert_lacks(&["value=\"delete\"", "value=\"restore\""]);
+    insta::assert_snapshot!("tombstone_for_operator", page);
     site.store.edit_record("news", |record| record.options.sharing.local = true);
     look(&site, gone, &mut cookie).await.assert_shows(&["value=\"restore\">Restore"]);
     let (a, b) = (item, "/feeds/news/items/b");
@@ -301,7 +299,7 @@ async fn what_is_said_of_a_feed_is_changed_by_a_form() {
     site.polling.start().await;
     let cookie = sign_in(&site).await;
     let page = text(site.get_with("/feeds/news/edit", &[("cookie", &cookie)]).await).await;
-    page.assert_shows(&["name=\"url\" value=\"http", "value=\"&quot;safe&quot;\" selected>"]);
+    insta::assert_snapshot!("edit_for_operator", page);
     let done = send(&site, "/feeds/news/edit", &cookie, body).await;
     assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/feeds/news/about"));
     let record = site.store.record(&name("news")).unwrap();
