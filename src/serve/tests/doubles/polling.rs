@@ -42,22 +42,24 @@ pub(in crate::tests) fn polling() -> PollStatus {
         blame: FetchBlame::Upstream,
         status: Some(503),
     };
+    let poll = FinishedPoll {
+        took: Duration::from_millis(1234),
+        bytes: 99,
+        rewritten: 1,
+        counts: [(EventKind::Created, 2)].into(),
+        failure: Some(failure),
+        notes: vec!["<em>an odd redirect</em>".to_owned()],
+        ..FinishedPoll::new(at(-60), PollEnding::Failed)
+    };
+    let failed = |(since, until): (i64, Option<i64>)| Interruption {
+        kind: InterruptionKind::Failed,
+        since: at(since),
+        until: until.map(at),
+        reason: "it answered <b>503</b>".to_owned(),
+    };
+    let interruptions = [(-7 * DAY, Some(-5 * DAY)), (-3600, None)];
     PollStatus {
-        polls: [FinishedPoll {
-            at: at(-60),
-            took: Duration::from_millis(1234),
-            outcome: PollEnding::Failed,
-            asked_for: false,
-            bytes: 99,
-            committed: false,
-            is_apart: false,
-            entries: None,
-            rewritten: 1,
-            counts: [(EventKind::Created, 2)].into(),
-            failure: Some(failure),
-            notes: vec!["<em>an odd redirect</em>".to_owned()],
-        }]
-        .into(),
+        polls: [poll].into(),
         probes: [FinishedProbe {
             at: at(-30),
             requests: 3,
@@ -76,15 +78,7 @@ pub(in crate::tests) fn polling() -> PollStatus {
         }),
         same: 2,
         gaps: PollGaps { count: 2, last: Some(at(-7200)) },
-        interruptions: [(-7 * 86_400, Some(-5 * 86_400)), (-3600, None)]
-            .map(|(since, until)| Interruption {
-                kind: InterruptionKind::Failed,
-                since: at(since),
-                until: until.map(at),
-                reason: "it answered <b>503</b>".to_owned(),
-            })
-            .into_iter()
-            .collect(),
+        interruptions: interruptions.into_iter().map(failed).collect(),
         backfill: Some(Backfill {
             trail: Some(ArchiveLayout::Pages),
             next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
