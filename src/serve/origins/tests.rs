@@ -1,7 +1,7 @@
 use super::*;
 use crate::tests::{client, name, network_of_site};
 use std::collections::HashMap;
-use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
+use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_net::origin::{OriginConfig, OriginPlace};
 use tidegate_net::testing::site_of_config;
 use tidegate_store::FeedList;

@@ -150,7 +150,7 @@ async fn a_form_resolves_and_leads_back() {
             shared.winner.data.xml.assert_shows(&["https://example.org/p", "A. Uthor"]);
         }
     }
-    site.text("/feeds/news/conflicts?after=%00").await.assert_lacks(&["<script"]);
+    text(site.get("/feeds/news/conflicts?after=%00").await).await.assert_lacks(&["<script"]);
 }
 
 /// What is not edited stays: a form has a title and a text, and an item has more.
