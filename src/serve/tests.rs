@@ -38,8 +38,8 @@ use super::{
 };
 use axum::Router;
 use axum::body::Body;
-pub(super) use doubles::{name, record};
 use doubles::*;
+pub(super) use doubles::{name, record};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use std::io::Read as _;
