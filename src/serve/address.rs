@@ -308,33 +308,10 @@ mod tests {
         Site::new(Arc::new(config), EndpointId::own(endpoint).unwrap(), SupIdBasis::Endpoint)
     }
 
-    fn site() -> Site {
-        site_at("here", "https://feeds.example.org/", Dialect::Sse)
-    }
-
     #[test]
-    fn a_public_address_may_have_a_path() {
-        for (url, path) in [
-            ("https://example.org", ""),
-            ("https://example.org/", ""),
-            ("https://example.org/a/b/", "/a/b"),
-        ] {
-            assert_eq!(site_at("here", url, Dialect::Sse).path(), path, "{url}");
-        }
-    }
-
-    #[test]
-    fn only_another_container_or_dialect_stays_in_the_address() {
+    fn a_collection_has_a_dialect_of_its_own() {
         let news = FeedName::new("news").unwrap();
-        let at = |kind, dialect| site().view(&news, kind, site().form(Some(dialect), None));
         let base = "https://feeds.example.org/feeds/news";
-        assert_eq!(at(ViewKind::Reader, Dialect::Sse), base);
-        assert_eq!(at(ViewKind::Complete, Dialect::Sse), format!("{base}/complete"));
-        assert_eq!(at(ViewKind::Sync, Dialect::FeedSync), format!("{base}/sync?sx=feedsync"));
-        let form = DocumentForm { dialect: Dialect::Sse091, container: Some(Container::Pox) };
-        let all = format!("{base}/sync?as=pox&sx=sse-0.91");
-        assert_eq!(site().view(&news, ViewKind::Sync, form), all);
-        // A collection has a default of its own.
         for (container, dialect, query) in [
             (Container::Pox, None, "?as=pox"),
             (Container::Pox, Some(Dialect::FeedSync), "?as=pox"),
@@ -349,12 +326,6 @@ mod tests {
                 assert_eq!(site.view(&news, ViewKind::Reader, form), format!("{base}{query}"));
             }
         }
-        let form = DocumentForm { dialect: Dialect::Sse, container: Some(Container::Rss) };
-        let at = |format| site().view(&news, ViewKind::Reader, form.within(format));
-        assert_eq!(
-            (at(Format::Atom10), at(Format::Rss20)),
-            (format!("{base}?as=rss"), base.to_owned())
-        );
     }
 
     #[test]
@@ -371,7 +342,6 @@ mod tests {
         }
     }
 
-    /// Those of a store that is made anew are what they were.
     #[test]
     fn sup_ids_survive_another_endpoint_where_it_is_random() {
         let id = |endpoint: &str, sup_ids| {
@@ -382,24 +352,6 @@ mod tests {
         // As they are published: they must never change.
         assert_eq!(id("tg-one", SupIdBasis::Name), "c75b47ea96d36175");
         assert_eq!(id("here", SupIdBasis::Endpoint), "e405c6250b95ea5e");
-    }
-
-    #[test]
-    fn credentials_are_never_shown() {
-        for (address, shown) in [
-            ("https://a.example/feed?x=1#y", "https://a.example/feed?x=1#y"),
-            ("https://me:secret@a.example/feed", "https://a.example/feed"),
-            ("https://me@a.example/feed", "https://a.example/feed"),
-            ("https://:secret@a.example/", "https://a.example/"),
-            ("https://me:secret@", "about:blank"),
-            ("me:secret@a.example", "about:blank"),
-        ] {
-            let cut = super::shown(address, None);
-            assert!(!cut.contains("secret"), "{cut}");
-            if shown != "about:blank" {
-                assert_eq!(cut, shown);
-            }
-        }
     }
 
     #[test]

@@ -276,14 +276,11 @@ fn units(bytes: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::client;
     use tokio::sync::Semaphore;
 
     fn work(feed: &str) -> Work {
         Work::new(&FeedName::new(feed).unwrap(), WorkKind::Ledger)
-    }
-
-    fn client(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
     }
 
     #[tokio::test(start_paused = true)]

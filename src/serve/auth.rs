@@ -208,8 +208,8 @@ pub(super) fn too_many_tokens() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::network_of_site;
     use http::HeaderValue;
-    use std::net::Ipv6Addr;
 
     #[test]
     fn tokens_are_checked_and_never_shown() {
@@ -270,14 +270,11 @@ mod tests {
         }
         assert_eq!(compare(1, "wrong-0"), TokenComparison::Wrong { is_new: false });
         // Many clients together have fewer guesses, and none that is right waits for those of others.
-        let mut told = 0;
-        for n in 2..1000 {
-            told += (0..EACH.burst)
-                .filter(|guess| {
-                    compare(n, &format!("{guess}")) == TokenComparison::Wrong { is_new: true }
-                })
-                .count();
-        }
+        let is_told = |n, guess: u32| {
+            compare(n, &guess.to_string()) == TokenComparison::Wrong { is_new: true }
+        };
+        let of_client = |n| (0..EACH.burst).filter(move |guess| is_told(n, *guess)).count();
+        let told: usize = (2..1000).map(of_client).sum();
         assert!(told < 64 + 8 + 1000 * 2, "{told} of 8000");
         assert_eq!(compare(1000, right), TokenComparison::Right);
         tokio::time::advance(WINDOW).await;
@@ -287,9 +284,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn networks_of_a_site_guess_as_one_client() {
         let (guesses, token) = (Guesses::new(), AdminToken::new("correct-horse-staple").unwrap());
-        let network = |n: u16| Client::at(Ipv6Addr::new(0x2001, 0xdb8, 7, n, 0, 0, 0, 1).into());
         let is_told = |n: &u16| {
-            let wrong = guesses.compare(&token, network(*n), &format!("wrong-{n}"));
+            let wrong = guesses.compare(&token, network_of_site(*n), &format!("wrong-{n}"));
             wrong == TokenComparison::Wrong { is_new: true }
         };
         assert_eq!((0..1000).filter(is_told).count(), 8);
@@ -300,10 +296,8 @@ mod tests {
         let (guesses, token) = (Guesses::new(), AdminToken::new("correct-horse-staple").unwrap());
         let compare = |presented: &str| guesses.compare(&token, client(1), presented);
         for n in 0..1000 {
-            assert_eq!(
-                compare(&format!("eyJhbGciOiJub25lIn0.{n}.x")),
-                TokenComparison::Wrong { is_new: false }
-            );
+            let wrong = compare(&format!("eyJhbGciOiJub25lIn0.{n}.x"));
+            assert_eq!(wrong, TokenComparison::Wrong { is_new: false });
         }
         assert_eq!(compare("correct-horse-staple"), TokenComparison::Right);
         let token = AdminToken::new("eyJhbGciOiJub25lIn0.own.x").unwrap();

@@ -113,12 +113,6 @@ where
         (entry.into_value().downcast().ok(), is_new)
     }
 
-    /// Lets go of what is under a key.
-    pub fn remove(&self, key: &K) {
-        let key: &dyn AnyKey = key;
-        self.kept.invalidate(key);
-    }
-
     /// Lets go of what is under some keys.
     pub fn remove_all(&self, those: impl Fn(&K) -> bool + Send + Sync + 'static) {
         let is_one = move |key: &Key, _: &AnyValue| {
@@ -139,24 +133,5 @@ where
     /// Does now what is done at times: what is too much goes.
     pub fn settle(&self) {
         self.kept.run_pending_tasks();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_is_found_by_its_key_until_it_is_let_go() {
-        let cache: Cache<(u8, String), String> = Cache::of(10);
-        for number in 0..3 {
-            cache.insert((number, "a".into()), format!("value {number}"));
-        }
-        assert_eq!(cache.get(&(1, "a".into())).as_deref().map(String::as_str), Some("value 1"));
-        assert!(cache.get(&(1, "b".into())).is_none());
-        cache.remove(&(1, "a".into()));
-        cache.remove_all(|(number, _)| *number == 2);
-        assert!(cache.get(&(1, "a".into())).is_none() && cache.get(&(2, "a".into())).is_none());
-        assert_eq!(cache.weight(), 1);
     }
 }

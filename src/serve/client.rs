@@ -338,9 +338,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_header_is_read(value in "[ -~]{0,200}") {
-            let headers = HeaderMap::from_iter([
-                (header::FORWARDED, value.parse().unwrap()),
-            ]);
+            let headers = HeaderMap::from_iter([(header::FORWARDED, value.parse().unwrap())]);
             let proxies = Proxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
             let _ = proxies.client("10.0.0.1".parse().unwrap(), &headers);
         }

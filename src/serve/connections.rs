@@ -190,10 +190,7 @@ fn within(wanted: u32, files: Option<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn peer(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
-    }
+    use crate::tests::client as peer;
 
     fn connections(all: u64, each: u64) -> Connections {
         Connections::new(BudgetShares { all, each, site: all })
@@ -230,18 +227,14 @@ mod tests {
         let mut reserved = Vec::new();
         for last in 10..40 {
             let place = connections.place(peer(last), false).unwrap();
-            assert!(
-                place.connection.is_reserved
-                    && !held.iter().any(|(_, held)| held.connection.is_cut())
-            );
+            assert!(place.connection.is_reserved);
+            assert!(!held.iter().any(|(_, held)| held.connection.is_cut()));
             reserved.push(place);
         }
         let cut = reserved.iter().filter(|place| place.connection.is_cut()).count();
         assert_eq!(u64::try_from(reserved.len() - cut), Ok(RESERVE));
-        assert!(
-            reserved[..cut].iter().all(|place| place.connection.is_cut()),
-            "who has waited longest goes"
-        );
+        let first = &reserved[..cut];
+        assert!(first.iter().all(|place| place.connection.is_cut()), "who has waited longest goes");
         let _busy: Vec<_> = reserved.iter().map(|place| place.connection.begin(true)).collect();
         assert!(connections.place(peer(1), false).is_none(), "these are busy as well");
         held.pop();

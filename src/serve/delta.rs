@@ -368,13 +368,6 @@ mod tests {
     }
 
     #[test]
-    fn only_the_operator_gives_deltas_to_readers() {
-        let views = [ViewKind::Sync, ViewKind::Reader, ViewKind::Complete];
-        assert_eq!(views.map(|kind| has_deltas(DeltaViews::Sync, kind)), [true, false, false]);
-        assert_eq!(views.map(|kind| has_deltas(DeltaViews::All, kind)), [true, true, false]);
-    }
-
-    #[test]
     fn there_are_deltas_in_the_feeds_own_container_only() {
         for (container, own) in [(Container::Atom, true), (Container::Rss, false)] {
             let form = DocumentForm { container: Some(container), ..FORM };

@@ -314,13 +314,11 @@ impl Documents {
 mod tests {
     use super::*;
     use crate::admission::{Work, WorkKind};
-    use crate::client::Client;
     use std::sync::atomic::AtomicUsize;
 
     fn request(client: u8, cost: u64) -> WorkRequest {
         let work = Work::new(&FeedName::new("news").unwrap(), WorkKind::Ledger);
-        let client = Client::at([192, 0, 2, client].into());
-        WorkRequest { client, work, cost, tells: false }
+        WorkRequest { client: crate::tests::client(client), work, cost, tells: false }
     }
 
     type Key = (DocumentKey, Option<Revision>);
@@ -393,9 +391,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pages_are_shown_for_a_while_and_views_until_their_feed_changes() {
         let documents = documents(1024);
-        let archive =
-            DocumentKey { kind: DocumentKind::Changes(ChangeFeedForm::Atom), ..key("a", 1).0 };
-        let archive = (archive, Some(Revision(1)));
+        let kind = DocumentKind::Changes(ChangeFeedForm::Atom);
+        let archive = (DocumentKey { kind, ..key("a", 1).0 }, Some(Revision(1)));
         for key in [key("a", 1), archive.clone()] {
             length(&documents, key, request(1, 1), async { Ok(String::new()) }).await.unwrap();
         }
@@ -417,8 +414,7 @@ mod tests {
             let make = async move {
                 let now = begun.fetch_add(1, Ordering::SeqCst) + 1;
                 most.fetch_max(now, Ordering::SeqCst);
-                let _passed =
-                    gate.acquire().await.map_err(|_| tidegate_store::StoreError::Closed)?;
+                let _passed = gate.acquire().await.unwrap();
                 begun.fetch_sub(1, Ordering::SeqCst);
                 Ok(" ".repeat(most.load(Ordering::SeqCst)))
             };
@@ -463,7 +459,6 @@ mod tests {
         }
     }
 
-    /// One that has its share in use already asks first, and is waited for by nobody.
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_client_that_asks_for_too_much() {
         let documents = documents(1024);
@@ -473,9 +468,8 @@ mod tests {
         let make = || async { Ok(String::new()) };
         let begun = Instant::now();
         let ask = async |client| {
-            length(&documents, key("a", 7), request(client, u64::MAX), make())
-                .await
-                .map(|_| begun.elapsed())
+            let request = request(client, u64::MAX);
+            length(&documents, key("a", 7), request, make()).await.map(|_| begun.elapsed())
         };
         let (first, other) = tokio::join!(ask(1), ask(2));
         assert_eq!((first.unwrap(), other.unwrap()), (Duration::ZERO, Duration::ZERO));

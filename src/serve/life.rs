@@ -202,11 +202,8 @@ fn in_words(one: &Interruption) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::at;
     use tidegate_core::model::{Count, EndpointId, History, Stamp, Update};
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(1_800_000_000 + seconds)
-    }
 
     /// An item with these updates, newest first.
     fn known(updates: &[(u32, i64)], standing: ItemStatus) -> LedgerEntry {

@@ -354,4 +354,4 @@ fn show_as_xml(headers: &mut HeaderMap) {
 const ANY_XML: &str = "application/xml; charset=utf-8";
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -242,21 +242,24 @@ mod tests {
     use proptest::prelude::*;
     use tidegate_core::model::{Format, Revision};
 
+    /// What is refused is in the golden answers.
     #[test]
     fn what_is_known_is_read_and_the_rest_ignored() {
-        assert_eq!(ViewQuery::read(ViewKind::Sync, "").unwrap(), ViewQuery::default());
-        assert_eq!(
-            ViewQuery::read(ViewKind::Sync, "utm_source=x&&=&as").map(|_| ()).unwrap_err().status(),
-            400
-        );
-        let asked = ViewQuery::read(
-            ViewKind::Sync,
-            "x=1&as=rss&sx=feedsync&since=2026-11-20T16%3A20%3A05Z",
-        )
-        .unwrap();
+        let read = |kind, query| ViewQuery::read(kind, query).unwrap();
+        assert_eq!(read(ViewKind::Sync, ""), ViewQuery::default());
+        let query = "x=1&as=rss&sx=feedsync&since=2026-11-20T16%3A20%3A05Z";
+        let asked = read(ViewKind::Sync, query);
         assert_eq!(asked.container, Some(Container::Rss));
         assert_eq!(asked.dialect, Some(Dialect::FeedSync));
         assert_eq!(asked.since, Some(Tick::at(Time::from_unix(1_795_191_605))));
+        for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
+            let asked = read(kind, "as-of=2026-11-20T17:20:05%2B01:00");
+            assert_eq!(asked.as_of, Some(Time::from_unix(1_795_191_605)));
+            if kind != ViewKind::Sync {
+                assert_eq!(read(kind, "since=now"), ViewQuery::default());
+            }
+        }
+        assert!(ViewQuery::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
     }
 
     #[test]
@@ -266,43 +269,6 @@ mod tests {
         }
         for junk in ["", "&", "as=atom&", "as=atom&x=1", "utm_source=x", "%61s=atom", "as=ato%6d"] {
             assert!(!is_plain(junk), "{junk}");
-        }
-    }
-
-    #[test]
-    fn mistakes_name_their_parameter() {
-        for (query, parameter) in [
-            ("as=ATOM", "as"),
-            ("as=atom&as=atom", "as"),
-            ("sx=0.91", "sx"),
-            ("sx=", "sx"),
-            ("since=", "since"),
-            ("since=now", "since"),
-            ("since=2026-11-20T16:20:05.5Z", "since"),
-            ("since=2026-11-20T16:20:05%2B00:00", "since"),
-            ("since=2026-13-20T16:20:05Z", "since"),
-            ("as-of=", "as-of"),
-            ("as-of=now&since=2026-11-20T16:20:05Z", "as-of"),
-            ("as-of=2026-11-20T16:20:05Z&as-of=2026-11-20T16:20:05Z", "as-of"),
-        ] {
-            let problem = ViewQuery::read(ViewKind::Sync, query).unwrap_err();
-            let shown = serde_json::to_value(&problem).unwrap();
-            assert_eq!(shown["parameter"], parameter, "{query}");
-            assert_eq!(shown["status"], 400);
-        }
-        assert!(ViewQuery::read(ViewKind::Sync, &"x".repeat(5000)).is_err());
-        for kind in [ViewKind::Reader, ViewKind::Sync, ViewKind::Complete] {
-            let asked = ViewQuery::read(kind, "as-of=2026-11-20T17:20:05%2B01:00").unwrap();
-            assert_eq!(asked.as_of, Some(Time::from_unix(1_795_191_605)));
-            for bad in
-                ["", "now", "2026-11-20", "2026-11-20T17:20:05+01:00", "2026-13-01T00:00:00Z"]
-            {
-                let problem = ViewQuery::read(kind, &format!("as-of={bad}")).unwrap_err();
-                assert_eq!(serde_json::to_value(&problem).unwrap()["parameter"], "as-of", "{bad}");
-            }
-            if kind != ViewKind::Sync {
-                assert_eq!(ViewQuery::read(kind, "since=now").unwrap(), ViewQuery::default());
-            }
         }
     }
 

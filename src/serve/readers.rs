@@ -297,6 +297,7 @@ pub(super) async fn list(State(room): State<SharedState>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::client;
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -365,18 +366,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn guesses_are_slow() {
         let readers = Arc::new(known(vec![access("ann", TOKEN, &[])]));
-        let client = Client::at([192, 0, 2, 1].into());
         let begun = tokio::time::Instant::now();
-        let held: Vec<_> = (0..WRONG_TOKENS_AT_ONCE)
-            .map(|_| {
-                let readers = Arc::clone(&readers);
-                tokio::spawn(async move { readers.hold_back(client).await })
-            })
-            .collect();
+        let hold_back = |_| {
+            let readers = Arc::clone(&readers);
+            tokio::spawn(async move { readers.hold_back(client(1)).await })
+        };
+        let held: Vec<_> = (0..WRONG_TOKENS_AT_ONCE).map(hold_back).collect();
         tokio::task::yield_now().await;
-        assert!(!readers.hold_back(client).await, "one too many");
+        assert!(!readers.hold_back(client(1)).await, "one too many");
         assert_eq!(begun.elapsed(), Duration::ZERO);
-        assert!(readers.hold_back(Client::at([192, 0, 2, 2].into())).await, "another client");
+        assert!(readers.hold_back(client(2)).await, "another client");
         for held in held {
             assert!(held.await.unwrap());
         }

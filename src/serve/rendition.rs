@@ -353,7 +353,6 @@ pub(super) fn gzip(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
 
     fn build(document: &str) -> Rendition {
         let about = ("text/plain", Time::from_unix(0));
@@ -362,17 +361,11 @@ mod tests {
 
     fn unpack(rendition: &Rendition, encoding: Encoding) -> Vec<u8> {
         let bytes = rendition.body(encoding).bytes();
-        let mut plain = Vec::new();
         match encoding {
-            Encoding::Identity => plain.extend_from_slice(bytes),
-            Encoding::Gzip => {
-                flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
-            }
-            Encoding::Zstd => {
-                zstd::Decoder::new(bytes).unwrap().read_to_end(&mut plain).unwrap();
-            }
+            Encoding::Identity => bytes.to_vec(),
+            Encoding::Gzip => crate::tests::unpacked(bytes),
+            Encoding::Zstd => zstd::decode_all(bytes).unwrap(),
         }
-        plain
     }
 
     proptest::proptest! {

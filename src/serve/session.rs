@@ -245,15 +245,17 @@ mod tests {
         Arc::new(ManualClock::at(Time::from_unix(1_795_000_000)))
     }
 
-    fn cookie(clock: &ManualClock, notice: &str) -> SessionCookie {
-        SessionCookie { until: clock.now().plus(LASTS), notice: notice.to_owned() }
+    /// The value of a cookie with this notice.
+    fn signed(clock: &Arc<ManualClock>, notice: &str) -> String {
+        let cookie = SessionCookie { until: clock.now().plus(LASTS), notice: notice.to_owned() };
+        sessions(clock, TOKEN).sign(&cookie)
     }
 
     #[test]
     fn a_session_lasts_until_it_ends() {
         let clock = clock();
         let sessions = sessions(&clock, TOKEN);
-        let value = sessions.sign(&cookie(&clock, ""));
+        let value = signed(&clock, "");
         let made_up = "A".repeat(value.len());
         let own = with(&format!("a=b; {COOKIE}={made_up}; {COOKIE}={value}"));
         assert!(sessions.is_open(&own));
@@ -270,12 +272,12 @@ mod tests {
         let clock = clock();
         let sessions = sessions(&clock, TOKEN);
         let notice = "„done“";
-        let mut own = with(&format!("{COOKIE}={}", sessions.sign(&cookie(&clock, notice))));
+        let mut own = with(&format!("{COOKIE}={}", signed(&clock, notice)));
         assert_eq!(sessions.notice(&Method::GET, &own).as_deref(), Some(notice));
         assert_eq!(sessions.notice(&Method::HEAD, &own), None);
         own.insert(PURPOSE, HeaderValue::from_static("prefetch"));
         assert_eq!(sessions.notice(&Method::GET, &own), None);
-        let told = with(&format!("{COOKIE}={}", sessions.sign(&cookie(&clock, ""))));
+        let told = with(&format!("{COOKIE}={}", signed(&clock, "")));
         assert_eq!(sessions.notice(&Method::GET, &told), None);
         assert!(sessions.is_open(&told));
     }
@@ -284,18 +286,14 @@ mod tests {
     #[test]
     fn who_has_the_same_token_knows_a_session() {
         let clock = clock();
-        let value = sessions(&clock, TOKEN).sign(&cookie(&clock, ""));
+        let value = signed(&clock, "");
         let own = with(&format!("{COOKIE}={value}"));
         let next = sessions(&clock, TOKEN);
         assert!(next.is_open(&own));
         // Not another time, and nothing that was made up.
         for (at, _) in value.char_indices() {
-            let other = |(place, c): (usize, char)| match (place == at, c) {
-                (false, c) => c,
-                (true, 'Q') => 'R',
-                (true, _) => 'Q',
-            };
-            let forged: String = value.chars().enumerate().map(other).collect();
+            let other = if value[at..].starts_with('Q') { "R" } else { "Q" };
+            let forged = [&value[..at], other, &value[at + 1..]].concat();
             assert!(!next.is_open(&with(&format!("{COOKIE}={forged}"))), "{forged:?}");
         }
         let shorter: String = value.chars().take(value.len() - 2).collect();
@@ -316,10 +314,8 @@ mod tests {
         {
             assert_eq!(way_back(other), "/", "{other}");
         }
-        assert_eq!(
-            sign_in_address("/feeds/a/about?x=1"),
-            "/session?to=%2Ffeeds%2Fa%2Fabout%3Fx%3D1"
-        );
+        let address = "/session?to=%2Ffeeds%2Fa%2Fabout%3Fx%3D1";
+        assert_eq!(sign_in_address("/feeds/a/about?x=1"), address);
     }
 
     #[test]

@@ -178,8 +178,7 @@ mod tests {
         let other = shares.acquire(&2, 99).await;
         assert!(shares.try_take(&2, 1).is_none(), "the whole share");
         assert_eq!(shares.keys(), 2);
-        let waits =
-            tokio::time::timeout(std::time::Duration::from_millis(1), shares.acquire(&1, 3));
+        let waits = tokio::time::timeout(Duration::from_millis(1), shares.acquire(&1, 3));
         assert!(waits.await.is_err());
         drop(first);
         assert!(shares.try_take(&1, 3).is_some());
@@ -191,7 +190,7 @@ mod tests {
     async fn so_many_wait_and_more_are_refused_at_once() {
         let shares = Arc::new(FairShares::new(2));
         let held = [shares.try_take(&1, 1).unwrap(), shares.try_take(&1, 1).unwrap()];
-        let (begun, until) = (Instant::now(), Instant::now() + std::time::Duration::from_secs(5));
+        let (begun, until) = (Instant::now(), Instant::now() + Duration::from_secs(5));
         let wait = || {
             let shares = Arc::clone(&shares);
             tokio::spawn(async move { shares.acquire_by(&1, 1, until).await.is_some() })

@@ -306,7 +306,6 @@ impl http_body::Body for Unsent {
 mod tests {
     use super::*;
     use crate::budget::{Budget, BudgetHolder, BudgetShares};
-    use crate::client::Client;
     use http_body_util::BodyExt as _;
     use std::time::Duration;
 
@@ -315,7 +314,7 @@ mod tests {
         let shares = BudgetShares { all: 1 << 20, each: 1 << 20, site: 1 << 20 };
         let (budget, whole) = (Budget::new(shares, Duration::ZERO), Bytes::from(vec![0; 40_000]));
         let thing = (whole.as_ptr().addr(), 40_000);
-        let client = Some(Client::at([192, 0, 2, 1].into()));
+        let client = Some(crate::tests::client(1));
         let holder = BudgetHolder { client, connection: None, thing, is_action: false };
         let mut body = Unsent::of_memory(whole.clone(), budget.take(holder).unwrap());
         let mut pieces = Vec::new();

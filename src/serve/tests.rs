@@ -10,7 +10,6 @@ mod doors;
 mod doubles;
 mod edit;
 mod feeds;
-mod folders;
 mod freshness;
 mod golden;
 mod handover;
@@ -29,8 +28,8 @@ mod sockets;
 mod stopped_store;
 mod subscribe;
 mod sup;
-mod topics;
 
+use super::client::Client;
 use super::problem::Problem;
 use super::rendition::Renderer;
 use super::{
@@ -39,27 +38,32 @@ use super::{
 };
 use axum::Router;
 use axum::body::Body;
-use doubles::{ScriptedSite, TestStore};
+use doubles::*;
+pub(super) use doubles::{name, record};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Config;
 use tidegate_core::clock::{Clock, ManualClock};
-use tidegate_core::model::{EndpointId, Item, Time};
+use tidegate_core::model::*;
+use tidegate_format::parse;
 use tidegate_format::render::{ItemPortions, Page, TextSink};
 use tidegate_net::fetch::Services;
 use tidegate_poll::testing::idle::IdlePolling;
-use tidegate_store::Store;
+use tidegate_status::PollStatus;
+use tidegate_store::testing::StoreFault;
+use tidegate_store::{KnownGateway, Store, StoreStop};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// The time at which tests begin.
 const NOW: i64 = 1_795_191_605;
-const DAY: i64 = 86_400;
+pub(super) const DAY: i64 = 86_400;
 const TOKEN: &str = "correct-horse";
 
-fn at(seconds: i64) -> Time {
+pub(super) fn at(seconds: i64) -> Time {
     Time::from_unix(NOW + seconds)
 }
 
@@ -71,14 +75,9 @@ fn spell(
 ) -> Result<(), Problem> {
     let rest: Vec<Vec<Item>> = rest.collect::<Result<_, _>>()?;
     assert_eq!(rest, Vec::<Vec<Item>>::new(), "the test store reads all items at once");
-    out.text().push_str(&spelled(page));
-    out.flush()
-}
-
-fn spelled(page: &Page<'_>) -> String {
     let ids: Vec<&str> = page.items.iter().map(|item| item.shared.winner.id.as_str()).collect();
     let deleted: Vec<&str> = page.deleted.iter().map(|deletion| deletion.id.as_str()).collect();
-    format!(
+    let said = format!(
         "{:?} {:?} render {}\nsince {:?}\nuntil {:?}\nexpires {:?}\nitems {}\ndeleted {}\n\
          complete {}\nupstream {}\nsup {:?}\n{}",
         page.kind,
@@ -93,11 +92,10 @@ fn spelled(page: &Page<'_>) -> String {
         page.addresses.upstream,
         page.addresses.sup,
         "filling ".repeat(40),
-    )
+    );
+    out.text().push_str(&said);
+    out.flush()
 }
-
-/// More than all buffers of a connection hold, in bytes.
-const LONG_DOCUMENT: usize = 12 << 20;
 
 /// The operator of a gateway without a network, and the polling that it asks.
 fn operator_over(
@@ -163,11 +161,11 @@ impl Site {
         site
     }
 
-    /// The same with documents that are too long for what lies between two programs.
+    /// The same with documents that are longer than all that lies between two programs holds.
     fn with_long_documents() -> Self {
         let long: Renderer = |page, rest, out| {
             spell(page, rest, out)?;
-            out.text().push_str(&"x".repeat(LONG_DOCUMENT));
+            out.text().push_str(&"x".repeat(12 << 20));
             Ok(())
         };
         let alone = (OriginSettings::default(), doubles::services());
@@ -227,6 +225,34 @@ impl Site {
         self.ask(request("GET", path, headers, "")).await
     }
 
+    /// The text of what is there.
+    async fn text(&self, path: &str) -> String {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        text(answer).await
+    }
+
+    /// The same, as the operator gets it.
+    async fn text_for_operator(&self, path: &str) -> String {
+        let bearer = format!("Bearer {TOKEN}");
+        let asked = [("authorization", &*bearer), ("accept", "text/html")];
+        text(self.get_with(path, &asked).await).await
+    }
+
+    /// What administration tells.
+    async fn told(&self, path: &str) -> serde_json::Value {
+        json(self.call("GET", path, "").await).await
+    }
+
+    /// Checks that the metrics have each of these lines, and gives them.
+    async fn metrics_with(&self, lines: &[impl AsRef<str>]) -> String {
+        let metrics = self.text("/metrics").await;
+        for line in lines.iter().map(AsRef::as_ref) {
+            assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
+        }
+        metrics
+    }
+
     /// How many writes there were of the content of feeds, and of their records.
     fn writes(&self) -> [usize; 2] {
         ["states", "feeds"].map(|class| self.store.writes_of(class))
@@ -247,6 +273,31 @@ pub(super) fn settings() -> ServeSettings {
     ServeSettings::new(&config, "https://feeds.example.org/".to_owned(), 1024, access)
 }
 
+/// The markup of the first entry of a document.
+pub(super) fn first_entry(document: &str) -> Markup {
+    let document = parse::document(document, None, &Default::default()).unwrap();
+    parse::own(&document, &document.entries[0])
+}
+
+/// A client of a network of documentation.
+pub(super) fn client(last: u8) -> Client {
+    Client::at([192, 0, 2, last].into())
+}
+
+/// One of the many networks of IPv6 that a site has.
+pub(super) fn network_of_site(number: u16) -> Client {
+    Client::at([0x2001, 0xdb8, 7, number, 0, 0, 0, 1].into())
+}
+
+/// A request that bears what a layer before the site says of it, as from whom it is.
+fn with_extension(
+    mut request: Request<Body>,
+    said: impl Clone + Send + Sync + 'static,
+) -> Request<Body> {
+    request.extensions_mut().insert(said);
+    request
+}
+
 /// What changes in settings.
 fn with(settings: ServeSettings, change: impl FnOnce(&mut ServeSettings)) -> ServeSettings {
     let mut settings = settings;
@@ -254,7 +305,13 @@ fn with(settings: ServeSettings, change: impl FnOnce(&mut ServeSettings)) -> Ser
     settings
 }
 
-fn endpoint() -> EndpointId {
+/// A store that is closed for this cause, and tried again.
+fn stopped(cause: &str) -> Option<StoreStop> {
+    let (since, next_try) = (at(-60), Some(at(5)));
+    Some(StoreStop { cause: cause.to_owned(), since, next_try, failed_tries: 3 })
+}
+
+pub(super) fn endpoint() -> EndpointId {
     EndpointId::own("gate").unwrap()
 }
 
@@ -270,6 +327,13 @@ async fn bytes(response: Response<Body>) -> Vec<u8> {
     response.into_body().collect().await.unwrap().to_bytes().to_vec()
 }
 
+/// What was packed with gzip.
+pub(super) fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut plain).unwrap();
+    plain
+}
+
 async fn text(response: Response<Body>) -> String {
     String::from_utf8(bytes(response).await).unwrap()
 }
@@ -278,18 +342,24 @@ async fn json(response: Response<Body>) -> serde_json::Value {
     serde_json::from_slice(&bytes(response).await).unwrap()
 }
 
+/// The line of the metrics that counts these requests.
+fn counted(method: &str, route: &str, status: u16, number: u32) -> String {
+    let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
+    format!("tidegate_http_requests_total{{{labels}}} {number}")
+}
+
 /// Checks that an answer is a problem document (RFC 9457) of this status, and gives it.
 async fn problem(response: Response<Body>, status: u16) -> serde_json::Value {
-    let answered = response.status();
-    if answered != StatusCode::from_u16(status).unwrap() {
-        panic!("{answered}, not {status}: {}", text(response).await);
-    }
-    assert_eq!(header(&response, "content-type"), "application/problem+json");
-    assert_eq!(header(&response, "cache-control"), "no-store");
-    let problem = json(response).await;
+    let answered = response.status().as_u16();
+    let kind = ["content-type", "cache-control"].map(|name| header(&response, name).to_owned());
+    let said = text(response).await;
+    assert_eq!(answered, status, "{said}");
+    assert_eq!(kind, ["application/problem+json", "no-store"]);
+    let problem: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(problem["status"], status);
-    assert!(!problem["title"].as_str().unwrap().is_empty());
-    assert!(!problem["detail"].as_str().unwrap().is_empty());
+    for part in ["title", "detail"] {
+        assert!(!problem[part].as_str().unwrap().is_empty());
+    }
     problem
 }
 
@@ -298,7 +368,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
 }
 
 /// What a text is checked for.
-trait PageText {
+pub(super) trait PageText {
     /// It has each of these.
     fn assert_shows(&self, all: &[&str]);
 

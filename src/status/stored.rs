@@ -92,9 +92,12 @@ mod tests {
         Time::from_unix(1_795_000_000 + seconds)
     }
 
+    fn name() -> FeedName {
+        FeedName::new("a").unwrap()
+    }
+
     fn record(standing: FeedStanding, url: &str) -> FeedRecord {
-        let name = FeedName::new("a").unwrap();
-        FeedRecord { standing, ..FeedRecord::new(name, url, FeedSource::Api) }
+        FeedRecord { standing, ..FeedRecord::new(name(), url, FeedSource::Api) }
     }
 
     /// Polled at 100, and failing since 40 if `failures` is not 0.
@@ -119,7 +122,7 @@ mod tests {
             schedule: Some(Box::new(schedule)),
             overlap: Overlap { missed: 2, last_missed: Some(at(7)), ..Overlap::default() },
             interruptions,
-            ..PollState::new(&FeedName::new("a").unwrap(), URL)
+            ..PollState::new(&name(), URL)
         }
     }
 

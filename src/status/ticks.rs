@@ -72,11 +72,8 @@ mod tests {
         ahead.note(&name("busy"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT))), now);
         assert!(ahead.is_empty() && ahead.lead().is_zero() && ahead.to_string().is_empty());
         ahead.note(&name("a"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT * 2))), now);
-        assert!(
-            ahead
-                .to_string()
-                .starts_with("1 feed changed at times that have still to come, a 2 hours")
-        );
+        let expected = "1 feed changed at times that have still to come, a 2 hours";
+        assert!(ahead.to_string().starts_with(expected));
         ahead.note(&name("b"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT * 24 * 365))), now);
         ahead.note(&name("c"), Some(Tick::at(now.plus(TICK_LEAD_LIMIT * 3))), now);
         assert_eq!(ahead.lead(), TICK_LEAD_LIMIT * 24 * 365);

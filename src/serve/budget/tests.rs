@@ -2,14 +2,10 @@
 
 use super::*;
 use crate::connections::Busy;
-use std::net::Ipv6Addr;
+use crate::tests::{client, network_of_site};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PATIENCE: Duration = Duration::from_secs(3);
-
-fn client(last: u8) -> Client {
-    Client::at([192, 0, 2, last].into())
-}
 
 /// A budget, and connections whose time goes by.
 struct Stage {
@@ -20,17 +16,29 @@ struct Stage {
 
 impl Stage {
     fn new(all: u64, each: u64) -> Self {
-        let budget = Budget::new(BudgetShares { all, each, site: each }, PATIENCE);
+        Self::with(BudgetShares { all, each, site: each })
+    }
+
+    fn with(shares: BudgetShares) -> Self {
         let clock = Arc::<AtomicU64>::default();
-        let connections =
-            (0..16).map(|_| Arc::new(Connection::new(Arc::clone(&clock), false))).collect();
-        Self { budget, clock, connections }
+        let connection = |_| Arc::new(Connection::new(Arc::clone(&clock), false));
+        let connections = (0..16).map(connection).collect();
+        Self { budget: Budget::new(shares, PATIENCE), clock, connections }
     }
 
     fn take(&self, last: u8, at: usize, thing: HeldThing) -> Result<HeldBudget, BudgetEnd> {
-        let connection = self.connections.get(at).cloned();
-        let client = Some(client(last));
-        self.budget.take(BudgetHolder { client, connection, thing, is_action: false })
+        self.take_for(client(last), at, thing, false)
+    }
+
+    fn take_for(
+        &self,
+        client: Client,
+        at: usize,
+        thing: HeldThing,
+        is_action: bool,
+    ) -> Result<HeldBudget, BudgetEnd> {
+        let (client, connection) = (Some(client), self.connections.get(at).cloned());
+        self.budget.take(BudgetHolder { client, connection, thing, is_action })
     }
 
     /// The gateway works for these.
@@ -82,18 +90,13 @@ fn a_client_has_its_share_and_the_greatest_gives_way() {
     drop(huge);
 }
 
-/// A site of IPv6 takes as many networks as it likes.
 #[test]
 fn a_site_has_a_share_however_many_networks_it_has() {
-    let shares = BudgetShares { all: 8, each: 2, site: 4 };
-    let stage = Stage { budget: Budget::new(shares, PATIENCE), ..Stage::new(0, 0) };
+    let stage = Stage::with(BudgetShares { all: 8, each: 2, site: 4 });
     let _busy = stage.busy(0..6);
     let take = |network: u16| {
-        let at = usize::from(network);
-        let address = Ipv6Addr::new(0x2001, 0xdb8, 7, network, 0, 0, 0, 1);
-        let (client, connection) = (Client::at(address.into()), stage.connections.get(at).cloned());
-        let (client, thing) = (Some(client), (at, 1));
-        stage.budget.take(BudgetHolder { client, connection, thing, is_action: false })
+        let (client, at) = (network_of_site(network), usize::from(network));
+        stage.take_for(client, at, (at, 1), false)
     };
     let mut held: Vec<_> = (0..4).map(|network| take(network).unwrap()).collect();
     assert_eq!(take(4).err(), Some(BudgetEnd::Share), "the site has its share, all busy");
@@ -153,13 +156,8 @@ fn what_frees_nothing_is_not_cut() {
 fn an_action_that_is_carried_out_gives_way_to_nobody() {
     let stage = Stage::new(4, 4);
     let busy = stage.busy(0..4);
-    let held: Vec<_> = (0..4)
-        .map(|at| {
-            let connection = stage.connections.get(at).cloned();
-            let (client, thing) = (Some(client(1)), (at, 1));
-            stage.budget.take(BudgetHolder { client, connection, thing, is_action: true }).unwrap()
-        })
-        .collect();
+    let take = |at| stage.take_for(client(1), at, (at, 1), true).unwrap();
+    let held: Vec<_> = (0..4).map(take).collect();
     assert_eq!(stage.take(2, 9, (9, 1)).err(), Some(BudgetEnd::All));
     drop(busy);
     stage.pass(PATIENCE - Duration::from_millis(1));

@@ -345,11 +345,10 @@ fn as_written(markup: &Bytes, field: &Field<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_format::parse::{self, Limits};
+    use tidegate_format::parse;
 
     fn lines(document: &str, path: &str) -> Option<String> {
-        let document = parse::document(document, None, &Limits::default()).unwrap();
-        let markup = parse::own(&document, &document.entries[0]);
+        let markup = crate::tests::first_entry(document);
         let fields = parse::again(&markup).unwrap();
         let field = fields.iter().find(|field| field.path == path).unwrap();
         assert!(!field.value.contains('\n'), "{field:?}");
@@ -359,29 +358,30 @@ mod tests {
     #[test]
     fn a_text_keeps_its_lines() {
         let atom = |content: &str| {
-            format!(
-                "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>urn:1</id>{content}</entry>\
-                 </feed>"
-            )
+            let entry = format!("<entry><id>urn:1</id>{content}</entry>");
+            format!("<feed xmlns='http://www.w3.org/2005/Atom'>{entry}</feed>")
         };
         let plain =
             atom("<content>\n One &amp; two\n\n  three &#x2014; <![CDATA[<four>]]>\n</content>");
-        assert_eq!(lines(&plain, "content").as_deref(), Some("One & two\n\n  three — <four>"));
         let html = atom("<content type='html'>&lt;pre&gt;a\nb&lt;/pre&gt;</content>");
-        assert_eq!(lines(&html, "content").as_deref(), Some("<pre>a\nb</pre>"));
-        // Markup is not written as its text.
         let xhtml = "<div xmlns='http://www.w3.org/1999/xhtml'><p>a\nb</p></div>";
-        assert_eq!(
-            lines(&atom(&format!("<content type='xhtml'>{xhtml}</content>")), "content"),
-            None
-        );
-        let rss = "<rss version='2.0' xmlns:m='http://search.yahoo.com/mrss/'><channel><item>\
-                   <m:description>no</m:description><description>a\nb</description></item></channel></rss>";
-        assert_eq!(lines(rss, "description"), None, "another element stands before it");
-        let rss = rss.replace("<m:description>no</m:description>", "");
-        assert_eq!(lines(&rss, "description").as_deref(), Some("a\nb"));
+        let xhtml = atom(&format!("<content type='xhtml'>{xhtml}</content>"));
+        let rss = "<rss version='2.0'><channel><item><description>a\nb</description></item></channel></rss>";
+        let media =
+            "<item xmlns:m='http://search.yahoo.com/mrss/'><m:description>no</m:description>";
         let json = "{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"t\",\"items\":\
                     [{\"id\":\"1\",\"content_text\":\"a\\n b\"}]}";
-        assert_eq!(lines(json, "content_text").as_deref(), Some("a\n b"));
+        for (document, path, expected) in [
+            (&*plain, "content", Some("One & two\n\n  three — <four>")),
+            (&html, "content", Some("<pre>a\nb</pre>")),
+            // Markup is not written as its text.
+            (&xhtml, "content", None),
+            (rss, "description", Some("a\nb")),
+            // Another element stands before it.
+            (&rss.replace("<item>", media), "description", None),
+            (json, "content_text", Some("a\n b")),
+        ] {
+            assert_eq!(lines(document, path).as_deref(), expected, "{document}");
+        }
     }
 }

@@ -173,6 +173,7 @@ impl ListTotals {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
     use std::sync::Arc;
     use tidegate_core::model::{FeedName, FeedRecord, FeedSource, Tick};
     use tidegate_status::PollGaps;
@@ -252,19 +253,12 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_means_nothing_is_refused_with_what_would() {
-        for (query, key) in
-            [("show=x", "show"), ("sort=", "sort"), ("page=0", "page"), ("page=x", "page")]
-        {
-            let problem = serde_json::to_value(DashboardQuery::read(query).unwrap_err()).unwrap();
-            assert_eq!(problem["parameter"], key, "{query}");
-        }
+    fn a_search_has_a_limit() {
         let long = format!("q={}", "ä".repeat(300));
         assert_eq!(DashboardQuery::read(&long).unwrap().search.chars().count(), 100);
     }
 
     proptest! {
-        /// What a link says is what is read from it.
         #[test]
         fn an_address_leads_to_its_query(
             search in "[a-zäß&=+% ]{0,20}",
@@ -278,7 +272,6 @@ mod tests {
             prop_assert_eq!(DashboardQuery::read(read.unwrap_or_default()).unwrap(), query);
         }
 
-        /// Every feed is on one page, whatever the order.
         #[test]
         fn pages_have_every_feed_once(
             number in 0_usize..240,
@@ -290,10 +283,9 @@ mod tests {
                 let query = DashboardQuery { order, page, ..DashboardQuery::default() };
                 seen.extend(names(&feeds, &query));
             }
-            seen.sort_unstable();
-            let mut all: Vec<String> = feeds.iter().map(|feed| feed.name().to_string()).collect();
-            all.sort_unstable();
-            prop_assert_eq!(seen, all);
+            let all: BTreeSet<_> = feeds.iter().map(|feed| feed.name().to_string()).collect();
+            prop_assert_eq!(seen.len(), number);
+            prop_assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), all);
         }
     }
 }

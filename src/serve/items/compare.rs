@@ -245,15 +245,10 @@ pub(super) fn version_name(note: Option<&VersionNote>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_format::parse::{self, Limits};
 
     fn entry(inner: &str) -> Markup {
-        let text = format!(
-            "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:m='http://search.yahoo.com/mrss/'>\
-             <entry>{inner}</entry></feed>"
-        );
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
-        parse::own(&document, &document.entries[0])
+        let names = "xmlns='http://www.w3.org/2005/Atom' xmlns:m='http://search.yahoo.com/mrss/'";
+        crate::tests::first_entry(&format!("<feed {names}><entry>{inner}</entry></feed>"))
     }
 
     fn told(old: &str, new: &str) -> Vec<String> {
@@ -289,26 +284,19 @@ mod tests {
     #[test]
     fn text_is_compared_as_it_is_read_and_markup_only_where_nothing_else_differs() {
         let html = |text: &str| format!("<content type='html'>{text}</content>");
-        assert_eq!(
-            told(
-                &html("&lt;p&gt;a b&lt;/p&gt;"),
-                &html("&lt;p&gt;a &lt;i&gt;c&lt;/i&gt;&lt;/p&gt;")
-            ),
-            ["Text: a [-b-][+c+]"]
-        );
-        let told = told(&html("&lt;p&gt;a b&lt;/p&gt;"), &html("&lt;div&gt;a b&lt;/div&gt;"));
+        let old = html("&lt;p&gt;a b&lt;/p&gt;");
+        let new = html("&lt;p&gt;a &lt;i&gt;c&lt;/i&gt;&lt;/p&gt;");
+        assert_eq!(told(&old, &new), ["Text: a [-b-][+c+]"]);
+        let told = told(&old, &html("&lt;div&gt;a b&lt;/div&gt;"));
         assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("Text (markup): "), "{told:?}");
-        assert!(told[0].contains("<div>a"), "{told:?}");
+        assert!(told[0].starts_with("Text (markup): ") && told[0].contains("<div>a"), "{told:?}");
     }
 
     #[test]
     fn plain_text_is_compared_as_it_is_written() {
         let plain = |text: &str| format!("<content>{text}</content>");
-        assert_eq!(
-            told(&plain("if a &lt;b&gt; c"), &plain("if a &lt;d&gt; c")),
-            ["Text: if a [-<b>-][+<d>+] c"]
-        );
+        let (old, new) = (plain("if a &lt;b&gt; c"), plain("if a &lt;d&gt; c"));
+        assert_eq!(told(&old, &new), ["Text: if a [-<b>-][+<d>+] c"]);
         // What was HTML and is plain text now, or the other way round.
         let html = "<content type='html'>&lt;p&gt;a b&lt;/p&gt;</content>";
         let told = told(html, &plain("a c"));

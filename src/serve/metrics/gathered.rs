@@ -277,69 +277,49 @@ impl Metrics {
 mod tests {
     use super::*;
     use crate::metrics::MetricsFormat;
+    use crate::tests::at;
     use std::sync::Arc;
     use tidegate_core::model::{FeedName, FeedRecord, FeedSource};
     use tidegate_status::{FeedSummary, PollGaps};
 
-    const NOW: i64 = 1_795_000_000;
+    const URL: &str = "https://site.example/feed";
 
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(NOW + seconds)
+    /// A feed, whether a document of it is held, and how many of its items are in conflict.
+    fn feed(
+        (standing, url): (FeedStanding, &str),
+        polling: &FeedSummary,
+        (is_held, contested): (bool, u32),
+    ) -> IndexedFeed {
+        let record = FeedRecord::new(FeedName::new("a").unwrap(), url, FeedSource::Api);
+        let mut feed = IndexedFeed::new(&Arc::new(FeedRecord { standing, ..record }), false);
+        feed.figures.held = is_held.then(|| "empty".into());
+        feed.figures.contested = contested;
+        (feed.polling, feed.is_polled_here) = (polling.clone(), true);
+        feed
     }
 
-    fn record(standing: FeedStanding, url: &str) -> FeedRecord {
-        FeedRecord {
-            standing,
-            ..FeedRecord::new(FeedName::new("a").unwrap(), url, FeedSource::Api)
-        }
-    }
-
-    /// How a feed stands, its address, its polling, whether a document is held, and how many items are in conflict.
-    type FeedCase<'a> = (FeedStanding, &'a str, FeedSummary, (bool, u32));
-
-    /// The figures of such feeds that are not 0, without the prefix of their names.
-    fn counted(feeds: &[FeedCase<'_>]) -> Vec<String> {
-        let feed = |(standing, url, polling, (is_held, contested)): &FeedCase<'_>| {
-            let mut feed = IndexedFeed::new(&Arc::new(record(*standing, url)), false);
-            feed.figures.held = is_held.then(|| "empty".into());
-            feed.figures.contested = *contested;
-            (feed.polling, feed.is_polled_here) = (polling.clone(), true);
-            feed
-        };
-        let feeds: Vec<IndexedFeed> = feeds.iter().map(feed).collect();
+    /// Checks the figures of feeds that are not 0, without the prefix of their names.
+    fn assert_counted(feeds: &[IndexedFeed], expected: &str) {
         let metrics = Metrics::new();
         metrics.feeds(feed_figures(feeds.iter(), at(0)));
         let text = metrics.text(MetricsFormat::OpenMetrics).unwrap();
         let figures = text.lines().filter_map(|line| line.strip_prefix("tidegate_"));
         let names = ["feeds", "poll", "items_in", "oldest", "tick"];
         let of_feeds = figures.filter(|line| names.iter().any(|name| line.starts_with(name)));
-        let mut told: Vec<String> =
-            of_feeds.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect();
-        told.sort();
-        told
-    }
-
-    /// Read an hour ago, and not due yet.
-    fn well() -> FeedSummary {
-        FeedSummary {
-            next_poll: Some(at(60)),
-            read: Some(at(-3600)),
-            stale_after: Some(at(0)),
-            ..FeedSummary::default()
-        }
-    }
-
-    const URL: &str = "https://site.example/feed";
-
-    #[test]
-    fn a_feed_that_is_well_is_active_and_polled() {
-        let expected =
-            ["feeds_polled 1", "feeds{standing=\"active\"} 1", "oldest_read_age_seconds 3600"];
-        assert_eq!(counted(&[(FeedStanding::Active, URL, well(), (false, 0))]), expected);
+        let mut told: Vec<&str> = of_feeds.filter(|line| !line.ends_with(" 0")).collect();
+        told.sort_unstable();
+        assert_eq!(told.join(", "), expected);
     }
 
     #[test]
     fn everything_that_is_wrong_with_a_feed_counts() {
+        // Read an hour ago, and not due yet.
+        let well = FeedSummary {
+            next_poll: Some(at(60)),
+            read: Some(at(-3600)),
+            stale_after: Some(at(0)),
+            ..FeedSummary::default()
+        };
         let ill = FeedSummary {
             next_poll: Some(at(-90)),
             read: Some(at(-200_000)),
@@ -348,28 +328,20 @@ mod tests {
             gaps: PollGaps { count: 1, last: Some(at(-86_400)) },
             ..FeedSummary::default()
         };
-        let asked = FeedSummary { next_poll: None, is_in_flight: true, ..well() };
-        let late = FeedSummary { next_poll: Some(at(-30)), ..well() };
-        let told = counted(&[
-            (FeedStanding::Active, URL, ill, (true, 2)),
-            (FeedStanding::Active, URL, asked, (false, 0)),
-            (FeedStanding::Active, URL, late, (false, 1)),
-        ]);
-        let expected = [
-            "feeds_failing 1",
-            "feeds_held 1",
-            "feeds_in_conflict 2",
-            "feeds_polled 3",
-            "feeds_stale 1",
-            "feeds_with_gaps 1",
-            "feeds{standing=\"active\"} 3",
-            "items_in_conflict 3",
-            "oldest_read_age_seconds 200000",
-            "poll_lag_seconds 90",
-            "polls_in_flight 1",
-            "polls_waiting 2",
-        ];
-        assert_eq!(told, expected);
+        let asked = FeedSummary { next_poll: None, is_in_flight: true, ..well.clone() };
+        let late = FeedSummary { next_poll: Some(at(-30)), ..well.clone() };
+        let active = (FeedStanding::Active, URL);
+        let of_well = "feeds_polled 1, feeds{standing=\"active\"} 1, oldest_read_age_seconds 3600";
+        assert_counted(&[feed(active, &well, (false, 0))], of_well);
+        let feeds = [(&ill, (true, 2)), (&asked, (false, 0)), (&late, (false, 1))];
+        let feeds = feeds.map(|(polling, figures)| feed(active, polling, figures));
+        assert_counted(
+            &feeds,
+            "feeds_failing 1, feeds_held 1, feeds_in_conflict 2, feeds_polled 3, feeds_stale 1, \
+             feeds_with_gaps 1, feeds{standing=\"active\"} 3, items_in_conflict 3, \
+             oldest_read_age_seconds 200000, poll_lag_seconds 90, polls_in_flight 1, \
+             polls_waiting 2",
+        );
     }
 
     #[test]
@@ -382,20 +354,16 @@ mod tests {
             gaps: PollGaps { count: 1, last: Some(at(-8 * 86_400)) },
             ..FeedSummary::default()
         };
-        let told = counted(&[
-            (FeedStanding::Paused, URL, old.clone(), (true, 1)),
-            (FeedStanding::Gone, URL, old.clone(), (true, 1)),
-            (FeedStanding::Active, "", old, (false, 0)),
-        ]);
-        let expected = [
-            "feeds_held 1",
-            "feeds_in_conflict 1",
-            "feeds{standing=\"active\"} 1",
-            "feeds{standing=\"gone\"} 1",
-            "feeds{standing=\"paused\"} 1",
-            "items_in_conflict 1",
+        let feeds = [
+            feed((FeedStanding::Paused, URL), &old, (true, 1)),
+            feed((FeedStanding::Gone, URL), &old, (true, 1)),
+            feed((FeedStanding::Active, ""), &old, (false, 0)),
         ];
-        assert_eq!(told, expected);
+        assert_counted(
+            &feeds,
+            "feeds_held 1, feeds_in_conflict 1, feeds{standing=\"active\"} 1, \
+             feeds{standing=\"gone\"} 1, feeds{standing=\"paused\"} 1, items_in_conflict 1",
+        );
     }
 
     const STAT: &str = "4242 (tide) gate (x) S 1 4242 4242 0 -1 4194560 9000 0 12 0 1234 266 0 0 20 0 9 0 \
@@ -403,44 +371,30 @@ mod tests {
     const SYSTEM: &str = "cpu  1 2 3\ncpu0 1 2 3\nbtime 1795000000\nprocesses 9\n";
     const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\
                           Max open files            1024                 524288               files\n";
-    const UNITS: (u64, u64) = (100, 4096);
 
-    /// What is told of these texts.
-    fn told(texts: [&str; 3], units: (u64, u64)) -> Option<String> {
+    /// What is told of these texts, where so many ticks are a second.
+    fn told(texts: [&str; 3], ticks: u64) -> Option<String> {
         let metrics = Metrics::new();
-        metrics.process.set("process", parse_process(texts, 17, units)?);
+        metrics.process.set("process", parse_process(texts, 17, (ticks, 4096))?);
         metrics.text(MetricsFormat::OpenMetrics).ok()
     }
 
     #[test]
-    fn figures_are_read_behind_a_name_with_parentheses() {
-        let said = told([STAT, SYSTEM, LIMITS], UNITS).unwrap();
-        for line in [
-            "process_cpu_seconds_total 15.0",
-            "process_start_time_seconds 1795003600.5",
-            "process_virtual_memory_bytes 2147483648",
-            "process_resident_memory_bytes 104857600",
-            "process_open_fds 17",
-            "process_max_fds 1024",
-        ] {
+    fn figures_are_read_behind_a_name_with_parentheses_and_what_is_not_as_expected_is_left_out() {
+        let said = told([STAT, SYSTEM, LIMITS], 100).unwrap();
+        let figures = "process_cpu_seconds_total 15.0, process_start_time_seconds 1795003600.5, \
+                       process_virtual_memory_bytes 2147483648, process_open_fds 17, \
+                       process_resident_memory_bytes 104857600, process_max_fds 1024";
+        for line in figures.split(", ") {
             assert!(said.lines().any(|found| found == line), "no {line} in {said}");
         }
         let endless = LIMITS.replace("1024", "unlimited");
-        assert!(!told([STAT, SYSTEM, &endless], UNITS).unwrap().contains("max_fds"));
-    }
-
-    #[test]
-    fn what_is_not_as_expected_is_left_out() {
+        assert!(!told([STAT, SYSTEM, &endless], 100).unwrap().contains("max_fds"));
         let short = STAT.split_at(80).0;
-        for texts in [["", SYSTEM, LIMITS], [short, SYSTEM, LIMITS], [STAT, "", LIMITS]] {
-            assert_eq!(told(texts, UNITS), None, "{texts:?}");
+        for (stat, system, ticks) in
+            [("", SYSTEM, 100), (short, SYSTEM, 100), (STAT, "", 100), (STAT, SYSTEM, 0)]
+        {
+            assert_eq!(told([stat, system, LIMITS], ticks), None, "{stat:?} {system:?}");
         }
-        assert_eq!(told([STAT, SYSTEM, LIMITS], (0, 4096)), None);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn this_process_is_as_the_system_says() {
-        assert!(process_figures().len() >= 5);
     }
 }

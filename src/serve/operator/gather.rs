@@ -253,13 +253,8 @@ mod tests {
         };
         let board = NoteBoard::<GatherNote>::default();
         let shown = || {
-            board
-                .get(&all)
-                .unwrap_or_default()
-                .left_out
-                .into_iter()
-                .map(|left| left.id)
-                .collect::<Vec<_>>()
+            let left_out = board.get(&all).unwrap_or_default().left_out;
+            left_out.into_iter().map(|left| left.id).collect::<Vec<_>>()
         };
         let both = vec![left(&one, &ids[1]), left(&other, &ids[10])];
         let offered = HashSet::from([(&one, &ids[1]), (&other, &ids[10])]);

@@ -106,34 +106,3 @@ impl Operator {
         .await
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tidegate_judge::record::local::{CheckedEntry, EntryFields};
-    use tidegate_poll::testing::double::{name, record, store_of};
-    use tidegate_poll::testing::gateway::{Gateway, Publisher};
-
-    #[tokio::test]
-    async fn what_is_stored_is_answered() {
-        let gateway = Gateway::start(&store_of(&[]), &Publisher::new("one")).await;
-        let desk = Operator::of_gateway(&gateway);
-        let mut local = record("a");
-        local.options.sharing.local = true;
-        gateway.store.put_feed(&local).await.unwrap();
-        let (title, content) = ("A secret".to_owned(), Some("It is one.".to_owned()));
-        let fields = EntryFields { title, content, ..EntryFields::default() };
-        let entry = CheckedEntry::fields(&fields).unwrap();
-        let act = Act::Create { entry, noconflicts: None };
-        let made = desk.item(&name("a"), act).await.unwrap();
-        let done = desk.redact(&name("a"), &made.id, None).await.unwrap();
-        assert!(!done.before && done.tick > Some(made.tick), "{done:?}");
-        assert_eq!(done.versions, 2);
-        let again = desk.redact(&name("a"), &made.id, None).await.unwrap();
-        let ids = |redacted: &Redacted| (redacted.published_id.clone(), redacted.native_id.clone());
-        assert!(again.before && again.tick.is_none() && ids(&again) == ids(&done), "{again:?}");
-        let nothing = SyncId::new("nothing").unwrap();
-        let unknown = desk.redact(&name("a"), &nothing, None).await.unwrap_err();
-        assert_eq!(unknown, OperatorError::unknown_item(&name("a")));
-    }
-}

@@ -233,6 +233,7 @@ impl Drop for Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::client;
     use tokio::time::advance;
 
     fn url(text: &str) -> Url {
@@ -279,10 +280,6 @@ mod tests {
         assert_eq!((looks.is_known(&at), looks.lead(&at)), (false, Some(lead)));
         looks.note(&at, None, NOTHING_AGE);
         assert_eq!(looks.lead(&at), None);
-    }
-
-    fn client(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
     }
 
     /// How much leave there is at a site for each of these clients in turn.

@@ -302,16 +302,7 @@ impl AskedFeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DAY: i64 = 86_400;
-
-    fn at(seconds: i64) -> Time {
-        Time::from_unix(seconds)
-    }
-
-    fn client(last: u8) -> Client {
-        Client::at([192, 0, 2, last].into())
-    }
+    use crate::tests::{DAY, at, client};
 
     /// Feeds at these addresses, made so long ago.
     fn feeds(urls: &[&str]) -> Vec<FeedRecord> {

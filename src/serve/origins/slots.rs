@@ -196,7 +196,7 @@ mod tests {
 
     fn of(last: u8) -> Extensions {
         let mut request = Extensions::new();
-        request.insert(Client::at([192, 0, 2, last].into()));
+        request.insert(crate::tests::client(last));
         request
     }
 

@@ -1,14 +1,20 @@
 use super::*;
+use crate::tests::{client, name, network_of_site};
 use std::collections::HashMap;
-use tidegate_core::model::{FeedName, FeedRecord, FeedSource, FeedStanding, Time};
+use tidegate_core::model::{FeedRecord, FeedSource, FeedStanding, Time};
 use tidegate_net::origin::{OriginConfig, OriginPlace};
 use tidegate_net::testing::site_of_config;
 use tidegate_store::FeedList;
 
-fn site(place: OriginPlace) -> Arc<OriginSite> {
-    let config = OriginConfig {
-        name: FeedName::new("blog").unwrap(),
-        url: Url::parse("https://blog.example/").unwrap(),
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+/// An origin at this place.
+pub(crate) fn config(place: OriginPlace) -> OriginConfig {
+    OriginConfig {
+        name: name("blog"),
+        url: url("https://blog.example/"),
         place,
         passes: PassMode::Redirect,
         sends_host: false,
@@ -16,29 +22,33 @@ fn site(place: OriginPlace) -> Arc<OriginSite> {
         idle: Duration::from_secs(86_400),
         feeds: 10,
         requests: 256,
-    };
-    Arc::new(OriginSite::new(config, &Url::parse("https://gw.example").unwrap()))
+    }
+}
+
+fn site(place: OriginPlace) -> Arc<OriginSite> {
+    Arc::new(OriginSite::new(config(place), &url("https://gw.example")))
 }
 
 fn at() -> Arc<OriginSite> {
     site(OriginPlace::At("/blog/".to_owned()))
 }
 
-fn record(name: &str, url: &str) -> FeedRecord {
-    FeedRecord::new(FeedName::new(name).unwrap(), url, FeedSource::File)
+fn record(feed: &str, url: &str) -> FeedRecord {
+    FeedRecord::new(name(feed), url, FeedSource::File)
+}
+
+fn list(records: impl IntoIterator<Item = FeedRecord>) -> FeedList {
+    records.into_iter().map(|it| (it.name.clone(), Arc::new(it))).collect()
 }
 
 fn places(records: Vec<FeedRecord>) -> FeedPlaces {
-    let paths = HashMap::from([(FeedName::new("own").unwrap(), "/own.xml".to_owned())]);
+    let paths = HashMap::from([(name("own"), "/own.xml".to_owned())]);
     let rules = PlaceRules { sites: vec![at()], paths, base: "https://gw.example".to_owned() };
-    let feeds: FeedList = records.into_iter().map(|it| (it.name.clone(), Arc::new(it))).collect();
-    FeedPlaces::new(&rules, &feeds, |name| name.as_str() == "hidden")
+    FeedPlaces::new(&rules, &list(records), |name| name.as_str() == "hidden")
 }
 
 #[test]
 fn feeds_of_an_origin_are_at_their_publishers_paths() {
-    let name = |text: &str| FeedName::new(text).unwrap();
-    let url = |text: &str| Url::parse(text).unwrap();
     let places = places(vec![
         record("a", "https://blog.example/atom.xml"),
         record("own", "https://elsewhere.example/x"),
@@ -59,7 +69,6 @@ fn feeds_of_an_origin_are_at_their_publishers_paths() {
 /// Whoever has the address of such a feed has the feed.
 #[test]
 fn an_address_with_a_key_is_named_to_nobody() {
-    let name = |text: &str| FeedName::new(text).unwrap();
     let key = "https://blog.example/premium/k3Jx9QzLw8VtYp2R7mNb4cHd/feed.xml";
     let mut said = record("said", "https://blog.example/letters.xml");
     said.options.secret = Some(true);
@@ -74,12 +83,11 @@ fn an_address_with_a_key_is_named_to_nobody() {
     let open = "https://gw.example/blog/a8f3c1d94be27760.xml";
     assert_eq!(places.address(&name("open"), None), Some(open), "the operator says so");
     // It is no new one for who knows it.
-    assert_eq!(places.feed_of(&Url::parse(key).unwrap()), Some(&name("key")));
+    assert_eq!(places.feed_of(&url(key)), Some(&name("key")));
 }
 
 #[test]
 fn the_base_of_a_feed_at_a_host_has_no_key() {
-    let name = |text: &str| FeedName::new(text).unwrap();
     let site = site(OriginPlace::Host("blog.gw.example".to_owned()));
     let rules = PlaceRules { sites: vec![site], ..PlaceRules::default() };
     let mut said = record("said", "https://blog.example/a/letters.xml");
@@ -89,41 +97,36 @@ fn the_base_of_a_feed_at_a_host_has_no_key() {
         record("token", "https://blog.example/a/atom.xml?token=hunter2"),
         said,
     ];
-    let feeds: FeedList = all.into_iter().map(|it| (it.name.clone(), Arc::new(it))).collect();
-    let places = FeedPlaces::new(&rules, &feeds, |_| false);
-    let base = |text: &str| places.base(&name(text)).map(str::to_owned);
-    assert_eq!(base("plain").as_deref(), Some("https://blog.gw.example/a/atom.xml"));
-    assert_eq!(base("token").as_deref(), Some("https://blog.gw.example/a/atom.xml"));
-    assert_eq!(base("said").as_deref(), Some("https://blog.gw.example/"));
+    let places = FeedPlaces::new(&rules, &list(all), |_| false);
+    let base = ["plain", "token", "said"].map(|feed| places.base(&name(feed)).unwrap());
+    let [path, host] = ["https://blog.gw.example/a/atom.xml", "https://blog.gw.example/"];
+    assert_eq!(base, [path, path, host]);
 }
 
 #[test]
 fn a_feed_is_found_in_every_spelling_of_its_address() {
     let places = places(vec![record("a", "https://blog.example/%7euser/%61tom.xml")]);
-    let url = at().upstream("~user/atom%2Exml", None).unwrap();
-    assert_eq!(places.feed_of(&url).map(FeedName::as_str), Some("a"));
+    let spelled = at().upstream("~user/atom%2Exml", None).unwrap();
+    assert_eq!(places.feed_of(&spelled), Some(&name("a")));
 }
 
 #[test]
 fn of_feeds_with_one_upstream_the_operators_goes_first() {
     let at = Time::from_unix(0);
     let upstream = "https://blog.example/atom.xml";
-    let url = Url::parse(upstream).unwrap();
-    let asked = || {
-        FeedRecord::on_demand(FeedName::new("a").unwrap(), upstream, "https://blog.example/", at)
-    };
+    let asked = || FeedRecord::on_demand(name("a"), upstream, "https://blog.example/", at);
     let both = places(vec![asked(), record("b", upstream)]);
-    assert_eq!(both.feed_of(&url).map(FeedName::as_str), Some("b"));
-    assert_eq!(both.address(&FeedName::new("a").unwrap(), None), None);
+    assert_eq!(both.feed_of(&url(upstream)), Some(&name("b")));
+    assert_eq!(both.address(&name("a"), None), None);
     let gone = FeedRecord { standing: FeedStanding::Gone, ..record("b", upstream) };
     let both = places(vec![asked(), gone]);
-    assert_eq!(both.feed_of(&url).map(FeedName::as_str), Some("a"));
+    assert_eq!(both.feed_of(&url(upstream)), Some(&name("a")));
 }
 
 #[test]
 fn only_admitted_addresses_are_asked() {
     let allow = AllowConfig {
-        url: Url::parse("https://example.org/feeds/").unwrap(),
+        url: url("https://example.org/feeds/"),
         idle: Duration::from_secs(86_400),
         feeds: 3,
     };
@@ -131,7 +134,7 @@ fn only_admitted_addresses_are_asked() {
         OriginSettings { sites: vec![at()], allow: vec![allow], ..OriginSettings::default() };
     let origins = Origins::new(&settings, "gw", None);
     let admitted = |text: &str| {
-        let found = origins.admitted(&Url::parse(text).unwrap());
+        let found = origins.admitted(&url(text));
         found.map(|(site, url)| (site.feeds, url.to_string()))
     };
     let here = "https://blog.example/atom.xml".to_owned();
@@ -139,25 +142,17 @@ fn only_admitted_addresses_are_asked() {
     assert_eq!(admitted("https://gw.example/blog/atom.xml"), Some((10, here)));
     assert!(admitted("https://example.org/feeds/a").is_some_and(|(feeds, _)| feeds == 3));
     let spelled = "https://example.org/feeds/~a".to_owned();
-    let (site, url) = origins.admitted(&Url::parse(&spelled).unwrap()).unwrap();
+    let (site, url) = origins.admitted(&url(&spelled)).unwrap();
     assert!(site.is_at("https://example.org/feeds/%7ea", &url) && site.is_at(&spelled, &url));
     assert!(!site.is_at("https://example.org/feeds/%7eb", &url));
     assert_eq!(admitted("https://example.org/feeds/%7e%61"), Some((3, spelled)));
-    for other in [
-        "https://example.org/",
-        "https://example.org/feeds",
-        "https://example.org/feeds/..%2fsecret/atom.xml",
-        "https://example.org/feeds/a/%2E%2e%5Cb",
-        "https://blog.example/..%2fatom.xml",
-        "https://gw.example/blog/..%2fatom.xml",
-        "http://example.org/feeds/a",
-        "https://example.org:8443/feeds/a",
-        "https://user@example.org/feeds/a",
-        "https://example.org.evil.example/feeds/a",
-        "https://blog.example:444/",
-        "file:///etc/passwd",
-        "http://127.0.0.1/",
-    ] {
+    let others = "https://example.org/ https://example.org/feeds \
+                  https://example.org/feeds/..%2fsecret/atom.xml https://example.org/feeds/a/%2E%2e%5Cb \
+                  https://blog.example/..%2fatom.xml https://gw.example/blog/..%2fatom.xml \
+                  http://example.org/feeds/a https://example.org:8443/feeds/a \
+                  https://user@example.org/feeds/a https://example.org.evil.example/feeds/a \
+                  https://blog.example:444/ file:///etc/passwd http://127.0.0.1/";
+    for other in others.split(' ') {
         assert_eq!(admitted(other), None, "{other}");
     }
 }
@@ -181,21 +176,20 @@ fn what_calls_itself_a_feed_is_shown_as_xml() {
 #[test]
 fn of_two_origins_with_one_address_polls_tell_the_first_ones_name() {
     let place = |host: &str| OriginPlace::Host(host.to_owned());
-    let url = "http://127.0.0.1:9000/";
-    let of = |place| Arc::new(site_of_config(url, place, "https://gw.example/", false));
+    let there = "http://127.0.0.1:9000/";
+    let of = |place| Arc::new(site_of_config(there, place, "https://gw.example/", false));
     // Requests are looked up in another order than this.
     let sites =
         vec![of(OriginPlace::At("/b/".to_owned())), of(place("a.example")), of(place("c.example"))];
     let settings = OriginSettings { sites: sites.clone(), ..OriginSettings::default() };
     let origins = Origins::new(&settings, "gw", None);
-    let feed = Url::parse("http://127.0.0.1:9000/feed").unwrap();
+    let feed = url("http://127.0.0.1:9000/feed");
     let told: Vec<bool> = sites.iter().map(|site| origins.is_polled_as(site, &feed)).collect();
     assert_eq!(told, [true, false, false]);
 }
 
 #[test]
 fn a_feed_at_a_host_is_named_after_its_address_here() {
-    let url = |text: &str| Url::parse(text).unwrap();
     let there = url("https://blog.example/atom.xml");
     let named = |site: &Arc<OriginSite>| AdmittedSite::of_origin(site).naming_address(&there);
     let host = site(OriginPlace::Host("blog.gw.example".to_owned()));
@@ -206,21 +200,17 @@ fn a_feed_at_a_host_is_named_after_its_address_here() {
 /// Whoever has a /48 of IPv6 has as many networks as it likes.
 #[tokio::test(start_paused = true)]
 async fn networks_of_a_site_are_one_client_wherever_something_is_shared_out() {
-    let site = Url::parse("http://a/").unwrap();
-    let of_site = |n: u16| Client::at([0x2001, 0xdb8, 7, n, 0, 0, 0, 1].into());
-    let other = Client::at([192, 0, 2, 1].into());
+    let site = url("http://a/");
+    let (of_site, other) = (network_of_site, client(1));
     // Requests at a site: all of them drip, and none gives way to a newcomer of the same site.
     let slots = SiteSlots::new(16, None);
     let mut held = Vec::new();
-    let request = |n| {
+    for n in 0..=8 {
         let mut request = http::Extensions::new();
         request.insert(of_site(n));
-        request
-    };
-    for n in 0..8 {
-        held.push(slots.acquire(&request(n), false).await.ok().unwrap());
+        held.extend(slots.acquire(&request, false).await.ok());
     }
-    assert!(slots.acquire(&request(8), false).await.is_err(), "it has its share");
+    assert_eq!(held.len(), 8, "it has its share");
     // Looks at addresses.
     let looks = Looks::new();
     let looked = async |client| looks.leave((&site, client), Duration::ZERO).await.is_ok();

@@ -15,8 +15,8 @@ async fn operators_may_have_their_own_listener() {
     let readers = site_router(site.room.clone(), Listener::Readers);
     let operators = site_router(site.room.clone(), Listener::Operators);
     let bearer = [("authorization", "Bearer correct-horse")];
-    let ask = |router: &Router, method: &str, path: &str| {
-        router.clone().oneshot(request(method, path, &bearer, ""))
+    let ask = async |router: &Router, method: &str, path: &str| {
+        router.clone().oneshot(request(method, path, &bearer, "")).await.unwrap()
     };
     for (method, path) in [
         ("GET", "/api/v1/feeds"),
@@ -27,25 +27,33 @@ async fn operators_may_have_their_own_listener() {
         ("GET", "/add"),
         ("POST", "/feeds/news/about"),
         ("POST", "/feeds/news/conflicts"),
+        // The token of the operator opens nothing where readers ask.
+        ("GET", "/feeds/hidden-diary"),
     ] {
-        assert_eq!(ask(&readers, method, path).await.unwrap().status(), 404, "{method} {path}");
-        let there = ask(&operators, method, path).await.unwrap().status();
-        assert_ne!(there, 404, "{method} {path}");
+        assert_eq!(ask(&readers, method, path).await.status(), 404, "{method} {path}");
+        assert_ne!(ask(&operators, method, path).await.status(), 404, "{method} {path}");
     }
-    // The token of the operator opens nothing where readers ask.
-    assert_eq!(ask(&readers, "GET", "/feeds/hidden-diary").await.unwrap().status(), 404);
-    assert_eq!(ask(&operators, "GET", "/feeds/hidden-diary").await.unwrap().status(), 200);
     for router in [&readers, &operators] {
         for path in ["/", "/recent", "/feeds/news", "/feeds/news/about", "/readyz"] {
-            assert_eq!(ask(router, "GET", path).await.unwrap().status(), 200, "{path}");
+            assert_eq!(ask(router, "GET", path).await.status(), 200, "{path}");
         }
     }
     for path in ["/", "/feeds/news/about", "/feeds/news/conflicts"] {
-        let page = text(ask(&readers, "GET", path).await.unwrap()).await;
-        page.assert_lacks(&["/session", "/add\"", "/metrics"]);
+        text(ask(&readers, "GET", path).await)
+            .await
+            .assert_lacks(&["/session", "/add\"", "/metrics"]);
     }
-    let page = text(ask(&operators, "GET", "/").await.unwrap()).await;
-    assert!(page.contains("href=\"/add\""));
+    text(ask(&operators, "GET", "/").await).await.assert_shows(&["href=\"/add\""]);
+    // Nor is a browser offered what is not there, whatever cookie it has.
+    let browser = [("accept", "text/html"), ("cookie", "tidegate-session=00")];
+    let below = format!("/t/{ANN}/feeds/news/about");
+    for (path, status) in [("/feeds/news/about", 200), (&below, 200), ("/session", 404)] {
+        let page = readers.clone().oneshot(request("GET", path, &browser, "")).await.unwrap();
+        assert_eq!(page.status(), status, "{path}");
+        let page = text(page).await;
+        page.assert_lacks(&["Sign in", "<form", "href=\"/session"]);
+        assert_eq!(page.contains("There is nothing here"), status == 404, "{path}");
+    }
 }
 
 /// Scripts of a site in front may run at the public address. Browsers send the cookie to every port of a host, and
@@ -98,22 +106,4 @@ async fn pages_may_be_for_operators_alone() {
     // Feeds are for everybody all the same, and a reader's pages for the reader.
     assert_eq!(site.get("/feeds/news").await.status(), 200);
     assert_eq!(site.get(&format!("/t/{ANN}/feeds/news/about")).await.status(), 200);
-}
-
-/// A conflict is decided where operators are, and looked at everywhere.
-#[tokio::test]
-async fn nobody_is_offered_what_is_not_there() {
-    let site = Site::with(store(), with(announcing(), operators_apart));
-    let readers = site_router(site.room.clone(), Listener::Readers);
-    let browser = [("accept", "text/html"), ("cookie", "tidegate-session=00")];
-    for path in ["/feeds/news/about".to_owned(), format!("/t/{ANN}/feeds/news/about")] {
-        let asked = request("GET", &path, &browser, "");
-        let page = text(readers.clone().oneshot(asked).await.unwrap()).await;
-        assert!(!page.contains("Sign in") && !page.contains("<form"), "{path}: {page}");
-    }
-    let asked = request("GET", "/session", &browser, "");
-    let page = readers.clone().oneshot(asked).await.unwrap();
-    assert_eq!(page.status(), 404);
-    let page = text(page).await;
-    assert!(page.contains("There is nothing here") && !page.contains("href=\"/session"), "{page}");
 }

@@ -3,8 +3,6 @@
 use super::headers::links;
 use super::*;
 use std::path::Path;
-use tidegate_core::model::*;
-use tidegate_store::Store;
 
 const FEED: &str = "https://feeds.example.org/feeds/news";
 
@@ -20,14 +18,10 @@ pub(super) struct Gate {
 
 impl Gate {
     async fn new(format: Format) -> Self {
-        Self::with(format, false).await
+        Self::within(format, false, None).await
     }
 
-    async fn with(format: Format, complete: bool) -> Self {
-        Self::within(format, complete, None).await
-    }
-
-    /// The same; `folder`: where documents go that are too large for memory.
+    /// `folder`: where documents go that are too large for memory.
     pub(super) async fn within(format: Format, complete: bool, folder: Option<&Path>) -> Self {
         let clock = Arc::new(ManualClock::at(at(0)));
         let store = Arc::new(Store::in_memory(Some(endpoint()), clock.clone()).unwrap());
@@ -50,9 +44,10 @@ impl Gate {
     /// Another version of each of these items; `seal`: an archive of that id takes them.
     pub(super) async fn commit(&mut self, names: &[&str], deleted: &[&str], seal: Option<&str>) {
         self.seconds += 10;
-        let before = self.store.snapshot(&news()).await.unwrap();
         let now = at(self.seconds);
         let tick = Tick::at(now);
+        let before = self.store.snapshot(&news()).await.unwrap();
+        let ledger = before.iter().flat_map(|snapshot| &snapshot.known);
         let mut state = match &before {
             Some(snapshot) => snapshot.state.clone(),
             None => FeedState::untouched(self.format, now),
@@ -63,19 +58,28 @@ impl Gate {
         state.render_revision += 1;
         state.updated_at = now;
         state.says_complete = self.complete;
-        let buried = before.iter().flat_map(|s| &s.known);
-        let buried = buried.filter(|k| k.is_deleted() && !names.contains(&k.id.as_str()));
-        let buried = buried.filter(|k| !deleted.contains(&k.id.as_str())).count() + deleted.len();
-        state.tombstones = u32::try_from(buried).unwrap();
-        let all = || names.iter().chain(deleted);
-        let known: Vec<LedgerEntry> = all()
-            .map(|name| {
-                let old = before.iter().flat_map(|s| &s.known).find(|k| k.id.as_str() == *name);
-                let updates = old.map_or(Count::ONE, |old| old.updates.next().unwrap());
-                let gone = deleted.contains(name);
-                known(name, updates, tick, gone, state.render_revision)
-            })
-            .collect();
+        let all: Vec<SyncId> =
+            names.iter().chain(deleted).map(|name| SyncId::new(name).unwrap()).collect();
+        let buried = ledger.clone().filter(|known| known.is_deleted() && !all.contains(&known.id));
+        state.tombstones = u32::try_from(buried.count() + deleted.len()).unwrap();
+        let is_deleted = |id: &SyncId| deleted.contains(&id.as_str());
+        let known = all.iter().map(|id| {
+            let old = ledger.clone().find(|known| known.id == *id);
+            let updates = old.map_or(Count::ONE, |old| old.updates.next().unwrap());
+            known(id.as_str(), updates, tick, is_deleted(id), state.render_revision)
+        });
+        let known = known.collect();
+        let markup = |name: &SyncId| {
+            let title = format!("{name} of {}", self.seconds);
+            first_entry(&document(self.format, &format!("urn:{name}"), &title))
+        };
+        let versions = all.iter().map(|id| NewVersion {
+            id: id.clone(),
+            markup: (!is_deleted(id)).then(|| markup(id)),
+            reason: "a test".to_owned(),
+        });
+        let document = document(self.format, "urn:x", "x");
+        let document = parse::document(&document, None, &Default::default()).unwrap();
         let mut seals = Vec::new();
         if let Some(seal) = seal {
             let id = ArchiveId::new(seal).unwrap();
@@ -84,22 +88,16 @@ impl Gate {
                 id: id.clone(),
                 previous: state.archives.newest.replace(id),
                 upstream: format!("https://upstream.example/{}", self.seconds),
-                items: all().map(|name| SyncId::new(name).unwrap()).collect(),
+                items: all.clone(),
             });
             state.archives.next += 1;
             state.archives.sealed = Some(tick);
         }
-        let version = |name: &&str| NewVersion {
-            id: SyncId::new(name).unwrap(),
-            markup: (!deleted.contains(name)).then(|| markup(self.format, name, self.seconds)),
-            reason: "a test".to_owned(),
-        };
-        let order = names.iter().map(|name| SyncId::new(name).unwrap()).collect();
         let change = Change {
             tick: Some(tick),
-            skeleton: Some(skeleton(self.format)),
-            order: Some(order),
-            versions: all().map(version).collect(),
+            skeleton: Some(document.skeleton),
+            order: Some(all[..names.len()].to_vec()),
+            versions: versions.collect(),
             known,
             seals,
             ..Change::of_state(news(), base, now, state)
@@ -107,11 +105,10 @@ impl Gate {
         self.store.commit(change).await.unwrap();
     }
 
-    /// Drops the archives before this number.
-    async fn drop_before(&mut self, first: u64) {
-        let snapshot = self.store.snapshot(&news()).await.unwrap().unwrap();
-        let mut state = snapshot.state;
-        state.archives.first = first;
+    /// Commits another state of the feed.
+    async fn edit(&self, edit: impl FnOnce(&mut FeedState)) {
+        let mut state = self.store.state(&news()).await.unwrap().unwrap();
+        edit(&mut state);
         let change = Change::of_state(news(), state.revision, at(self.seconds), state);
         self.store.commit(change).await.unwrap();
     }
@@ -138,37 +135,28 @@ impl Gate {
         assert_eq!(answer.status(), 200, "{path}");
         answer
     }
+
+    async fn text(&self, path: &str) -> String {
+        text(self.get(path).await).await
+    }
 }
 
 fn news() -> FeedName {
     FeedName::new("news").unwrap()
 }
 
-fn skeleton(format: Format) -> Skeleton {
-    let text = match format.family() {
-        Family::Atom => {
-            "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:feed</id></feed>"
-        }
-        Family::Rss => "<rss version=\"2.0\"><channel><title>News</title></channel></rss>",
-    };
-    let limits = tidegate_format::parse::Limits::default();
-    tidegate_format::parse::document(text, None, &limits).unwrap().skeleton
-}
-
-fn markup(format: Format, name: &str, seconds: i64) -> Markup {
-    let text = match format.family() {
+/// A document with one entry.
+fn document(format: Format, id: &str, title: &str) -> String {
+    match format.family() {
         Family::Atom => format!(
-            "<feed xmlns=\"http://www.w3.org/2005/Atom\"><entry><id>urn:{name}</id>\
-             <title>{name} of {seconds}</title></entry></feed>"
+            "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>News</title><id>urn:feed</id>\
+             <entry><id>{id}</id><title>{title}</title></entry></feed>"
         ),
         Family::Rss => format!(
-            "<rss version=\"2.0\"><channel><item><guid>urn:{name}</guid>\
-             <title>{name} of {seconds}</title></item></channel></rss>"
+            "<rss version=\"2.0\"><channel><title>News</title>\
+             <item><guid>{id}</guid><title>{title}</title></item></channel></rss>"
         ),
-    };
-    let limits = tidegate_format::parse::Limits::default();
-    let document = tidegate_format::parse::document(&text, None, &limits).unwrap();
-    tidegate_format::parse::own(&document, &document.entries[0])
+    }
 }
 
 fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> LedgerEntry {
@@ -185,7 +173,7 @@ fn known(name: &str, updates: Count, tick: Tick, gone: bool, touched: u64) -> Le
         first_seen: since,
         came: since,
         absence: None,
-        noise: tidegate_core::model::Noise::default(),
+        noise: Noise::default(),
         touched,
         ..super::doubles::known(&super::doubles::item(name, 0, standing))
     }
@@ -216,7 +204,6 @@ async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
         assert_eq!(header(&answer, "vary"), "Accept-Encoding");
         assert!(header(&answer, "x-sup-id").starts_with("https://feeds.example.org/sup.json#"));
         assert_eq!(header(&answer, "access-control-allow-origin"), "*");
-        let said = links(&answer);
         for (relation, path) in [
             ("self", "/archive/two"),
             ("current", ""),
@@ -226,19 +213,19 @@ async fn an_archive_is_answered_with_everything_that_a_feed_answer_has() {
             ("complete", "/complete"),
         ] {
             let link = format!("<{FEED}{path}>; rel=\"{relation}\"; type=\"{media}\"");
-            assert!(said.contains(&link), "{link} in {said}");
+            links(&answer).assert_shows(&[&link]);
         }
         let etag = header(&answer, "etag").to_owned();
         let body = text(answer).await;
-        assert!(body.contains("c of -980") && !body.contains("d of"), "{body}");
-        assert!(body.contains("https://upstream.example/-980"), "the upstream as it was: {body}");
+        // The upstream stands there as it was.
+        body.assert_shows(&["c of -980", "https://upstream.example/-980"]);
+        body.assert_lacks(&["d of"]);
         assert_eq!(body.contains("deleted-entry ref=\"urn:b\""), format == Format::Atom10);
 
         let same = gate.ask("/feeds/news/archive/two", &[("if-none-match", &etag)]).await;
         assert_eq!(same.status(), 304);
         assert_eq!(header(&same, "cache-control"), "public, max-age=86400");
-        let dated = [("if-modified-since", at(-970).rfc822())];
-        let dated: Vec<(&str, &str)> = dated.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        let dated = [("if-modified-since", &*at(-970).rfc822())];
         assert_eq!(gate.ask("/feeds/news/archive/two", &dated).await.status(), 304);
         let packed = gate.ask("/feeds/news/archive/two", &[("accept-encoding", "gzip")]).await;
         assert_eq!(header(&packed, "content-encoding"), "gzip");
@@ -256,7 +243,7 @@ async fn the_newest_archive_is_not_kept_because_it_changes_once_more() {
     assert!(!before.contains("next-archive"));
     // A commit that seals nothing leaves it alone.
     gate.commit(&["e"], &[], None).await;
-    assert_eq!(text(gate.get("/feeds/news/archive/three").await).await, before);
+    assert_eq!(gate.text("/feeds/news/archive/three").await, before);
     gate.commit(&["f"], &[], Some("four")).await;
     let after = gate.get("/feeds/news/archive/three").await;
     assert_eq!(header(&after, "cache-control"), "public, max-age=86400");
@@ -275,84 +262,64 @@ async fn the_reader_view_leads_to_the_newest_archive_and_tells_unsealed_deletion
     for relation in ["prev-archive", "previous"] {
         let link =
             format!("<{FEED}/archive/three>; rel=\"{relation}\"; type=\"application/atom+xml\"");
-        assert!(links(&answer).contains(&link), "{}", links(&answer));
+        links(&answer).assert_shows(&[&link]);
     }
     let body = text(answer).await;
-    assert!(body.contains(&format!(
-        "rel=\"prev-archive\" type=\"application/atom+xml\" href=\"{FEED}/archive/three\""
-    )));
-    assert!(body.contains("deleted-entry ref=\"urn:c\""));
-    assert!(!body.contains("fh:"));
+    let link = format!("type=\"application/atom+xml\" href=\"{FEED}/archive/three\"");
+    body.assert_shows(&[&format!("rel=\"prev-archive\" {link}"), "deleted-entry ref=\"urn:c\""]);
+    body.assert_lacks(&["fh:"]);
     for view in ["/feeds/news/sync", "/feeds/news/complete"] {
-        let body = text(gate.get(view).await).await;
-        assert!(!body.contains("archive") && !body.contains("previous"), "{view}: {body}");
+        gate.text(view).await.assert_lacks(&["archive", "previous"]);
     }
 }
 
-/// A deletion that is in no archive is told however long ago it was.
 #[tokio::test]
 async fn a_deletion_stays_in_the_reader_view_until_it_is_sealed() {
     let mut gate = Gate::new(Format::Atom10).await;
     gate.commit(&["a", "b"], &[], Some("one")).await;
     gate.commit(&["a"], &["b"], None).await;
     gate.commit(&["a"], &[], None).await;
-    let tell = |body: &str| body.contains("deleted-entry ref=\"urn:b\"");
-    let window = |gate: &Gate, tick: Tick| {
-        let store = Arc::clone(&gate.store);
-        async move {
-            let mut state = store.state(&news()).await.unwrap().unwrap();
-            state.window_start = Some(tick);
-            state.render_revision += 1;
-            let change = Change::of_state(news(), state.revision, at(0), state);
-            store.commit(change).await.unwrap();
-        }
+    let left_the_window = |state: &mut FeedState| {
+        state.window_start = Some(Tick::at(at(-970)));
+        state.render_revision += 1;
     };
-    window(&gate, Tick::at(at(-970))).await;
-    assert!(tell(&text(gate.get("/feeds/news").await).await), "left the window, unsealed");
+    gate.edit(left_the_window).await;
+    gate.text("/feeds/news").await.assert_shows(&["deleted-entry ref=\"urn:b\""]);
     gate.commit(&["a"], &[], Some("two")).await;
-    assert!(!tell(&text(gate.get("/feeds/news").await).await), "its archive has it");
+    gate.text("/feeds/news").await.assert_lacks(&["deleted-entry ref=\"urn:b\""]);
 }
 
 #[tokio::test]
 async fn dialects_and_containers_are_as_on_the_other_views() {
     let gate = three(Format::Rss20).await;
-    let body = text(gate.get("/feeds/news/archive/two?sx=feedsync").await).await;
-    assert!(body.contains("http://feedsync.org/2007/feedsync"));
-    assert!(body.contains(&format!("href=\"{FEED}/archive/one?sx=feedsync\"")));
-    assert!(body.contains(&format!(
-        "rel=\"current\" type=\"application/rss+xml\" href=\"{FEED}?sx=feedsync\""
-    )));
-    let same = text(gate.get("/feeds/news/archive/two?as=rss").await).await;
-    assert_eq!(same, text(gate.get("/feeds/news/archive/two").await).await);
-    let body = text(gate.get("/feeds/news/archive/two?as=atom").await).await;
-    assert!(body.contains("<fh:archive/>"), "{body}");
-    assert!(body.contains(&format!("href=\"{FEED}/archive/one?as=atom\"")), "{body}");
-    let body = text(gate.get("/feeds/news/archive/two?as=jsonfeed").await).await;
-    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let two = async |query: &str| gate.text(&format!("/feeds/news/archive/two{query}")).await;
+    let current =
+        format!("rel=\"current\" type=\"application/rss+xml\" href=\"{FEED}?sx=feedsync\"");
+    let namespace = "http://feedsync.org/2007/feedsync";
+    let previous = |query: &str| format!("href=\"{FEED}/archive/one{query}\"");
+    two("?sx=feedsync").await.assert_shows(&[namespace, &previous("?sx=feedsync"), &current]);
+    assert_eq!(two("?as=rss").await, two("").await);
+    two("?as=atom").await.assert_shows(&["<fh:archive/>", &previous("?as=atom")]);
+    let body: serde_json::Value = serde_json::from_str(&two("?as=jsonfeed").await).unwrap();
     assert_eq!(body["next_url"], format!("{FEED}/archive/one?as=jsonfeed"));
-    let body = text(gate.get("/feeds/news/archive/two?as=opml").await).await;
-    assert!(body.contains("<opml version=\"2.0\""), "{body}");
-    let refused = gate.ask("/feeds/news/archive/two?as=exe", &[]).await;
-    assert_eq!(problem(refused, 400).await["parameter"], "as");
-    let refused = gate.ask("/feeds/news/archive/two?sx=none", &[]).await;
-    assert_eq!(problem(refused, 400).await["parameter"], "sx");
+    two("?as=opml").await.assert_shows(&["<opml version=\"2.0\""]);
+    for (query, parameter) in [("as=exe", "as"), ("sx=none", "sx")] {
+        let refused = gate.ask(&format!("/feeds/news/archive/two?{query}"), &[]).await;
+        assert_eq!(problem(refused, 400).await["parameter"], parameter);
+    }
 }
 
 #[tokio::test]
 async fn what_was_dropped_is_gone_and_what_never_was_is_unknown() {
-    let mut gate = three(Format::Atom10).await;
+    let gate = three(Format::Atom10).await;
     gate.get("/feeds/news/archive/one").await;
-    gate.drop_before(1).await;
+    gate.edit(|state| state.archives.first = 1).await;
     problem(gate.ask("/feeds/news/archive/one", &[]).await, 410).await;
-    let body = text(gate.get("/feeds/news/archive/two").await).await;
-    assert!(body.contains(&format!("href=\"{FEED}/archive/one\"")), "it may lead to a 410");
-    for path in [
-        "/feeds/news/archive/four",
-        "/feeds/news/archive/TWO",
-        "/feeds/news/archive/%00",
-        "/feeds/other/archive/two",
-    ] {
-        problem(gate.ask(path, &[]).await, 404).await;
+    // It may lead to a 410.
+    let body = gate.text("/feeds/news/archive/two").await;
+    body.assert_shows(&[&format!("href=\"{FEED}/archive/one\"")]);
+    for path in ["news/archive/four", "news/archive/TWO", "news/archive/%00", "other/archive/two"] {
+        problem(gate.ask(&format!("/feeds/{path}"), &[]).await, 404).await;
     }
     let bearer = format!("Bearer {TOKEN}");
     let shown = gate.ask("/api/v1/feeds/news", &[("authorization", &bearer)]).await;
@@ -369,14 +336,13 @@ async fn only_a_complete_feed_without_tombstones_is_marked_complete() {
     for (complete, gone, marked) in
         [(true, vec![], true), (false, vec![], false), (true, vec!["b"], false)]
     {
-        let mut gate = Gate::with(Format::Atom10, complete).await;
+        let mut gate = Gate::within(Format::Atom10, complete, None).await;
         gate.commit(&["a", "b"], &[], Some("one")).await;
         gate.commit(&["a"], &gone, None).await;
-        let body = text(gate.get("/feeds/news/complete").await).await;
+        let body = gate.text("/feeds/news/complete").await;
         assert_eq!(body.contains("<fh:complete/>"), marked, "{complete} {gone:?}");
-        assert!(!body.contains("-archive"), "no archive links beside it");
-        let reader = text(gate.get("/feeds/news").await).await;
-        assert!(!reader.contains("fh:complete"));
+        body.assert_lacks(&["-archive"]);
+        gate.text("/feeds/news").await.assert_lacks(&["fh:complete"]);
     }
 }
 
@@ -398,9 +364,9 @@ async fn an_item_that_left_says_where_it_is() {
         assert_eq!(problem["archives"], format!("{FEED}/archive/first"));
         assert_eq!(problem["published_id"], "urn:a");
         let said = problem["detail"].as_str().unwrap();
-        assert!(said.contains("left the complete view of the feed news at"), "{said}");
+        said.assert_shows(&["left the complete view of the feed news at"]);
     }
     assert_eq!(gate.ask("/feeds/news/items/c", &[]).await.status(), 404);
-    let about = text(gate.get("/feeds/news/about").await).await;
-    assert!(about.contains("1 of the oldest left the complete view"), "{about}");
+    let about = gate.text("/feeds/news/about").await;
+    about.assert_shows(&["1 of the oldest left the complete view"]);
 }

@@ -1,17 +1,13 @@
 //! Where hubs of upstreams call.
 
-use super::doubles::{hub_report, name, record};
 use super::*;
 use crate::hub::{PUSH_LIMIT, PUSH_TIME, PUSHES_AT_ONCE, SHORT_PUSH};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::{join_all, poll_immediate};
-use tidegate_core::model::{
-    FeedStanding, HubSubscription, PollState, SubscriptionKeys, SubscriptionStanding,
-};
 use tidegate_core::websub::Secret;
 use tidegate_poll::testing::idle::CALLBACKS;
-use tidegate_status::{HubReport, PollStatus};
+use tidegate_status::HubReport;
 
 /// The address of the callback of `news`.
 const KNOWN: &str = "/websub/callback/known.news";
@@ -19,9 +15,8 @@ const KNOWN: &str = "/websub/callback/known.news";
 /// A site whose feeds are subscribed to at a hub under the topic `t`.
 fn subscribed() -> Site {
     let site = Site::new();
-    for feed in
-        std::iter::once("news".to_owned()).chain((0..PUSHES_AT_ONCE).map(|n| format!("n{n}")))
-    {
+    let others = (0..PUSHES_AT_ONCE).map(|n| format!("n{n}"));
+    for feed in others.chain(["news".to_owned()]) {
         let (record, subscription) = (record(&feed, FeedStanding::Active), subscription(&feed));
         if feed == "news" {
             let subscription = Some(Box::new(subscription.clone()));
@@ -35,17 +30,19 @@ fn subscribed() -> Site {
 }
 
 fn subscription(feed: &str) -> HubSubscription {
-    let (token, secret) = (format!("known.{feed}"), "s".repeat(64));
-    let keys = SubscriptionKeys { token, secret };
-    let standing = SubscriptionStanding::Asked;
     HubSubscription {
         hubs: vec!["https://hub.example/".to_owned()],
-        keys,
+        keys: SubscriptionKeys { token: format!("known.{feed}"), secret: "s".repeat(64) },
         callbacks: CALLBACKS.to_owned(),
-        standing,
+        standing: SubscriptionStanding::Asked,
         next: at(86_400),
         ..hub_report("t").subscription
     }
+}
+
+/// The status and the body of an answer.
+async fn answered(answer: Response<Body>) -> (u16, String) {
+    (answer.status().as_u16(), text(answer).await)
 }
 
 fn verification(mode: &str, topic: &str) -> String {
@@ -59,11 +56,10 @@ async fn a_challenge_is_echoed_as_plain_text_for_what_was_asked_alone() {
     let site = subscribed();
     site.polling.start().await;
     let answer = site.get(&verification("subscribe", "t")).await;
-    assert_eq!(answer.status(), 200);
-    assert_eq!(header(&answer, "content-type"), "text/plain; charset=utf-8");
-    assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
-    assert_eq!(header(&answer, "cache-control"), "no-store");
-    assert_eq!(text(answer).await, "<b>1 2");
+    let plain = ["content-type", "x-content-type-options", "cache-control"];
+    let plain = plain.map(|name| header(&answer, name));
+    assert_eq!(plain, ["text/plain; charset=utf-8", "nosniff", "no-store"]);
+    assert_eq!(answered(answer).await, (200, "<b>1 2".to_owned()));
     let standing = || {
         let hub = site.polling.poller.status(&name("news")).unwrap().hub.unwrap();
         hub.subscription.standing
@@ -84,9 +80,8 @@ async fn a_challenge_is_echoed_as_plain_text_for_what_was_asked_alone() {
     ] {
         problem(site.get(&wrong).await, 404).await;
     }
-    let denied = format!("{KNOWN}?hub.mode=denied&hub.topic=t&hub.reason=no");
-    let answer = site.get(&denied).await;
-    assert_eq!((answer.status().as_u16(), text(answer).await.as_str()), (200, ""));
+    let denied = site.get(&format!("{KNOWN}?hub.mode=denied&hub.topic=t&hub.reason=no")).await;
+    assert_eq!(answered(denied).await, (200, String::new()));
     assert_eq!(standing(), SubscriptionStanding::Denied);
 }
 
@@ -94,15 +89,13 @@ async fn a_challenge_is_echoed_as_plain_text_for_what_was_asked_alone() {
 async fn a_push_is_handed_on_and_answered_the_same_whether_or_not_it_is_believed() {
     let site = subscribed();
     let push = |path: &str, headers: &[(&str, &str)], body: &str| {
-        let request = request("POST", path, headers, body);
-        let site = &site;
-        async move { site.ask(request).await }
+        site.ask(request("POST", path, headers, body))
     };
     let signature = Secret::new(&"s".repeat(64)).unwrap().sign(b"<feed/>");
     let signed = [("x-hub-signature", &*signature), ("content-type", "application/atom+xml")];
     for headers in [&signed[..], &[]] {
         let answer = push(KNOWN, headers, "<feed/>").await;
-        assert_eq!((answer.status().as_u16(), text(answer).await.as_str()), (202, ""));
+        assert_eq!(answered(answer).await, (202, String::new()));
     }
     // More than other requests may have, and not without end.
     let large = "x".repeat(1024 * 1024);

@@ -1,20 +1,12 @@
 //! The page of conflicts: what it shows, and what its forms do.
 
-use super::doubles::{id, item, name};
 use super::*;
-use tidegate_core::model::{
-    Conflicting, Count, History, Item, ItemStatus, Markup, Stamp, Update, Version,
-};
-use tidegate_format::parse::{self, Limits};
 use tidegate_judge::record::local;
 
 /// The markup of an Atom entry with this in it.
 fn entry(inner: &str) -> Markup {
-    let text = format!(
-        "<feed xmlns='http://www.w3.org/2005/Atom' xmlns:m='urn:m'><entry>{inner}</entry></feed>"
-    );
-    let document = parse::document(&text, None, &Limits::default()).unwrap();
-    parse::own(&document, &document.entries[0])
+    let names = "xmlns='http://www.w3.org/2005/Atom' xmlns:m='urn:m'";
+    first_entry(&format!("<feed {names}><entry>{inner}</entry></feed>"))
 }
 
 fn markup(title: &str, text: &str) -> Markup {
@@ -24,37 +16,27 @@ fn markup(title: &str, text: &str) -> Markup {
     ))
 }
 
+/// The markup of an outline of a list.
+pub(super) fn outline(attributes: &str) -> Markup {
+    let list = format!("<opml version='2.0'><body><outline {attributes}/></body></opml>");
+    first_entry(&parse::opml::transcoded(&list).unwrap().unwrap())
+}
+
 /// An entry whose content is written like this.
 fn content(id: &str, content: &str) -> Markup {
     entry(&format!("<id>{id}</id><title>T</title>{content}"))
 }
 
-fn version(of: &str, by: &str, updates: u32, data: Markup) -> Version<Markup> {
-    let by = EndpointId::new(by).unwrap();
-    let sequence = Count::new(updates).unwrap();
-    let stamp = Stamp::Both { when: at(-600), by };
-    Version {
-        id: id(of),
-        updates: sequence,
-        deleted: false,
-        noconflicts: None,
-        history: History::new(Update { sequence, stamp }),
-        data,
-    }
-}
-
-fn contested(of: &str) -> Item {
+pub(super) fn contested(of: &str) -> Item {
     let mut item = item(of, -10, ItemStatus::Current);
-    let html = |text: &str| format!("&lt;p&gt;{text}&lt;/p&gt;");
+    let html = |title: &str, text: &str| markup(title, &format!("&lt;p&gt;{text}&lt;/p&gt;"));
     item.shared.winner =
-        version(of, "gate", 3, markup("The harbour opens", &html("At nine in May")));
-    let loser = markup(
-        "The harbour &lt;b&gt;closes&lt;/b&gt;",
-        &html("At nine in June &lt;i&gt;x&lt;/i&gt;"),
-    );
-    let mut gone = version(of, "<u>third</u>", 2, markup("Gone", ""));
+        version(of, "gate", (3, -600), html("The harbour opens", "At nine in May"));
+    let (title, text) =
+        ("The harbour &lt;b&gt;closes&lt;/b&gt;", "At nine in June &lt;i&gt;x&lt;/i&gt;");
+    let mut gone = version(of, "<u>third</u>", (2, -600), markup("Gone", ""));
     gone.deleted = true;
-    item.shared.conflicts = vec![version(of, "other.example", 2, loser), gone];
+    item.shared.conflicts = vec![version(of, "other.example", (2, -600), html(title, text)), gone];
     item
 }
 
@@ -88,15 +70,9 @@ async fn both_versions_stand_side_by_side_with_what_can_be_done() {
         ("/feeds/news/about", "1 item is in conflict"),
         ("/feeds/news/items/a", "2 versions in conflict with this item"),
     ] {
-        let page = text(site.get(path).await).await;
-        assert!(page.contains(words), "{path}: {page}");
-        assert!(page.contains("href=\"/feeds/news/conflicts\""), "{path}");
+        site.text(path).await.assert_shows(&[words, "href=\"/feeds/news/conflicts\""]);
     }
-    let counted = json(site.call("GET", "/feeds/news", "").await).await;
-    assert_eq!(counted["conflicts"], 1);
-    let list = json(site.call("GET", "/feeds?q=news", "").await).await;
-    assert_eq!(list["feeds"][0]["conflicts"], 1);
-    assert!(text(site.get("/metrics").await).await.contains("tidegate_items_in_conflict 1"));
+    assert_eq!(site.told("/feeds/news").await["conflicts"], 1);
 }
 
 #[tokio::test]
@@ -123,16 +99,24 @@ async fn many_conflicts_are_shown_in_turn() {
     assert_eq!(first["count"], 25);
     assert_eq!(first["conflicts"].as_array().unwrap().len(), 20);
     let next = first["next"].as_str().unwrap().strip_prefix("https://feeds.example.org").unwrap();
-    let page = text(site.get("/feeds/news/conflicts").await).await;
-    assert!(page.contains(&format!("href=\"{next}\"")), "{next}");
+    site.text("/feeds/news/conflicts").await.assert_shows(&[&format!("href=\"{next}\"")]);
     let rest = json(site.get_with(next, &accept).await).await;
     let rest = rest["conflicts"].as_array().unwrap();
     assert_eq!(rest.len(), 5);
     assert_eq!(rest[0]["sync_id"], "item-20");
     assert_eq!(rest[4]["count"], Conflicting::LIMIT);
     assert_eq!(rest[4]["conflicts"].as_array().unwrap().len(), 12);
-    let page = text(site.get(next).await).await;
-    assert!(page.contains("what you decide is about all of them"));
+    site.text(next).await.assert_shows(&["what you decide is about all of them"]);
+}
+
+/// The item `a` as it is stored.
+async fn stored(site: &Site) -> Shared<Markup> {
+    site.store.item(&name("news"), &id("a")).await.unwrap().unwrap().shared
+}
+
+/// Makes the last item of `news` another one.
+pub(super) fn edit_last(site: &Site, edit: impl FnOnce(&mut Item)) {
+    site.store.edit("news", |feed| edit(feed.items.last_mut().unwrap()));
 }
 
 async fn post(site: &Site, headers: &[(&str, &str)], body: &str) -> Response<Body> {
@@ -142,8 +126,7 @@ async fn post(site: &Site, headers: &[(&str, &str)], body: &str) -> Response<Bod
 #[tokio::test]
 async fn a_form_resolves_and_leads_back() {
     let site = site(&["a"]);
-    let stored = async || site.store.item(&name("news"), &id("a")).await.unwrap().unwrap().shared;
-    let tag = local::tag(&stored().await);
+    let tag = local::tag(&stored(&site).await);
     for (body, title, is_deleted) in [
         ("keep=winner", "The harbour opens", false),
         ("keep=1", "Gone", true),
@@ -160,15 +143,14 @@ async fn a_form_resolves_and_leads_back() {
         let page =
             site.ask(request("GET", "/feeds/news/conflicts", &[("cookie", &cookie)], "")).await;
         assert!(text(page).await.contains("Resolved. The item a has"));
-        let shared = stored().await;
+        let shared = stored(&site).await;
         assert_eq!((shared.winner.deleted, shared.conflicts.len()), (is_deleted, 0), "{body}");
         if !is_deleted {
             assert_eq!(shared.winner.data.card.title, title);
             shared.winner.data.xml.assert_shows(&["https://example.org/p", "A. Uthor"]);
         }
     }
-    let odd = text(site.get("/feeds/news/conflicts?after=%00").await).await;
-    assert!(!odd.contains("<script"));
+    text(site.get("/feeds/news/conflicts?after=%00").await).await.assert_lacks(&["<script"]);
 }
 
 /// What is not edited stays: a form has a title and a text, and an item has more.
@@ -181,10 +163,8 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
          </contributor><content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'>\
          <p>Old</p></div></content>",
     );
-    site.store.edit("news", |feed| {
-        feed.items.last_mut().unwrap().shared.winner.data = data.clone();
-    });
-    let page = text(site.get("/feeds/news/conflicts").await).await;
+    edit_last(&site, |item| item.shared.winner.data = data);
+    let page = site.text("/feeds/news/conflicts").await;
     let shown = page.split_once("rows=\"8\">").unwrap().1.split("</textarea>").next().unwrap();
     let plain = shown.replace("&lt;", "<").replace("&gt;", ">");
     let shown: String = url::form_urlencoded::byte_serialize(plain.as_bytes()).collect();
@@ -194,49 +174,34 @@ async fn a_new_one_keeps_all_that_was_not_edited() {
     ] {
         // As it was before.
         site.store.restore("news");
-        let stored =
-            async || site.store.item(&name("news"), &id("a")).await.unwrap().unwrap().shared;
-        let tag = local::tag(&stored().await);
+        let tag = local::tag(&stored(&site).await);
         let body = format!("token={TOKEN}&item=a&etag={tag}&keep=new&{body}");
         assert_eq!(post(&site, &[FORM, OURS], &body).await.status(), StatusCode::SEE_OTHER);
-        let version = stored().await.winner.data;
+        let version = stored(&site).await.winner.data;
         assert_eq!(version.card.title, "New");
-        version.xml.assert_shows(&[
-            wanted,
-            "term='c'",
-            "kept</m:x>",
-            "rel='enclosure'",
-            "<name>C</name>",
-        ]);
+        let kept = ["term='c'", "kept</m:x>", "rel='enclosure'", "<name>C</name>", wanted];
+        version.xml.assert_shows(&kept);
     }
 }
 
 /// A form has no address of an outline, so that nobody writes a new one.
 #[tokio::test]
 async fn an_outline_is_chosen_and_not_written_over() {
-    let outline = |text: &str| {
-        let text = format!(
-            "<opml version='2.0'><head/><body><outline text='{text}' type='rss' \
-             xmlUrl='https://a.example/feed'/></body></opml>"
-        );
-        let text = parse::opml::transcoded(&text).unwrap().unwrap();
-        let document = parse::document(&text, None, &Limits::default()).unwrap();
-        parse::own(&document, &document.entries[0])
-    };
+    let outline =
+        |text: &str| outline(&format!("text='{text}' type='rss' xmlUrl='https://a.example/feed'"));
     let site = site(&["a"]);
-    site.store.edit("news", |feed| {
-        let shared = &mut feed.items.last_mut().unwrap().shared;
-        shared.winner.data = outline("One");
-        shared.conflicts = vec![version("a", "other.example", 2, outline("Two"))];
+    edit_last(&site, |item| {
+        item.shared.winner.data = outline("One");
+        item.shared.conflicts = vec![version("a", "other.example", (2, -600), outline("Two"))];
     });
-    let page = text(site.get("/feeds/news/conflicts").await).await;
-    assert!(page.contains("Take number 1") && !page.contains("Write a new one"), "{page}");
-    let stored = async || site.store.item(&name("news"), &id("a")).await.unwrap().unwrap().shared;
-    let tag = local::tag(&stored().await);
+    let page = site.text("/feeds/news/conflicts").await;
+    page.assert_shows(&["Take number 1"]);
+    page.assert_lacks(&["Write a new one"]);
+    let tag = local::tag(&stored(&site).await);
     for (keep, status, title) in [("new", 400, "One"), ("0", 303, "Two")] {
         let body = format!("token={TOKEN}&item=a&etag={tag}&keep={keep}&title=Three&content=");
         assert_eq!(post(&site, &[FORM, OURS], &body).await.status().as_u16(), status, "{keep}");
-        let data = stored().await.winner.data;
+        let data = stored(&site).await.winner.data;
         assert_eq!(data.card.title, title);
         data.xml.assert_shows(&["https://a.example/feed"]);
     }
@@ -245,8 +210,7 @@ async fn an_outline_is_chosen_and_not_written_over() {
 #[tokio::test]
 async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
     let site = site(&["a"]);
-    let stored = async || site.store.item(&name("news"), &id("a")).await.unwrap().unwrap().shared;
-    let (tag, before) = (local::tag(&stored().await), site.writes());
+    let (tag, before) = (local::tag(&stored(&site).await), site.writes());
     let good = format!("token={TOKEN}&item=a&etag={tag}&keep=winner");
     let origin = |value| ("origin", value);
     let host = ("host", "feeds.example.org");
@@ -272,7 +236,8 @@ async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
         assert_eq!(answer.status().as_u16(), status, "{headers:?} {}", body.len());
         assert!(header(&answer, "content-security-policy").contains("frame-ancestors 'none'"));
         let page = text(answer).await;
-        assert!(page.contains("Nothing was changed") && !page.contains(TOKEN), "{page}");
+        page.assert_shows(&["Nothing was changed"]);
+        page.assert_lacks(&[TOKEN]);
     }
     assert_eq!(site.writes(), before);
     for headers in [
@@ -290,16 +255,13 @@ async fn a_form_of_somebody_else_or_without_the_token_does_nothing() {
 #[tokio::test]
 async fn an_item_without_a_title_is_listed_by_the_beginning_of_its_text() {
     let site = Site::new();
-    let text_of = |path: &'static str| async { text(site.get(path).await).await };
-    site.store.edit("news", |feed| {
-        let item = feed.items.iter_mut().find(|item| item.shared.winner.id.as_str() == "a");
-        let note = content("urn:1", "<content>Good morning, all &amp;lt;b&amp;gt;!</content>");
-        let item = item.unwrap();
-        item.shared.winner.data = note;
+    edit_last(&site, |item| {
+        let data = content("urn:1", "<content>Good morning, all &amp;lt;b&amp;gt;!</content>");
+        item.shared.winner.data = data;
         item.shared.winner.data.card.title = String::new();
     });
-    let list = text_of("/feeds/news/items").await;
-    assert!(list.contains("items/a\">Good morning, all &amp;lt;b&amp;gt;!</a>"), "{list}");
+    let shown = "items/a\">Good morning, all &amp;lt;b&amp;gt;!</a>";
+    site.text("/feeds/news/items").await.assert_shows(&[shown]);
 }
 
 #[tokio::test]
@@ -310,19 +272,17 @@ async fn plain_text_is_compared_and_shown_as_it_is() {
         "urn:2",
         "<content type='text'><![CDATA[if a<c then &amp; stop else go]]></content>",
     );
-    site.store.edit("news", |feed| {
-        let item = feed.items.last_mut().unwrap();
-        item.shared.winner.data = winner.clone();
-        item.shared.conflicts = vec![version("a", "other.example", 2, loser.clone())];
+    edit_last(&site, |item| {
+        item.shared.winner.data = winner;
+        item.shared.conflicts = vec![version("a", "other.example", (2, -600), loser)];
     });
-    let page = text(site.get("/feeds/news/conflicts").await).await;
-    assert!(page.contains("if a&lt;b then &amp;amp; stop\n\nelse go</p>"), "{page}");
-    assert!(page.contains("if a&lt;c then &amp;amp; stop else go</p>"), "{page}");
-    assert!(
-        page.contains("rows=\"8\">if a&lt;b then &amp;amp; stop\n\nelse go</textarea>"),
-        "{page}"
-    );
-    assert!(!page.contains("value=\"yes\" checked"), "{page}");
+    let page = site.text("/feeds/news/conflicts").await;
+    page.assert_shows(&[
+        "if a&lt;b then &amp;amp; stop\n\nelse go</p>",
+        "if a&lt;c then &amp;amp; stop else go</p>",
+        "rows=\"8\">if a&lt;b then &amp;amp; stop\n\nelse go</textarea>",
+    ]);
+    page.assert_lacks(&["value=\"yes\" checked"]);
     let (del, ins) = (page.split_once("<del>").unwrap().1, page.split_once("<ins>").unwrap().1);
     assert!(del.split("</del>").next().unwrap().contains('b'), "{page}");
     assert!(ins.split("</ins>").next().unwrap().contains('c'), "{page}");
@@ -337,31 +297,26 @@ async fn plain_text_is_compared_and_shown_as_it_is() {
 #[tokio::test]
 async fn where_the_winner_is_a_deletion_a_new_one_begins_with_what_lives() {
     let site = site(&["a"]);
-    site.store.edit("news", |feed| {
-        let item = feed.items.last_mut().unwrap();
-        item.standing = tidegate_core::model::ItemStatus::Deleted { since: at(-10) };
+    edit_last(&site, |item| {
+        item.standing = ItemStatus::Deleted { since: at(-10) };
         let shared = &mut item.shared;
         shared.winner.deleted = true;
         shared.winner.data = markup("Deleted", "This was deleted");
         shared.conflicts.rotate_left(1);
     });
-    let page = text(site.get("/feeds/news/conflicts").await).await;
-    assert!(page.contains("name=\"title\" value=\"The harbour "), "{page}");
+    let page = site.text("/feeds/news/conflicts").await;
+    page.assert_shows(&["name=\"title\" value=\"The harbour ", "value=\"yes\" checked"]);
     let written = page.split_once("<textarea").unwrap().1.split("</textarea>").next().unwrap();
-    assert!(written.contains("At nine in June") && !written.contains("deleted"), "{written}");
-    assert!(page.contains("value=\"yes\" checked"), "{page}");
+    written.assert_shows(&["At nine in June"]);
+    written.assert_lacks(&["deleted"]);
 }
 
-/// How many there are is in memory.
 #[tokio::test]
 async fn conflicts_are_counted_without_reading_them() {
     let site = Site::new();
     site.store.edit("radio", |feed| feed.items.push(contested("radio")));
-    let metrics = text(site.get("/metrics").await).await;
-    for line in ["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"] {
-        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
-    }
-    let told = json(site.call("GET", "/feeds?show=conflicts", "").await).await;
+    site.metrics_with(&["tidegate_feeds_in_conflict 1", "tidegate_items_in_conflict 1"]).await;
+    let told = site.told("/feeds?show=conflicts").await;
     assert_eq!((&told["matches"], &told["feeds"][0]["conflicts"]), (&1.into(), &1.into()));
     assert_eq!(site.store.reads_of("index"), 0);
 }

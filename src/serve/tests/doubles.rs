@@ -1,24 +1,21 @@
 //! A store with hand-made feeds, and what polling says of them.
 
-use super::{DAY, at, endpoint};
+use super::{DAY, at};
 mod content;
 mod lines;
 mod polling;
 mod site;
 
-pub(super) use self::content::known;
-pub(super) use self::content::{feed, item};
+pub(super) use self::content::{feed, item, known, version};
 pub(super) use self::lines::LoggedLines;
 pub(super) use self::polling::*;
 pub(super) use self::site::{ScriptedSite, SiteAnswer};
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
 use tidegate_core::model::*;
-use tidegate_judge::{Conclusion, PendingAbsence};
 use tidegate_status::*;
 use tidegate_store::testing::{ScriptedFeed, ScriptedItem, ScriptedStore};
 use tidegate_store::*;
@@ -36,8 +33,6 @@ pub(super) struct Feed {
 pub(super) struct TestStore {
     scripted: Arc<ScriptedStore>,
     feeds: Arc<Mutex<BTreeMap<FeedName, Feed>>>,
-    /// The epochs that are gone from the change log.
-    trimmed: Arc<AtomicU64>,
 }
 
 impl Deref for TestStore {
@@ -48,11 +43,11 @@ impl Deref for TestStore {
     }
 }
 
-pub(super) fn name(text: &str) -> FeedName {
+pub(crate) fn name(text: &str) -> FeedName {
     FeedName::new(text).unwrap()
 }
 
-pub(super) fn id(text: &str) -> SyncId {
+pub(crate) fn id(text: &str) -> SyncId {
     SyncId::new(text).unwrap()
 }
 
@@ -76,21 +71,14 @@ pub(super) fn hold(reason: &str) -> Hold {
     }
 }
 
-pub(super) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
-    FeedRecord {
-        standing,
-        ..FeedRecord::new(
-            name(text),
-            format!("https://me:secret@upstream.example/{text}.xml"),
-            FeedSource::Api,
-        )
-    }
+pub(crate) fn record(text: &str, standing: FeedStanding) -> FeedRecord {
+    let url = format!("https://me:secret@upstream.example/{text}.xml");
+    FeedRecord { standing, ..FeedRecord::new(name(text), url, FeedSource::Api) }
 }
 
 impl TestStore {
     fn over(scripted: ScriptedStore) -> Self {
-        let (scripted, feeds, trimmed) = (Arc::new(scripted), Arc::default(), Arc::default());
-        let store = Self { scripted, feeds, trimmed };
+        let store = Self { scripted: Arc::new(scripted), feeds: Arc::default() };
         let atom = || Some(feed(Format::Atom10));
         for (text, standing, feed) in [
             ("news", FeedStanding::Active, atom()),
@@ -156,11 +144,6 @@ impl TestStore {
             LoggedChange { feed, tick, revision: Revision(1), versions: 1 }
         };
         self.close_epoch(at(seconds), &feeds.iter().map(changed).collect::<Vec<_>>())
-    }
-
-    /// Takes the oldest epochs out of the change log.
-    pub(super) fn trim(&self, count: u64) {
-        self.trim_to(self.trimmed.fetch_add(count, Ordering::SeqCst) + count);
     }
 
     /// What the next look at what other gateways wrote finds.

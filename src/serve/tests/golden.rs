@@ -2,25 +2,20 @@
 
 use super::*;
 use std::collections::HashSet;
-use tidegate_core::model::{FeedName, SyncId};
 use tidegate_judge::record::LeftOut;
 
 /// A site whose feed has everything that can be said of one.
 fn full() -> Site {
     let site = Site::new();
-    let feed = |text: &str| FeedName::new(text).unwrap();
     site.store.edit_record("news", |record| {
         record.options.min_interval = Some(Duration::from_secs(300));
-        record.options.sharing.sources = vec![feed("other"), feed("new")];
+        record.options.sharing.sources = vec![name("other"), name("new")];
     });
-    let left_out = LeftOut {
-        source: feed("other"),
-        id: SyncId::new("a").unwrap(),
-        why: "it is <q>too</q> long".to_owned(),
-    };
+    let why = "it is <q>too</q> long".to_owned();
+    let left_out = LeftOut { source: name("other"), id: id("a"), why };
     let gathered = &site.room.operator.gathered;
-    gathered.took(&feed("news"), &HashSet::new(), vec![left_out]);
-    gathered.failed(&feed("news"), "the store is <i>full</i>".to_owned());
+    gathered.took(&name("news"), &HashSet::new(), vec![left_out]);
+    gathered.failed(&name("news"), "the store is <i>full</i>".to_owned());
     site.store.edit("news", |feed| {
         feed.state.hold = Some(doubles::hold("the document is <u>empty</u>"));
     });
@@ -63,6 +58,11 @@ async fn the_pages() {
         ("item_page", "/feeds/news/items/a"),
         ("tombstone_page", "/feeds/news/items/gone"),
         ("conflicts_page", "/feeds/news/conflicts"),
+        ("recent", "/recent"),
+        ("items_page", "/feeds/news/items"),
+        ("changes_page", "/feeds/news/changes?as=html"),
+        ("changes_feed", "/feeds/news/changes"),
+        ("subscriptions", "/subscriptions.opml"),
     ] {
         let page = text(site.get(path).await).await;
         page.assert_lacks(&NEVER.split(' ').collect::<Vec<_>>());
@@ -70,6 +70,7 @@ async fn the_pages() {
     }
     let public = site.get_with("/feeds/news/items/gone", &[("accept", "application/json")]).await;
     insta::assert_snapshot!("tombstone_for_everybody", text(public).await);
+    insta::assert_snapshot!("changes_json", site.text("/feeds/news/changes?as=jsonfeed").await);
     // The values of a label stand in no order.
     let metrics = text(site.get("/metrics").await).await;
     // Nor is the process the same each time; and what pages weigh is no matter of this.
@@ -84,4 +85,80 @@ async fn the_pages() {
     let mut lines: Vec<String> = lines.collect();
     lines.sort_unstable();
     insta::assert_snapshot!("metrics", lines.join("\n"));
+}
+
+/// The requests of a file, one a line.
+fn requests(file: &str) -> impl Iterator<Item = &str> {
+    file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// What an answer is: its status, its headers and, of a feed, what its document shows.
+async fn described(answer: Response<Body>) -> String {
+    let mut said = format!("    {}\n", answer.status().as_u16());
+    let mut headers: Vec<(&str, &str)> = answer
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+        .collect();
+    headers.sort_unstable();
+    for (name, value) in headers.into_iter().filter(|(name, _)| *name != "content-length") {
+        let tag = if value.starts_with("W/") { "W/\"…\"" } else { "\"…\"" };
+        let value = if name == "etag" { tag } else { value };
+        said.push_str(&format!("    {name}: {value}\n"));
+    }
+    if header(&answer, "content-type") != "text/event-stream" {
+        let length = header(&answer, "content-length").to_owned();
+        let body = text(answer).await;
+        assert!(length.is_empty() || length == body.len().to_string(), "{length}: {body}");
+        let shown = body.split_once("filling ").map_or("", |(shown, _)| shown);
+        shown.lines().for_each(|line| said.push_str(&format!("        {line}\n")));
+    }
+    said
+}
+
+#[tokio::test]
+async fn the_answers_to_readers() {
+    let (site, mut told) = (Site::announcing(), String::new());
+    for line in requests(include_str!("answers.txt")) {
+        let mut parts = line.split(" | ");
+        let (method, path) = parts.next().unwrap().split_once(' ').unwrap();
+        let headers: Vec<_> = parts.map(|part| part.split_once(": ").unwrap()).collect();
+        let answer = site.ask(request(method, path, &headers, "")).await;
+        told.push_str(&format!("{line}\n{}", described(answer).await));
+    }
+    insta::assert_snapshot!("answers", told);
+}
+
+#[tokio::test]
+async fn mistakes_are_named_and_reach_nobody() {
+    let site = Site::announcing();
+    let source = FeedSource::File;
+    site.store.set_record(&FeedRecord { source, ..record("file", FeedStanding::Active) });
+    site.store.edit_record("radio", |record| record.options.sharing.local = true);
+    site.store.edit("radio", |feed| {
+        feed.items.retain(|item| item.shared.winner.id != id("a"));
+        feed.items.push(conflicts::contested("a"));
+    });
+    let (before, mut told) = (site.writes(), String::new());
+    for line in requests(include_str!("requests.txt")) {
+        let mut parts = line.splitn(3, ' ');
+        let [method, path, rest] = [(); 3].map(|()| parts.next().unwrap_or_default());
+        let typed = rest.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+        let (kind, body) = typed.unwrap_or(("", rest));
+        let bearer = format!("Bearer {TOKEN}");
+        let mut headers = Vec::from([("authorization", &*bearer), ("content-type", kind)]);
+        headers.retain(|(name, _)| match *name {
+            "authorization" => path.starts_with("/api/"),
+            _ => !kind.is_empty(),
+        });
+        let body = body.replace("\\n", "\n");
+        let answer = site.ask(request(method, path, &headers, &body)).await;
+        let status = answer.status().as_u16();
+        let mut problem = problem(answer, status).await;
+        let members = problem.as_object_mut().unwrap();
+        members.retain(|name, _| !["type", "title", "status"].contains(&name.as_str()));
+        told.push_str(&format!("{line}\n    {status} {problem}\n"));
+    }
+    assert_eq!(site.writes(), before);
+    insta::assert_snapshot!("refusals", told);
 }

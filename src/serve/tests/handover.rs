@@ -5,7 +5,6 @@ use super::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A site that takes the place of another has its documents where it would write them alike, and its counts.
 #[tokio::test]
 async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     let before = site();
@@ -20,7 +19,6 @@ async fn a_site_hands_on_what_the_next_one_would_make_alike() {
     assert_eq!(misses(&next), 2, "it is written anew");
 }
 
-/// However often a configuration follows another, what is open counts, and within the limits in force.
 #[tokio::test]
 async fn what_is_open_counts_at_the_next_site() {
     let first = site();
@@ -83,24 +81,14 @@ async fn a_revoked_token_ends_what_is_open_and_all_else_goes_on_over_a_reload() 
     let bob_waits = format!("/t/{BOB}/changes?after=3&wait=20");
     let begun = tokio::time::Instant::now();
     let public_url = "https://other.example".to_owned();
-    let reload = async {
+    let poll = async |path: &str| (site.get(path).await, begun.elapsed());
+    let polls = async { tokio::join!(poll(&waits), poll(&bob_waits)) };
+    let end_of_stream = async { (text(stream).await, begun.elapsed()) };
+    let announced = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
         let readers = vec![readers().remove(1)];
         let next = site.followed_by(ServeSettings { readers, public_url, ..announcing() });
         tokio::time::sleep(Duration::from_secs(1)).await;
-        next
-    };
-    let poll = async |path: &str| {
-        let answer = site.get(path).await;
-        (answer, begun.elapsed())
-    };
-    let polls = async { tokio::join!(poll(&waits), poll(&bob_waits)) };
-    let end_of_stream = async {
-        let said = text(stream).await;
-        (said, begun.elapsed())
-    };
-    let announced = async {
-        let next = reload.await;
         // Who keeps the token keeps what is open, at the site in force.
         next.store.announce(0, &["other-secret", SECRET, "news"]);
         next
@@ -112,20 +100,21 @@ async fn a_revoked_token_ends_what_is_open_and_all_else_goes_on_over_a_reload() 
     assert_eq!((bob.0.status(), bob.1), (StatusCode::OK, Duration::from_secs(4)));
     let own = format!("https://other.example/t/{BOB}/feeds/other-secret");
     let line = text(bob.0).await;
-    assert!(line.contains(&own) && !line.contains(SECRET), "{line}");
+    line.assert_shows(&[&own]);
+    line.assert_lacks(&[SECRET]);
     for (stream, shown) in [(bobs, &*own), (everybodys, "https://other.example/feeds/news")] {
         let (mut body, mut said) = (stream.into_body(), String::new());
         while !said.contains("event: change") {
             let frame = body.frame().await.unwrap().unwrap();
             said.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap()));
         }
-        assert!(said.contains(shown) && !said.contains(SECRET), "{said}");
+        said.assert_shows(&[shown]);
+        said.assert_lacks(&[SECRET]);
     }
     assert_eq!(begun.elapsed(), Duration::from_secs(4));
     problem(next.get(&format!("/t/{ANN}/feeds/{SECRET}")).await, 404).await;
 }
 
-/// Not even what was written before, and waited for its client.
 #[tokio::test(start_paused = true)]
 async fn a_stream_tells_nothing_more_once_its_token_is_revoked() {
     let site = site();

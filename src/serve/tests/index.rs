@@ -1,11 +1,8 @@
 //! What is known of all feeds is kept up by what changes.
 
-use super::doubles::{name, polling, record};
 use super::*;
 use crate::{FeedIndex, IndexedFeed};
 use futures_util::FutureExt as _;
-use tidegate_core::model::{FeedStanding, PollState};
-use tidegate_status::PollStatus;
 
 fn feed(index: &FeedIndex, feed: &str) -> Arc<IndexedFeed> {
     Arc::clone(index.get(&name(feed)).unwrap())
@@ -60,6 +57,28 @@ async fn what_was_looked_at_is_kept_though_who_asked_left() {
     let found = (0..9).find_map(|turn| Some((turn, site.room.index().now_or_never()?.unwrap())));
     let (turn, index) = found.expect("somebody has the rest looked at");
     assert!(turn > 0 && index.get(&name("f1199")).is_some());
+}
+
+#[tokio::test]
+async fn feeds_that_another_gateway_polls_stand_as_it_stored_them() {
+    let site = Site::sharing();
+    let other = KnownGateway { name: "there".to_owned(), polls: true, ..KnownGateway::default() };
+    let this = KnownGateway { is_this: true, ..other.clone() };
+    site.store.confirm(vec![other]);
+    site.polling.forget(&name("radio"));
+    let url = record("radio", FeedStanding::Active).url;
+    let last_error = Some("it answered 503".to_owned());
+    let stored = PollState { failures: 7, last_error, ..PollState::new(&name("radio"), &url) };
+    site.store.set_poll(&stored);
+    let asked = ["radio", "nothing", "news"].map(name);
+    let told = site.room.operator.statuses(&asked).await.unwrap();
+    let [radio, news] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((&radio.name, radio.polled_by.as_deref()), (&asked[0], Some("there")));
+    assert_eq!((radio.polling.failures, radio.polling.error()), (7, Some("it answered 503")));
+    assert!(radio.polling.next.is_none() && news.name == asked[2] && news.polling.next.is_some());
+    site.store.confirm(vec![this]);
+    let told = site.room.operator.status(&asked[0]).await.unwrap();
+    assert_eq!((told.polled_by, told.polling.failures), (None, 7));
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,33 +14,19 @@ async fn metrics_count_by_route_and_never_by_address() {
     let _ = site.call("POST", "/feeds/nobody/poll", "").await;
     let _ = site.call("PATCH", "/feeds/news", "").await;
     let _ = site.call("GET", "/made-up", "").await;
-    let metrics = text(site.get("/metrics").await).await;
-    let requests = |method: &str, route: &str, status: u16, number: u32| {
-        format!(
-            "tidegate_http_requests_total{{method=\"{method}\",route=\"{route}\",\
-             status=\"{status}\"}} {number}"
-        )
-    };
-    for line in [
-        requests("GET", "/feeds/{name}", 200, 2),
-        requests("GET", "/feeds/{name}", 404, 1),
-        requests("other", "/feeds/{name}", 405, 1),
-        requests("POST", "/api/v1/feeds/{name}/poll", 404, 1),
-        requests("PATCH", "/api/v1/feeds/{name}", 400, 1),
-        "tidegate_cache_hits_total 1".to_owned(),
-        "tidegate_cache_misses_total 1".to_owned(),
-        "tidegate_feeds{standing=\"active\"} 3".to_owned(),
-        "tidegate_feeds{standing=\"gone\"} 1".to_owned(),
-        "tidegate_polls_total{outcome=\"failed\"} 1".to_owned(),
-        "tidegate_commits_total 0".to_owned(),
-    ] {
-        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
-    }
-    assert!(!metrics.contains("secret-name") && !metrics.contains("made-up"), "{metrics}");
-    assert!(!metrics.contains("BREW"));
+    let requests = [
+        counted("GET", "/feeds/{name}", 200, 2),
+        counted("GET", "/feeds/{name}", 404, 1),
+        counted("other", "/feeds/{name}", 405, 1),
+        counted("POST", "/api/v1/feeds/{name}/poll", 404, 1),
+        counted("PATCH", "/api/v1/feeds/{name}", 400, 1),
+    ];
+    site.metrics_with(&requests).await;
+    // How feeds and polls are counted, a snapshot shows (`golden.rs`).
+    let caches = ["tidegate_cache_hits_total 1", "tidegate_cache_misses_total 1"];
+    site.metrics_with(&caches).await.assert_lacks(&["secret-name", "made-up", "BREW"]);
 }
 
-/// What is told of feeds is in memory.
 #[tokio::test(start_paused = true)]
 async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {
     let site = Site::over(TestStore::far());
@@ -50,11 +36,8 @@ async fn a_database_that_does_not_answer_keeps_no_scrape_waiting() {
         site.polling.forget(&doubles::name(feed));
     }
     let begun = tokio::time::Instant::now();
-    text(site.get("/metrics").await).await.assert_shows(&[
-        "tidegate_feeds_polled 1\n",
-        "tidegate_feeds{standing=\"active\"} 3\n",
-        "tidegate_feeds_in_conflict 0\n",
-    ]);
+    let figures = ["_polled 1", "{standing=\"active\"} 3", "_in_conflict 0"];
+    site.metrics_with(&figures.map(|figure| format!("tidegate_feeds{figure}"))).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
@@ -81,7 +64,6 @@ async fn metrics_come_as_open_metrics_to_those_who_ask_for_it() {
     }
 }
 
-/// What the entrance answers by itself is counted, and leads where the gateway is.
 #[tokio::test(start_paused = true)]
 async fn the_entrance_answers_like_all_else() {
     let public_url = "https://feeds.example.org/gate/".to_owned();
@@ -93,10 +75,8 @@ async fn the_entrance_answers_like_all_else() {
     let page = site.get_with("/feeds/unknown", &[("accept", "text/html")]).await;
     assert_eq!(page.status(), 401);
     let page = text(page).await;
-    assert!(
-        page.contains("href=\"/gate/assets/style.css\"") && !page.contains("=\"/assets"),
-        "{page}"
-    );
+    page.assert_shows(&["href=\"/gate/assets/style.css\""]);
+    page.assert_lacks(&["=\"/assets"]);
     let led = site.get(&format!("/feeds/{SECRET}?token={ANN}")).await;
     assert_eq!(led.status(), 308);
     assert_eq!(header(&led, "cache-control"), "private, no-cache");
@@ -111,12 +91,7 @@ async fn the_entrance_answers_like_all_else() {
         refused += u32::from(guess.await.unwrap() == 429);
     }
     assert!(refused > 0);
-    let metrics = text(site.get("/metrics").await).await;
-    for (status, route, number) in
-        [(401, "/feeds/{name}", 1), (308, "none", 1), (429, "none", refused)]
-    {
-        let labels = format!("method=\"GET\",route=\"{route}\",status=\"{status}\"");
-        let line = format!("tidegate_http_requests_total{{{labels}}} {number}");
-        assert!(metrics.lines().any(|found| found == line), "no {line} in {metrics}");
-    }
+    let lines = [(401, "/feeds/{name}", 1), (308, "none", 1), (429, "none", refused)];
+    let lines = lines.map(|(status, route, number)| counted("GET", route, status, number));
+    site.metrics_with(&lines).await;
 }

@@ -1,13 +1,11 @@
 //! A feed of an origin that has no document yet: the first reader has what the site answers, and whoever comes later
 //! waits for the feed where its ids would be others at the next request.
 
-use super::doubles::{SiteAnswer, feed, name};
 use super::*;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use tidegate_core::model::{FeedRecord, FeedSource, Format};
 use tidegate_net::origin::{OriginConfig, OriginPlace, OriginSite, PassMode};
-use tidegate_status::{PollStatus, ScheduledPoll};
+use tidegate_status::ScheduledPoll;
 use url::Url;
 
 const BLOG: &str = "https://blog.example/";
@@ -41,15 +39,10 @@ impl BlogFront {
             _ => SiteAnswer::Text((*answer.lock().unwrap()).to_owned()),
         });
         let config = OriginConfig {
-            name: name("blog"),
-            url: Url::parse(BLOG).unwrap(),
-            place: OriginPlace::Host(HOST.to_owned()),
             passes,
-            sends_host: false,
             first_wait,
-            idle: Duration::from_secs(86_400),
             feeds: 100,
-            requests: 256,
+            ..crate::origins::tests::config(OriginPlace::Host(HOST.to_owned()))
         };
         let public = Url::parse("https://feeds.example.org/").unwrap();
         let sites = vec![Arc::new(OriginSite::new(config, &public))];
@@ -185,9 +178,9 @@ async fn who_has_had_his_share_is_answered_all_the_same() {
         let front = BlogFront::new((passes, FIRST_WAIT), WITH_IDS);
         front.blog.polls.close();
         let ask = async |n: u32, last: u8| {
-            let mut asked = request("GET", &format!("/{n}.xml"), &[("host", HOST)], "");
-            asked.extensions_mut().insert(crate::client::Peer([192, 0, 2, last].into()));
-            front.site.ask(asked).await.status()
+            let asked = request("GET", &format!("/{n}.xml"), &[("host", HOST)], "");
+            let peer = crate::client::Peer([192, 0, 2, last].into());
+            front.site.ask(with_extension(asked, peer)).await.status()
         };
         let answered = match passes {
             PassMode::Through => StatusCode::OK,

@@ -1,68 +1,67 @@
 //! Pages for people and for machines that watch.
 
 use super::super::{answers, explain};
-use super::doubles::{hub_report, id, status};
 use super::*;
-use tidegate_core::model::{FeedName, FeedStanding};
 use tidegate_judge::record::LeftOut;
-use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, PollStatus, SourceTrouble};
-use tidegate_store::StoreStop;
+use tidegate_status::{FeedStatus, GatherNote, HubNote, PollEnding, SourceTrouble};
 
-#[test]
-fn what_is_not_polled_is_not_said_to_be() {
-    let mut status = status("news");
-    status.polling.polls.clear();
-    status.pending_absences = 0;
-    status.polling.document = None;
-    assert_eq!(explain::why(&status, None), "it has not been polled since the start");
-    status.polled_by = Some("there".to_owned());
-    assert_eq!(explain::why(&status, None), "the gateway there polls it");
-    status.polling.stored_error = Some("it answered 503".to_owned());
-    let said = explain::why(&status, None);
-    assert!(
-        said.starts_with("the last poll failed") && said.ends_with("it answered 503"),
-        "{said}"
-    );
-    (status.polled_by, status.polling.stored_error) = (None, None);
-    let mut unread = doubles::status("new");
-    (unread.pending_absences, unread.polling.document) = (0, None);
-    let said = explain::why(&unread, None);
-    assert!(
-        said.starts_with("the last poll failed, and the feed was never read, so nothing"),
-        "{said}"
-    );
-    let mut read = unread.clone();
-    read.polling.polls[0].outcome = PollEnding::NotModified;
-    let said = explain::why(&read, None);
-    let expected = "its polls fail, and what the site answers its readers is read instead: for an \
-                    unknown reason; the publisher says that nothing has changed (304)";
-    assert!(said.starts_with(expected), "{said}");
-    status.options.sharing.local = true;
-    assert_eq!(
-        explain::why(&status, None),
-        "its items are made here; it has not been polled since the start"
-    );
-    assert_eq!(feed_json(&status)["url"], status.url);
-    status.url = String::new();
-    assert_eq!(explain::why(&status, None), "its items are made here");
-    assert_eq!(feed_json(&status)["url"], serde_json::Value::Null);
-    let sources = |count| (0..count).map(|n| FeedName::new(&format!("s{n}")).unwrap()).collect();
-    status.options.sharing.local = false;
-    status.options.sharing.sources = sources(2);
-    assert_eq!(explain::why(&status, None), "it gathers s0, s1");
-    status.options.sharing.sources = sources(10);
-    let said = explain::why(&status, None);
-    assert_eq!(said, "it gathers s0, s1, s2, s3, s4, s5, s6, s7 and 2 more");
+/// What is said of `news`, which is polled and fails.
+async fn status() -> FeedStatus {
+    Site::new().room.operator.status(&name("news")).await.unwrap()
+}
+
+/// The same, without anything that waits or was read.
+async fn unread() -> FeedStatus {
+    let mut status = status().await;
+    (status.pending_absences, status.polling.document) = (0, None);
+    status.polling.failure = None;
+    status
 }
 
 fn feed_json(status: &FeedStatus) -> serde_json::Value {
     answers::value(&answers::FeedAnswer::new(status.clone(), None, None, false, at(0)))
 }
 
-/// What is told of hubs and walks holds no more of a secret address than is shown elsewhere.
-#[test]
-fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
-    let mut status = status("news");
+#[tokio::test]
+async fn what_is_not_polled_is_not_said_to_be() {
+    let mut status = unread().await;
+    let said = explain::why(&status, None);
+    assert!(said.starts_with("the last poll failed, and the feed was never read, so nothing"));
+    status.polling.polls[0].outcome = PollEnding::NotModified;
+    let said = explain::why(&status, None);
+    let expected = "its polls fail, and what the site answers its readers is read instead: for an \
+                    unknown reason; the publisher says that nothing has changed (304)";
+    assert!(said.starts_with(expected), "{said}");
+    status.polling.polls.clear();
+    assert_eq!(explain::why(&status, None), "it has not been polled since the start");
+    status.polled_by = Some("there".to_owned());
+    assert_eq!(explain::why(&status, None), "the gateway there polls it");
+    status.polling.stored_error = Some("it answered 503".to_owned());
+    let said = explain::why(&status, None);
+    let is_told = said.starts_with("the last poll failed") && said.ends_with("it answered 503");
+    assert!(is_told, "{said}");
+    (status.polled_by, status.polling.stored_error) = (None, None);
+    status.options.sharing.local = true;
+    let here = "its items are made here";
+    let both = format!("{here}; it has not been polled since the start");
+    assert_eq!(explain::why(&status, None), both);
+    assert_eq!(feed_json(&status)["url"], status.url);
+    status.url = String::new();
+    assert_eq!(explain::why(&status, None), here);
+    assert_eq!(feed_json(&status)["url"], serde_json::Value::Null);
+    status.options.sharing.local = false;
+    let s = "it gathers s0, s1";
+    for (count, expected) in
+        [(2, s.to_owned()), (10, format!("{s}, s2, s3, s4, s5, s6, s7 and 2 more"))]
+    {
+        status.options.sharing.sources = (0..count).map(|n| name(&format!("s{n}"))).collect();
+        assert_eq!(explain::why(&status, None), expected);
+    }
+}
+
+#[tokio::test]
+async fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
+    let mut status = status().await;
     let mut report = hub_report("https://upstream.example/feed?token=4fJ9xQ2mLp7Rk1Zt");
     status.hub = Some(HubNote::new(&report, at(0), None));
     let told = feed_json(&status);
@@ -76,42 +75,26 @@ fn the_topic_of_a_hub_and_the_next_document_of_a_walk_are_masked() {
         status.options.secret = secret;
         status.hub = Some(HubNote::new(&report, at(0), secret));
         let told = feed_json(&status);
-        assert_eq!(
-            (&told["hub"]["topic"], &told["backfill"]["next"]),
-            (&shown.into(), &shown.into())
-        );
+        let addresses = (&told["hub"]["topic"], &told["backfill"]["next"]);
+        assert_eq!(addresses, (&shown.into(), &shown.into()));
     }
 }
 
-/// An aggregate of three feeds, of which two bring nothing, and one item is another's.
-fn aggregate() -> FeedStatus {
-    let name = |text: &str| FeedName::new(text).unwrap();
-    let mut status = status("news");
+#[tokio::test]
+async fn what_an_aggregate_does_not_have_is_a_reason() {
+    let mut status = unread().await;
     status.url = String::new();
     status.polling.polls.clear();
-    (status.polling.failures, status.held) = (0, None);
+    status.polling.failures = 0;
     status.options.sharing.sources = ["a", "b", "c"].map(name).to_vec();
+    let trouble = |of, why: &str| SourceTrouble { source: name(of), why: why.to_owned() };
+    let why = "the item <s>x.1</s> is another's".to_owned();
     status.gathered = Some(GatherNote {
-        troubles: vec![
-            SourceTrouble { source: name("a"), why: "its polls fail: <tt>404</tt>".to_owned() },
-            SourceTrouble { source: name("c"), why: "it is paused".to_owned() },
-        ],
+        troubles: vec![trouble("a", "its polls fail: <tt>404</tt>"), trouble("c", "it is paused")],
         troubled: 2,
-        left_out: vec![LeftOut {
-            source: name("b"),
-            id: id("x.1"),
-            why: "the item <s>x.1</s> is another's".to_owned(),
-        }],
+        left_out: vec![LeftOut { source: name("b"), id: id("x.1"), why }],
         error: Some("the disk is <q>full</q>".to_owned()),
     });
-    status
-}
-
-#[test]
-fn what_an_aggregate_does_not_have_is_a_reason() {
-    let mut status = aggregate();
-    status.pending_absences = 0;
-    status.polling.document = None;
     assert_eq!(
         explain::why(&status, None),
         "it gathers a, b, c; it could not be brought up to date: the disk is <q>full</q>; nothing \
@@ -138,8 +121,7 @@ fn named<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
 async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
     let public_url = "https://feeds.example.org/gate/".to_owned();
     let site = Site::with(TestStore::with_news(), ServeSettings { public_url, ..settings() });
-    let mut waiting = vec!["/".to_owned()];
-    let mut seen = std::collections::BTreeSet::new();
+    let (mut waiting, mut seen) = (vec!["/".to_owned()], std::collections::BTreeSet::new());
     while let Some(path) = waiting.pop() {
         if !seen.insert(path.clone()) || seen.len() > 200 {
             continue;
@@ -147,11 +129,8 @@ async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
         let answer = site.get(&path).await;
         assert_ne!(answer.status(), StatusCode::NOT_FOUND, "{path}");
         let is_page = header(&answer, "content-type").starts_with("text/html");
-        let page = text(answer).await;
-        let links = if is_page { named(&page, "href=\"") } else { Vec::new() };
-        for link in
-            links.into_iter().chain(named(&page, "action=\"").into_iter().filter(|_| is_page))
-        {
+        let page = if is_page { text(answer).await } else { String::new() };
+        for link in named(&page, "href=\"").into_iter().chain(named(&page, "action=\"")) {
             let link = link.replace("&amp;", "&");
             if link.starts_with('#') || link.starts_with("https://") {
                 continue;
@@ -167,36 +146,28 @@ async fn every_link_of_a_page_leads_below_the_path_of_the_public_address() {
         assert!(seen.contains(expected), "{seen:?}");
     }
     // What documents name is absolute, and has the path as well.
-    let answer = site.get("/feeds/news").await;
-    assert!(text(answer).await.contains("https://feeds.example.org/gate/feeds/news/complete"));
+    let complete = "https://feeds.example.org/gate/feeds/news/complete";
+    site.text("/feeds/news").await.assert_shows(&[complete]);
 }
 
-/// The key to a private feed is in its address.
 #[tokio::test]
 async fn a_secret_address_is_on_no_page_and_in_no_document() {
     let url = "https://up.example/p/feed?token=hunter2".to_owned();
-    let store = TestStore::with_news();
-    store.edit_record("news", |record| record.url.clone_from(&url));
-    let site = Site::over(store);
-    for path in [
-        "/",
-        "/feeds/news",
-        "/feeds/news/sync",
-        "/feeds/news/about",
-        "/subscriptions.opml?upstream=1",
-    ] {
-        let page = text(site.get(path).await).await;
-        assert!(!page.contains("hunter2"), "{path}: {page}");
+    let site = Site::new();
+    site.store.edit_record("news", |record| record.url.clone_from(&url));
+    for path in ["/feeds/news/sync", "/feeds/news/about"] {
+        site.text(path).await.assert_lacks(&["hunter2"]);
     }
-    let page = text(site.get("/").await).await;
-    assert!(page.contains("https://up.example/p/feed?***"), "{page}");
-    assert!(!text(site.get("/subscriptions.opml?upstream=1").await).await.contains("***"));
+    site.text("/subscriptions.opml?upstream=1").await.assert_lacks(&["hunter2", "***"]);
     // References lead where they led, and the operator may know.
-    assert!(
-        text(site.get("/feeds/news").await).await.contains("upstream https://up.example/p/feed\n")
-    );
-    let told = json(site.call("GET", "/feeds/news", "").await).await;
-    assert_eq!(told["url"], "https://up.example/p/feed?token=hunter2");
+    let overview = "https://up.example/p/feed?***";
+    for (path, shown) in [("/", overview), ("/feeds/news", "upstream https://up.example/p/feed\n")]
+    {
+        let page = site.text(path).await;
+        page.assert_shows(&[shown]);
+        page.assert_lacks(&["hunter2"]);
+    }
+    assert_eq!(site.told("/feeds/news").await["url"], url);
 }
 
 #[tokio::test]
@@ -207,54 +178,10 @@ async fn the_address_that_a_hub_knows_is_masked_where_the_feed_is_secret() {
         let hub = Some(hub_report("https://upstream.example/letters/marion"));
         let record = doubles::record("news", FeedStanding::Active);
         site.polling.tell(&record, PollStatus { hub, ..PollStatus::default() });
-        let page = text(site.get("/feeds/news/about").await).await;
-        assert!(page.contains("the hub knows the feed as https://upstream.example/"), "{page}");
+        let page = site.text("/feeds/news/about").await;
+        page.assert_shows(&["the hub knows the feed as https://upstream.example/"]);
         assert_eq!(page.contains("/letters/marion"), shown, "{page}");
     }
-}
-
-#[tokio::test]
-async fn what_pages_are_made_of_can_be_kept() {
-    let site = Site::new();
-    for (path, kind) in [
-        ("/favicon.ico", "image/svg+xml"),
-        ("/assets/icon.svg", "image/svg+xml"),
-        ("/assets/style.css", "text/css; charset=utf-8"),
-    ] {
-        let answer = site.get(path).await;
-        assert_eq!(header(&answer, "content-type"), kind, "{path}");
-        assert!(header(&answer, "content-security-policy").contains("img-src 'self'"));
-        let etag = header(&answer, "etag").to_owned();
-        assert_eq!(site.get_with(path, &[("if-none-match", &etag)]).await.status(), 304, "{path}");
-    }
-}
-
-#[tokio::test]
-async fn what_is_not_there_is_a_problem() {
-    let site = Site::new();
-    for unknown in ["nothing", "%20", "%00", "a%0ab", "..%2f..%2fa", "%3Cscript%3E"] {
-        problem(site.get(&format!("/feeds/news/items/{unknown}")).await, 404).await;
-        problem(site.call("GET", &format!("/feeds/news/items/{unknown}"), "").await, 404).await;
-    }
-    for (path, status) in
-        [("/feeds/nobody/about", 404), ("/feeds/dead/about", 410), ("/websub", 405)]
-    {
-        problem(site.get(path).await, status).await;
-    }
-    // There is no hub.
-    problem(site.ask(request("POST", "/websub", &[], "hub.mode=subscribe")).await, 404).await;
-    problem(site.call("GET", "/subscriptions", "").await, 404).await;
-}
-
-#[tokio::test]
-async fn subscriptions_lead_here_and_not_upstream() {
-    let opml = text(Site::new().get("/subscriptions.opml").await).await;
-    for name in ["news", "radio", "new", "still"] {
-        assert!(opml.contains(&format!("xmlUrl=\"https://feeds.example.org/feeds/{name}\"")));
-    }
-    assert!(!opml.contains("dead") && !opml.contains("secret"));
-    assert!(opml.contains("htmlUrl=\"https://upstream.example/?a=1&amp;b=2\""));
-    assert_eq!(opml.matches("<outline").count(), 4);
 }
 
 #[tokio::test]
@@ -262,12 +189,34 @@ async fn life_and_readiness_are_two_things() {
     let (ending, broken) = (Site::new(), Site::new());
     assert_eq!(ending.get("/readyz").await.status(), 200);
     ending.closing.cancel();
-    let (cause, since) = ("no disk".to_owned(), at(0));
-    let stop = StoreStop { cause, since, next_try: Some(since), failed_tries: 0 };
-    broken.store.set_stop(Some(stop));
+    broken.store.set_stop(stopped("no disk"));
     let said = problem(ending.get("/readyz").await, 503).await;
-    assert!(said["detail"].as_str().unwrap().contains("shutting down"));
+    said["detail"].as_str().unwrap().assert_shows(&["shutting down"]);
     problem(broken.get("/readyz").await, 503).await;
     assert_eq!(broken.get("/healthz").await.status(), 200);
     assert_eq!(ending.get("/healthz").await.status(), 200);
+}
+
+#[tokio::test]
+async fn the_dashboard_has_the_folders_of_the_list() {
+    let label = |text: &'static str| OutlineLabel::new(|name| (name == "text").then_some(text));
+    let place = |folder, position| ListPlace {
+        number: 0,
+        folders: vec![ListFolder { position, label: label(folder) }],
+        position: 0,
+        label: label("My <news>"),
+        site: None,
+    };
+    let site = Site::new();
+    site.store.edit_record("news", |record| {
+        record.enrolment.set_places(vec![place("Else", 1), place("A & <b>", 0)]);
+    });
+    site.text("/").await.assert_shows(&[
+        "<th class=\"folder\" colspan=\"6\" scope=\"colgroup\">A &amp; &lt;b&gt;</th>",
+        "<a class=\"title\" href=\"/feeds/news/about\">My &lt;news&gt;</a>",
+        "also in Else",
+    ]);
+    let told = site.told("/feeds/news").await;
+    assert_eq!(told["listed"]["places"][1]["folder"][0], "A & <b>");
+    assert_eq!(told["listed"]["places"][0]["title"], "My <news>");
 }

@@ -1,12 +1,10 @@
 //! Private feeds: nobody learns of them who may not, and who may is led on below his own path.
 
-use super::doubles::{feed, name, record};
 use super::sockets::{PATIENT, raw, serving};
 use super::*;
 use crate::readers::{ReaderAccess, ReaderKey, WRONG_TOKEN_PAUSE};
 use data_encoding::BASE64;
-use tidegate_core::model::{FeedStanding, Format};
-use tidegate_poll::hub::{NoHubDocument, TopicRequest};
+use tidegate_poll::hub::{HubDocument, NoHubDocument, TopicRequest};
 
 /// The private feed. Nothing else is called so.
 pub(super) const SECRET: &str = "hidden-diary";
@@ -14,18 +12,21 @@ pub(super) const SECRET: &str = "hidden-diary";
 pub(super) const ANN: &str = "0123456789abcdef0123456789abcdef";
 pub(super) const BOB: &str = "AbCdEfGhIjKlMnOpQrStUvWx";
 /// The paths of a feed.
-const BELOW: [&str; 10] = [
-    "",
-    "/sync",
-    "/complete",
-    "/archive/1",
-    "/items",
-    "/items/one",
-    "/conflicts",
-    "/about",
-    "?as=html",
-    "/changes",
-];
+const BELOW: &str =
+    " /sync /complete /archive/1 /items /items/one /conflicts /about ?as=html /changes";
+/// What everybody may ask for.
+const PUBLIC: &str = "/ /?q=hidden&sort=name /?show=failing /recent /subscriptions.opml \
+                      /subscriptions.opml?upstream=1 /sup.json /sup.json?seconds=300 \
+                      /changes?after=0&wait=0 /changes /metrics /healthz /readyz /add /session \
+                      /api/v1/feeds /feeds/news /feeds/news/about /feeds/news/items \
+                      /feeds/nothing /nothing /t/ /t/x/feeds/news";
+/// What is below no token of a reader.
+const NOT_BELOW: &str = "/feeds/other-secret /feeds/radio /feeds/nothing /session /add /metrics \
+                         /api/v1/feeds /readyz /nothing \
+                         /t/AbCdEfGhIjKlMnOpQrStUvWx/feeds/other-secret";
+
+/// As a browser asks where somebody goes.
+const HTML: [(&str, &str); 2] = [("accept", "text/html"), ("sec-fetch-dest", "document")];
 
 fn access(reader: &str, token: &str, feeds: &[&str]) -> ReaderAccess {
     let feeds = feeds.iter().map(|feed| name(feed)).collect();
@@ -67,6 +68,11 @@ pub(super) fn site() -> Site {
     Site::with(store(), announcing())
 }
 
+/// The header of a reader's password.
+pub(super) fn password(reader: &str, token: &str) -> String {
+    format!("Basic {}", BASE64.encode(format!("{reader}:{token}").as_bytes()))
+}
+
 /// Headers and body as one text.
 async fn whole(answer: Response<Body>) -> String {
     let mut said = format!("{} ", answer.status());
@@ -86,37 +92,10 @@ async fn nothing_public_names_a_private_feed() {
     let site = site();
     let secrets = [SECRET, "other-secret", "buried-secret", ANN, BOB].map(str::to_owned);
     let ids = [SECRET, "other-secret"].map(|feed| sup_id(&site, feed));
-    let html = [("accept", "text/html"), ("sec-fetch-dest", "document")];
-    for path in [
-        "/",
-        "/?q=hidden&sort=name",
-        "/?show=failing",
-        "/recent",
-        "/subscriptions.opml",
-        "/subscriptions.opml?upstream=1",
-        "/sup.json",
-        "/sup.json?seconds=300",
-        "/changes?after=0&wait=0",
-        "/changes",
-        "/metrics",
-        "/healthz",
-        "/readyz",
-        "/add",
-        "/session",
-        "/api/v1/feeds",
-        "/feeds/news",
-        "/feeds/news/about",
-        "/feeds/news/items",
-        "/feeds/nothing",
-        "/nothing",
-        "/t/",
-        "/t/x/feeds/news",
-    ] {
-        for headers in [&[][..], &html[..]] {
-            let said = whole(site.get_with(path, headers).await).await;
-            for secret in secrets.iter().chain(&ids) {
-                assert!(!said.contains(secret), "{path} names {secret}: {said}");
-            }
+    let secrets: Vec<&str> = secrets.iter().chain(&ids).map(String::as_str).collect();
+    for path in PUBLIC.split(' ') {
+        for headers in [&[][..], &HTML[..]] {
+            whole(site.get_with(path, headers).await).await.assert_lacks(&secrets);
         }
     }
 }
@@ -126,18 +105,18 @@ async fn a_private_feed_is_as_unknown_as_one_that_is_none() {
     for challenge in [false, true] {
         let site = Site::with(store(), with(announcing(), |it| it.server.challenge = challenge));
         let conditions = [("if-none-match", "*"), ("accept", "text/html"), ("a-im", "feed")];
-        let bob = format!("Basic {}", BASE64.encode(format!("bob:{BOB}").as_bytes()));
+        let bob = password("bob", BOB);
         let asks: [&[(&str, &str)]; 4] = [
             &[],
             &conditions,
             &[("origin", "https://x.example"), ("access-control-request-method", "GET")],
             &[("authorization", &bob)],
         ];
-        for (below, headers, method) in BELOW.iter().flat_map(|below| {
-            asks.iter().flat_map(move |asked| {
-                ["GET", "HEAD", "OPTIONS", "POST", "DELETE"].map(|method| (*below, *asked, method))
-            })
-        }) {
+        let methods = ["GET", "HEAD", "OPTIONS", "POST", "DELETE"];
+        let ways: Vec<_> = asks.iter().flat_map(|asked| methods.map(|it| (*asked, it))).collect();
+        for (below, (headers, method)) in
+            BELOW.split(' ').flat_map(|below| ways.iter().map(move |way| (below, *way)))
+        {
             let ask = |feed: &str| {
                 let path = format!("/feeds/{feed}{below}");
                 site.ask(request(method, &path, headers, ""))
@@ -174,45 +153,33 @@ async fn everything_below_a_token_leads_on_below_it() {
     {
         let answer = site.get(&at(path)).await;
         assert_eq!(answer.status(), 200, "{path}");
-        for (key, value) in [
-            ("cache-control", "private, no-cache"),
-            ("referrer-policy", "no-referrer"),
-            ("x-robots-tag", "noindex"),
-        ] {
-            assert_eq!(header(&answer, key), value, "{path}");
-        }
-        assert_eq!(
-            header(&answer, "x-sup-id"),
-            format!("{base}/sup.json#{}", sup_id(&site, SECRET))
-        );
-        let links = header(&answer, "link").to_owned();
-        for rel in ["self", "hub"] {
-            assert!(links.contains(&format!("rel=\"{rel}\"")), "{links}");
-        }
+        let private = ["cache-control", "referrer-policy", "x-robots-tag"];
+        let private = private.map(|name| header(&answer, name));
+        assert_eq!(private, ["private, no-cache", "no-referrer", "noindex"], "{path}");
+        let id = format!("{base}/sup.json#{}", sup_id(&site, SECRET));
+        assert_eq!(header(&answer, "x-sup-id"), id);
+        header(&answer, "link").assert_shows(&["rel=\"self\"", "rel=\"hub\""]);
         let tag = header(&answer, "etag").to_owned();
-        let said = whole(answer).await;
-        assert_all_below(&said, &base);
+        assert_all_below(&whole(answer).await, &base);
         let again = site.get_with(&at(path), &[("if-none-match", &tag)]).await;
-        assert_eq!(
-            (again.status().as_u16(), header(&again, "cache-control")),
-            (304, "private, no-cache")
-        );
+        let kept = (again.status().as_u16(), header(&again, "cache-control"));
+        assert_eq!(kept, (304, "private, no-cache"));
         assert_all_below(&whole(again).await, &base);
     }
     let changes = site.get(&at("/feeds/hidden-diary/changes")).await;
     assert_eq!(header(&changes, "cache-control"), "private, no-cache");
     let changes = whole(changes).await;
-    assert!(changes.contains(&format!("{base}/feeds/hidden-diary/items/")), "{changes}");
+    changes.assert_shows(&[&format!("{base}/feeds/hidden-diary/items/")]);
     assert_all_below(&changes, &base);
     // The same feed of somebody else has not the addresses of this reader.
-    let news = whole(site.get(&at("/feeds/news/changes")).await).await;
-    let public = whole(site.get("/feeds/news/changes").await).await;
-    assert!(news.contains(&base) && !public.contains(ANN), "{public}");
-    let html = [("accept", "text/html"), ("sec-fetch-dest", "document")];
+    whole(site.get(&at("/feeds/news/changes")).await).await.assert_shows(&[&base]);
+    whole(site.get("/feeds/news/changes").await).await.assert_lacks(&[ANN]);
     for path in ["/", "/recent", "/feeds/news/about", "/feeds/hidden-diary/items", "/feeds/news"] {
-        let answer = site.get_with(&at(path), &html).await;
-        assert_eq!(answer.status(), 200, "{path}");
-        assert_eq!(header(&answer, "referrer-policy"), "no-referrer", "{path}");
+        let answer = site.get_with(&at(path), &HTML).await;
+        assert_eq!(
+            (answer.status().as_u16(), header(&answer, "referrer-policy")),
+            (200, "no-referrer")
+        );
         let page = text(answer).await;
         for attribute in [" href=\"/", " action=\"/"] {
             let below = format!("t/{ANN}/");
@@ -222,22 +189,21 @@ async fn everything_below_a_token_leads_on_below_it() {
         page.assert_lacks(&["/session", "/add", "/metrics", "<form method=\"post\""]);
         assert_all_below(&page, &base);
     }
-    let opml = text(site.get(&at("/subscriptions.opml")).await).await;
-    assert!(opml.contains(&format!("{base}/feeds/{SECRET}")), "{opml}");
-    assert!(opml.contains(&format!("{base}/feeds/news")) && !opml.contains("radio"), "{opml}");
-    assert_all_below(&opml, &base);
-    let sup = text(site.get(&at("/sup.json")).await).await;
-    assert!(sup.contains(&sup_id(&site, SECRET)) && sup.contains(&sup_id(&site, "news")), "{sup}");
-    assert!(!sup.contains(&sup_id(&site, "other-secret")), "{sup}");
-    assert_all_below(&sup, &base);
-    let changes = text(site.get(&at("/changes?after=0&wait=0")).await).await;
-    assert_eq!(
-        changes.matches(&format!("\"url\":\"{base}/feeds/{SECRET}\"")).count(),
-        2,
-        "{changes}"
-    );
-    assert!(!changes.contains("other-secret"), "{changes}");
-    assert_all_below(&changes, &base);
+    let below = async |path: &str| {
+        let said = site.text(&at(path)).await;
+        assert_all_below(&said, &base);
+        said
+    };
+    let opml = below("/subscriptions.opml").await;
+    opml.assert_shows(&[&format!("{base}/feeds/{SECRET}"), &format!("{base}/feeds/news")]);
+    opml.assert_lacks(&["radio"]);
+    let sup = below("/sup.json").await;
+    sup.assert_shows(&[SECRET, "news"].map(|feed| sup_id(&site, feed)).each_ref().map(|id| &**id));
+    sup.assert_lacks(&[&sup_id(&site, "other-secret")]);
+    let changes = below("/changes?after=0&wait=0").await;
+    let address = format!("\"url\":\"{base}/feeds/{SECRET}\"");
+    assert_eq!(changes.matches(&address).count(), 2, "{changes}");
+    changes.assert_lacks(&["other-secret"]);
 }
 
 /// Checks that every address of the gateway in a text is below the base.
@@ -252,56 +218,45 @@ fn assert_all_below(said: &str, base: &str) {
 #[tokio::test]
 async fn the_operator_sees_for_whom_a_private_feed_is_and_readers_do_not() {
     let site = site();
-    let bearer = format!("Bearer {TOKEN}");
-    let operator = [("authorization", bearer.as_str()), ("accept", "text/html")];
-    let password = format!("Basic {}", BASE64.encode(format!("ann:{ANN}").as_bytes()));
-    let reader = [("authorization", password.as_str()), ("accept", "text/html")];
+    let ann = password("ann", ANN);
+    let reader = [("authorization", ann.as_str()), ("accept", "text/html")];
     let words = "for ann, below /t/TOKEN/feeds/hidden-diary";
     let address = format!("https://feeds.example.org/feeds/{SECRET}</code>");
     for path in ["/feeds/hidden-diary/about", "/feeds/hidden-diary?as=html"] {
         // Whoever looks first, nobody is given what was made for another.
         for _ in 0..2 {
-            let page = text(site.get_with(path, &operator).await).await;
-            assert!(page.contains(words) && page.contains("pill\">private"), "{path}: {page}");
-            assert!(!page.contains(&address) && !page.contains(ANN), "{path}: {page}");
-            for page in [
+            let page = site.text_for_operator(path).await;
+            page.assert_shows(&[words, "pill\">private"]);
+            page.assert_lacks(&[&address, ANN]);
+            let of_readers = [
                 text(site.get_with(path, &reader).await).await,
-                text(site.get(&format!("/t/{ANN}{path}")).await).await,
-            ] {
-                assert!(!page.contains("for ann") && !page.contains("private"), "{path}: {page}");
-                assert!(page.contains(&format!("/feeds/{SECRET}</code>")), "{path}: {page}");
+                site.text(&format!("/t/{ANN}{path}")).await,
+            ];
+            for page in of_readers {
+                page.assert_lacks(&["for ann", "private"]);
+                page.assert_shows(&[&format!("/feeds/{SECRET}</code>")]);
             }
         }
-        let page = text(site.get_with(&path.replace(SECRET, "news"), &operator).await).await;
-        assert!(!page.contains("private") && page.contains("/feeds/news</code>"), "{page}");
+        let page = site.text_for_operator(&path.replace(SECRET, "news")).await;
+        page.assert_lacks(&["private"]);
+        page.assert_shows(&["/feeds/news</code>"]);
     }
-    let page = text(site.get_with("/", &operator).await).await;
+    let page = site.text_for_operator("/").await;
     assert_eq!(page.matches(">private</a>").count(), 2, "{page}");
-    let told = json(site.call("GET", "/feeds/hidden-diary", "").await).await;
+    let told = site.told("/feeds/hidden-diary").await;
     assert_eq!((&told["private"], &told["readers"]["names"][0]), (&true.into(), &"ann".into()));
     assert_eq!(told["readers"]["words"], format!("private: {words}"));
-    let told = json(site.call("GET", "/feeds?q=diary&show=all", "").await).await;
+    let told = site.told("/feeds?q=diary&show=all").await;
     let private = told["feeds"].as_array().unwrap().iter().filter(|feed| feed["private"] == true);
     assert_eq!(private.count(), 1, "{told}");
-    let told = json(site.call("GET", "/feeds/news", "").await).await;
+    let told = site.told("/feeds/news").await;
     assert_eq!((&told["private"], &told["readers"]), (&false.into(), &serde_json::Value::Null));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_opens_its_own_feeds_and_no_administration() {
     let site = site();
-    for path in [
-        "/feeds/other-secret",
-        "/feeds/radio",
-        "/feeds/nothing",
-        "/session",
-        "/add",
-        "/metrics",
-        "/api/v1/feeds",
-        "/readyz",
-        "/t/AbCdEfGhIjKlMnOpQrStUvWx/feeds/other-secret",
-        "/nothing",
-    ] {
+    for path in NOT_BELOW.split(' ') {
         problem(site.get(&format!("/t/{ANN}{path}")).await, 404).await;
     }
     let about = format!("/t/{ANN}/feeds/{SECRET}/about");
@@ -320,25 +275,25 @@ async fn a_token_opens_its_own_feeds_and_no_administration() {
 #[tokio::test(start_paused = true)]
 async fn a_password_opens_the_plain_address() {
     let site = site();
-    let basic =
-        |password: &str| format!("Basic {}", BASE64.encode(format!("ann:{password}").as_bytes()));
     let path = format!("/feeds/{SECRET}");
-    let ann = basic(ANN);
-    let answer = site.get_with(&path, &[("authorization", &ann)]).await;
+    let ask = async |path: &str, authorization: &str| {
+        site.get_with(path, &[("authorization", authorization)]).await
+    };
+    let answer = ask(&path, &password("ann", ANN)).await;
     assert_eq!(answer.status(), 200);
     assert_eq!(header(&answer, "cache-control"), "private, no-cache");
-    let vary =
-        answer.headers().get_all("vary").iter().map(|v| v.to_str().unwrap()).collect::<Vec<_>>();
-    assert!(vary.contains(&"Authorization"), "{vary:?}");
+    let mut vary = answer.headers().get_all("vary").iter();
+    assert!(vary.any(|vary| vary == "Authorization"), "{answer:?}");
     let said = whole(answer).await;
-    assert!(said.contains(&format!("https://feeds.example.org/feeds/{SECRET}")), "{said}");
-    assert!(!said.contains(ANN) && !said.contains("/t/"), "{said}");
-    for wrong in [basic(BOB), basic("wrong"), "Basic %%%".to_owned(), format!("Bearer {ANN}")] {
-        problem(site.get_with(&path, &[("authorization", &wrong)]).await, 404).await;
+    said.assert_shows(&[&format!("https://feeds.example.org/feeds/{SECRET}")]);
+    said.assert_lacks(&[ANN, "/t/"]);
+    let bearer = format!("Bearer {ANN}");
+    for wrong in ["Basic %%%", &password("ann", BOB), &password("ann", "wrong"), &bearer] {
+        problem(ask(&path, wrong).await, 404).await;
     }
     // Whoever sends a password of something else still reads what is for everybody, at once.
     let begun = tokio::time::Instant::now();
-    let news = site.get_with("/feeds/news", &[("authorization", &basic("of a proxy"))]).await;
+    let news = ask("/feeds/news", &password("ann", "of a proxy")).await;
     assert_eq!((news.status().as_u16(), header(&news, "cache-control")), (200, "public, no-cache"));
     assert_eq!(begun.elapsed(), Duration::ZERO);
     // Without a password it is not there, whatever was read before.
@@ -348,22 +303,17 @@ async fn a_password_opens_the_plain_address() {
 #[tokio::test]
 async fn the_operator_sees_all() {
     let site = site();
-    let bearer = [("authorization", "Bearer correct-horse")];
-    assert_eq!(TOKEN, "correct-horse");
     assert_eq!(site.call("GET", "/feeds", "").await.status(), 200);
-    let page = text(site.get_with("/", &bearer).await).await;
-    assert!(page.contains(SECRET), "{page}");
-    let answer = site.get_with(&format!("/feeds/{SECRET}"), &bearer).await;
-    assert_eq!(
-        (answer.status().as_u16(), header(&answer, "cache-control")),
-        (200, "private, no-cache")
-    );
-    let opml = text(site.get_with("/subscriptions.opml", &bearer).await).await;
-    assert!(opml.contains(SECRET));
-    // And nobody is given what was made for the operator.
-    assert!(!text(site.get("/").await).await.contains(SECRET));
-    assert!(!text(site.get("/subscriptions.opml").await).await.contains(SECRET));
-    problem(site.get(&format!("/feeds/{SECRET}")).await, 404).await;
+    for path in ["/", "/subscriptions.opml"] {
+        site.text_for_operator(path).await.assert_shows(&[SECRET]);
+        // And nobody is given what was made for the operator.
+        site.text(path).await.assert_lacks(&[SECRET]);
+    }
+    let path = format!("/feeds/{SECRET}");
+    let answer = site.get_with(&path, &[("authorization", "Bearer correct-horse")]).await;
+    let private = (answer.status().as_u16(), header(&answer, "cache-control"));
+    assert_eq!(private, (200, "private, no-cache"));
+    problem(site.get(&path).await, 404).await;
 }
 
 #[tokio::test]
@@ -375,7 +325,7 @@ async fn what_is_kept_is_never_given_to_another() {
         let public = ask(path).await;
         let ann = ask(&format!("/t/{ANN}{path}")).await;
         assert!(public.starts_with("200") && ann.starts_with("200"), "{path} {round}");
-        assert!(!public.contains(ANN) && !public.contains("/t/"), "{path} {round}");
+        public.assert_lacks(&[ANN, "/t/"]);
         assert_all_below(&ann, &format!("https://feeds.example.org/t/{ANN}"));
         assert_ne!(public, ann);
     }
@@ -397,14 +347,12 @@ async fn a_feed_that_becomes_private_is_gone_at_once() {
     let site = site();
     let radio = sup_id(&site, "radio");
     site.store.announce(-1, &["radio"]);
-    let sup = text(site.get("/sup.json").await).await;
-    assert!(sup.contains(&radio), "{sup}");
+    site.text("/sup.json").await.assert_shows(&[&radio]);
     assert_eq!(site.get("/feeds/radio").await.status(), 200);
     site.store.edit_record("radio", |record| record.private = true);
     problem(site.get("/feeds/radio").await, 404).await;
-    let sup = text(site.get("/sup.json").await).await;
-    assert!(!sup.contains(&radio), "{sup}");
-    assert!(!text(site.get("/changes?after=0&wait=0").await).await.contains("radio"));
+    site.text("/sup.json").await.assert_lacks(&[&radio]);
+    site.text("/changes?after=0&wait=0").await.assert_lacks(&["radio"]);
     // An aggregate that is paused and has items of it goes with it.
     site.store.edit_record("still", |record| {
         record.options.sharing.sources = vec![name("radio")];
@@ -412,25 +360,61 @@ async fn a_feed_that_becomes_private_is_gone_at_once() {
     problem(site.get("/feeds/still").await, 404).await;
 }
 
+async fn exists(site: &Site, topic: &str) -> Result<(), NoHubDocument> {
+    site.room.hub_document(TopicRequest::Exists(topic.to_owned())).await.map(drop)
+}
+
+async fn document(site: &Site, topic: &str) -> Result<HubDocument, NoHubDocument> {
+    site.room.hub_document(TopicRequest::Document(topic.to_owned())).await
+}
+
+/// The topic of the private feed, below a path.
+fn topic(path: &str) -> String {
+    format!("https://feeds.example.org{path}/feeds/{SECRET}")
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_hub_knows_a_private_topic_by_its_token_alone() {
     let site = site();
-    let ask = async |request| site.room.hub_document(request).await;
-    let exists = async |topic: &str| ask(TopicRequest::Exists(topic.to_owned())).await;
-    let document = async |topic: &str| ask(TopicRequest::Document(topic.to_owned())).await;
-    let at = |path: &str| format!("https://feeds.example.org{path}/feeds/{SECRET}");
-    assert!(exists(&at("")).await.is_err());
-    let own = at(&format!("/t/{ANN}"));
-    assert!(exists(&own).await.is_ok());
-    let delivered = document(&own).await.unwrap();
-    let said = String::from_utf8_lossy(&delivered.body).into_owned();
-    assert!(said.contains(&format!("/t/{ANN}/feeds/{SECRET}/complete")), "{said}");
-    let links = delivered.headers["link"].to_str().unwrap().to_owned();
-    assert_all_below(&links, &format!("https://feeds.example.org/t/{ANN}"));
-    for wrong in [at(&format!("/t/{BOB}")), at("/t/0123456789abcdef0123456789abcdee")] {
-        assert!(matches!(exists(&wrong).await, Err(NoHubDocument::Gone(_))), "{wrong}");
+    let own = topic(&format!("/t/{ANN}"));
+    assert!(exists(&site, &topic("")).await.is_err());
+    assert!(exists(&site, &own).await.is_ok());
+    let delivered = document(&site, &own).await.unwrap();
+    let said = String::from_utf8_lossy(&delivered.body);
+    said.assert_shows(&[&format!("/t/{ANN}/feeds/{SECRET}/complete")]);
+    let links = delivered.headers["link"].to_str().unwrap();
+    assert_all_below(links, &format!("https://feeds.example.org/t/{ANN}"));
+    for wrong in [BOB, "0123456789abcdef0123456789abcdee"] {
+        let found = exists(&site, &topic(&format!("/t/{wrong}"))).await;
+        assert!(matches!(found, Err(NoHubDocument::Gone(_))), "{wrong}");
     }
     let site = site.followed_by(ServeSettings { readers: Vec::new(), ..announcing() });
-    let document = site.room.hub_document(TopicRequest::Document(own)).await;
-    assert!(matches!(document, Err(NoHubDocument::Gone(_))));
+    assert!(matches!(document(&site, &own).await, Err(NoHubDocument::Gone(_))));
+}
+
+/// Those of an older file than the one that another gateway has lack a reader, and a feed of another.
+#[tokio::test]
+async fn no_topic_of_a_reader_has_gone_while_another_gateway_has_other_readers() {
+    let site = Site::with(store().shared(), announcing());
+    let missing = [ANN, BOB].map(|token| topic(&format!("/t/{token}")));
+    let public = exists(&site, &topic("")).await;
+    assert!(matches!(public, Err(NoHubDocument::Gone(_))), "{public:?}");
+    let site =
+        site.followed_by(ServeSettings { readers: vec![readers().remove(1)], ..announcing() });
+    let other = KnownGateway { differing: vec!["reader".to_owned()], ..KnownGateway::default() };
+    site.store.confirm(vec![other]);
+    for topic in &missing {
+        let found = exists(&site, topic).await;
+        assert!(matches!(found, Err(NoHubDocument::Later(_))), "{found:?}");
+        assert!(matches!(document(&site, topic).await, Err(NoHubDocument::Later(_))));
+    }
+    assert_eq!(exists(&site, &topic("")).await, public, "no reader's");
+    // The operator has the other one read a file that has no more readers, or this one a file that has them.
+    site.store.confirm(Vec::<KnownGateway>::new());
+    for topic in &missing {
+        let found = exists(&site, topic).await;
+        assert!(matches!(found, Err(NoHubDocument::Gone(_))), "{found:?}");
+    }
+    let site = site.followed_by(announcing());
+    assert!(exists(&site, &missing[0]).await.is_ok());
 }

@@ -9,7 +9,6 @@ use crate::ready::{AnswerBasis, PlainRequest};
 use crate::router::ListenerSite;
 use crate::site_service::SentContent;
 use http::HeaderMap;
-use tidegate_core::model::FeedStanding;
 
 const PEER: Peer = Peer(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 const HOST: (&str, &str) = ("host", "here:8080");
@@ -28,6 +27,11 @@ fn find(of: &ListenerSite, request: &Request<Body>) -> Option<Response<SentConte
     let connection = Arc::new(Connection::new(SweepClock::default(), false));
     let plain = PlainRequest::read(request)?;
     of.ready.answer(&of.room, (PEER, &connection), (&plain, request))
+}
+
+/// What is ready for such a request.
+fn ready(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> Response<SentContent> {
+    find(of, &asking(path, headers)).unwrap_or_else(|| panic!("{path} {headers:?} is not ready"))
 }
 
 fn is_ready(of: &ListenerSite, path: &str, headers: &[(&str, &str)]) -> bool {
@@ -69,38 +73,35 @@ fn whole(answer: Response<SentContent>) -> Vec<u8> {
     }
 }
 
+/// Checks that what is ready is the answer that was made first.
+async fn is_same(ready: Response<SentContent>, first: Response<Body>, status: u16) {
+    assert_eq!((ready.status().as_u16(), first.status().as_u16()), (status, status));
+    assert_eq!(headers(ready.headers()), headers(first.headers()));
+    let body = whole(ready);
+    assert_eq!(body, bytes(first).await);
+    assert_eq!(body.is_empty(), status == 304);
+}
+
 #[tokio::test]
 async fn what_is_ready_is_what_the_normal_path_answers() {
     let site = Site::announcing();
     let of = listener(&site);
-    for path in [
-        "/feeds/news",
-        "/feeds/news/sync",
-        "/feeds/radio/complete",
-        "/feeds/news?as=rss",
-        "/feeds/news?whatever=1",
-        "/sup.json",
-    ] {
+    let paths = "/feeds/news /feeds/news/sync /feeds/radio/complete /feeds/news?as=rss \
+                 /feeds/news?whatever=1 /sup.json";
+    for path in paths.split(' ') {
         for coding in ["", "gzip", "zstd, gzip;q=0.5"] {
             let asked = [("accept-encoding", coding)];
             assert!(!is_ready(&of, path, &asked), "{path} {coding}");
             let first = made(&of, path, &asked).await;
-            let ready = find(&of, &asking(path, &asked)).unwrap();
-            assert_eq!((ready.status(), first.status()), (StatusCode::OK, StatusCode::OK));
-            assert_eq!(headers(ready.headers()), headers(first.headers()), "{path} {coding}");
             let tag = header(&first, "etag").to_owned();
-            assert_eq!(whole(ready), bytes(first).await, "{path} {coding}");
-
+            is_same(ready(&of, path, &asked), first, 200).await;
             for tag in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
                 let known = [asked[0], ("if-none-match", tag.as_str())];
                 let first = made(&of, path, &known).await;
-                let ready = find(&of, &asking(path, &known)).unwrap();
-                assert_eq!((ready.status().as_u16(), first.status().as_u16()), (304, 304));
-                assert_eq!(headers(ready.headers()), headers(first.headers()), "{path} {coding}");
-                assert!(whole(ready).is_empty());
+                is_same(ready(&of, path, &known), first, 304).await;
             }
             let unknown = [asked[0], ("if-none-match", "\"x\"")];
-            assert_eq!(find(&of, &asking(path, &unknown)).unwrap().status(), StatusCode::OK);
+            assert_eq!(ready(&of, path, &unknown).status(), StatusCode::OK);
         }
     }
     // Of a tag of another encoding, the normal path says which one is meant.
@@ -115,7 +116,7 @@ async fn what_is_ready_is_what_the_normal_path_answers() {
     let known = [zstd, ("if-none-match", &*own)];
     assert!(!is_ready(&of, "/feeds/news", &known));
     drop(made(&of, "/feeds/news", &known).await);
-    assert_eq!(find(&of, &asking("/feeds/news", &known)).unwrap().headers()["etag"], &*own);
+    assert_eq!(ready(&of, "/feeds/news", &known).headers()["etag"], &*own);
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +131,7 @@ async fn what_changed_is_made_anew_at_once() {
     assert!(!is_ready(&of, "/feeds/news", &[]));
     assert!(is_ready(&of, "/feeds/radio", &[]), "another feed is as it was");
     let changed = made(&of, "/feeds/news", &[]).await;
-    assert_eq!(whole(find(&of, &asking("/feeds/news", &[])).unwrap()), bytes(changed).await);
+    is_same(ready(&of, "/feeds/news", &[]), changed, 200).await;
 
     site.store.announce(0, &["news"]);
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -147,7 +148,6 @@ async fn what_changed_is_made_anew_at_once() {
     assert_eq!(made(&of, "/feeds/news", &[]).await.status(), StatusCode::NOT_FOUND);
 }
 
-/// Whatever revision it shows, and whoever had asked before.
 #[tokio::test]
 async fn what_was_redacted_is_not_ready() {
     let site = Site::new();
@@ -168,7 +168,7 @@ async fn what_is_not_plain_or_not_for_everybody_is_not_ready() {
     let settings = with(settings(), |it| it.readers = readers());
     let site = Site::with(private::store(), settings);
     let of = listener(&site);
-    let basic = format!("Basic {}", data_encoding::BASE64.encode(format!("x:{ANN}").as_bytes()));
+    let basic = private::password("x", ANN);
     let below = format!("/t/{ANN}/feeds/{SECRET}");
     let secret = format!("/feeds/{SECRET}");
     let bearer = format!("Bearer {TOKEN}");
@@ -226,26 +226,17 @@ async fn who_may_get_a_delta_is_told_at_once_that_nothing_changed_and_nothing_el
 async fn what_is_ready_counts_like_what_is_made() {
     let site = Site::new();
     let of = listener(&site);
-    let figures = async || {
-        let text = text(site.get("/metrics").await).await;
-        let figure = |begin: &str| {
-            let found = text.lines().find(|line| line.starts_with(begin));
-            found.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
-        };
-        let answers = "tidegate_http_requests_total{method=\"GET\",route=\"/feeds/{name}\",status=";
-        [
-            figure(&format!("{answers}\"200\"")),
-            figure(&format!("{answers}\"304\"")),
-            figure("tidegate_cache_hits_total"),
-        ]
-    };
     let first = made(&of, "/feeds/news", &[]).await;
-    let tag = header(&first, "etag").to_owned();
-    drop(made(&of, "/feeds/news", &[("if-none-match", &tag)]).await);
-    let before = figures().await;
+    let known = [("if-none-match", header(&first, "etag"))];
+    drop(made(&of, "/feeds/news", &known).await);
+    let route = "/feeds/{name}";
+    let hits = |hits: u32| format!("tidegate_cache_hits_total {hits}");
+    let before = [counted("GET", route, 200, 1), counted("GET", route, 304, 1), hits(1)];
+    site.metrics_with(&before).await;
     (0..3).for_each(|_| assert!(is_ready(&of, "/feeds/news", &[])));
-    assert!(is_ready(&of, "/feeds/news", &[("if-none-match", &tag)]));
-    assert_eq!(figures().await, [before[0] + 3, before[1] + 1, before[2] + 4]);
+    assert!(is_ready(&of, "/feeds/news", &known));
+    let after = [counted("GET", route, 200, 4), counted("GET", route, 304, 2), hits(5)];
+    site.metrics_with(&after).await;
 }
 
 /// Over HTTP/2 a client may ask for much and take nothing: what is on its way is counted.
@@ -278,7 +269,6 @@ async fn an_answer_is_not_given_again_for_long_nor_before_it_was_made() {
     }
 }
 
-/// What others wrote is to be seen first.
 #[tokio::test]
 async fn nothing_is_ready_before_the_database_was_looked_at() {
     let site = Site::sharing();
@@ -290,7 +280,6 @@ async fn nothing_is_ready_before_the_database_was_looked_at() {
     assert!(!is_ready(&of, "/feeds/news", &[]));
 }
 
-/// What comes over the wire is the same, line by line.
 #[tokio::test]
 async fn the_wire_bears_the_same() {
     let site = Site::announcing();

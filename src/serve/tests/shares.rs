@@ -1,20 +1,11 @@
 //! What one client, one feed and one peer may have at a time.
 
-use super::doubles::{name, polling, record};
 use super::*;
 use crate::admission::{Work, WorkKind};
-use crate::client::Client;
-use tidegate_core::model::FeedStanding;
-use tidegate_status::PollStatus;
-
-fn client(last: u8) -> Client {
-    Client::at([192, 0, 2, last].into())
-}
+use tokio::task::JoinHandle;
 
 fn of(client: Client, path: &str) -> Request<Body> {
-    let mut asked = request("GET", path, &[], "");
-    asked.extensions_mut().insert(client);
-    asked
+    with_extension(request("GET", path, &[], ""), client)
 }
 
 /// A site whose feed `news` is large, and whose reads wait for the guard.
@@ -35,28 +26,35 @@ async fn reads(site: &Site, number: usize) {
     assert_eq!(waiting(), number);
 }
 
+/// Asks for a path of the site in a task of its own; answers the status.
+fn spawn_ask(site: &Arc<Site>, from: u8, path: String) -> JoinHandle<u16> {
+    let site = Arc::clone(site);
+    tokio::spawn(async move { site.ask(of(client(from), &path)).await.status().as_u16() })
+}
+
+/// All of these are answered once nothing is held.
+async fn are_answered(asked: Vec<JoinHandle<u16>>) {
+    for answer in asked {
+        assert_eq!(answer.await.unwrap(), 200);
+    }
+}
+
 #[tokio::test]
 async fn who_walks_through_the_forms_of_a_large_feed_holds_up_nobody() {
     let (site, held) = large();
     let mut asked = Vec::new();
-    let ask = |client, path: &'static str| {
-        let site = Arc::clone(&site);
-        tokio::spawn(async move { site.ask(of(client, path)).await.status().as_u16() })
-    };
     for form in ["as=rss", "as=jsonfeed", "as=pox", "sx=feedsync", "sx=sse-0.91"] {
-        asked.push(ask(client(1), format!("/feeds/news?{form}").leak()));
-        asked.push(ask(client(1), format!("/feeds/news/complete?{form}").leak()));
-        asked.push(ask(client(1), format!("/feeds/news/sync?{form}").leak()));
+        for view in ["", "/complete", "/sync"] {
+            asked.push(spawn_ask(&site, 1, format!("/feeds/news{view}?{form}")));
+        }
     }
     reads(&site, 1).await;
     // A second client of the same feed waits as well, of another feed it does not.
-    asked.push(ask(client(2), "/feeds/news"));
+    asked.push(spawn_ask(&site, 2, "/feeds/news".to_owned()));
     reads(&site, 1).await;
-    assert_eq!(ask(client(2), "/feeds/radio").await.unwrap(), 200);
+    assert_eq!(spawn_ask(&site, 2, "/feeds/radio".to_owned()).await.unwrap(), 200);
     drop(held);
-    for answer in asked {
-        assert_eq!(answer.await.unwrap(), 200);
-    }
+    are_answered(asked).await;
 }
 
 /// The views that tell deletions look into the ledger, however little they show.
@@ -68,25 +66,17 @@ async fn the_ledger_counts_where_it_is_read() {
     // What it weighs is known from here on, and is next to nothing.
     assert_eq!(site.ask(of(client(1), "/feeds/news")).await.status(), 200);
     let held = site.store.hold_feed(&name("news"));
-    let mut asked = Vec::new();
-    for (number, path) in [(2, "/feeds/news?sx=feedsync"), (3, "/feeds/news?sx=sse-0.91")] {
-        let site = Arc::clone(&site);
-        asked.push(tokio::spawn(async move { site.ask(of(client(number), path)).await.status() }));
-    }
+    let paths = [(2, "/feeds/news?sx=feedsync"), (3, "/feeds/news?sx=sse-0.91")];
+    let asked = paths.map(|(from, path)| spawn_ask(&site, from, path.to_owned())).into();
     reads(&site, 1).await;
     drop(held);
-    for answer in asked {
-        assert_eq!(answer.await.unwrap(), 200);
-    }
+    are_answered(asked).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_finds_no_turn_in_time_is_told_to_come_back() {
     let (site, _held) = large();
-    let asked = {
-        let site = Arc::clone(&site);
-        tokio::spawn(async move { site.ask(of(client(1), "/feeds/news/complete")).await.status() })
-    };
+    let asked = spawn_ask(&site, 1, "/feeds/news/complete".to_owned());
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -101,7 +91,7 @@ async fn the_dashboard_is_made_again_once_a_feed_stands_otherwise() {
     let site = Site::new();
     // Of each feed that it shows the events are read.
     let reads = || site.store.take_reads("events").len();
-    let page = async || text(site.ask(of(client(1), "/")).await).await;
+    let page = async || site.text("/").await;
     page().await;
     assert_eq!(reads(), 3);
     page().await;
@@ -120,7 +110,7 @@ const LIST: &str = "/subscriptions.opml";
 #[tokio::test]
 async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
     let site = Site::new();
-    let list = async || text(site.ask(of(client(1), LIST)).await).await;
+    let list = async || site.text(LIST).await;
     list().await;
     // A change that it does not tell of leaves it as it is.
     site.store.edit("news", |feed| feed.state.living = 99);
@@ -133,8 +123,8 @@ async fn the_list_of_subscriptions_is_made_once_until_it_says_something_else() {
     assert!(list().await.contains("/feeds/added"));
     // An answer of 304 is made of the same.
     let fresh = site.get(LIST).await;
-    let tag = header(&fresh, "etag").to_owned();
-    assert_eq!(site.get_with(LIST, &[("if-none-match", &tag)]).await.status(), 304);
+    let known = [("if-none-match", header(&fresh, "etag"))];
+    assert_eq!(site.get_with(LIST, &known).await.status(), 304);
     assert_eq!(site.room.metrics.misses.get(), 3);
 }
 
@@ -178,11 +168,11 @@ async fn the_page_about_a_feed_is_made_once() {
     let site = Site::new();
     // Nothing waits in it.
     site.store.edit("news", |feed| feed.state.next_decision_at = None);
-    let first = text(site.get("/feeds/news/about").await).await;
+    let first = site.text("/feeds/news/about").await;
     let snapshots = site.store.reads_of("unsettled");
     assert_eq!(snapshots, 1, "the ledger is read once");
     for _ in 0..5 {
-        assert_eq!(text(site.get("/feeds/news/about").await).await, first);
+        assert_eq!(site.text("/feeds/news/about").await, first);
     }
     assert_eq!(site.store.reads_of("unsettled"), snapshots);
 }

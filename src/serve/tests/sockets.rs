@@ -43,32 +43,35 @@ pub(super) async fn raw(at: SocketAddr, said: &str) -> (TcpStream, String) {
     (stream, String::from_utf8_lossy(&answer).into_owned())
 }
 
-#[tokio::test]
-async fn http_1_is_answered() {
+/// A site that is served with these limits.
+async fn served(limits: ConnectionLimits) -> (Site, SocketAddr) {
     let site = Site::new();
-    let (at, _server) = serving(&site, PATIENT).await;
-    let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    let (_, answer) = raw(at, asked).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n"), "{answer}");
-    let (_, head) = raw(at, &asked.replace("GET /healthz", "HEAD /feeds/news")).await;
-    assert!(head.contains("content-length: ") && head.ends_with("\r\n\r\n"), "{head}");
+    let at = serving(&site, limits).await.0;
+    (site, at)
 }
 
-/// Of a stream nobody knows how long it will be.
+/// A request that is the only one of its connection.
+fn once(request: &str) -> String {
+    format!("{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+}
+
 #[tokio::test]
-async fn the_head_of_a_stream_has_no_length() {
-    let site = Site::announcing();
-    let (at, _server) = serving(&site, PATIENT).await;
-    let asked = "HEAD /events HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    let (_, head) = raw(at, asked).await;
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("event-stream"), "{head}");
-    assert!(!head.contains("content-length") && head.ends_with("\r\n\r\n"), "{head}");
+async fn http_1_is_answered() {
+    let (_site, at) = served(PATIENT).await;
+    let (_, answer) = raw(at, &once("GET /healthz")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n"), "{answer}");
+    // Of a stream nobody knows how long it will be.
+    for (path, has_length) in [("/feeds/news", true), ("/events", false)] {
+        let (_, head) = raw(at, &once(&format!("HEAD {path}"))).await;
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+        assert_eq!(head.contains("content-length: "), has_length, "{head}");
+        assert_eq!(head.contains("event-stream"), !has_length, "{head}");
+    }
 }
 
 #[tokio::test]
 async fn cleartext_http_2_is_answered_with_prior_knowledge() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, PATIENT).await;
+    let (_site, at) = served(PATIENT).await;
     let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
     let executor = TokioExecutor::new();
     let (mut sender, connection) =
@@ -84,8 +87,7 @@ async fn cleartext_http_2_is_answered_with_prior_knowledge() {
 
 #[tokio::test]
 async fn whoever_does_not_ask_is_cut() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, ConnectionLimits { first_request: SHORT, ..PATIENT }).await;
+    let (_site, at) = served(ConnectionLimits { first_request: SHORT, ..PATIENT }).await;
     // Nothing, the beginning of the HTTP/2 preface, all of it, and a head without an end.
     for said in ["", "PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\nhost: x\r\n"] {
         let (_, answer) = raw(at, said).await;
@@ -95,30 +97,16 @@ async fn whoever_does_not_ask_is_cut() {
 
 #[tokio::test]
 async fn a_later_head_that_does_not_end_is_cut() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, ConnectionLimits { head: SHORT, ..PATIENT }).await;
+    let (_site, at) = served(ConnectionLimits { head: SHORT, ..PATIENT }).await;
     let asked = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost:";
     let (_, answer) = raw(at, asked).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
-    assert_eq!(answer.matches("200 OK").count(), 1, "{answer}");
-}
-
-#[tokio::test]
-async fn whoever_asks_and_does_not_read_is_cut() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, ConnectionLimits { stall: SHORT, ..PATIENT }).await;
-    let mut stream = TcpStream::connect(at).await.unwrap();
-    let asked = "GET /feeds/news HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
-    // Once the answers fill the buffers in between, the server can neither write nor read: this
-    // ends only when it gives up.
-    while stream.write_all(asked.as_bytes()).await.is_ok() {}
+    assert_eq!(answer.matches("HTTP/1.1 200 OK\r\n").count(), 1, "{answer}");
 }
 
 /// Streams without a window: nothing of an answer is taken, and the connection itself is not stalled.
 #[tokio::test]
 async fn bodies_of_streams_that_take_nothing_count_and_end_their_connection() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, ConnectionLimits { untaken: SHORT * 10, ..PATIENT }).await;
+    let (site, at) = served(ConnectionLimits { untaken: SHORT * 10, ..PATIENT }).await;
     let stream = TokioIo::new(TcpStream::connect(at).await.unwrap());
     let mut client = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
     client.initial_stream_window_size(0);
@@ -168,8 +156,7 @@ async fn the_system_takes_little_of_an_answer_ahead_of_its_client() {
 
 #[tokio::test]
 async fn heads_have_limits() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, PATIENT).await;
+    let (_site, at) = served(PATIENT).await;
     let many = "x: y\r\n".repeat(200);
     let long = format!("x: {}\r\n", "y".repeat(100_000));
     for fields in [many, long] {
@@ -178,18 +165,24 @@ async fn heads_have_limits() {
     }
 }
 
+/// A visitor whose answer waits for the store as the site is closed.
+async fn close_on_visitor(site: &Site, at: SocketAddr) -> JoinHandle<String> {
+    let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
+    let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
+    while site.store.waiting(&doubles::name("news")) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    site.closing.cancel();
+    visitor
+}
+
 #[tokio::test]
 async fn shutting_down_lets_answers_in_flight_finish() {
     let site = Site::new();
     let held = site.store.hold_feed(&doubles::name("news"));
     let (at, server) = serving(&site, PATIENT).await;
-    let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
-    let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
     let idle = TcpStream::connect(at).await.unwrap();
-    while site.store.waiting(&doubles::name("news")) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    site.closing.cancel();
+    let visitor = close_on_visitor(&site, at).await;
     while TcpStream::connect(at).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -206,20 +199,14 @@ async fn shutting_down_does_not_wait_for_ever() {
     let site = Site::new();
     let _held = site.store.hold_feed(&doubles::name("news"));
     let (at, server) = serving(&site, ConnectionLimits { drain: SHORT, ..PATIENT }).await;
-    let asked = "GET /feeds/news/sync HTTP/1.1\r\nhost: x\r\n\r\n";
-    let visitor = tokio::spawn(async move { raw(at, asked).await.1 });
-    while site.store.waiting(&doubles::name("news")) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    site.closing.cancel();
+    let visitor = close_on_visitor(&site, at).await;
     server.await.unwrap().unwrap();
     assert_eq!(visitor.await.unwrap(), "");
 }
 
 #[tokio::test]
 async fn http_1_1_names_one_host() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, PATIENT).await;
+    let (_site, at) = served(PATIENT).await;
     for (fields, version, status) in [
         ("host: x\r\n", "1.1", 200),
         ("host: x:8080\r\n", "1.1", 200),
@@ -237,18 +224,14 @@ async fn http_1_1_names_one_host() {
 /// A client that writes all of its request before it reads sees the answer all the same.
 #[tokio::test]
 async fn a_body_that_is_too_long_is_answered() {
-    let site = Site::new();
-    let (at, _server) = serving(&site, PATIENT).await;
+    let (_site, at) = served(PATIENT).await;
     let length = 10_000_000;
     let head = format!(
         "PUT /api/v1/feeds/news HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
          content-type: application/json\r\nauthorization: Bearer {TOKEN}\r\n"
     );
     let asked = format!("{head}content-length: {length}\r\n\r\n{}", "x".repeat(length));
-    let mut stream = TcpStream::connect(at).await.unwrap();
-    stream.write_all(asked.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let (_, answer) = raw(at, &asked).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
@@ -266,8 +249,7 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
         let mut stream = socket.connect(at).await.unwrap();
-        let asked = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        stream.write_all(asked.as_bytes()).await.unwrap();
+        stream.write_all(once(&format!("GET {path}")).as_bytes()).await.unwrap();
         stream
     };
     let mut streams = Vec::new();
@@ -289,10 +271,8 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
             // What is closed so may be reset.
             let _ = ask(last, path).await.read_to_end(&mut got).await;
             let got = String::from_utf8(got).unwrap();
-            assert!(
-                got.starts_with(answer) && got.is_empty() == answer.is_empty(),
-                "{path}: {got}"
-            );
+            let is_so = got.starts_with(answer) && got.is_empty() == answer.is_empty();
+            assert!(is_so, "{path}: {got}");
         }
     }
     assert_eq!(site.room.event_streams.open_streams(), 2, "and nobody gave way");
@@ -308,25 +288,20 @@ async fn a_full_gateway_says_whether_it_is_alive_and_nothing_else() {
     assert_eq!(&got, b"HTTP/1.1 200");
 }
 
-/// Behind a trusted proxy the client is who the proxy says.
 #[tokio::test]
 async fn a_trusted_proxy_says_whose_a_request_is() {
     let proxies = vec!["127.0.0.1".parse::<std::net::IpAddr>().unwrap().into()];
-    let site = Site::with(
-        TestStore::with_news(),
-        with(settings(), |it| it.server.trusted_proxies = proxies),
-    );
+    let behind = with(settings(), |it| it.server.trusted_proxies = proxies);
+    let site = Site::with(TestStore::with_news(), behind);
     let (at, _server) = serving(&site, PATIENT).await;
     let mut open = Vec::new();
     for number in 0..40 {
         let of = if number < 36 { 1 } else { 2 };
         let mut stream = TcpStream::connect(at).await.unwrap();
-        let asked =
-            format!("GET /events HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 192.0.2.{of}\r\n\r\n");
+        let forwarded = format!("host: x\r\nx-forwarded-for: 192.0.2.{of}\r\n\r\n");
+        let asked = format!("GET /events HTTP/1.1\r\n{forwarded}");
         stream.write_all(asked.as_bytes()).await.unwrap();
-        let mut head = [0; 64];
-        let length = stream.read(&mut head).await.unwrap();
-        assert!(length > 0);
+        assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);
         open.push(stream);
     }
     assert_eq!(site.room.event_streams.open_streams(), 36, "32 of one client, 4 of the other");

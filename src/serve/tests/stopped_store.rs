@@ -1,24 +1,8 @@
 //! What is answered while the store is closed after a failure, and while its disk is nearly full.
 
 use super::*;
-use tidegate_store::StoreStop;
 
-fn stopped() -> Option<StoreStop> {
-    Some(StoreStop {
-        cause: "the store could not make a write durable: /data: no space left".to_owned(),
-        since: at(-60),
-        next_try: Some(at(5)),
-        failed_tries: 3,
-    })
-}
-
-impl Site {
-    async fn text(&self, path: &str) -> String {
-        let answer = self.get(path).await;
-        assert_eq!(answer.status(), 200, "{path}");
-        String::from_utf8(bytes(answer).await).unwrap()
-    }
-}
+const CAUSE: &str = "the store could not make a write durable: /data: no space left";
 
 #[tokio::test]
 async fn what_was_made_before_is_served_while_the_store_is_closed() {
@@ -26,13 +10,12 @@ async fn what_was_made_before_is_served_while_the_store_is_closed() {
     let before = site.get("/feeds/news").await;
     let tag = header(&before, "etag").to_owned();
     let before = bytes(before).await;
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     assert_eq!(bytes(site.get("/feeds/news").await).await, before);
     let same = site.get_with("/feeds/news", &[("if-none-match", &tag)]).await;
     assert_eq!(same.status(), 304);
     for path in ["/feeds/news/complete", "/feeds/radio", "/feeds/news/items/a"] {
         let answer = site.get(path).await;
-        assert_eq!(answer.status(), 503, "{path}");
         assert_eq!(header(&answer, "retry-after"), "30", "{path}");
         let said = problem(answer, 503).await["detail"].as_str().unwrap().to_owned();
         assert!(said.contains("opened again"), "{path}: {said}");
@@ -53,7 +36,7 @@ async fn nothing_older_than_what_is_published_is_served_while_the_store_is_close
         feed.state.render_revision += 1;
         feed.order.reverse();
     });
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     let conditional = [("if-none-match", &*tag)];
     for headers in [&conditional[..], &conditional[..0]] {
         let answer = site.get_with("/feeds/news", headers).await;
@@ -73,7 +56,7 @@ async fn sup_goes_on_from_what_is_in_memory() {
     site.text("/sup.json").await;
     // An epoch that cannot be read any more, for a period that nobody has asked for yet.
     site.store.announce(-1, &["radio"]);
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     tokio::time::advance(Duration::from_secs(60)).await;
     for path in ["/sup.json", "/sup.json?seconds=300"] {
         let document = tidegate_core::sup::read(site.text(path).await.as_bytes()).unwrap();
@@ -81,7 +64,7 @@ async fn sup_goes_on_from_what_is_in_memory() {
         assert!(document.updated < at(0), "{path}");
     }
     let early = Site::announcing();
-    early.store.set_stop(stopped());
+    early.store.set_stop(stopped(CAUSE));
     early.store.announce(-2, &["news"]);
     problem(early.get("/sup.json").await, 503).await;
 }
@@ -92,7 +75,7 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
     let site = Site::announcing();
     site.store.announce(-2, &["news"]);
     site.text("/sup.json").await;
-    for (now, stop, updated) in [(200, stopped(), at(-1)), (400, None, at(399))] {
+    for (now, stop, updated) in [(200, stopped(CAUSE), at(-1)), (400, None, at(399))] {
         site.clock.set(at(now));
         site.store.set_stop(stop);
         tokio::time::advance(Duration::from_secs(60)).await;
@@ -105,20 +88,15 @@ async fn sup_claims_no_time_at_which_the_store_was_closed() {
 async fn who_watches_the_gateway_is_told_that_the_store_stopped() {
     let site = Site::new();
     assert_eq!(site.get("/").await.status(), 200);
-    site.store.set_stop(stopped());
+    site.store.set_stop(stopped(CAUSE));
     let said = problem(site.get("/readyz").await, 503).await["detail"].as_str().unwrap().to_owned();
-    for part in ["no space left", &at(-60).to_string(), &at(5).to_string(), "3 tries"] {
-        assert!(said.contains(part), "{said}");
-    }
+    said.assert_shows(&["no space left", &at(-60).to_string(), &at(5).to_string(), "3 tries"]);
     assert_eq!(site.get("/healthz").await.status(), 200);
-    let metrics = site.text("/metrics").await;
-    assert!(metrics.contains("tidegate_store_up 0\n"), "{metrics}");
-    assert!(metrics.contains("tidegate_store_takes_in 0\n"), "{metrics}");
-    let page = site.text("/").await;
-    assert!(page.contains("no space left") && page.contains("/feeds/news"), "{page}");
+    site.metrics_with(&["tidegate_store_up 0", "tidegate_store_takes_in 0"]).await;
+    site.text("/").await.assert_shows(&["no space left", "/feeds/news"]);
     // Also where nothing was ever read.
     let early = Site::new();
-    early.store.set_stop(stopped());
+    early.store.set_stop(stopped(CAUSE));
     early.text("/metrics").await;
     early.text("/").await;
 }
@@ -128,19 +106,9 @@ async fn low_space_is_told_and_keeps_nobody_from_reading() {
     let site = Site::new();
     site.store.set_free(100 << 20);
     for path in ["/readyz", "/"] {
-        let said = site.text(path).await;
-        for part in ["100.0 MiB", "256.0 MiB", "store.min_free"] {
-            assert!(said.contains(part), "{path}: {said}");
-        }
+        site.text(path).await.assert_shows(&["100.0 MiB", "256.0 MiB", "store.min_free"]);
     }
-    let metrics = site.text("/metrics").await;
-    for line in [
-        "tidegate_store_up 1",
-        "tidegate_store_takes_in 0",
-        "tidegate_store_free_bytes 104857600",
-        "tidegate_store_min_free_bytes 268435456",
-    ] {
-        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
-    }
+    let lines = ["up 1", "takes_in 0", "free_bytes 104857600", "min_free_bytes 268435456"];
+    site.metrics_with(&lines.map(|line| format!("tidegate_store_{line}"))).await;
     assert_eq!(site.get("/feeds/news").await.status(), 200);
 }

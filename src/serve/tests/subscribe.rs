@@ -1,11 +1,8 @@
 //! Subscribing by address where feeds are private: a reader's own are found by the token, and by nothing else.
 
-use super::doubles::{SiteAnswer, name};
-use super::private::{ANN, SECRET, announcing, store};
+use super::private::{ANN, BOB, SECRET, announcing, password, store};
 use super::*;
-use crate::client::Client;
 use crate::readers::WRONG_TOKEN_PAUSE;
-use data_encoding::BASE64;
 use serde_json::{Value, json as value};
 use tidegate_config::{AllowConfig, PageAudience};
 use tokio::time::Instant;
@@ -34,38 +31,29 @@ fn gateway(settings: ServeSettings) -> (Site, Arc<ScriptedSite>) {
     let store = store();
     store.edit_record(SECRET, |record| record.url = DIARY.to_owned());
     let page = |feed: &str| {
-        let link = format!(
-            "rel=\"alternate\" type=\"application/rss+xml\" title=\"Diary\" href=\"{feed}\""
-        );
-        SiteAnswer::Text(format!(
-            "<html><head><title>x</title><link {link}></head><body></body></html>"
-        ))
+        let link = format!("type=\"application/rss+xml\" title=\"Diary\" href=\"{feed}\"");
+        let head = format!("<title>x</title><link rel=\"alternate\" {link}>");
+        SiteAnswer::Text(format!("<html><head>{head}</head><body></body></html>"))
     };
-    let site = ScriptedSite::new(100, move |url| {
-        match url[..url::Position::AfterPath].as_ref() {
+    let feed = "<rss version='2.0'><channel><title>Diary</title><link>https://diary.example/</link>\
+                <description/><item><guid>a</guid><title>A</title></item></channel></rss>";
+    let site = ScriptedSite::new(100, move |url| match &url[..url::Position::AfterPath] {
         PAGE => page(DIARY),
         MOVED_PAGE => page(MOVED),
         MOVED => SiteAnswer::Moved(OTHER),
         at if at.starts_with(NOWHERE) => SiteAnswer::Nothing,
-        _ => SiteAnswer::Text(
-            "<rss version='2.0'><channel><title>Diary</title><link>https://diary.example/</link><description/>\
-             <item><guid>a</guid><title>A</title></item></channel></rss>"
-                .to_owned(),
-        ),
-    }
+        _ => SiteAnswer::Text(feed.to_owned()),
     });
-    let allowed = |url: &str| AllowConfig {
-        url: Url::parse(url).unwrap(),
-        idle: Duration::from_secs(30 * 86_400),
-        feeds: 3,
-    };
+    let idle = Duration::from_secs(30 * 86_400);
+    let allowed = |url: &str| AllowConfig { url: Url::parse(url).unwrap(), idle, feeds: 3 };
     let allow = [PAGE, PLAIN].map(allowed).to_vec();
     let origins = OriginSettings { allow, ..OriginSettings::default() };
     (Site::before((store, settings), origins, &site), site)
 }
 
-fn password(token: &str) -> String {
-    format!("Basic {}", BASE64.encode(format!("ann:{token}").as_bytes()))
+/// The address of Ann's private feed below her token.
+fn own_address() -> String {
+    format!("https://feeds.example.org/t/{ANN}/feeds/{SECRET}")
 }
 
 /// A request to subscribe to an address, or to look at it.
@@ -92,7 +80,7 @@ fn is_made(site: &Site) -> bool {
 #[tokio::test]
 async fn a_reader_is_given_the_address_of_the_private_feed() {
     let (gateway, site) = gateway(announcing());
-    let (below, ann) = (format!("/t/{ANN}/subscribe"), password(ANN));
+    let (below, ann) = (format!("/t/{ANN}/subscribe"), password("ann", ANN));
     let by_password = [("authorization", ann.as_str())];
     for (path, headers, base) in [
         (below.as_str(), &[][..], format!("https://feeds.example.org/t/{ANN}")),
@@ -122,9 +110,9 @@ async fn a_reader_is_given_the_address_of_the_private_feed() {
 #[tokio::test(start_paused = true)]
 async fn for_everybody_else_the_private_feed_is_none() {
     let (gateway, site) = gateway(announcing());
-    let (bob, wrong) = (password("AbCdEfGhIjKlMnOpQrStUvWx"), password(WRONG));
+    let (bob, wrong) = (password("ann", BOB), password("ann", WRONG));
     let bearer = format!("Bearer {TOKEN}");
-    let below_bob = "/t/AbCdEfGhIjKlMnOpQrStUvWx/subscribe";
+    let below_bob = &*format!("/t/{BOB}/subscribe");
     for (path, credentials) in [
         ("/subscribe", None),
         (below_bob, None),
@@ -152,16 +140,10 @@ async fn for_everybody_else_the_private_feed_is_none() {
     let made = offers(gateway.ask(asked("POST", "/subscribe", DIARY, &[])).await).await;
     let public = "https://feeds.example.org/feeds/diary-example-diary-xml";
     assert_eq!(made[0]["address"], public);
-    for (path, address) in [
-        ("/subscribe".to_owned(), public.to_owned()),
-        (below_bob.to_owned(), public.to_owned()),
-        (
-            format!("/t/{ANN}/subscribe"),
-            format!("https://feeds.example.org/t/{ANN}/feeds/{SECRET}"),
-        ),
-    ] {
-        let found = offers(gateway.ask(asked("GET", &path, DIARY, &[])).await).await;
-        assert_eq!(found[0]["address"], address.as_str(), "{path}");
+    let (below_ann, own) = (format!("/t/{ANN}/subscribe"), own_address());
+    for (path, address) in [("/subscribe", public), (below_bob, public), (&below_ann, &own)] {
+        let found = offers(gateway.ask(asked("GET", path, DIARY, &[])).await).await;
+        assert_eq!(found[0]["address"], address, "{path}");
     }
 }
 
@@ -169,7 +151,7 @@ async fn for_everybody_else_the_private_feed_is_none() {
 /// are asked for theirs: that of a proxy would be wrong each time.
 #[tokio::test(start_paused = true)]
 async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
-    let wrong = password(WRONG);
+    let wrong = password("ann", WRONG);
     for challenge in [false, true] {
         let (gateway, site) = gateway(with(announcing(), |it| it.server.challenge = challenge));
         for (accept, kind) in [("*/*", "application/problem+json"), ("text/html", "text/html")] {
@@ -185,9 +167,7 @@ async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
             assert!(begun.elapsed() >= WRONG_TOKEN_PAUSE);
         }
         assert!(site.looked().is_empty() && !is_made(&gateway));
-        let metrics = text(gateway.get("/metrics").await).await;
-        let counted = "requests_total{method=\"POST\",route=\"/subscribe\",status=\"401\"} 2\n";
-        assert!(metrics.contains(counted), "{metrics}");
+        gateway.metrics_with(&[counted("POST", "/subscribe", 401, 2)]).await;
     }
 }
 
@@ -195,11 +175,10 @@ async fn a_form_with_a_password_that_opens_nothing_does_nothing() {
 async fn a_feed_of_a_readers_list_is_below_the_token() {
     let (gateway, site) = gateway(announcing());
     gateway.store.edit_record("news", |record| record.url = OTHER.to_owned());
-    for below in [String::new(), format!("/t/{ANN}")] {
-        let path = format!("{below}/subscribe");
-        let found = offers(gateway.ask(asked("GET", &path, OTHER, &[])).await).await;
+    for below in ["", &format!("/t/{ANN}")] {
+        let asked = asked("GET", &format!("{below}/subscribe"), OTHER, &[]);
         let address = format!("https://feeds.example.org{below}/feeds/news");
-        assert_eq!(found[0]["address"], address.as_str());
+        assert_eq!(offers(gateway.ask(asked).await).await[0]["address"], address);
     }
     assert!(site.looked().is_empty());
 }
@@ -210,20 +189,19 @@ async fn the_page_works_below_a_token() {
     let (gateway, _) = gateway(announcing());
     let browser = [("accept", "text/html"), ("origin", "null")];
     let path = format!("/t/{ANN}/subscribe");
-    let page = text(gateway.ask(asked("GET", &path, OTHER, &browser)).await).await;
-    assert!(page.contains(&format!("method=\"post\" action=\"{path}\"")), "{page}");
-    let made = gateway.ask(asked("POST", &path, OTHER, &browser)).await;
-    assert_eq!(made.status(), StatusCode::OK);
-    assert!(
-        text(made)
-            .await
-            .contains("href=\"https://feeds.example.org/feeds/diary-example-other-xml\"")
-    );
-    let own = text(gateway.ask(asked("POST", &path, DIARY, &browser)).await).await;
-    let address = format!("https://feeds.example.org/t/{ANN}/feeds/{SECRET}");
-    assert!(own.contains(&format!("href=\"{address}\"")), "{own}");
+    let link = |address: &str| format!("href=\"{address}\"");
+    let made = link("https://feeds.example.org/feeds/diary-example-other-xml");
+    for (method, url, shown) in [
+        ("GET", OTHER, format!("method=\"post\" action=\"{path}\"")),
+        ("POST", OTHER, made),
+        ("POST", DIARY, link(&own_address())),
+    ] {
+        let answer = gateway.ask(asked(method, &path, url, &browser)).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        text(answer).await.assert_shows(&[&shown]);
+    }
     // A browser sends a password along with what other sites make it send.
-    let ann = password(ANN);
+    let ann = password("ann", ANN);
     let foreign = [&browser[..], &[("authorization", ann.as_str())][..]].concat();
     let refused = gateway.ask(asked("POST", "/subscribe", DIARY, &foreign)).await;
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
@@ -236,22 +214,20 @@ async fn the_page_works_below_a_token() {
     ]);
     let without = Site::with(store(), announcing());
     let page = text(without.get_with(&format!("/t/{ANN}/"), &browser).await).await;
-    assert!(!page.contains("subscribe\""), "{page}");
+    page.assert_lacks(&["subscribe\""]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_pages_are_closed_a_token_is_asked_for_before_anything_else() {
     let (gateway, site) =
         gateway(with(announcing(), |it| it.server.pages = PageAudience::Operators));
-    let (ann, wrong) = (password(ANN), password(WRONG));
+    let (ann, wrong) = (password("ann", ANN), password("ann", WRONG));
     for method in ["GET", "POST"] {
         for credentials in [&[][..], &[("authorization", wrong.as_str())][..]] {
             let begun = Instant::now();
             let refused = gateway.ask(asked(method, "/subscribe", OTHER, credentials)).await;
-            assert_eq!(
-                header(&refused, "www-authenticate"),
-                "Basic realm=\"feeds\", charset=\"UTF-8\""
-            );
+            let challenge = "Basic realm=\"feeds\", charset=\"UTF-8\"";
+            assert_eq!(header(&refused, "www-authenticate"), challenge);
             let said = problem(refused, 401).await;
             assert!(said["detail"].as_str().unwrap().contains("a reader's token"), "{said}");
             assert_eq!(begun.elapsed() >= WRONG_TOKEN_PAUSE, !credentials.is_empty());
@@ -344,7 +320,7 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
     gateway.store.edit_record("new", |record| record.url = url.to_owned());
     let browser = [("accept", "text/html")];
     let page = text(gateway.ask(asked("GET", "/subscribe", url, &browser)).await).await;
-    assert!(page.contains(&format!("<li>{url}: point your feed reader at")), "{page}");
+    page.assert_shows(&[&format!("<li>{url}: point your feed reader at")]);
     gateway.store.edit_record("new", |record| record.enrolment.title = Some("Ours".to_owned()));
     let found = offers(gateway.ask(asked("GET", "/subscribe", url, &[])).await).await;
     assert_eq!(found[0]["title"], "Ours");
@@ -355,9 +331,8 @@ async fn a_feed_is_called_by_its_title_or_else_by_its_address() {
 async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
     let (gateway, site) = gateway(announcing());
     let ask = async |last: u8, method: &str, url: &str| {
-        let mut request = asked(method, "/subscribe", url, &[]);
-        request.extensions_mut().insert(Client::at([192, 0, 2, last].into()));
-        gateway.ask(request).await
+        let request = asked(method, "/subscribe", url, &[]);
+        gateway.ask(with_extension(request, client(last))).await
     };
     for method in ["GET", "POST", "GET"] {
         problem(ask(1, method, NOWHERE).await, 404).await;
@@ -383,11 +358,10 @@ async fn a_site_is_asked_for_what_is_not_known_at_a_pace() {
     offers(ask(4, "GET", OTHER).await).await;
 }
 
-/// What the link that is kept as a bookmark does in a browser, at a page of a site.
 #[tokio::test]
 async fn the_bookmark_opens_the_page_for_the_site_that_one_is_looking_at() {
     let (gateway, site) = gateway(announcing());
-    let overview = text(gateway.get("/").await).await;
+    let overview = gateway.text("/").await;
     let (_, link) = overview.split_once("href=\"javascript:").unwrap();
     let (script, _) = link.split_once('"').unwrap();
     let opened = "location.href=\"https://feeds.example.org/subscribe\"+'?url='+\
@@ -395,7 +369,6 @@ async fn the_bookmark_opens_the_page_for_the_site_that_one_is_looking_at() {
     assert_eq!(script.replace("&quot;", "\""), opened);
     let looking_at = format!("{PAGE}?a=1&b=2");
     let page = gateway.ask(asked("GET", "/subscribe", &looking_at, &[("accept", "text/html")]));
-    let page = text(page.await).await;
+    text(page.await).await.assert_shows(&[&format!("name=\"url\" value=\"{DIARY}\"")]);
     assert_eq!(site.looked(), [looking_at]);
-    assert!(page.contains(&format!("name=\"url\" value=\"{DIARY}\"")), "{page}");
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::connections::{Ending, SweepClock};
+use crate::tests::client;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -67,11 +68,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_name() {
     let chain = std::fs::read_to_string(files.path("chain")).unwrap();
     std::fs::write(files.path("long"), chain.repeat(CHAIN_LIMIT + 1)).unwrap();
     std::fs::File::create(files.path("large")).unwrap().set_len(FILE_LIMIT + 1).unwrap();
-    std::fs::write(
-        files.path("broken"),
-        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-    )
-    .unwrap();
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    std::fs::write(files.path("broken"), broken).unwrap();
     for (certificate, key, file, said) in [
         ("gone", "key", "gone", "cannot be read: No such file"),
         ("chain", "gone", "gone", "cannot be read: No such file"),
@@ -100,10 +98,6 @@ fn the_end_of_a_certificate_is_known_whether_it_has_come_or_not() {
 
 fn connection() -> Arc<Connection> {
     Arc::new(Connection::new(SweepClock::default(), false))
-}
-
-fn client(last: u8) -> Client {
-    Client::at([192, 0, 2, last].into())
 }
 
 #[tokio::test]
@@ -150,10 +144,8 @@ async fn who_hangs_in_handshakes_keeps_nobody_else_from_them_and_not_for_long() 
     };
     assert_eq!(shake(Some(client(2))).await, Duration::ZERO, "another client");
     assert_eq!(shake(None).await, Duration::ZERO, "a proxy");
-    assert!(
-        shake(Some(client(1))).await >= HANDSHAKE_TIME,
-        "its share is taken until they are over"
-    );
+    // Its own share is taken until they are over.
+    assert!(shake(Some(client(1))).await >= HANDSHAKE_TIME);
     for (task, _theirs) in hanging {
         assert!(!task.await.unwrap());
     }

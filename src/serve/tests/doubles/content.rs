@@ -2,9 +2,26 @@
 
 use super::*;
 
+/// A version of an item by an endpoint, with so many updates.
+pub(in crate::tests) fn version(
+    of: &str,
+    by: &str,
+    (updates, seconds): (u32, i64),
+    data: Markup,
+) -> Version<Markup> {
+    let sequence = Count::new(updates).unwrap();
+    let stamp = Stamp::Both { when: at(seconds), by: EndpointId::new(by).unwrap() };
+    Version {
+        id: id(of),
+        updates: sequence,
+        deleted: false,
+        noconflicts: None,
+        history: History::new(Update { sequence, stamp }),
+        data,
+    }
+}
+
 pub(in crate::tests) fn item(text: &str, seconds: i64, standing: ItemStatus) -> Item {
-    let deleted = matches!(standing, ItemStatus::Deleted { .. });
-    let stamp = Stamp::Both { when: at(seconds), by: endpoint() };
     let markup = Markup {
         format: Format::Atom10,
         xml: "<entry/>".to_owned(),
@@ -16,14 +33,8 @@ pub(in crate::tests) fn item(text: &str, seconds: i64, standing: ItemStatus) -> 
             ..Card::default()
         },
     };
-    let version = Version {
-        id: id(text),
-        updates: Count::ONE,
-        deleted,
-        noconflicts: None,
-        history: History::new(Update { sequence: Count::ONE, stamp }),
-        data: markup,
-    };
+    let mut version = version(text, "gate", (1, seconds), markup);
+    version.deleted = matches!(standing, ItemStatus::Deleted { .. });
     Item {
         shared: Shared::new(version),
         published_id: format!("urn:{text}"),

@@ -42,22 +42,24 @@ pub(in crate::tests) fn polling() -> PollStatus {
         blame: FetchBlame::Upstream,
         status: Some(503),
     };
+    let poll = FinishedPoll {
+        took: Duration::from_millis(1234),
+        bytes: 99,
+        rewritten: 1,
+        counts: [(EventKind::Created, 2)].into(),
+        failure: Some(failure),
+        notes: vec!["<em>an odd redirect</em>".to_owned()],
+        ..FinishedPoll::new(at(-60), PollEnding::Failed)
+    };
+    let failed = |(since, until): (i64, Option<i64>)| Interruption {
+        kind: InterruptionKind::Failed,
+        since: at(since),
+        until: until.map(at),
+        reason: "it answered <b>503</b>".to_owned(),
+    };
+    let interruptions = [(-7 * DAY, Some(-5 * DAY)), (-3600, None)];
     PollStatus {
-        polls: [FinishedPoll {
-            at: at(-60),
-            took: Duration::from_millis(1234),
-            outcome: PollEnding::Failed,
-            asked_for: false,
-            bytes: 99,
-            committed: false,
-            is_apart: false,
-            entries: None,
-            rewritten: 1,
-            counts: [(EventKind::Created, 2)].into(),
-            failure: Some(failure),
-            notes: vec!["<em>an odd redirect</em>".to_owned()],
-        }]
-        .into(),
+        polls: [poll].into(),
         probes: [FinishedProbe {
             at: at(-30),
             requests: 3,
@@ -76,15 +78,7 @@ pub(in crate::tests) fn polling() -> PollStatus {
         }),
         same: 2,
         gaps: PollGaps { count: 2, last: Some(at(-7200)) },
-        interruptions: [(-7 * 86_400, Some(-5 * 86_400)), (-3600, None)]
-            .map(|(since, until)| Interruption {
-                kind: InterruptionKind::Failed,
-                since: at(since),
-                until: until.map(at),
-                reason: "it answered <b>503</b>".to_owned(),
-            })
-            .into_iter()
-            .collect(),
+        interruptions: interruptions.into_iter().map(failed).collect(),
         backfill: Some(Backfill {
             trail: Some(ArchiveLayout::Pages),
             next: Some("https://me:secret@upstream.example/?page=3".to_owned()),
@@ -94,66 +88,6 @@ pub(in crate::tests) fn polling() -> PollStatus {
             ..Backfill::begin(at(-30))
         }),
         ..PollStatus::default()
-    }
-}
-
-pub(in crate::tests) fn status(feed: &str) -> FeedStatus {
-    let record = record(feed, FeedStanding::Active);
-    FeedStatus {
-        name: record.name,
-        url: record.url,
-        source: record.source,
-        standing: record.standing,
-        options: record.options,
-        access: None,
-        private: false,
-        adds_feeds: false,
-        feeds_of_list: None,
-        list: None,
-        polling: polling(),
-        held: Some("<u>empty</u>".to_owned()),
-        pending: vec![PendingAbsence {
-            id: id("a"),
-            native_id: "urn:<s>a</s>".to_owned(),
-            title: "<u>A</u>".to_owned(),
-            evidence: Evidence::Hole,
-            seen: "gone while <tt>older</tt> items stay".to_owned(),
-            since: at(-3600),
-            observations: 2,
-            needed: 3,
-            decides_at: at(23 * 3600),
-            would: Conclusion::Delete,
-            probe: Some(Probe {
-                asked: 2,
-                last: at(-30),
-                heard: Some(ProbeAnswer { gone: true, status: 404, first: at(-60), last: at(-60) }),
-                silence: Some("it answered <var>503</var>".to_owned()),
-            }),
-            answered: Some("its own address answered <samp>404</samp>".to_owned()),
-        }],
-        pending_absences: 1,
-        hub: Some(HubNote {
-            state: "subscribed",
-            words: "the hub delivers: <code>no</code>".to_owned(),
-            hub: ShownAddress::new("https://hub.example/?<i>", None),
-            others: Vec::new(),
-            topic: ShownAddress::new("https://upstream.example/?<b>", None),
-            until: Some(at(900)),
-            next: at(600),
-            missed: 0,
-            distrusted_until: Some(at(3600)),
-            pushes: 7,
-            last_push: Some(at(-90)),
-            disbelieved: RejectedPushes {
-                count: 2,
-                last: Some(RejectedPush {
-                    at: at(-80),
-                    why: "the <cite>signature</cite>".to_owned(),
-                }),
-            },
-        }),
-        polled_by: None,
-        gathered: None,
     }
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tidegate_core::model::BodyPrints;
 use tidegate_net::fetch::{Fetch, FetchError, FetchRequest, Fetched, Pass, Passing, Services};
 use tidegate_net::origin::{PassAnswer, PassRequest};

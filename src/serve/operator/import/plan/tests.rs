@@ -3,31 +3,32 @@
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::sync::Arc;
 use tidegate_config as config;
 use tidegate_core::model::FeedStanding;
 use tidegate_format::parse::opml::read;
 
+/// The time of plans.
+const NOW: i64 = 1_795_191_605;
+
 fn planned(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
-    planned_as(outlines, stored, config, false)
+    plan_of(outlines, stored, config, (NOW, false, None))
 }
 
 fn rearranged(outlines: &str, stored: &[FeedRecord], config: &Config) -> ImportPlan {
-    planned_as(outlines, stored, config, true)
+    plan_of(outlines, stored, config, (NOW, true, None))
 }
 
-fn planned_as(
+/// What becomes of a list with these outlines, at some time.
+pub(super) fn plan_of(
     outlines: &str,
     stored: &[FeedRecord],
     config: &Config,
-    rearrange: bool,
+    (now, rearrange, rules): (i64, bool, Option<ListRules>),
 ) -> ImportPlan {
-    let text = format!("<opml><body>\n{outlines}</body></opml>");
-    let list = read(&text).unwrap();
-    let endpoint = EndpointId::own("here").unwrap();
-    let now = Time::from_unix(1_795_191_605);
+    let list = read(&format!("<opml><body>\n{outlines}</body></opml>")).unwrap();
+    let (endpoint, now) = (EndpointId::own("here").unwrap(), Time::from_unix(now));
     let stored = &stored.iter().cloned().map(Arc::new).collect::<Vec<_>>();
-    plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange, rules: None })
+    plan(&list, &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange, rules })
 }
 
 fn refused(plan: &ImportPlan) -> Vec<String> {
@@ -52,16 +53,14 @@ fn feeds_are_named_and_everything_else_is_said() {
         &Config::default(),
     );
     let new: Vec<_> = plan.new.iter().map(|r| (r.name.as_str(), r.url.as_str())).collect();
-    assert_eq!(
-        new,
-        [
-            ("a-example-feed", "https://a.example/feed"),
-            ("a-example-feed-d532orrb", "https://a.example/feed?b"),
-            ("b-example", "http://b.example/"),
-            ("c-example", "https://c.example/"),
-            ("d-example-feed", "http://d.example/feed"),
-        ]
-    );
+    let expected = [
+        ("a-example-feed", "https://a.example/feed"),
+        ("a-example-feed-d532orrb", "https://a.example/feed?b"),
+        ("b-example", "http://b.example/"),
+        ("c-example", "https://c.example/"),
+        ("d-example-feed", "http://d.example/feed"),
+    ];
+    assert_eq!(new, expected);
     assert_eq!(plan.new[3].access.as_ref().unwrap().describe(), "a user and a password");
     assert_eq!(plan.new[0].enrolment.title.as_deref(), Some("The A"));
     assert_eq!(plan.new[0].enrolment.history.len(), 1);
@@ -87,15 +86,12 @@ fn feeds_are_named_and_everything_else_is_said() {
 
 #[test]
 fn an_address_that_is_cut_is_none() {
-    let text = "<opml><body><outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
-    let list = read(text).unwrap();
-    let endpoint = EndpointId::own("here").unwrap();
-    let (stored, config) = (&[][..], &Config::default());
-    let now = Time::from_unix(1_795_191_605);
-    let plan = plan(
-        &list,
-        &ExistingFeeds { stored, config, endpoint: &endpoint, now, rearrange: false, rules: None },
-    );
+    let cut = "<outline xmlUrl='https://a.example/'/>\n<outline text='B' xmlUrl='https://b.exa";
+    let list = read(&format!("<opml><body>{cut}")).unwrap();
+    let (endpoint, now) = (EndpointId::own("here").unwrap(), Time::from_unix(NOW));
+    let (stored, config, endpoint) = (&[][..], &Config::default(), &endpoint);
+    let existing = ExistingFeeds { stored, config, endpoint, now, rearrange: false, rules: None };
+    let plan = plan(&list, &existing);
     assert_eq!(plan.new.len(), 1, "{plan:?}");
     assert!(refused(&plan).iter().any(|said| said.contains("ends within it")), "{plan:?}");
 }
@@ -208,18 +204,10 @@ fn listing(records: &[FeedRecord]) -> Vec<String> {
 }
 
 /// The store after a plan.
-fn after(mut stored: Vec<FeedRecord>, plan: ImportPlan) -> Vec<FeedRecord> {
-    for record in plan.placed {
-        let at = stored.iter().position(|known| known.name == record.name);
-        match at {
-            Some(at) => stored[at] = record,
-            // The configuration has it, and the store did not.
-            None => stored.push(record),
-        }
-    }
-    stored.extend(plan.new);
-    stored.sort_by(|one, other| one.name.cmp(&other.name));
-    stored
+fn after(stored: Vec<FeedRecord>, plan: ImportPlan) -> Vec<FeedRecord> {
+    let all = stored.into_iter().chain(plan.placed).chain(plan.new);
+    let by_name: BTreeMap<_, _> = all.map(|record| (record.name.clone(), record)).collect();
+    by_name.into_values().collect()
 }
 
 fn numbers_are_their_own(stored: &[FeedRecord]) {
@@ -307,10 +295,8 @@ fn what_is_too_deep_or_too_often_there_is_said() {
         "</outline>".repeat(depth)
     );
     let plan = planned(&list, &[], &Config::default());
-    assert_eq!(
-        (plan.new[0].enrolment.places[0].folders.len(), plan.done.deeper),
-        (ListPlace::DEPTH, 1)
-    );
+    let folders = plan.new[0].enrolment.places[0].folders.len();
+    assert_eq!((folders, plan.done.deeper), (ListPlace::DEPTH, 1));
     let folder = "<outline text='F'><outline text='A' xmlUrl='https://a.example/'/></outline>";
     let plan = planned(&folder.repeat(ListPlace::MOST + 1), &[], &Config::default());
     assert_eq!(plan.new[0].enrolment.places.len(), ListPlace::MOST);

@@ -1,15 +1,15 @@
 //! What becomes of the feeds that follow a list.
 
 use super::*;
-use crate::operator::import::plan::{ExistingFeeds, ImportPlan, plan};
+use crate::operator::import::plan::{ImportPlan, tests::plan_of};
+use crate::tests::name;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use tidegate_config::Config;
-use tidegate_core::model::{EndpointId, FeedSource, Time};
-use tidegate_format::parse::opml::read;
+use tidegate_core::model::FeedSource;
 
-fn name(text: &str) -> FeedName {
-    FeedName::new(text).unwrap()
+fn rules(list: &str, private: bool) -> ListRules {
+    let (allow, leads) = (AllowPrivate::No, LeadScope::default());
+    ListRules { list: name(list), private, allow, leads }
 }
 
 /// A gateway's feeds.
@@ -22,13 +22,33 @@ struct Feeds {
 }
 
 impl Feeds {
+    /// Feeds that follow the list `ours`.
+    fn following(outlines: &str) -> Self {
+        let mut feeds = Self::default();
+        feeds.follow("ours", outlines);
+        feeds
+    }
+
+    /// Those of a gateway at `gate.example`.
+    fn of_gate() -> Self {
+        let mut feeds = Self::default();
+        feeds.config.server.public_url = Some("https://gate.example".to_owned());
+        feeds
+    }
+
     /// Takes over what a list says; answers what was done.
     fn follow(&mut self, list: &str, outlines: &str) -> ImportPlan {
         self.now += 60;
-        let (list, private) = (name(list), self.private);
-        let (allow, leads) = (AllowPrivate::No, LeadScope::default());
-        let rules = ListRules { list, private, allow, leads };
-        self.carry_out(outlines, false, Some(rules))
+        self.carry_out(outlines, false, Some(rules(list, self.private)))
+    }
+
+    /// Checks that what a list says changes nothing.
+    #[track_caller]
+    fn assert_idle(&mut self, list: &str, outlines: &str) -> ImportPlan {
+        let done = self.follow(list, outlines);
+        let is_idle = done.new.is_empty() && done.switched.is_empty() && done.placed.is_empty();
+        assert!(is_idle, "{done:?}");
+        done
     }
 
     fn carry_out(
@@ -37,13 +57,8 @@ impl Feeds {
         rearrange: bool,
         rules: Option<ListRules>,
     ) -> ImportPlan {
-        let text = format!("<opml><body>\n{outlines}</body></opml>");
-        let list = read(&text).unwrap();
-        let endpoint = EndpointId::own("here").unwrap();
-        let now = Time::from_unix(1_795_191_605 + self.now);
-        let stored: Vec<_> = self.stored.iter().cloned().map(Arc::new).collect();
-        let (stored, config, endpoint) = (&stored, &self.config, &endpoint);
-        let done = plan(&list, &ExistingFeeds { stored, config, endpoint, now, rearrange, rules });
+        let how = (1_795_191_605 + self.now, rearrange, rules);
+        let done = plan_of(outlines, &self.stored, &self.config, how);
         for record in done.new.iter().chain(&done.switched).chain(&done.placed) {
             self.stored.retain(|known| known.name != record.name);
             self.stored.push(record.clone());
@@ -56,7 +71,7 @@ impl Feeds {
     }
 
     /// Each feed's folders and its name there, and whether it is polled.
-    fn all(&self) -> BTreeMap<String, String> {
+    fn all(&self) -> BTreeMap<&str, String> {
         let said = |record: &FeedRecord| {
             let places = record.enrolment.places.iter().map(|place| {
                 let folders = place.folders.iter().map(|folder| folder.label.name().unwrap());
@@ -66,17 +81,17 @@ impl Feeds {
             let dropped = if record.is_dropped() { " dropped" } else { "" };
             format!("{} {}{dropped}", record.standing.name(), places.join(", "))
         };
-        self.stored.iter().map(|record| (record.name.to_string(), said(record))).collect()
+        self.stored.iter().map(|record| (record.name.as_str(), said(record))).collect()
     }
 }
 
-fn of(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(name, said)| ((*name).to_owned(), (*said).to_owned())).collect()
+fn of<'a>(pairs: &[(&'a str, &str)]) -> BTreeMap<&'a str, String> {
+    pairs.iter().map(|(name, said)| (*name, (*said).to_owned())).collect()
 }
 
-/// Whether a plan changes nothing.
-fn is_idle(plan: &ImportPlan) -> bool {
-    plan.new.is_empty() && plan.switched.is_empty() && plan.placed.is_empty()
+/// How many feeds are new, placed and switched.
+fn counts(done: &ImportPlan) -> [usize; 3] {
+    [done.new.len(), done.placed.len(), done.switched.len()]
 }
 
 const A: &str = "<outline text='A' xmlUrl='https://a.example/'/>";
@@ -89,36 +104,29 @@ fn folder(name: &str, inside: &str) -> String {
 
 #[test]
 fn feeds_follow_what_the_list_says() {
-    let mut feeds = Feeds::default();
     let list = folder("News", &format!("{A}{B}"));
-    assert_eq!(feeds.follow("ours", &list).new.len(), 2);
-    let both = of(&[("a-example", "active News/A"), ("b-example", "active News/B")]);
-    assert_eq!(feeds.all(), both);
-    assert!(is_idle(&feeds.follow("ours", &list)), "the same list changes nothing");
+    let mut feeds = Feeds::following(&list);
+    let both = [("a-example", "active News/A"), ("b-example", "active News/B")];
+    assert_eq!(feeds.all(), of(&both));
+    feeds.assert_idle("ours", &list);
     // Another order changes nothing either: folders and names are kept.
-    assert!(is_idle(&feeds.follow("ours", &folder("News", &format!("{B}{A}")))));
+    feeds.assert_idle("ours", &folder("News", &format!("{B}{A}")));
 
     let renamed = A.replace("'A'", "'Alpha'");
-    let done = feeds.follow("ours", &format!("{renamed}{}", folder("News", &format!("{B}{C}"))));
-    assert_eq!((done.new.len(), done.placed.len(), done.switched.len()), (1, 1, 0));
-    let moved = [
-        ("a-example", "active Alpha"),
-        ("b-example", "active News/B"),
-        ("c-example", "active News/C"),
-    ];
-    assert_eq!(feeds.all(), of(&moved));
-
     let fewer = folder("News", &format!("{B}{C}"));
-    let done = feeds.follow("ours", &fewer);
-    assert_eq!((done.new.len(), done.placed.len(), done.switched.len()), (0, 0, 1));
+    assert_eq!(counts(&feeds.follow("ours", &format!("{renamed}{fewer}"))), [1, 1, 0]);
+    let [b, c] = [("b-example", "active News/B"), ("c-example", "active News/C")];
+    assert_eq!(feeds.all(), of(&[("a-example", "active Alpha"), b, c]));
+
+    assert_eq!(counts(&feeds.follow("ours", &fewer)), [0, 0, 1]);
     assert_eq!(feeds.all()["a-example"], "paused Alpha dropped");
-    assert!(is_idle(&feeds.follow("ours", &fewer)));
+    feeds.assert_idle("ours", &fewer);
 
     // One that comes back is polled again, where the list has it now.
-    let done = feeds.follow("ours", &folder("News", &format!("{A}{B}{C}")));
-    assert_eq!((done.new.len(), done.placed.len(), done.switched.len()), (0, 0, 1));
+    let again = folder("News", &format!("{A}{B}{C}"));
+    assert_eq!(counts(&feeds.follow("ours", &again)), [0, 0, 1]);
     assert_eq!(feeds.all()["a-example"], "active News/A");
-    assert!(is_idle(&feeds.follow("ours", &folder("News", &format!("{A}{B}{C}")))));
+    feeds.assert_idle("ours", &again);
     assert_eq!(feeds.follow("ours", "").switched.len(), 3, "an empty list drops all");
 }
 
@@ -126,22 +134,20 @@ fn feeds_follow_what_the_list_says() {
 fn what_was_done_by_hand_stays() {
     let mut feeds = Feeds::default();
     feeds.carry_out(A, false, None);
-    feeds.follow("ours", &format!("{A}{B}{C}"));
+    let all = format!("{A}{B}{C}");
+    feeds.follow("ours", &all);
     assert_eq!(feeds.feed("a-example").list, None, "it was here before");
-    assert_eq!(feeds.follow("ours", &format!("{A}{B}{C}")).done.known, 1);
+    assert_eq!(feeds.follow("ours", &all).done.known, 1);
 
     // One that was removed is not added again, and one that was paused stays so.
     feeds.feed("b-example").standing = FeedStanding::Gone;
     feeds.feed("c-example").standing = FeedStanding::Paused;
-    let done = feeds.follow("ours", &format!("{A}{B}{C}"));
-    assert!(is_idle(&done), "{done:?}");
+    let done = feeds.assert_idle("ours", &all);
     assert!(done.refused[0].why.contains("removed from this gateway"), "{done:?}");
-    assert!(
-        is_idle(&feeds.follow("ours", "")),
-        "nothing of it is polled but what is not the list's"
-    );
+    // Nothing of it is polled but what is not the list's.
+    feeds.assert_idle("ours", "");
     assert!(!feeds.feed("c-example").is_dropped());
-    assert!(is_idle(&feeds.follow("ours", &format!("{A}{B}{C}"))));
+    feeds.assert_idle("ours", &all);
     assert_eq!(feeds.feed("c-example").standing, FeedStanding::Paused);
 
     // One that was edited is the operator's.
@@ -150,24 +156,22 @@ fn what_was_done_by_hand_stays() {
     own.standing = FeedStanding::Active;
     own.options.complete = true;
     own.own_if_changed(&before);
-    assert!(is_idle(&feeds.follow("ours", "")));
-    let moved = folder("Elsewhere", &format!("{A}{C}"));
-    assert!(is_idle(&feeds.follow("ours", &moved)));
+    feeds.assert_idle("ours", "");
+    feeds.assert_idle("ours", &folder("Elsewhere", &format!("{A}{C}")));
     assert_eq!(feeds.all()["c-example"], "active C");
 }
 
 #[test]
 fn what_was_arranged_by_hand_stays_where_it_is() {
-    let mut feeds = Feeds::default();
-    feeds.follow("ours", &format!("{A}{B}"));
+    let mut feeds = Feeds::following(&format!("{A}{B}"));
     feeds.carry_out(&folder("Mine", A), true, None);
     assert_eq!(feeds.all()["a-example"], "active Mine/A");
     let renamed = format!("{A}{B}").replace("text='", "text='New ");
-    let done = feeds.follow("ours", &renamed);
-    assert_eq!(done.new.len() + done.switched.len(), 0);
-    let all = of(&[("a-example", "active Mine/A"), ("b-example", "active New B")]);
-    assert_eq!(feeds.all(), all);
-    assert!(is_idle(&feeds.follow("ours", &renamed)));
+    let [new, _, switched] = counts(&feeds.follow("ours", &renamed));
+    assert_eq!((new, switched), (0, 0));
+    let all = [("a-example", "active Mine/A"), ("b-example", "active New B")];
+    assert_eq!(feeds.all(), of(&all));
+    feeds.assert_idle("ours", &renamed);
     // It is paused with the others all the same: it was only moved.
     assert_eq!(feeds.follow("ours", B).switched.len(), 1);
     assert!(feeds.feed("a-example").is_dropped());
@@ -178,104 +182,95 @@ fn a_feed_follows_one_list_at_a_time() {
     let mut feeds = Feeds::default();
     let (one, other) = (folder("One", &format!("{A}{B}")), folder("Other", A));
     feeds.follow("one", &one);
-    assert!(is_idle(&feeds.follow("other", &other)), "it follows the first");
+    feeds.assert_idle("other", &other);
     assert_eq!(feeds.feed("a-example").list.as_ref().unwrap().list, name("one"));
     feeds.follow("one", &folder("One", B));
     // What one list dropped, the other takes over.
     assert_eq!(feeds.follow("other", &other).switched.len(), 1);
     assert_eq!(feeds.all()["a-example"], "active Other/A");
-    assert!(is_idle(&feeds.follow("one", &one)) && is_idle(&feeds.follow("other", &other)));
+    feeds.assert_idle("one", &one);
+    feeds.assert_idle("other", &other);
     assert_eq!(feeds.feed("a-example").list.as_ref().unwrap().list, name("other"));
 }
 
 #[test]
 fn the_feeds_of_a_private_list_are_private() {
-    let mut feeds = Feeds::default();
-    feeds.follow("ours", A);
+    let both = format!("{A}{B}");
+    let mut feeds = Feeds::following(A);
     feeds.private = true;
-    let done = feeds.follow("ours", &format!("{A}{B}"));
+    let done = feeds.follow("ours", &both);
     assert!(done.new[0].private && done.placed[0].private, "{done:?}");
     feeds.private = false;
-    assert!(is_idle(&feeds.follow("ours", &format!("{A}{B}"))), "nobody shows them to everybody");
+    feeds.assert_idle("ours", &both);
+
+    // So is what it dropped, and what was paused by hand, also where the list has it no more.
+    let mut feeds = Feeds::following(&both);
+    feeds.follow("ours", B);
+    feeds.feed("b-example").standing = FeedStanding::Paused;
+    feeds.private = true;
+    feeds.follow("ours", B);
+    assert!(feeds.feed("a-example").is_dropped() && feeds.feed("a-example").private);
+    assert!(feeds.feed("b-example").private);
+    feeds.assert_idle("ours", B);
+    let mut feeds = Feeds::following(&both);
+    feeds.feed("a-example").pause_by_hand();
+    feeds.private = true;
+    feeds.follow("ours", B);
+    assert!(!feeds.feed("a-example").is_dropped() && feeds.feed("a-example").private);
+    feeds.assert_idle("ours", B);
 }
 
 #[test]
 fn what_cannot_be_added_is_named_with_the_reason() {
-    let mut feeds = Feeds::default();
-    feeds.config.server.public_url = Some("https://gate.example".to_owned());
+    let mut feeds = Feeds::of_gate();
     let outline = |address: &str| format!("<outline text='x' xmlUrl='{address}'/>\n");
     let token = "correct-horse-battery";
-    let list: String = [
-        "http://127.0.0.1:8080/feed",
-        "http://10.0.0.7/feed",
-        "http://[::1]/feed",
-        "https://gate.example/feeds/nobody",
-        &format!("https://gate.example/t/{token}/feeds/nobody/sync"),
-        "https://me:secret@b.example/?key=0123456789abcdef0123",
-    ]
-    .into_iter()
-    .map(outline)
-    .collect();
-    let done = feeds.follow("ours", &format!("{list}{A}"));
-    let new: Vec<&str> = done.new.iter().map(|record| record.url.as_str()).collect();
-    assert_eq!(new.len(), 2, "{new:?}");
-    let said: Vec<String> = done
-        .refused
-        .iter()
-        .map(|refused| format!("{} {}", refused.address.as_deref().unwrap(), refused.why))
-        .collect();
-    for (said, part) in said.iter().zip([
-        "127.0.0.1 has a loopback address",
-        "10.0.0.7 has a private address",
-        "::1 has a loopback address",
-        "a feed of this gateway itself",
-        "a feed of this gateway itself",
-    ]) {
+    let below = format!("https://gate.example/t/{token}/feeds");
+    let refused = [
+        ("http://127.0.0.1:8080/feed", "127.0.0.1 has a loopback address"),
+        ("http://10.0.0.7/feed", "10.0.0.7 has a private address"),
+        ("http://[::1]/feed", "::1 has a loopback address"),
+        ("https://gate.example/feeds/nobody", "a feed of this gateway itself"),
+        (&format!("{below}/nobody/sync"), "a feed of this gateway itself"),
+    ];
+    let list: String = refused.iter().map(|(address, _)| outline(address)).collect();
+    let same = outline("https://me:secret@b.example/?key=0123456789abcdef0123");
+    let done = feeds.follow("ours", &format!("{list}{same}{A}"));
+    assert_eq!((done.new.len(), done.refused.len()), (2, refused.len()), "{done:?}");
+    for (said, (_, part)) in done.refused.iter().zip(refused) {
+        let said = format!("{} {}", said.address.as_deref().unwrap(), said.why);
         assert!(said.contains(part) && !said.contains(token), "{said}");
     }
-    assert_eq!(said.len(), 5, "{said:?}");
 
     // A feed here by its address below a token is the feed that it is.
-    let own = outline(&format!("https://gate.example/t/{token}/feeds/a-example"));
-    let same = outline("https://me:secret@b.example/?key=0123456789abcdef0123");
-    let done = feeds.follow("ours", &format!("{same}{}", own.replace("'x'", "'A'")));
-    assert!(is_idle(&done), "{done:?}");
+    let own = outline(&format!("{below}/a-example"));
+    feeds.assert_idle("ours", &format!("{same}{}", own.replace("'x'", "'A'")));
 }
 
 #[test]
 fn each_of_two_feeds_of_one_address_is_known_by_its_own() {
-    let mut feeds = Feeds::default();
-    feeds.config.server.public_url = Some("https://gate.example".to_owned());
+    let mut feeds = Feeds::of_gate();
     feeds.carry_out(A, false, None);
     let other = FeedRecord { name: name("other"), ..feeds.stored[0].clone() };
     feeds.stored.push(other);
     for own in ["a-example", "other"] {
         let list = A.replace("https://a.example/", &format!("https://gate.example/feeds/{own}"));
-        let done = feeds.follow("ours", &list);
-        assert!(
-            is_idle(&done) && done.done.known == 1 && done.refused.is_empty(),
-            "{own}: {done:?}"
-        );
+        let done = feeds.assert_idle("ours", &list);
+        assert!(done.done.known == 1 && done.refused.is_empty(), "{own}: {done:?}");
     }
 }
 
 #[test]
 fn a_list_adds_no_more_than_the_limit() {
-    let (allow, leads) = (AllowPrivate::No, LeadScope::default());
-    let rules = ListRules { list: name("ours"), private: false, allow, leads };
+    let rules = rules("ours", false);
     let url = Url::parse("https://a.example/").unwrap();
-    let mut room = rules.room(&[]);
-    assert_eq!(room, LIST_FEEDS);
-    room = 1;
+    assert_eq!(rules.room(&[]), LIST_FEEDS);
+    let mut room = 1;
     rules.check_new(&url, &mut room).unwrap();
     let why = rules.check_new(&url, &mut room).unwrap_err();
     assert_eq!(why, "5000 feeds follow the list, which is the limit");
-    let mut feeds = Feeds::default();
-    feeds.follow("ours", &format!("{A}{B}"));
-    assert_eq!(
-        rules.room(&feeds.stored.iter().cloned().map(Arc::new).collect::<Vec<_>>()),
-        LIST_FEEDS - 2
-    );
+    let stored = Feeds::following(&format!("{A}{B}")).stored.into_iter().map(Arc::new);
+    assert_eq!(rules.room(&stored.collect::<Vec<_>>()), LIST_FEEDS - 2);
 }
 
 #[test]
@@ -284,12 +279,8 @@ fn a_list_at_a_public_address_adds_no_feed_of_a_host_of_the_operators_own() {
     let public = Url::parse("https://a.example/").unwrap();
     for (at, adds) in [("https://b.example/", false), ("http://127.0.0.1:8000/list", true)] {
         let list = FeedRecord::new(name("ours"), at, FeedSource::Api);
-        let rules = ListRules {
-            list: name("ours"),
-            private: false,
-            allow: AllowPrivate::only(["intranet.example:80", "127.0.0.1:8000"]).unwrap(),
-            leads: LeadScope::of_feed(&list),
-        };
+        let allow = AllowPrivate::only(["intranet.example:80", "127.0.0.1:8000"]).unwrap();
+        let rules = ListRules { allow, leads: LeadScope::of_feed(&list), ..rules("ours", false) };
         assert_eq!(rules.check_new(&private, &mut 9).is_ok(), adds, "{at}");
         rules.check_new(&public, &mut 9).unwrap();
     }
@@ -297,8 +288,7 @@ fn a_list_at_a_public_address_adds_no_feed_of_a_host_of_the_operators_own() {
 
 #[test]
 fn a_second_feed_of_its_address_pauses_no_feed_of_the_list() {
-    let mut feeds = Feeds::default();
-    feeds.follow("ours", &format!("{A}{B}"));
+    let mut feeds = Feeds::following(&format!("{A}{B}"));
     // Of feeds of one address the first one is known.
     let own = FeedRecord { name: name("000"), list: None, ..feeds.feed("a-example").clone() };
     feeds.stored.insert(0, own);
@@ -307,26 +297,4 @@ fn a_second_feed_of_its_address_pauses_no_feed_of_the_list() {
     feeds.follow("ours", B);
     assert!(feeds.feed("a-example").is_dropped());
     assert_eq!(feeds.feed("000").standing, FeedStanding::Active);
-}
-
-#[test]
-fn what_a_private_list_dropped_is_private_too() {
-    let mut feeds = Feeds::default();
-    feeds.follow("ours", &format!("{A}{B}"));
-    feeds.follow("ours", B);
-    feeds.feed("b-example").standing = FeedStanding::Paused;
-    feeds.private = true;
-    feeds.follow("ours", B);
-    assert!(feeds.feed("a-example").is_dropped() && feeds.feed("a-example").private);
-    assert!(feeds.feed("b-example").private);
-    assert!(is_idle(&feeds.follow("ours", B)));
-
-    // One that was paused by hand, and is in the list no more.
-    let mut feeds = Feeds::default();
-    feeds.follow("ours", &format!("{A}{B}"));
-    feeds.feed("a-example").pause_by_hand();
-    feeds.private = true;
-    feeds.follow("ours", B);
-    assert!(!feeds.feed("a-example").is_dropped() && feeds.feed("a-example").private);
-    assert!(is_idle(&feeds.follow("ours", B)));
 }
