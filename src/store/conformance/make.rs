@@ -27,7 +27,7 @@ pub(super) fn applied(url: &str) -> AppliedOrigins {
     AppliedOrigins([(feed("blog"), url.to_owned())].into())
 }
 
-pub(super) fn markup(text: &str) -> Markup {
+pub(crate) fn markup(text: &str) -> Markup {
     Markup {
         format: Format::Atom10,
         xml: format!("<entry>{text}</entry>"),

@@ -171,7 +171,7 @@ impl<T> ContextPool<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::specimen::{any_markup, time};
+    use super::super::specimen::any_specimen;
     use super::super::{decode, encode, read_fields};
     use super::*;
     use proptest::prelude::*;
@@ -180,7 +180,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_as_a_difference_is_read_back(
-            old in any_markup(), new in any_markup(), at in time(), same in ".{300,600}",
+            old in any_specimen::<Markup>(), new in any_specimen::<Markup>(),
+            at in any_specimen::<Time>(), same in ".{300,600}",
         ) {
             let mut old = old;
             old.xml.push_str(&same);
@@ -210,17 +211,7 @@ mod tests {
 
     #[test]
     fn what_saves_nothing_stays_whole() {
-        let text = |text: &str| {
-            let mut markup = tidegate_core::model::Markup {
-                format: tidegate_core::model::Format::Atom10,
-                xml: text.to_owned(),
-                context: tidegate_core::model::Context::default(),
-                slots: tidegate_core::model::Slots::default(),
-                card: tidegate_core::model::Card::default(),
-            };
-            markup.card.title = text.to_owned();
-            encode(&markup).unwrap()
-        };
+        let text = |text: &str| encode(&crate::conformance::make::markup(text)).unwrap();
         assert_eq!(against(&text("a"), Time::from_unix(7), &text("b")).unwrap(), None);
         let bomb = [&[1, DELTA], [0; 8].as_slice(), &[255; 4], &[0; 40]].concat();
         assert!(matches!(payload(&bomb, Some(b"x")), Err(RecordError::TooLarge { .. })));
