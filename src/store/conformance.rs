@@ -35,6 +35,14 @@ trait Bench: Sized {
     fn clock(&self) -> &ManualClock;
     /// Closes it and opens it again, as a restart does.
     async fn reopen(self) -> Self;
+
+    /// The same, where this one is had meanwhile.
+    async fn again(self, store: Arc<Store>) -> (Self, Arc<Store>) {
+        drop(store);
+        let bench = self.reopen().await;
+        let store = bench.store();
+        (bench, store)
+    }
 }
 
 fn endpoint() -> EndpointId {

@@ -50,10 +50,8 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
         store.put_feed(&record(name)).await.unwrap();
         store.checkpoint(&[poll_state(name)]).await.unwrap();
         let large = "y".repeat(100_000);
-        let change = Draft::on(&store, name, 50).await.item("a", &large).order(&["a"]);
-        store.commit(change.done()).await.unwrap();
-        let change = Draft::on(&store, name, 60).await.latest("a", "newer").done();
-        store.commit(change).await.unwrap();
+        Draft::on(&store, name, 50).await.item("a", &large).order(&["a"]).commit(&store).await;
+        Draft::on(&store, name, 60).await.latest("a", "newer").commit(&store).await;
     }
     let other = store.view(&feed("news-2"), Select::All).await.unwrap();
     store.purge_feed(&news).await.unwrap();
@@ -80,7 +78,7 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
 
     // The clock went back meanwhile: the successor's first tick would lie below the old one.
     let store = bench.store();
-    let mut change = Draft::on(&store, "news", 7).await.item("a", "A").item("b", "B").done();
+    let mut change = edit(&store, 7).await.item("a", "A").item("b", "B").done();
     change.state.window_start = Some(tick(6));
     let committed = store.commit(change).await.unwrap();
     assert_eq!(committed.revision, Revision(3));
@@ -108,26 +106,21 @@ async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench
     assert_eq!((newest.len(), Some(newest[0].tick)), (1, state.tick));
 
     // From here on nothing is lifted.
-    let change = Draft::on(&store, "news", 70).await.item("a", "AA").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 70).await.item("a", "AA").commit(&store).await;
     assert_eq!(store.state(&news).await.unwrap().unwrap().tick, Some(tick(70)));
 }
 
 async fn a_successor_without_a_tick_keeps_the_floor(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 50).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 50).await.item("a", "A").commit(&store).await;
     store.purge_feed(&feed("news")).await.unwrap();
-    let change = Draft::on(&store, "news", 1).await.done();
+    let change = edit(&store, 1).await.done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(2));
-    drop(store);
-
-    let bench = bench.reopen().await;
-    let store = bench.store();
+    let (_bench, store) = bench.again(store).await;
     store.purge_feed(&feed("news")).await.unwrap();
-    let change = Draft::on(&store, "news", 2).await.done();
+    let change = edit(&store, 2).await.done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(3));
-    let change = Draft::on(&store, "news", 3).await.item("a", "A").done();
+    let change = edit(&store, 3).await.item("a", "A").done();
     assert_eq!(store.commit(change).await.unwrap().revision, Revision(4));
     let state = store.state(&feed("news")).await.unwrap().unwrap();
     assert!(state.tick > Some(tick(50)), "{:?}", state.tick);
@@ -152,7 +145,7 @@ async fn what_was_applied_of_a_configuration_is_kept(bench: impl Bench) {
 async fn a_closed_store_says_so(bench: impl Bench) {
     let store = bench.store();
     let news = feed("news");
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").done();
+    let change = edit(&store, 1).await.item("a", "A").done();
     store.close().await.unwrap();
     let closed = |error: &StoreError| matches!(error, StoreError::Closed);
     assert!(closed(&store.close().await.unwrap_err()));

@@ -173,12 +173,11 @@ pub(super) async fn full(bench: &impl Bench) {
     store.checkpoint(&[polled]).await.unwrap();
     store.put_subscriptions(&[super::subscriptions::subscription("a").into()]).await.unwrap();
     // A feed that was purged leaves its marks.
-    let draft = Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]);
-    store.commit(draft.done()).await.unwrap();
+    Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     store.purge_feed(&feed("old")).await.unwrap();
     let long = |text: &str| format!("{text} {}", "and so on ".repeat(900));
     for seconds in 2..40 {
-        let draft = Draft::on(&store, "news", seconds).await;
+        let draft = edit(&store, seconds).await;
         let draft = match seconds % 6 {
             0 => draft.tombstone("b").order(&["a"]),
             1 => draft.item("b", "B").order(&["b", "a"]).around(&format!("around {seconds}")),
@@ -188,7 +187,7 @@ pub(super) async fn full(bench: &impl Bench) {
             4 => draft.item("c", "C").around("the same"),
             _ => draft.touch("a", ItemStatus::Retired { since: time(seconds) }),
         };
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
 }
 
@@ -221,9 +220,9 @@ async fn a_copy_goes_on(bench: impl Bench) {
 async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     let store = bench.store();
     for seconds in 40..80 {
-        let draft = Draft::on(&store, "news", seconds).await;
+        let draft = edit(&store, seconds).await;
         let draft = draft.item("a", &format!("a{seconds}")).order(&["a"]);
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
     let mut pasts = Vec::new();
     for seconds in [5, 17, 39, 41, 79] {
@@ -237,8 +236,7 @@ async fn goes_on(bench: &impl Bench) -> (Vec<Past>, Vec<String>, Tick) {
     }
     let events = store.events(&feed("news"), usize::MAX).await.unwrap();
     let said = events.into_iter().map(|event| format!("{event:?}")).collect();
-    let draft = Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]);
-    store.commit(draft.done()).await.unwrap();
+    Draft::on(&store, "old", 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let again = store.state(&feed("old")).await.unwrap().unwrap();
     (pasts, said, again.tick.unwrap())
 }
@@ -344,9 +342,8 @@ proptest! {
 
 async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
-    let mut change = Draft::on(&store, "news", 2).await.item("a", "B").done();
+    edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
+    let mut change = edit(&store, 2).await.item("a", "B").done();
     change.known[0].conflicts = 1;
     let lost = known("a", 1, tick(1)).version(None);
     change.conflicts = vec![Conflicting { id: id("a"), versions: vec![lost] }];
@@ -383,7 +380,7 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
         for _ in 0..4 {
             seconds += 1;
             let change = Draft::on(&store, name, seconds).await.item("i", "I").item("j", "J");
-            store.commit(change.order(&["i", "j"]).done()).await.unwrap();
+            change.order(&["i", "j"]).commit(&store).await;
         }
     }
     let (sender, mut receiver) = mpsc::channel(1);
@@ -393,13 +390,11 @@ async fn what_is_committed_meanwhile_leaves_every_feed_whole(bench: impl Bench) 
             pieces.push(piece);
             let name = FEEDS[pieces.len() % FEEDS.len()];
             seconds += 1;
-            let change = Draft::on(&store, name, seconds).await.item("i", "again").done();
-            store.commit(change).await.unwrap();
+            Draft::on(&store, name, seconds).await.item("i", "again").commit(&store).await;
             // A feed that comes meanwhile is for the next export.
             if pieces.len() == 2 {
                 store.put_feed(&record("late")).await.unwrap();
-                let change = Draft::on(&store, "late", 1).await.item("i", "I").done();
-                store.commit(change).await.unwrap();
+                Draft::on(&store, "late", 1).await.item("i", "I").commit(&store).await;
             }
         }
         pieces
@@ -441,8 +436,7 @@ async fn a_feed_that_is_purged_meanwhile_ends_it(bench: impl Bench) {
     let store = bench.store();
     for name in ["a", "z"] {
         store.put_feed(&record(name)).await.unwrap();
-        let change = Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).done();
-        store.commit(change).await.unwrap();
+        Draft::on(&store, name, 1).await.item("i", "I").order(&["i"]).commit(&store).await;
     }
     let (sender, mut receiver) = mpsc::channel(1);
     let taking = async {

@@ -35,8 +35,8 @@ async fn changes(bench: &impl Bench, seconds: std::ops::Range<i64>) -> Vec<Place
     let store = bench.store();
     let mut places = Vec::new();
     for second in seconds {
-        let draft = Draft::on(&store, "news", second).await.item("a", &second.to_string());
-        store.commit(draft.order(&["a"]).done()).await.unwrap();
+        let draft = edit(&store, second).await.item("a", &second.to_string());
+        draft.order(&["a"]).commit(&store).await;
         places.push(newest(&store));
     }
     places

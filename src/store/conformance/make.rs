@@ -1,6 +1,6 @@
 //! Changes for tests, plausible and short to write.
 
-use crate::{AppliedOrigins, Store, View};
+use crate::{AppliedOrigins, Committed, Store, View};
 use std::collections::HashMap;
 use std::time::Duration;
 use tidegate_core::model::*;
@@ -37,7 +37,7 @@ pub(crate) fn markup(text: &str) -> Markup {
     }
 }
 
-pub(super) fn skeleton(text: &str) -> Skeleton {
+pub(crate) fn skeleton(text: &str) -> Skeleton {
     Skeleton {
         format: Format::Atom10,
         text: text.to_owned(),
@@ -84,7 +84,7 @@ pub(crate) fn known(name: &str, updates: u32, tick: Tick) -> LedgerEntry {
     }
 }
 
-pub(super) fn event(name: &str, tick: Option<Tick>) -> Event {
+pub(crate) fn event(name: &str, tick: Option<Tick>) -> Event {
     Event {
         kind: EventKind::Updated,
         id: id(name),
@@ -158,6 +158,11 @@ pub(super) fn texts(view: &View) -> Vec<&str> {
 
 pub(super) fn ids(view: &View) -> Vec<&str> {
     view.items.iter().map(|item| item.shared.winner.id.as_str()).collect()
+}
+
+/// A change to the feed `news` at the given second.
+pub(crate) async fn edit(store: &Store, seconds: i64) -> Draft {
+    Draft::on(store, "news", seconds).await
 }
 
 /// A change on top of what a store has of a feed.
@@ -297,6 +302,11 @@ impl Draft {
         self.change.order = Some(names.iter().map(|name| id(name)).collect());
         self.change.state.updated_at = self.tick.time();
         self
+    }
+
+    /// Has the store take it.
+    pub(crate) async fn commit(self, store: &Store) -> Committed {
+        store.commit(self.done()).await.unwrap()
     }
 
     pub(crate) fn done(mut self) -> Change {

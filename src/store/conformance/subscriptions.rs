@@ -91,8 +91,7 @@ async fn a_closed_store_takes_none(bench: impl Bench) {
 /// The hub has to say to the subscribers of a feed that was purged that it is gone.
 async fn subscriptions_outlive_their_feed(bench: impl Bench) {
     let store = bench.store();
-    let change = Draft::on(&store, "news", 50).await.item("a", "A").done();
-    store.commit(change).await.unwrap();
+    edit(&store, 50).await.item("a", "A").commit(&store).await;
     put(&store, &[subscription("a")]).await.unwrap();
     store.purge_feed(&feed("news")).await.unwrap();
     drop(store);

@@ -10,7 +10,7 @@ use super::folder::StoreFolder;
 use super::{DiskRequest, OpenRequest, WrapEngine};
 use crate::Store;
 use crate::StoreError;
-use crate::conformance::make::Draft;
+use crate::conformance::make::edit;
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ pub(crate) fn news() -> FeedName {
 pub(crate) async fn change(store: &Store, text: &str) -> Change {
     let revision = store.state(&news()).await.unwrap().map_or(0, |state| state.revision.0);
     let seconds = i64::try_from(revision).unwrap() + 1;
-    Draft::on(store, "news", seconds).await.item("a", text).order(&["a"]).done()
+    edit(store, seconds).await.item("a", text).order(&["a"]).done()
 }
 
 /// Text that does not compress.

@@ -6,7 +6,7 @@ mod purge_marks;
 use super::feed::FeedRecords;
 use super::feed_writer::FeedWriter;
 use super::*;
-use crate::conformance::make::{self, Draft};
+use crate::conformance::make::{self, Draft, edit};
 use crate::engine::{Class, EngineCall, WatchedEngine};
 use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
@@ -36,8 +36,7 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let feed = make::feed("news");
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
+    edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let state = store.state(&feed).await.unwrap().unwrap();
     let records = store.inner.opened().unwrap().records;
     let floor = PurgeMark::under(&state, 0, None);
@@ -59,9 +58,8 @@ async fn a_purge_that_was_cut_off_is_finished_at_the_next_start() {
 async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
-    let draft =
-        async |seconds| Draft::on(&store, "news", seconds).await.item("a", "A").item("b", "B");
-    store.commit(draft(1).await.order(&["a", "b"]).done()).await.unwrap();
+    let draft = async |seconds| edit(&store, seconds).await.item("a", "A").item("b", "B");
+    draft(1).await.order(&["a", "b"]).commit(&store).await;
     let (to, mut taken) = mpsc::channel(1);
     let exported = Arc::clone(&store);
     let exporting = tokio::spawn(async move { exported.export(to).await });
@@ -79,8 +77,7 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     for feed in ["shut", "open"] {
-        let change = Draft::on(&store, feed, 1).await.item("a", "A").order(&["a"]).done();
-        store.commit(change).await.unwrap();
+        Draft::on(&store, feed, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     }
     let shut = store.inner.shared.locks.lock(&make::feed("shut")).await;
     let (reading, name) = (Arc::clone(&store), make::feed("shut"));
@@ -106,7 +103,7 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
 async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
     let folder = tempfile::tempdir().unwrap();
     let (store, feed) = (Arc::new(open(folder.path())), make::feed("news"));
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
+    let change = edit(&store, 1).await.item("a", "A").order(&["a"]).done();
     // The plan waits for its turn to read.
     let turns = store.inner.all_turns().await.unwrap();
     let writing = Arc::clone(&store);
@@ -124,8 +121,7 @@ async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let store = testing::ScriptedStore::new("gate.example", clock);
     let feed = make::feed("news");
-    let change = Draft::on(&store, "news", 1).await.item("a", "A").order(&["a"]).done();
-    store.commit(change).await.unwrap();
+    edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let (sweeps, purging, name) = (store.hold_commits(), store.real(), feed.clone());
     let purge = tokio::spawn(async move { purging.purge_feed(&name).await });
     while store.state(&feed).await.unwrap().is_some() {
@@ -168,10 +164,9 @@ async fn a_large_change_breaks_off_where_space_gets_low() {
     });
     let store = open(folder.path()).with_space(Arc::new(space));
     let feed = make::feed("news");
-    let first = Draft::on(&store, "news", 1).await.item("a", "one").done();
-    store.commit(first).await.unwrap();
+    edit(&store, 1).await.item("a", "one").commit(&store).await;
     let before = store.view(&feed, Select::All).await.unwrap();
-    let draft = Draft::on(&store, "news", 3).await;
+    let draft = edit(&store, 3).await;
     let large = (0..60).fold(draft, |draft, item| draft.item(&format!("item-{item:02}"), "two"));
     let said = store.commit(large.done()).await.unwrap_err();
     assert!(matches!(said, CommitError::Store(StoreError::LowSpace { .. })), "{said:?}");
@@ -185,7 +180,7 @@ async fn a_store_can_be_closed_while_a_large_change_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(open(folder.path()));
     let names: Vec<String> = (0..3000).map(|item| format!("item-{item:04}")).collect();
-    let draft = Draft::on(&store, "news", 1).await;
+    let draft = edit(&store, 1).await;
     let change = names.iter().fold(draft, |draft, name| draft.item(name, "one")).done();
     let writing = Arc::clone(&store);
     // Whoever asked for it goes away: the change is carried on all the same.
@@ -202,9 +197,9 @@ async fn a_portion_of_a_view_is_bounded_by_the_bytes_of_its_items() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let (text, names) = ("a".repeat(3 << 20), ["a", "b", "c"]);
-    let draft = Draft::on(&store, "news", 1).await;
+    let draft = edit(&store, 1).await;
     let draft = names.iter().fold(draft, |draft, name| draft.item(name, &text));
-    store.commit(draft.order(&names).done()).await.unwrap();
+    draft.order(&names).commit(&store).await;
     let reader = store.pin(&make::feed("news")).await.unwrap().unwrap();
     let (view, remaining) = reader.begin_view(Select::Current).await.unwrap().unwrap();
     assert_eq!((view.items.len(), remaining.ids().len()), (2, 1));
@@ -245,7 +240,7 @@ async fn a_tombstone_takes_nothing_in_whatever_stands_in_for_its_text() {
     use tidegate_core::model::ItemStatus;
     let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock).unwrap();
-    let mut change = Draft::on(&store, "news", 1).await.item("a", "A").item("b", "B").done();
+    let mut change = edit(&store, 1).await.item("a", "A").item("b", "B").done();
     assert!(change.versions.iter().all(|version| version.markup.is_some()));
     let since = Time::from_unix(1_795_191_605);
     for left in [1, 0] {

@@ -26,9 +26,9 @@ async fn no_version_is_read_where_none_of_its_bytes_stay() {
     let (store, reads) = counting_store();
     let names: Vec<String> = (0..20).map(|n| n.to_string()).collect();
     for seconds in 1..=4 {
-        let draft = Draft::on(&store, "news", seconds).await;
+        let draft = edit(&store, seconds).await;
         let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
-        store.commit(draft.done()).await.unwrap();
+        draft.commit(&store).await;
     }
     let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
     reads.store(0, Ordering::SeqCst);
@@ -45,16 +45,10 @@ async fn bytes_that_stay_are_written_anew_a_portion_at_a_time() {
     let (store, _) = counting_store();
     // It is in the title as well.
     let (names, text) = (["a", "b", "c", "d"], "x".repeat(PORTION_BYTES / 3));
-    let draft = Draft::on(&store, "news", 1).await;
-    store
-        .commit(names.iter().fold(draft, |draft, name| draft.item(name, &text)).done())
-        .await
-        .unwrap();
-    let draft = Draft::on(&store, "news", 2).await;
-    store
-        .commit(names.iter().fold(draft, |draft, name| draft.tombstone(name)).done())
-        .await
-        .unwrap();
+    let draft = edit(&store, 1).await;
+    names.iter().fold(draft, |draft, name| draft.item(name, &text)).commit(&store).await;
+    let draft = edit(&store, 2).await;
+    names.iter().fold(draft, |draft, name| draft.tombstone(name)).commit(&store).await;
     let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
     let one = Retention { versions: 1, ..ALL };
     for more in [true, false] {
