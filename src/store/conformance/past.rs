@@ -23,7 +23,7 @@ fn count(number: u32) -> Count {
 }
 
 /// Long enough to be packed, and mostly the same from one version to the next.
-fn telling(number: i64) -> String {
+pub(super) fn telling(number: i64) -> String {
     let words: Vec<String> = (0..400).map(|word| format!("word{word}")).collect();
     format!("{} and {number} {}", words.join(" "), words.join("-"))
 }

@@ -1,6 +1,7 @@
 //! What is kept is as much as the operator wants, and the log as long as its readers need.
 
 use super::make::*;
+use super::past::telling;
 use super::{Bench, on_every_store};
 use crate::limits::PRUNE_LIMIT;
 use crate::*;
@@ -17,11 +18,6 @@ on_every_store! {
 
 const ALL: Retention =
     Retention { versions: 1000, age: Duration::from_secs(1_000_000), bytes: u64::MAX };
-
-fn telling(number: i64) -> String {
-    let words: Vec<String> = (0..90).map(|word| format!("word{word}")).collect();
-    format!("{number} {}", words.join(" "))
-}
 
 /// Two items, one of which changes every ten seconds; the order changes with it.
 async fn filled(bench: &impl Bench, rounds: i64) {

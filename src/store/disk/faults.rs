@@ -8,11 +8,10 @@ mod reopen;
 
 use super::folder::StoreFolder;
 use super::{DiskRequest, OpenRequest, WrapEngine};
-use crate::Store;
-use crate::StoreError;
 use crate::conformance::make::edit;
 use crate::embedded::ReopenPauses;
 use crate::engine::Engine;
+use crate::{Committed, Store, StoreError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,6 +72,11 @@ pub(crate) async fn change(store: &Store, text: &str) -> Change {
     let revision = store.state(&news()).await.unwrap().map_or(0, |state| state.revision.0);
     let seconds = i64::try_from(revision).unwrap() + 1;
     edit(store, seconds).await.item("a", text).order(&["a"]).done()
+}
+
+/// Stores it.
+pub(crate) async fn commit(store: &Store, text: &str) -> Committed {
+    store.commit(change(store, text).await).await.unwrap()
 }
 
 /// Text that does not compress.

@@ -12,11 +12,18 @@ use crate::purge_mark::PurgeMark;
 use crate::{CommitError, Select, Store};
 use std::time::Duration;
 use tidegate_core::clock::ManualClock;
-use tidegate_core::model::Time;
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(make::time(0)))
+}
 
 fn open(folder: &std::path::Path) -> Store {
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock).unwrap()
+    Store::on_disk(folder, EndpointId::own("gate.example").ok(), clock()).unwrap()
+}
+
+/// What comes of something that does not wait for what a test holds.
+async fn at_once<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it waits")
 }
 
 /// A store in memory whose calls are seen; an error is the answer.
@@ -26,9 +33,8 @@ fn watched(
     let engine =
         WatchedEngine { engine: Arc::new(MemoryEngine::default()), watch: Box::new(watch) };
     let endpoint = EndpointId::own("gate.example").ok();
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
     let request = OpenRequest { endpoint, ..OpenRequest::default() };
-    Store::over_memory(Records::of(Arc::new(engine)), request, clock).unwrap()
+    Store::over_memory(Records::of(Arc::new(engine)), request, clock()).unwrap()
 }
 
 #[tokio::test]
@@ -65,8 +71,7 @@ async fn a_taker_of_an_export_that_stands_still_holds_nobody_up() {
     let exporting = tokio::spawn(async move { exported.export(to).await });
     while taken.recv().await.unwrap().feed().is_none() {}
     let change = draft(2).await.done();
-    let committed = tokio::time::timeout(Duration::from_secs(5), store.commit(change)).await;
-    committed.expect("it waits for the export").unwrap();
+    at_once(store.commit(change)).await.unwrap();
     while taken.recv().await.is_some() {}
     exporting.await.unwrap().unwrap();
 }
@@ -90,8 +95,8 @@ async fn readers_of_a_feed_that_is_shut_leave_room_for_others() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(waiting.iter().all(|task| !task.is_finished()));
     let name = make::feed("open");
-    let other = tokio::time::timeout(Duration::from_secs(20), store.view(&name, Select::All));
-    assert_eq!(other.await.expect("others wait").unwrap().unwrap().items.len(), 1);
+    let other = at_once(store.view(&name, Select::All)).await.unwrap().unwrap();
+    assert_eq!(other.items.len(), 1);
     drop(shut);
     for task in waiting {
         assert_eq!(task.await.unwrap().items.len(), 1);
@@ -109,8 +114,7 @@ async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
     let writing = Arc::clone(&store);
     let commit = tokio::spawn(async move { writing.commit(change).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let lock = store.inner.shared.locks.lock_to_read(&feed);
-    drop(tokio::time::timeout(Duration::from_secs(20), lock).await.expect("readers wait"));
+    drop(at_once(store.inner.shared.locks.lock_to_read(&feed)).await);
     drop(turns);
     commit.await.unwrap().unwrap();
 }
@@ -118,8 +122,7 @@ async fn readers_of_a_feed_do_not_wait_while_its_change_is_planned() {
 /// What is left of a purged feed is swept while others ask for the feed.
 #[tokio::test]
 async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let store = testing::ScriptedStore::new("gate.example", clock);
+    let store = testing::ScriptedStore::new("gate.example", clock());
     let feed = make::feed("news");
     edit(&store, 1).await.item("a", "A").order(&["a"]).commit(&store).await;
     let (sweeps, purging, name) = (store.hold_commits(), store.real(), feed.clone());
@@ -127,8 +130,7 @@ async fn readers_of_a_purged_feed_do_not_wait_for_its_sweep() {
     while store.state(&feed).await.unwrap().is_some() {
         tokio::task::yield_now().await;
     }
-    let read = tokio::time::timeout(Duration::from_secs(20), store.events(&feed, 1));
-    assert!(read.await.expect("readers wait").unwrap().is_empty());
+    assert!(at_once(store.events(&feed, 1)).await.unwrap().is_empty());
     assert!(!purge.is_finished());
     sweeps.add_permits(8);
     purge.await.unwrap().unwrap();
@@ -143,8 +145,7 @@ async fn the_list_of_feeds_is_answered_while_as_many_read_as_may() {
     assert_eq!(store.feed_list().await.unwrap().len(), 1);
     let reading = store.inner.all_turns().await.unwrap();
     store.put_feed(&make::record("other")).await.unwrap();
-    let listed = tokio::time::timeout(Duration::from_secs(5), store.feed_list()).await;
-    assert_eq!(listed.expect("it waits for those that read").unwrap().len(), 2);
+    assert_eq!(at_once(store.feed_list()).await.unwrap().len(), 2);
     drop(reading);
     store.close().await.unwrap();
 }
@@ -214,7 +215,7 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
     let feed = make::feed("news");
     let records = Records::of(Arc::new(MemoryEngine::default()));
     let feed = FeedRecords::new(&records, &feed);
-    let at = |seconds: i64| Tick::at(Time::from_unix(1_795_191_605 + seconds));
+    let at = |seconds: i64| Tick::at(make::time(seconds));
     let stub = |name: &str, native: &str, tick| {
         let mut known = make::known(name, 1, tick);
         known.native_shown = native.to_owned();
@@ -238,11 +239,10 @@ fn a_stub_is_found_by_its_sync_id_whatever_others_are_called() {
 async fn a_tombstone_takes_nothing_in_whatever_stands_in_for_its_text() {
     use super::write::takes_in;
     use tidegate_core::model::ItemStatus;
-    let clock = Arc::new(ManualClock::at(Time::from_unix(1_795_191_605)));
-    let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock).unwrap();
+    let store = Store::in_memory(EndpointId::own("gate.example").ok(), clock()).unwrap();
     let mut change = edit(&store, 1).await.item("a", "A").item("b", "B").done();
     assert!(change.versions.iter().all(|version| version.markup.is_some()));
-    let since = Time::from_unix(1_795_191_605);
+    let since = make::time(0);
     for left in [1, 0] {
         assert!(takes_in(&change), "an item lives");
         change.known[left].standing = ItemStatus::Deleted { since };

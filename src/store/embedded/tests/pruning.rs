@@ -30,7 +30,7 @@ async fn no_version_is_read_where_none_of_its_bytes_stay() {
         let draft = names.iter().fold(draft, |draft, name| draft.item(name, "text"));
         draft.commit(&store).await;
     }
-    let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
+    let (feed, now) = (make::feed("news"), make::time(9));
     reads.store(0, Ordering::SeqCst);
     assert_eq!(store.prune(&feed, &ALL, now).await.unwrap(), Pruned::default());
     let two = Retention { versions: 2, ..ALL };
@@ -45,11 +45,11 @@ async fn bytes_that_stay_are_written_anew_a_portion_at_a_time() {
     let (store, _) = counting_store();
     // It is in the title as well.
     let (names, text) = (["a", "b", "c", "d"], "x".repeat(PORTION_BYTES / 3));
-    let draft = edit(&store, 1).await;
-    names.iter().fold(draft, |draft, name| draft.item(name, &text)).commit(&store).await;
-    let draft = edit(&store, 2).await;
-    names.iter().fold(draft, |draft, name| draft.tombstone(name)).commit(&store).await;
-    let (feed, now) = (make::feed("news"), Time::from_unix(1_795_191_605 + 9));
+    let all = names.iter().fold(edit(&store, 1).await, |draft, name| draft.item(name, &text));
+    all.commit(&store).await;
+    let all = names.iter().fold(edit(&store, 2).await, |draft, name| draft.tombstone(name));
+    all.commit(&store).await;
+    let (feed, now) = (make::feed("news"), make::time(9));
     let one = Retention { versions: 1, ..ALL };
     for more in [true, false] {
         let gone = store.prune(&feed, &one, now).await.unwrap();
