@@ -108,11 +108,7 @@ mod tests {
     use crate::check;
 
     #[test]
-    fn a_database_needs_an_address_and_an_address_a_database() {
-        let useless = check("f", "[store]\nurl = \"postgresql://db/feeds\"\n").unwrap().warnings;
-        assert!(useless[0].to_string().contains("has no effect: store.kind is \"sled\""));
-        let standby = check("f", "[store]\nrequire_standby = true\n").unwrap().warnings;
-        assert!(standby[0].to_string().contains("store.require_standby: has no effect"));
+    fn a_database_is_looked_up_where_its_address_is() {
         let text = "[store]\nkind = \"postgres\"\nurl = { env = \"DATABASE\" }\n";
         let good = check("f", text).unwrap();
         assert_eq!(good.config.store.kind, StoreKind::Postgres);

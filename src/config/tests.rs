@@ -1,13 +1,12 @@
-mod local;
 mod reference;
 
 use super::*;
 use proptest::prelude::*;
 use reference::{annotated_file, documented};
+use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_core::model::{
-    ConflictPolicy, Deletions, FeedName, FeedOptions, IGNORE_LIMIT, Order, Probing, SecretSource,
-    SharingOptions,
+    ConflictPolicy, Deletions, FeedOptions, IGNORE_LIMIT, Order, Probing, SecretSource,
 };
 use tidegate_net::fetch::AllowPrivate;
 
@@ -24,6 +23,10 @@ fn good(text: &str) -> Config {
     check("tidegate.toml", text).map(|checked| checked.config).unwrap()
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 #[test]
 fn an_empty_file_is_all_defaults() {
     for text in ["", "\u{feff}", "# nothing\n", "[server]\n[store]\n[polling]\n[publish]\n"] {
@@ -33,106 +36,15 @@ fn an_empty_file_is_all_defaults() {
 
 #[test]
 fn the_annotated_file_shows_the_defaults() {
-    let checked =
-        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/tidegate.toml")));
-    let checked = Checked { places: BTreeMap::new(), ..checked.unwrap() };
-    assert_eq!(checked, Checked::default());
-}
-
-/// The annotated file with its commented keys put in force is right too, and shows every key.
-#[test]
-fn the_annotated_file_shows_every_key() {
-    let annotated = include_str!("../../config/tidegate.toml");
-    for (table, rows) in TABLES {
-        let (_, rest) = annotated.split_once(&format!("[{table}]")).unwrap();
-        // Up to the next table, single or repeated, in force or commented out.
-        let own: Vec<&str> = rest
-            .lines()
-            .take_while(|line| !line.trim_start_matches("# ").starts_with('['))
-            .collect();
-        for KeyRow { name: key, .. } in rows {
-            let shown = own.iter().any(|line| {
-                let line = line.trim_start_matches("# ");
-                line.starts_with(&format!("{key} = "))
-            });
-            assert!(shown, "[{table}] does not show {key}");
-        }
-    }
-    let commented = [
-        "public_url =",
-        "admin_token_file =",
-        "admin_listen =",
-        "private =",
-        "token =",
-        "feeds =",
-        "all_private =",
-        "user_agent =",
-        "subscribe =",
-        "endpoint =",
-        "[[",
-        "name =",
-        "url =",
-        "complete =",
-        "deletions =",
-        "order =",
-        "probe =",
-        "backfill =",
-        "secret =",
-        "headers =",
-        "cookie =",
-        "basic =",
-        "proxy =",
-        "ca_file =",
-        "ignore =",
-        "min_interval =",
-        "max_interval =",
-        "local =",
-        "title =",
-        "shares_with =",
-        "conflicts =",
-        "sources =",
-        "spacing =",
-        "parallel =",
-        "path =",
-        "at =",
-        "pass =",
-        "first_wait =",
-        "idle =",
-    ];
-    let in_force: Vec<&str> = annotated
-        .lines()
-        .map(|line| match line.strip_prefix("# ") {
-            Some(rest) if commented.iter().any(|key| rest.starts_with(key)) => rest,
-            _ => line,
-        })
-        .collect();
-    let config = good(&in_force.join("\n"));
-    assert_eq!(config.hosts.len(), 1);
-    assert_eq!((config.origins.len(), config.allow.len()), (1, 1));
-    assert_eq!(config.feeds[0].path.as_deref(), Some("/atom.xml"));
-    assert_eq!(config.readers[0].feeds, [FeedName::new("news").unwrap()]);
-    let options = &config.feeds[0].options;
-    assert_eq!(options.min_interval, Some(Duration::from_secs(3600)));
-    let sharing =
-        SharingOptions { shares_with: Vec::new(), title: None, ..options.sharing.clone() };
-    let shown = FeedOptions {
-        min_interval: None,
-        max_interval: None,
-        secret: None,
-        sharing,
-        ..options.clone()
-    };
-    assert_eq!(shown, FeedOptions::default());
-    assert_eq!(config.feeds[0].access.as_ref().map(|access| access.secrets().len()), Some(4));
-    assert!(config.polling.proxy.is_some() && config.polling.ca_file.is_some());
-    assert!(matches!(config.server.admin_token, Some(SecretSource::File(_))));
+    let checked = file(&root().join("config/tidegate.toml")).unwrap();
+    assert_eq!(Checked { places: BTreeMap::new(), ..checked }, Checked::default());
 }
 
 /// The annotated file and the tables of the documentation are those of the table of keys;
 /// `TIDEGATE_GOLDEN=write` writes them anew.
 #[test]
 fn the_documentation_is_that_of_the_keys() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let root = root();
     let check = |name: &str, expected: String| {
         let path = root.join(name);
         if std::env::var("TIDEGATE_GOLDEN").as_deref() == Ok("write") {
@@ -154,19 +66,22 @@ fn the_documentation_is_that_of_the_keys() {
     check(name, text);
 }
 
-/// Every default that is documented can be read, and is the one of what has no key.
+/// Every default and every example that is documented can be read.
 #[test]
 fn presets_are_values() {
     fn reads<T: Default>(keys: &keys::KeyTable<T>) {
         for (row, read) in keys.iter() {
-            let (keys::Preset::Value(text)
-            | keys::Preset::Words(_, text)
-            | keys::Preset::Shown(text, ..)) = row.preset;
-            let value = toml::de::DeValue::parse(text).unwrap();
-            let mut mistakes = Vec::new();
-            let node = value::ConfigNode::from_toml(&value);
-            let is_read = read(&node, &mut mistakes, &mut T::default());
-            assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
+            let texts = match row.preset {
+                keys::Preset::Value(text) | keys::Preset::Words(_, text) => [text, text],
+                keys::Preset::Shown(text, _, example) => [text, example],
+            };
+            for text in texts {
+                let value = toml::de::DeValue::parse(text).unwrap();
+                let mut mistakes = Vec::new();
+                let node = value::ConfigNode::from_toml(&value);
+                let is_read = read(&node, &mut mistakes, &mut T::default());
+                assert!(is_read && mistakes.is_empty(), "{} = {text}: {mistakes:?}", row.name);
+            }
         }
     }
     reads(&server::KEYS);
@@ -189,9 +104,7 @@ fn presets_are_values() {
 
 #[test]
 fn the_minimal_file_is_one_feed() {
-    let minimal =
-        file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/minimal.toml")));
-    let Checked { config, .. } = minimal.unwrap();
+    let Checked { config, .. } = file(&root().join("config/minimal.toml")).unwrap();
     assert_eq!(config.feeds[0].name.as_str(), "news");
     assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
 }
@@ -235,8 +148,9 @@ fn what_is_not_toml_is_named_with_its_line_beside_the_other_mistakes() {
     insta::assert_snapshot!(faults(include_str!("tests/not-toml.toml")));
 }
 
+/// What each key makes of what is written; what it refuses stands in `tests/wrong.toml`.
 #[test]
-fn trusted_proxies_are_addresses_and_networks() {
+fn values_are_read_as_they_are_meant() {
     let proxies = |value: &str| {
         let config = good(&format!("[server]\ntrusted_proxies = {value}"));
         config.server.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -244,28 +158,13 @@ fn trusted_proxies_are_addresses_and_networks() {
     assert_eq!(proxies("[]"), [""; 0]);
     let all = proxies(r#"["127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8"]"#);
     assert_eq!(all, ["127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"]);
-}
 
-#[test]
-fn allow_private_is_a_boolean_or_a_list() {
     let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
     assert_eq!(private("false").allow_private, AllowPrivate::No);
     assert_eq!(private("true").allow_private, AllowPrivate::All);
     let only = private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private;
     assert_eq!(only, AllowPrivate::only(["127.0.0.1:9", "[::1]:8000", "localhost:80"]).unwrap());
-}
 
-#[test]
-fn intervals_of_a_feed_stand_over_those_of_all() {
-    let feed = "[polling]\nmin_interval=\"1h\"\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
-                min_interval=\"1s\"\nmax_interval=\"1m\"\ndeletions=\"off\"\ncomplete=true";
-    let options = &good(feed).feeds[0].options;
-    assert_eq!(options.deletions, Deletions::Off);
-    assert!(options.complete);
-}
-
-#[test]
-fn what_the_operator_says_of_one_feed() {
     let options = |text: &str| {
         let text = format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\n{text}");
         good(&text).feeds[0].options.clone()
@@ -282,6 +181,13 @@ fn what_the_operator_says_of_one_feed() {
         assert_eq!(options(written).probe, probing);
     }
     assert!(options("backfill = true").backfill && !options("").backfill);
+    // The intervals of a feed stand over those of all.
+    good(
+        "[polling]\nmin_interval = \"1h\"\n[[feed]]\nname = \"a\"\nurl = \"http://a\"\n\
+         min_interval = \"1s\"\nmax_interval = \"1m\"",
+    );
+    let said = options("deletions = \"off\"\ncomplete = true");
+    assert!(said.complete && said.deletions == Deletions::Off);
     let said = options(
         "ignore = [\n\"media:keywords\",\n{ field = 'description', pattern = '\\d+ views' },\n\
          { field = \"{urn:x}a\" }]",
@@ -319,7 +225,7 @@ fn mistakes_in_json_say_where() {
     let settings = json!({ "local": true, "title": null, "url": null, "secret": null });
     let read = feed_settings(settings.as_object().unwrap()).unwrap();
     assert!(read.options.sharing.local && read.url.is_none() && read.options.secret.is_none());
-    for key in ["name", "sources"] {
+    for key in ["name", "sources", "path"] {
         let settings = json!({ key: "a" });
         let said = feed_settings(settings.as_object().unwrap()).unwrap_err();
         assert_eq!(said, (key.to_owned(), format!("the key {key:?} is unknown")));
@@ -327,13 +233,50 @@ fn mistakes_in_json_say_where() {
 }
 
 #[test]
-fn warnings_do_not_stop_anything() {
-    let text = "[store]\nrequire_standby = true\n[[feed]]\nname=\"a\"\nurl=\"http://a\"\n\
-                [[aggregate]]\nname=\"all\"\nsources=[\"a\"]";
-    let Checked { config, warnings, .. } = check("f", text).unwrap();
-    assert_eq!(config.feeds.last().unwrap().options.sharing.sources, [FeedName::new("a").unwrap()]);
-    let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-    assert_eq!(said, ["f:2: store.require_standby: has no effect: store.kind is \"sled\""]);
+fn what_has_no_effect_is_warned_of_and_stops_nothing() {
+    let own = "[[feed]]\nname = \"own\"\nlocal = true\n";
+    for (text, expected) in [
+        (
+            "[store]\nurl = \"postgresql://db/feeds\"\nrequire_standby = true".to_owned(),
+            "f:2: store.url: has no effect: store.kind is \"sled\"\n\
+             f:3: store.require_standby: has no effect: store.kind is \"sled\"",
+        ),
+        ("[store]\nkind = \"postgres\"\nurl = { env = \"DATABASE\" }".to_owned(), ""),
+        (
+            format!("{own}deletions = \"eager\"\nmin_interval = \"1h\""),
+            "f:4: feed.deletions: does nothing: a feed with local = true and no url has no upstream to \
+             poll\nf:5: feed.min_interval: does nothing: a feed with local = true and no url has no \
+             upstream to poll",
+        ),
+        (format!("{own}url = \"http://a\"\nmin_interval = \"1h\""), ""),
+        (
+            "[[feed]]\nname=\"a\"\nurl=\"http://a\"\n[[aggregate]]\nname=\"all\"\nsources=[\"a\"]"
+                .to_owned(),
+            "",
+        ),
+    ] {
+        let warnings = check("f", &text).unwrap().warnings;
+        let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
+        assert_eq!(said.join("\n"), expected, "{text}");
+    }
+}
+
+#[test]
+fn local_feeds_and_aggregates_say_how_they_share() {
+    let text = "[[feed]]\nname=\"notes\"\nlocal=true\ntitle=\"Our notes\"\n\
+                shares_with=[\"news\"]\nconflicts=\"prefer:gate.example\"\n\
+                [[feed]]\nname=\"news\"\nurl=\"http://a\"\nconflicts=\"winner\"\n\
+                [[aggregate]]\nname=\"inner\"\nsources=[\"news\"]\n\
+                [[aggregate]]\nname=\"all\"\nsources=[\"notes\",\"inner\"]\ntitle=\"All\"";
+    let config = good(text);
+    let [notes, news, _, all] = [0, 1, 2, 3].map(|at| &config.feeds[at].record);
+    assert!(!notes.has_upstream() && notes.options.sharing.local);
+    assert_eq!(notes.options.sharing.title.as_deref(), Some("Our notes"));
+    assert_eq!(notes.options.sharing.shares_with, std::slice::from_ref(&news.name));
+    assert_eq!(notes.options.sharing.conflicts.to_string(), "prefer:gate.example");
+    assert_eq!(news.options.sharing.conflicts, ConflictPolicy::Winner);
+    assert!(!all.has_upstream() && all.options.sharing.is_aggregate());
+    assert_eq!(all.options.sharing.sources.len(), 2);
 }
 
 #[test]

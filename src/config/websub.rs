@@ -151,11 +151,6 @@ mod tests {
         let listed = AllowPrivate::only(["localhost:81"]).unwrap();
         assert_eq!(private("private_callbacks = [\"LocalHost:81\"]"), listed);
     }
-}
-
-#[cfg(test)]
-mod sup_tests {
-    use crate::{Config, check};
 
     #[test]
     fn periods_are_durations_shortest_first() {

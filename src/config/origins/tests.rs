@@ -143,10 +143,3 @@ fn there_are_only_so_many_tables() {
     assert_fault(&allowed, "f:2001: allow: there are 1001 of these, the limit is 1000");
     const { assert!(ORIGIN_LIMIT > FAULTS_SHOWN) };
 }
-
-#[test]
-fn the_api_gives_no_path_to_a_feed() {
-    let settings = serde_json::json!({ "url": "https://a", "path": "/atom.xml" });
-    let said = crate::feed_settings(settings.as_object().unwrap()).unwrap_err();
-    assert_eq!(said.1, "the key \"path\" is unknown");
-}
