@@ -108,14 +108,6 @@ mod tests {
     use crate::check;
 
     #[test]
-    fn a_database_is_looked_up_where_its_address_is() {
-        let text = "[store]\nkind = \"postgres\"\nurl = { env = \"DATABASE\" }\n";
-        let good = check("f", text).unwrap();
-        assert_eq!(good.config.store.kind, StoreKind::Postgres);
-        assert_eq!(good.externals.len(), 1);
-    }
-
-    #[test]
     fn the_address_of_the_database_is_in_no_message() {
         let of = |host: &str| {
             let url = format!("postgresql://gate:s3cret@{host}/feeds");

@@ -4,11 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use reference::{annotated_file, documented};
 use std::path::PathBuf;
-use std::time::Duration;
-use tidegate_core::model::{
-    ConflictPolicy, Deletions, FeedOptions, IGNORE_LIMIT, Order, Probing, SecretSource,
-};
-use tidegate_net::fetch::AllowPrivate;
+use tidegate_core::model::{FeedOptions, IGNORE_LIMIT, SecretSource};
 
 /// Every fault of a text, one a line.
 fn faults(text: &str) -> String {
@@ -109,21 +105,37 @@ fn the_minimal_file_is_one_feed() {
     assert_eq!(Config { feeds: Vec::new(), ..config }, Config::default());
 }
 
-/// The example of CONTRACT, "Configuration", with the other source that its aggregate names.
+/// Each good file with what it says that the first one does not; and what it is warned of, and names elsewhere. The last
+/// is the example of CONTRACT, "Configuration", with the other source that its aggregate names.
 #[test]
-fn the_contract_s_own_example() {
-    let config = good(include_str!("tests/contract.toml"));
-    assert_eq!(config.server.public_url.as_deref(), Some("https://feeds.example.org"));
-    assert_eq!(
-        config.server.admin_token,
-        Some(SecretSource::File("/run/secrets/tidegate".to_owned()))
-    );
-    let endpoint = config.publish.endpoint.as_ref().map(|id| id.as_str());
-    assert_eq!(endpoint, Some("feeds.example.org"));
-    assert_eq!(config.publish.history_links, Publish::default().history_links);
-    assert_eq!(config.publish.window, Duration::from_secs(30 * 86_400));
-    assert_eq!(config.publish.tombstones, Duration::from_secs(180 * 86_400));
-    assert_eq!(config.feeds.last().unwrap().options.sharing.sources.len(), 2);
+fn what_is_good_is_read_as_it_is_meant() {
+    let cases = include_str!("tests/good.toml").split("# ---\n");
+    let (mut usual, mut all) = (Vec::new(), String::new());
+    for case in cases.chain([include_str!("tests/contract.toml")]) {
+        let checked = check("f", case).unwrap_or_else(|faults| panic!("{case}\n{faults}"));
+        let read = values(&Checked { places: BTreeMap::new(), ..checked });
+        let own: Vec<_> = read.iter().filter(|line| !usual.contains(*line)).cloned().collect();
+        all.push_str(&format!("{case}=> {}\n\n", own.join("\n=> ")));
+        if usual.is_empty() {
+            usual = read;
+        }
+    }
+    insta::assert_snapshot!(all);
+}
+
+/// Each value of a configuration behind the names of the fields that lead to it.
+fn values(checked: &Checked) -> Vec<String> {
+    let (mut path, mut values) = (Vec::new(), Vec::new());
+    for line in format!("{checked:#?}").lines() {
+        let said = line.trim_start();
+        path.truncate((line.len() - said.len()) / 4);
+        match said.strip_suffix(['{', '(', '[']) {
+            Some(name) => path.push(name.split(':').next().unwrap_or_default().trim().to_owned()),
+            None if said.starts_with(['}', ')', ']']) => {}
+            None => values.push(format!("{}.{}", path.join("."), said.trim_end_matches(','))),
+        }
+    }
+    values
 }
 
 #[test]
@@ -146,58 +158,6 @@ fn what_is_wrong_is_said_at_its_place() {
 #[test]
 fn what_is_not_toml_is_named_with_its_line_beside_the_other_mistakes() {
     insta::assert_snapshot!(faults(include_str!("tests/not-toml.toml")));
-}
-
-/// What each key makes of what is written; what it refuses stands in `tests/wrong.toml`.
-#[test]
-fn values_are_read_as_they_are_meant() {
-    let proxies = |value: &str| {
-        let config = good(&format!("[server]\ntrusted_proxies = {value}"));
-        config.server.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
-    assert_eq!(proxies("[]"), [""; 0]);
-    let all = proxies(r#"["127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8"]"#);
-    assert_eq!(all, ["127.0.0.1/32", "10.0.0.0/8", "::1/128", "fd00::/8"]);
-
-    let private = |value: &str| good(&format!("[polling]\nallow_private = {value}")).polling;
-    assert_eq!(private("false").allow_private, AllowPrivate::No);
-    assert_eq!(private("true").allow_private, AllowPrivate::All);
-    let only = private(r#"["LocalHost:80", "[0:0::1]:8000", "0x7f.1:9"]"#).allow_private;
-    assert_eq!(only, AllowPrivate::only(["127.0.0.1:9", "[::1]:8000", "localhost:80"]).unwrap());
-
-    let options = |text: &str| {
-        let text = format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\n{text}");
-        good(&text).feeds[0].options.clone()
-    };
-    for order in Order::ALL {
-        assert_eq!(options(&format!("order = {:?}", order.name())).order, order);
-    }
-    for (written, probing) in [
-        ("probe = false", Probing::Off),
-        ("probe = true", Probing::All),
-        ("probe = \"doubts\"", Probing::Doubts),
-        ("", Probing::Doubts),
-    ] {
-        assert_eq!(options(written).probe, probing);
-    }
-    assert!(options("backfill = true").backfill && !options("").backfill);
-    // The intervals of a feed stand over those of all.
-    good(
-        "[polling]\nmin_interval = \"1h\"\n[[feed]]\nname = \"a\"\nurl = \"http://a\"\n\
-         min_interval = \"1s\"\nmax_interval = \"1m\"",
-    );
-    let said = options("deletions = \"off\"\ncomplete = true");
-    assert!(said.complete && said.deletions == Deletions::Off);
-    let said = options(
-        "ignore = [\n\"media:keywords\",\n{ field = 'description', pattern = '\\d+ views' },\n\
-         { field = \"{urn:x}a\" }]",
-    );
-    let expected =
-        [("media:keywords", None), ("description", Some(r"\d+ views")), ("{urn:x}a", None)];
-    assert!(said.ignore.iter().map(|i| (i.field(), i.pattern())).eq(expected), "{said:?}");
-    let many = vec!["\"a\""; IGNORE_LIMIT + 1].join(",");
-    let said = faults(&format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nignore = [{many}]"));
-    assert!(said.starts_with("tidegate.toml:4: feed.ignore: has 65 entries, the limit is 64"));
 }
 
 /// The administration API takes the same keys as JSON.
@@ -233,53 +193,6 @@ fn mistakes_in_json_say_where() {
 }
 
 #[test]
-fn what_has_no_effect_is_warned_of_and_stops_nothing() {
-    let own = "[[feed]]\nname = \"own\"\nlocal = true\n";
-    for (text, expected) in [
-        (
-            "[store]\nurl = \"postgresql://db/feeds\"\nrequire_standby = true".to_owned(),
-            "f:2: store.url: has no effect: store.kind is \"sled\"\n\
-             f:3: store.require_standby: has no effect: store.kind is \"sled\"",
-        ),
-        ("[store]\nkind = \"postgres\"\nurl = { env = \"DATABASE\" }".to_owned(), ""),
-        (
-            format!("{own}deletions = \"eager\"\nmin_interval = \"1h\""),
-            "f:4: feed.deletions: does nothing: a feed with local = true and no url has no upstream to \
-             poll\nf:5: feed.min_interval: does nothing: a feed with local = true and no url has no \
-             upstream to poll",
-        ),
-        (format!("{own}url = \"http://a\"\nmin_interval = \"1h\""), ""),
-        (
-            "[[feed]]\nname=\"a\"\nurl=\"http://a\"\n[[aggregate]]\nname=\"all\"\nsources=[\"a\"]"
-                .to_owned(),
-            "",
-        ),
-    ] {
-        let warnings = check("f", &text).unwrap().warnings;
-        let said: Vec<String> = warnings.iter().map(Fault::to_string).collect();
-        assert_eq!(said.join("\n"), expected, "{text}");
-    }
-}
-
-#[test]
-fn local_feeds_and_aggregates_say_how_they_share() {
-    let text = "[[feed]]\nname=\"notes\"\nlocal=true\ntitle=\"Our notes\"\n\
-                shares_with=[\"news\"]\nconflicts=\"prefer:gate.example\"\n\
-                [[feed]]\nname=\"news\"\nurl=\"http://a\"\nconflicts=\"winner\"\n\
-                [[aggregate]]\nname=\"inner\"\nsources=[\"news\"]\n\
-                [[aggregate]]\nname=\"all\"\nsources=[\"notes\",\"inner\"]\ntitle=\"All\"";
-    let config = good(text);
-    let [notes, news, _, all] = [0, 1, 2, 3].map(|at| &config.feeds[at].record);
-    assert!(!notes.has_upstream() && notes.options.sharing.local);
-    assert_eq!(notes.options.sharing.title.as_deref(), Some("Our notes"));
-    assert_eq!(notes.options.sharing.shares_with, std::slice::from_ref(&news.name));
-    assert_eq!(notes.options.sharing.conflicts.to_string(), "prefer:gate.example");
-    assert_eq!(news.options.sharing.conflicts, ConflictPolicy::Winner);
-    assert!(!all.has_upstream() && all.options.sharing.is_aggregate());
-    assert_eq!(all.options.sharing.sources.len(), 2);
-}
-
-#[test]
 fn a_token_is_not_shown_by_accident() {
     let config = good("[server]\nadmin_token = \"hunter2-hunter2-hunter2\"");
     assert!(!format!("{config:?}").contains("hunter2"));
@@ -289,6 +202,9 @@ fn a_token_is_not_shown_by_accident() {
 
 #[test]
 fn lists_have_their_limits() {
+    let many = vec!["\"a\""; IGNORE_LIMIT + 1].join(",");
+    let said = faults(&format!("[[feed]]\nname=\"a\"\nurl=\"http://a\"\nignore = [{many}]"));
+    assert!(said.starts_with("tidegate.toml:4: feed.ignore: has 65 entries, the limit is 64"));
     let sources = vec!["\"a\""; SOURCE_LIMIT + 1].join(",");
     let text = format!("[[aggregate]]\nname = \"all\"\nsources = [{sources}]");
     let Err(found) = check("f", &text) else { panic!("taken") };
