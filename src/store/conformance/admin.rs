@@ -6,41 +6,24 @@ use crate::*;
 use tidegate_core::model::*;
 
 on_every_store! {
-    records_and_poll_states_are_kept
+    poll_states_are_found_by_their_feeds
     a_purged_feed_is_gone_and_its_successor_goes_on_above
     a_successor_without_a_tick_keeps_the_floor
     a_closed_store_says_so
     what_was_applied_of_a_configuration_is_kept
 }
 
-async fn records_and_poll_states_are_kept(bench: impl Bench) {
+async fn poll_states_are_found_by_their_feeds(bench: impl Bench) {
     let store = bench.store();
-    for name in ["b", "a-1", "a"] {
-        store.put_feed(&record(name)).await.unwrap();
-    }
-    let paused = FeedRecord { standing: FeedStanding::Paused, ..record("a") };
-    store.put_feed(&paused).await.unwrap();
+    let failed = PollState { failures: 3, etag: None, ..poll_state("a") };
     store.checkpoint(&[poll_state("b"), poll_state("a")]).await.unwrap();
-    let subscription = Some(subscription());
-    let failed = PollState {
-        failures: 3,
-        etag: None,
-        subscription: subscription.map(Box::new),
-        ..poll_state("a")
-    };
     store.checkpoint(std::slice::from_ref(&failed)).await.unwrap();
     store.checkpoint(&[]).await.unwrap();
-    drop(store);
-
-    let store = bench.reopen().await.store();
-    let feeds = store.feeds().await.unwrap();
-    assert_eq!(feeds, [paused, record("a-1"), record("b")]);
-    assert_eq!(store.poll_states().await.unwrap(), [failed.clone(), poll_state("b")]);
+    let (_bench, store) = bench.again(store).await;
     let of_some = store.poll_states_of(&[feed("c"), feed("a")]).await.unwrap();
     assert_eq!(of_some, *std::slice::from_ref(&failed));
     let of_all = [feed("a"), feed("b"), feed("c"), feed("a-1")];
     assert_eq!(store.poll_states_of(&of_all).await.unwrap(), [failed, poll_state("b")]);
-    assert!(store.state(&feed("a")).await.unwrap().is_none(), "a record is no commit");
 }
 
 async fn a_purged_feed_is_gone_and_its_successor_goes_on_above(bench: impl Bench) {
@@ -160,6 +143,9 @@ async fn a_closed_store_says_so(bench: impl Bench) {
     assert!(closed(&store.events(&news, 1).await.unwrap_err()));
     assert!(closed(&store.poll_states().await.unwrap_err()));
     assert!(closed(&store.epochs_after(Epoch(0), 1).await.unwrap_err()));
+    assert!(closed(&store.subscriptions().await.unwrap_err()));
+    let subscription = super::subscriptions::subscription("a").into();
+    assert!(closed(&store.put_subscriptions(&[subscription]).await.unwrap_err()));
     let commit = store.commit(change).await.unwrap_err();
     assert!(matches!(commit, CommitError::Store(StoreError::Closed)), "{commit:?}");
     let checkpoint = store.checkpoint(&[poll_state("a")]).await.unwrap_err();

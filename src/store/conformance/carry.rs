@@ -254,36 +254,36 @@ async fn a_used_store_takes_nothing(bench: impl Bench) {
 async fn what_contradicts_itself_is_refused(bench: impl Bench) {
     full(&bench).await;
     let whole = pieces(&bench.store()).await;
-    let is_state = |piece: &ExportRecord| matches!(piece, ExportRecord::State(..));
-    let is_item = |piece: &ExportRecord| matches!(piece, ExportRecord::Item(..));
-    let is_version = |piece: &ExportRecord| matches!(piece, ExportRecord::Text(..));
-    let without = |drop: &dyn Fn(&ExportRecord) -> bool| -> Vec<ExportRecord> {
-        whole.iter().filter(|piece| !drop(piece)).cloned().collect()
+    type Kind = fn(&ExportRecord) -> bool;
+    let [state, item, text, log, order]: [Kind; 5] = [
+        |piece| matches!(piece, ExportRecord::State(..)),
+        |piece| matches!(piece, ExportRecord::Item(..)),
+        |piece| matches!(piece, ExportRecord::Text(..)),
+        |piece| matches!(piece, ExportRecord::Log(_)),
+        |piece| matches!(piece, ExportRecord::Past(..)),
+    ];
+    let times = |kind: Kind, times: usize| -> Vec<ExportRecord> {
+        let copies = |piece| vec![ExportRecord::clone(piece); if kind(piece) { times } else { 1 }];
+        whole.iter().flat_map(copies).collect()
     };
-    let twice = |of: &dyn Fn(&ExportRecord) -> bool| -> Vec<ExportRecord> {
-        let again = |piece: &ExportRecord| if of(piece) { 2 } else { 1 };
-        whole.iter().flat_map(|piece| vec![piece.clone(); again(piece)]).collect()
-    };
-    let log = |piece: &ExportRecord| matches!(piece, ExportRecord::Log(_));
-    let order = |piece: &ExportRecord| matches!(piece, ExportRecord::Past(..));
     for broken in [
-        without(&is_state),
-        without(&is_item),
-        twice(&is_item),
-        twice(&is_version),
-        twice(&is_state),
-        twice(&log),
-        twice(&order),
+        times(state, 0),
+        times(item, 0),
+        times(item, 2),
+        times(text, 2),
+        times(state, 2),
+        times(log, 2),
+        times(order, 2),
         whole.iter().rev().cloned().collect(),
     ] {
-        let refused = bring(&InMemory::new(), broken.clone()).await;
-        let unfit = |refused: &Result<(), CommitError>| {
-            matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. })))
-        };
-        assert!(unfit(&refused), "{refused:?}");
-        let refused = bring(&OnDisk::new(), broken).await;
-        assert!(unfit(&refused), "{refused:?}");
+        assert_unfit(&bring(&InMemory::new(), broken.clone()).await);
+        assert_unfit(&bring(&OnDisk::new(), broken).await);
     }
+}
+
+fn assert_unfit(imported: &Result<(), CommitError>) {
+    let is_unfit = matches!(imported, Err(CommitError::Store(StoreError::Unfit { .. })));
+    assert!(is_unfit, "{imported:?}");
 }
 
 async fn no_item_of_a_ledger_has_left_it(bench: impl Bench) {
@@ -364,8 +364,7 @@ async fn what_is_in_conflict_is_handed_over(bench: impl Bench) {
                 edit(item);
             }
         }
-        let refused = bring(&InMemory::new(), wrong).await;
-        assert!(matches!(refused, Err(CommitError::Store(StoreError::Unfit { .. }))));
+        assert_unfit(&bring(&InMemory::new(), wrong).await);
     }
 }
 

@@ -10,7 +10,6 @@ use url::Url;
 
 on_every_store! {
     subscriptions_are_kept_replaced_and_taken_out
-    a_closed_store_takes_none
     subscriptions_outlive_their_feed
 }
 
@@ -77,15 +76,6 @@ async fn subscriptions_are_kept_replaced_and_taken_out(bench: impl Bench) {
 
     let store = bench.reopen().await.store();
     assert_eq!(store.subscriptions().await.unwrap(), expected, "in the order of their ids");
-}
-
-async fn a_closed_store_takes_none(bench: impl Bench) {
-    let store = bench.store();
-    store.close().await.unwrap();
-    let put = store.put_subscriptions(&[subscription("a").into()]).await;
-    assert!(matches!(put, Err(StoreError::Closed)), "{put:?}");
-    let read = store.subscriptions().await;
-    assert!(matches!(read, Err(StoreError::Closed)), "{read:?}");
 }
 
 /// The hub has to say to the subscribers of a feed that was purged that it is gone.
